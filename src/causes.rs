@@ -59,6 +59,11 @@ impl Causes {
         self.kept.len() >= KEPT_MAX || self.bytes >= BYTES_MAX
     }
 
+    /// Counts causes that nobody has made.
+    pub fn add_untold(&mut self, number: usize) {
+        self.untold += number;
+    }
+
     pub fn append(&mut self, others: Self) {
         others.kept.into_iter().for_each(|cause| self.push(cause));
         self.untold += others.untold;

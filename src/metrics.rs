@@ -63,9 +63,14 @@ const HISTOGRAMS: [(&str, &str); 5] = [
     (COMMIT_SECONDS, "Time to make one group of writes durable."),
     (COMMIT_SIZE, "Number of writes committed together."),
 ];
-const GAUGES: [(&str, &str); 8] = [
+const GAUGES: [(&str, &str); 9] = [
     ("apiserver_longrunning_requests", "Gauge of all active long-running apiserver requests."),
     ("apiserver_current_inflight_requests", "Requests being worked on, per request kind."),
+    (
+        "apiserver_requested_deprecated_apis",
+        "Gauge of deprecated APIs that have been requested, broken out by API group, version, resource, subresource, and \
+         removed_release.",
+    ),
     ("kubernetes_build_info", "A constant 1, labeled by what is known of the build."),
     ("process_resident_memory_bytes", "Resident memory size in bytes."),
     ("process_start_time_seconds", "Start time of the process since unix epoch in seconds."),
@@ -138,6 +143,18 @@ impl Metrics {
             ("resource", resource.plural.as_str()),
         ];
         self.counter("apiserver_watch_events_total", labels_of(&labels))
+    }
+
+    /// Says that a deprecated version was asked for. The names must be those of what is served.
+    pub fn deprecated_api_requested(&self, resource: &Gvr, subresource: &str) {
+        let labels = [
+            ("group", resource.group().as_str()),
+            ("version", resource.version()),
+            ("resource", resource.plural.as_str()),
+            ("subresource", subresource),
+            ("removed_release", ""),
+        ];
+        self.gauge("apiserver_requested_deprecated_apis", labels_of(&labels)).set(1.0);
     }
 
     /// Counts what a limit has refused or ended.

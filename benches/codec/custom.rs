@@ -54,7 +54,7 @@ fn part(number: usize) -> Value {
         "conditions": condition()}}))
 }
 
-fn schema() -> Value {
+pub fn schema() -> Value {
     let mut properties = Map::new();
     for number in 0..6 {
         let items = part(number);
@@ -68,7 +68,7 @@ fn schema() -> Value {
         "status": described(json!({"type": "object", "properties": {"conditions": condition()}}))}})
 }
 
-fn object() -> Map {
+pub fn object() -> Map {
     let mut spec = Map::new();
     for list in 0..6 {
         let parts = (0..4).map(|number| {

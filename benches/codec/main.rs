@@ -7,6 +7,7 @@
 mod counting;
 mod custom;
 mod pod;
+mod rules;
 mod start;
 mod timing;
 
@@ -47,6 +48,7 @@ fn main() {
         pod(containers, duration);
     }
     custom::run(duration);
+    rules::run(duration);
     start::run();
 }
 

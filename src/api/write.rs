@@ -229,7 +229,7 @@ impl<'a> Write<'a> {
         if let Some(custom) = &resource.custom {
             let old = found.map(|found| &found.object);
             let (more, remarks) = custom.version.version().rule_causes(&causes, object, old);
-            causes.extend(more);
+            causes.append(more);
             remarks.into_iter().for_each(|remark| self.request.warnings.add(remark));
         }
         if causes.is_empty() {

@@ -30,7 +30,7 @@ pub struct Publications {
 impl Publication {
     /// What is the same as in the publication before is taken from there.
     fn new(served: &Served, address: &str, before: Option<&Self>) -> Self {
-        let registry = served.registry();
+        let registry = &served.registry().discoverable();
         Self {
             generation: served.generation,
             documents: Documents::build(registry, address, before.map(|before| &before.documents)),

@@ -120,6 +120,9 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
     let warnings = Warnings::default();
     if let Some(text) = resource.and_then(|resource| resource.behavior.deprecation.as_ref()) {
         warnings.add(text.as_str());
+        let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
+        let subresource = subresource.map_or("", |subresource| &subresource.name);
+        app.metrics.deprecated_api_requested(&definition.gvr(), subresource);
     }
     let context = Context {
         app,

@@ -27,6 +27,8 @@ use crate::api::error::Error;
 use crate::auth::authn::is_open_path;
 use crate::auth::authorizer::Attributes;
 use crate::metrics::{Metrics, RequestKind, RequestLabels, Scope};
+use crate::schema::registry::Group;
+use crate::schema::resource::Origin;
 use crate::user::User;
 
 /// Answers all requests of a server: health endpoints by their router, everything else by [`serve`].
@@ -221,7 +223,7 @@ async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Res
         },
         Some(ApiPath::GroupVersion(version)) => match documents.resources(&version) {
             Some(document) => documents::resources(document, parts),
-            None if served.registry().group(version.group()).is_some() => Err(Error::UnknownResource),
+            None if is_built_in(served.registry().group(version.group())) => Err(Error::UnknownResource),
             None => Ok(response::not_found()),
         },
         Some(ApiPath::Resource(_)) | None => return other_document(app, &publication, parts).await,
@@ -278,7 +280,12 @@ fn is_below_a_group(app: &App, path: &str) -> bool {
     let mut segments = path.split('/').skip(1);
     match (segments.next(), segments.next()) {
         (Some("api"), Some(_)) => true,
-        (Some("apis"), Some(group)) => app.api.catalog.served().registry().group(group).is_some(),
+        (Some("apis"), Some(group)) => is_built_in(app.api.catalog.served().registry().group(group)),
         _ => false,
     }
+}
+
+/// Whether upstream's router knows the group: nothing else answers below those of custom resources.
+fn is_built_in(group: Option<&Group>) -> bool {
+    group.is_some_and(|group| group.origin == Origin::BuiltIn)
 }

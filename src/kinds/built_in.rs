@@ -84,6 +84,7 @@ fn definition(types: &Arc<Types>, group: &Group, version: &Version, row: &Defini
         subresources: subresources(types, row),
         storage: storage(&name, row),
         behavior: row.behavior,
+        is_discoverable: true,
         declaration: None,
     }
 }

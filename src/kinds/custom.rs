@@ -37,6 +37,8 @@ pub struct CustomDefinition {
     pub names: AcceptedNames,
     /// It is being deleted: objects may still be changed, but no new ones come.
     pub is_terminating: bool,
+    /// Others hear of it: names alone do for being served.
+    pub is_established: bool,
     /// In the order of the definition, whether they are served or not.
     pub versions: Vec<CustomVersion>,
     /// Where in `versions` the one is that objects are stored in.
@@ -130,6 +132,7 @@ impl CustomDefinition {
                 _ => Scope::Cluster,
             },
             names,
+            is_established: has_condition(object, "Established"),
             is_terminating: has_condition(object, "Terminating"),
             versions,
             stored,

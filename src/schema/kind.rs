@@ -71,6 +71,14 @@ impl Kind {
         }
     }
 
+    /// Like [`Kind::conform`], for an object from the store.
+    pub fn conform_stored(&self, object: &mut Map) -> Result<(), String> {
+        match &self.shape {
+            Shape::Structural(shape) => shape.conform_stored(object),
+            Shape::Go(_) | Shape::Opaque => self.conform(object).map(drop),
+        }
+    }
+
     /// Like [`Kind::conform`], for an object that was read from this text. Numbers are read as they are spelled. Only
     /// needed if [`Kind::conform`] fails or reports that the spelling matters, since reading the spelling costs more
     /// than everything else.

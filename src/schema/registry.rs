@@ -125,6 +125,15 @@ impl Registry {
         }
     }
 
+    /// What documents tell of.
+    pub fn discoverable(self: &Arc<Self>) -> Arc<Self> {
+        if self.definitions().all(|definition| definition.is_discoverable) {
+            return self.clone();
+        }
+        let told = self.definitions().filter(|definition| definition.is_discoverable);
+        Arc::new(Self::of(told.cloned()))
+    }
+
     /// All groups in discovery order. The core group is named "".
     pub fn groups(&self) -> &[Arc<Group>] {
         &self.groups

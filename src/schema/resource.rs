@@ -28,6 +28,8 @@ pub struct ResourceDefinition {
     pub subresources: Vec<Subresource>,
     pub storage: Storage,
     pub behavior: Behavior,
+    /// Whether documents tell of it; it is served all the same.
+    pub is_discoverable: bool,
     /// Where a custom resource is declared.
     pub declaration: Option<Arc<dyn Declaration>>,
 }

@@ -33,7 +33,7 @@ mod validate;
 mod view;
 
 pub use check::{Bound, Check, Pattern};
-pub use default_rules::DefaultRules;
+pub use default_rules::{DefaultFindings, DefaultRules, violation_causes};
 pub use format::Format;
 pub use intern::Schemas;
 pub use place::Place;
@@ -153,6 +153,21 @@ impl Structural {
         Ok(fit)
     }
 
+    /// As [`Structural::conform`], of an object from the store: metadata of the wrong type is taken away, and an object
+    /// without generation is of the first.
+    pub fn conform_stored(&self, object: &mut Map) -> Result<(), String> {
+        if self.conform(object).is_err() {
+            self.drop_misfits(object);
+            self.conform(object)?;
+        }
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+            && metadata.get("generation").is_none_or(|generation| generation.as_i64() == Some(0))
+        {
+            metadata.insert("generation", 1.into());
+        }
+        Ok(())
+    }
+
     /// Gives an object that conforms its defaults.
     pub fn default(&self, object: &mut Map) {
         self.root.default_members(object);
@@ -162,6 +177,22 @@ impl Structural {
 impl fmt::Debug for Structural {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Structural").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+impl ValueType {
+    /// What a schema calls so.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "" => Self::Any,
+            "object" => Self::Object,
+            "array" => Self::Array,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "string" => Self::String,
+            "boolean" => Self::Boolean,
+            _ => Self::Odd,
+        }
     }
 }
 

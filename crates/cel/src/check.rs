@@ -44,6 +44,11 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// Whether work on it needs more stack than there may be.
+    pub(crate) fn is_deep(&self) -> bool {
+        self.ast.depth(self.ast.root) > crate::SHALLOW
+    }
+
     pub fn type_of(&self, id: Id) -> &Type {
         self.types.get(id as usize).unwrap_or(&Type::Dyn)
     }

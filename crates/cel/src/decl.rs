@@ -10,6 +10,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::environment::Environment;
+use crate::reserved::escape;
 use crate::types::Type;
 
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ pub struct ObjectDecl {
     pub fields: Vec<FieldDecl>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FieldDecl {
     pub name: SmolStr,
     pub escaped: Option<SmolStr>,
@@ -89,7 +90,12 @@ impl ObjectDecl {
 
     /// The field of that name in objects.
     pub fn named(&self, name: &str) -> Option<&FieldDecl> {
-        self.fields.iter().find(|field| field.name == name)
+        let is = |field: &&FieldDecl| field.name == name;
+        self.field(name, 0).filter(is).or_else(|| match escape(name) {
+            Some(escaped) => self.field(&escaped, 0).filter(is),
+            // Those that cannot be spelled come first.
+            None => self.fields.iter().take_while(|field| field.escaped.is_none()).find(is),
+        })
     }
 }
 
@@ -115,6 +121,45 @@ impl Decl {
             Kind::Object(object) => Type::Struct(object.name.clone()),
             Kind::Preserved | Kind::Untyped => return None,
         })
+    }
+
+    /// The same with this name for its structs.
+    pub fn named(&self, name: &str) -> Self {
+        let kind = match &self.kind {
+            Kind::List(list) => {
+                let items = list.items.named(&format!("{name}.@idx"));
+                Kind::List(Arc::new(ListDecl { items, kind: list.kind.clone() }))
+            }
+            Kind::Map(values) => Kind::Map(Arc::new(values.named(&format!("{name}.@elem")))),
+            Kind::Object(object) if object.name != name => {
+                let field = |field: &FieldDecl| FieldDecl {
+                    decl: field
+                        .decl
+                        .named(&format!("{name}.{}", field.escaped.as_deref().unwrap_or_default())),
+                    ..field.clone()
+                };
+                let fields = object.fields.iter().map(field).collect();
+                Kind::Object(Arc::new(ObjectDecl { name: name.into(), fields }))
+            }
+            kind => kind.clone(),
+        };
+        Self { kind, ..*self }
+    }
+
+    /// What is declared of the elements of a list, or of the values of a map.
+    pub fn element(&self) -> Option<&Self> {
+        match &self.kind {
+            Kind::List(list) => Some(&list.items),
+            Kind::Map(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// What is declared of a member that objects call so, if expressions can speak of it.
+    pub fn member(&self, name: &str) -> Option<&Self> {
+        let Kind::Object(object) = &self.kind else { return None };
+        let field = object.field(&escape(name)?, 0)?;
+        field.decl.cel_type().is_some().then_some(&field.decl)
     }
 
     /// Adds the structs that it is made of.

@@ -31,6 +31,9 @@ const OF_PATCHES: &str = "jsonpatch.";
 /// Objects that patches are made of: `Object`, `Object.spec`, with any fields.
 const OBJECT: &str = "Object";
 const PATCH: &str = "JSONPatch";
+/// Functions of expressions that are stored already: those of the newest version, which the server of the version before,
+/// to which one may go back, does not know.
+const OF_STORED: [&str; 1] = ["includes"];
 
 /// Copies share the structs: a policy may declare thousands of variables, and copies are made for its expressions.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +46,8 @@ pub struct Environment {
     pub(crate) bindings: bool,
     /// Whether there are the types of patches.
     patches: bool,
+    /// Whether expressions may call functions that only stored ones may.
+    stored: bool,
 }
 
 /// What came of looking for a field.
@@ -65,6 +70,11 @@ impl Environment {
 
     pub fn with_patches(self) -> Self {
         Self { patches: true, ..self }
+    }
+
+    /// The environment of expressions that are stored already.
+    pub fn of_stored(self) -> Self {
+        Self { stored: true, ..self }
     }
 
     pub fn without(mut self, name: &str) -> Self {
@@ -115,7 +125,7 @@ impl Environment {
     }
 
     pub(crate) fn has_function(&self, name: &str) -> bool {
-        self.patches || !name.starts_with(OF_PATCHES)
+        (self.patches || !name.starts_with(OF_PATCHES)) && (self.stored || !OF_STORED.contains(&name))
     }
 
     pub(crate) fn field(&self, of: &str, name: &str) -> Field {

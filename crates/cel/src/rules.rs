@@ -4,16 +4,22 @@
 mod compile;
 mod correlation;
 mod field_path;
+mod scope;
 mod seen;
 mod validate;
 
+pub use compile::has_any;
 pub use field_path::FieldPath;
-pub use validate::{Findings, Violation, ViolationKind};
+pub use scope::{Assessment, Expression, NoStack, RuleScope};
+pub use validate::{Findings, MOST_RUNS, Violation, ViolationKind};
 
+use std::sync::OnceLock;
+
+use rowplane_values::tree::Value;
 use smol_str::SmolStr;
 
 use crate::decl::Decl;
-use crate::program::Program;
+use scope::RuleProgram;
 
 /// What an expression may cost, and all of an object together.
 pub const CALL_LIMIT: u64 = 1_000_000;
@@ -29,8 +35,7 @@ pub struct Rules {
 #[derive(Debug)]
 struct Node {
     rules: Vec<Rule>,
-    /// Why none of the rules here can be compiled.
-    failed: Option<String>,
+    programs: OnceLock<Option<Vec<RuleProgram>>>,
     decl: Decl,
     /// `type`, which messages show instead of a value.
     type_name: SmolStr,
@@ -45,28 +50,56 @@ struct Node {
 
 #[derive(Debug)]
 struct Rule {
-    program: Result<Program, String>,
+    /// As the schema has it.
+    given: Value,
     text: String,
-    message: String,
-    message_program: Option<Program>,
+    /// `None` if there is none; blank ones are none to validation, but not here.
+    message: Option<String>,
     reason: SmolStr,
     /// Where below the value the rule says to be wrong.
     field_path: String,
     optional_old: bool,
-    uses_old: bool,
 }
+
+/// The rules at a place of a schema, and those below.
+#[derive(Clone, Copy, Debug)]
+pub struct RulesAt<'r>(&'r Node);
 
 impl Rules {
     /// Whether there is no rule.
     pub fn is_empty(&self) -> bool {
         self.root.is_empty()
     }
+
+    pub fn root(&self) -> RulesAt<'_> {
+        RulesAt(&self.root)
+    }
+}
+
+impl<'r> RulesAt<'r> {
+    /// The rules for the elements of a list; `None` if there are none.
+    pub fn items(self) -> Option<Self> {
+        self.0.items.as_deref().map(Self)
+    }
+
+    /// The rules for a property.
+    pub fn property(self, name: &str) -> Option<Self> {
+        let found = self.0.properties.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
+        Some(Self(&self.0.properties[found].1))
+    }
+}
+
+fn text<'s>(schema: &'s Value, name: &str) -> &'s str {
+    schema.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn flag(schema: &Value, name: &str) -> bool {
+    schema.get(name).and_then(Value::as_bool) == Some(true)
 }
 
 impl Node {
     fn is_empty(&self) -> bool {
         self.rules.is_empty()
-            && self.failed.is_none()
             && self.items.is_none()
             && self.additional.is_none()
             && self.properties.is_empty()

@@ -46,7 +46,7 @@ fn rules_find_what_upstreams_find() {
     let (mut compared, mut different) = (0, Vec::new());
     for (text, expected) in data("rules.yaml").split("\n---\n").zip(&expected) {
         let document: Document = serde_saphyr::from_str(text).expect("YAML");
-        let rules = Rules::compile(&document.schema).expect("rules");
+        let rules = Rules::compile(&document.schema, true).expect("rules");
         for (case, expected) in document.cases.iter().zip(expected) {
             let found = findings(&rules, case);
             compared += 1;

@@ -110,14 +110,14 @@ fn api_version(object: &ObjectMap) -> &str {
 }
 
 pub fn conform(version: &CustomVersion, object: &mut ObjectMap) -> Result<(), Error> {
-    let conformed = version.kind.conform(object);
-    conformed.map(drop).map_err(|why| Error::Internal(format!("a stored object is none of its kind: {why}")))
+    let conformed = version.kind.conform_stored(object);
+    conformed.map_err(|why| Error::Internal(format!("a stored object is none of its kind: {why}")))
 }
 
 /// Whether the version's schema has nothing to prune of an object, or to add to it.
 fn is_settled(version: &CustomVersion, object: &ObjectMap) -> bool {
     let mut read = object.clone();
-    if version.kind.conform(&mut read).is_err() {
+    if version.kind.conform_stored(&mut read).is_err() {
         return false;
     }
     version.kind.default(&mut read);

@@ -6,10 +6,10 @@ mod approval;
 mod bundle;
 pub mod columns;
 pub mod conditions;
-pub mod declarations;
 pub mod expressions;
 pub mod names;
 pub mod naming;
+mod remarks;
 pub mod schema;
 mod selectable;
 pub mod structural;
@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use crate::fields;
 use crate::fields::ObjectMap;
 use crate::kinds::admissionregistration::webhook;
+use crate::kinds::apiextensions::custom_resource_definition::expressions::StoredExpressions;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::deletion::Dependents;
@@ -31,7 +32,6 @@ use crate::kinds::behavior::rules::same::{immutable, immutable_text, same};
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::status::{StatusMetadata, StatusRule};
 use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
-use crate::kinds::behavior::warnings::KindWarnings;
 use crate::patch::apply::fields::field_paths;
 use crate::patch::apply::filter::Filter;
 use crate::tree::Value;
@@ -51,7 +51,7 @@ pub static KIND: BuiltIn = BuiltIn {
         ..Strategy::PLAIN
     },
     rules: Rules::new(create, update).with_status(status).without_finalizers(),
-    warnings: KindWarnings::NONE,
+    warnings: remarks::WARNINGS,
     columns: &columns::COLUMNS,
     fields: SelectableFields::metadata,
     other_version: None,
@@ -116,8 +116,15 @@ pub struct Tolerated {
     invalid_bundle: bool,
 }
 
-/// The versions that may keep more selectable fields than there may be; no name stands for what all have in common.
-type ManyFields = BTreeSet<String>;
+/// What the stored definition has already, and may keep.
+#[derive(Default)]
+pub struct Kept {
+    /// The versions that may have more selectable fields than there may be; no name stands for what all have in common.
+    many_fields: BTreeSet<String>,
+    /// The versions whose schemas have not changed.
+    schemas: BTreeSet<String>,
+    expressions: StoredExpressions,
+}
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let group = fields::text(object, &["spec", "group"]);
@@ -128,7 +135,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         errors.invalid(&name, name.text(), "must be spec.names.plural+\".\"+spec.group");
     }
     let tolerated = Tolerated { invalid_bundle: true, ..Tolerated::default() };
-    whole(object, tolerated, &ManyFields::new(), errors);
+    whole(object, tolerated, &Kept::default(), errors);
     if object.get("spec").and_then(|spec| spec.get("preserveUnknownFields")) == Some(&Value::Bool(true)) {
         preserves_unknown(object, errors);
     }
@@ -155,7 +162,13 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
         invalid_bundle: !established || !bundle::of_conversion_is_valid(old),
     };
     let spec = At::member(new, "spec");
-    whole(new, tolerated, &unchanged_many_fields(&spec, &old_spec), errors);
+    let mut kept = Kept {
+        many_fields: unchanged_many_fields(&spec, &old_spec),
+        schemas: unchanged_schemas(&spec, &old_spec),
+        ..Kept::default()
+    };
+    schemas(&old_spec).for_each(|schema| kept.expressions.read(schema));
+    whole(new, tolerated, &kept, errors);
     if established {
         immutable(&spec.get("scope"), &old_spec.get("scope"), errors);
         immutable_text(&spec.dig(&["names", "kind"]), &old_spec.dig(&["names", "kind"]), errors);
@@ -171,9 +184,9 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     names::validate(&At::member(new, "status").get("acceptedNames"), errors);
 }
 
-fn whole(object: &ObjectMap, tolerated: Tolerated, many_fields: &ManyFields, errors: &mut Errors) {
+fn whole(object: &ObjectMap, tolerated: Tolerated, kept: &Kept, errors: &mut Errors) {
     let spec = At::member(object, "spec");
-    self::spec(&spec, tolerated, many_fields, errors);
+    self::spec(&spec, tolerated, kept, errors);
     let status = At::member(object, "status");
     names::validate(&status.get("acceptedNames"), errors);
     stored_versions(&status.get("storedVersions"), &spec.get("versions"), errors);
@@ -183,9 +196,9 @@ fn whole(object: &ObjectMap, tolerated: Tolerated, many_fields: &ManyFields, err
 }
 
 /// Lists of selectable fields that were too long before, and are as they were.
-fn unchanged_many_fields(spec: &At<'_, '_>, old_spec: &At<'_, '_>) -> ManyFields {
+fn unchanged_many_fields(spec: &At<'_, '_>, old_spec: &At<'_, '_>) -> BTreeSet<String> {
     let (versions, old_versions) = (spec.get("versions"), old_spec.get("versions"));
-    let mut many = ManyFields::new();
+    let mut many = BTreeSet::new();
     let shared = (common(&versions, "selectableFields"), common(&old_versions, "selectableFields"));
     if let (Some(new), Some(old)) = shared
         && selectable::are_too_many(old)
@@ -207,6 +220,17 @@ fn unchanged_many_fields(spec: &At<'_, '_>, old_spec: &At<'_, '_>) -> ManyFields
     many
 }
 
+/// The versions whose schemas are as they were.
+fn unchanged_schemas(spec: &At<'_, '_>, old_spec: &At<'_, '_>) -> BTreeSet<String> {
+    let (versions, old_versions) = (spec.get("versions"), old_spec.get("versions"));
+    let is_unchanged = |version: &At<'_, '_>| {
+        let name = version.get("name").text();
+        let old = old_versions.items().find(|old| old.get("name").text() == name);
+        old.is_some_and(|old| same(version.get("schema").value(), old.get("schema").value()))
+    };
+    versions.items().filter(is_unchanged).map(|version| version.get("name").text().to_owned()).collect()
+}
+
 fn preserves_unknown(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     errors.invalid(
@@ -222,7 +246,7 @@ fn schemas<'v>(spec: &At<'v, '_>) -> impl Iterator<Item = &'v Value> + use<'v> {
     versions.iter().filter_map(|version| version.get("schema")?.get("openAPIV3Schema"))
 }
 
-pub fn spec(spec: &At<'_, '_>, tolerated: Tolerated, many_fields: &ManyFields, errors: &mut Errors) {
+pub fn spec(spec: &At<'_, '_>, tolerated: Tolerated, kept: &Kept, errors: &mut Errors) {
     let group = spec.get("group");
     let messages = dns1123_subdomain(group.text());
     if group.text().is_empty() {
@@ -237,7 +261,7 @@ pub fn spec(spec: &At<'_, '_>, tolerated: Tolerated, many_fields: &ManyFields, e
         "" => errors.required(&scope, ""),
         text => _ = errors.one_of(&scope, text, &["Cluster", "Namespaced"]),
     }
-    versions(spec, tolerated, many_fields, errors);
+    versions(spec, tolerated, kept, errors);
     names::required(&spec.get("names"), errors);
     names::validate(&spec.get("names"), errors);
     let (conversion, preserves) = (spec.get("conversion"), spec.get("preserveUnknownFields"));
@@ -256,7 +280,7 @@ fn common<'v>(versions: &At<'v, '_>, member: &str) -> Option<&'v Value> {
     list.iter().all(same).then_some(first)
 }
 
-fn versions(spec: &At<'_, '_>, tolerated: Tolerated, many_fields: &ManyFields, errors: &mut Errors) {
+fn versions(spec: &At<'_, '_>, tolerated: Tolerated, kept: &Kept, errors: &mut Errors) {
     let versions = spec.get("versions");
     let (schema, subresources) = (common(&versions, "schema"), common(&versions, "subresources"));
     let columns = common(&versions, "additionalPrinterColumns");
@@ -290,7 +314,7 @@ fn versions(spec: &At<'_, '_>, tolerated: Tolerated, many_fields: &ManyFields, e
         deprecation(&version, errors);
         if schema.is_none() {
             let status = has_status(subresources.unwrap_or(version.get("subresources").value()));
-            schema::validate(&version.get("schema"), status, tolerated, errors);
+            schema::validate(&version.get("schema"), name.text(), status, tolerated, kept, errors);
         }
         if subresources.is_none() {
             names::scale(&version.get("subresources"), errors);
@@ -302,7 +326,7 @@ fn versions(spec: &At<'_, '_>, tolerated: Tolerated, many_fields: &ManyFields, e
             let schema = version.dig(&["schema", "openAPIV3Schema"]);
             let without = "may only be set when `version.schema.openAPIV3Schema` is not included";
             let fields = version.get("selectableFields");
-            let may_be_too_many = many_fields.contains(name.text());
+            let may_be_too_many = kept.many_fields.contains(name.text());
             selectable::validate(&fields, schema.value(), without, may_be_too_many, errors);
         }
     }
@@ -324,14 +348,15 @@ fn versions(spec: &At<'_, '_>, tolerated: Tolerated, many_fields: &ManyFields, e
         errors.invalid(&spec.other("version", first.value()), first.text(), &messages.join(","));
     }
     let any_status = versions.items().any(|version| has_status(version.get("subresources").value()));
-    schema::validate(&spec.other("validation", schema.unwrap_or(&nothing)), any_status, tolerated, errors);
+    let validation = spec.other("validation", schema.unwrap_or(&nothing));
+    schema::validate(&validation, first.text(), any_status, tolerated, kept, errors);
     names::scale(&spec.other("subresources", subresources.unwrap_or(&nothing)), errors);
     let columns = spec.other("additionalPrinterColumns", columns.unwrap_or(&nothing));
     columns.items().for_each(|column| self::column(&column, errors));
     let schema = schema.and_then(|schema| schema.get("openAPIV3Schema")).unwrap_or(&nothing);
     let without = "may only be set when validations.schema is included";
     let selectable = spec.other("selectableFields", selectable.unwrap_or(&nothing));
-    selectable::validate(&selectable, schema, without, many_fields.contains(""), errors);
+    selectable::validate(&selectable, schema, without, kept.many_fields.contains(""), errors);
 }
 
 fn deprecation(version: &At<'_, '_>, errors: &mut Errors) {

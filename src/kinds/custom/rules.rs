@@ -1,6 +1,6 @@
 //! What a custom object has to be: what the schema of its version says, in upstream's order.
 
-use rowplane_cel::rules::{Rules, Violation, ViolationKind};
+use rowplane_cel::rules::Rules;
 
 use super::CustomVersion;
 use crate::causes::{Cause, CauseReason, Causes};
@@ -9,7 +9,7 @@ use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::rules::object_meta;
 use crate::schema::kind::Shape;
 use crate::schema::resource::Declaration as _;
-use crate::schema::structural::{Structural, blocks_rules};
+use crate::schema::structural::{Structural, blocks_rules, violation_causes};
 use crate::tree::Value;
 
 /// What stands in place of the rules' verdicts where they were not asked.
@@ -64,31 +64,23 @@ impl CustomVersion {
         found: &Causes,
         new: &ObjectMap,
         old: Option<&ObjectMap>,
-    ) -> (Vec<Cause>, Vec<String>) {
+    ) -> (Causes, Vec<String>) {
         let Some(rules) = self.rules.get_or_init(|| self.compile_rules()) else { return Default::default() };
         if found.iter().any(|cause| blocks_rules(cause.reason)) {
-            return (vec![Cause::new(CauseReason::Invalid, "<nil>", UNCHECKED.to_owned())], Vec::new());
+            let mut causes = Causes::default();
+            causes.push(Cause::new(CauseReason::Invalid, "<nil>", UNCHECKED.to_owned()));
+            return (causes, Vec::new());
         }
-        let found = rules.validate(new, old);
-        let cause =
-            |violation: Violation| Cause::new(reason(violation.kind), violation.field, violation.message);
-        (found.violations.into_iter().map(cause).collect(), found.warnings)
+        let mut found = rules.validate(new, old);
+        let warnings = std::mem::take(&mut found.warnings);
+        (violation_causes(found), warnings)
     }
 
     fn compile_rules(&self) -> Option<Rules> {
         let spec = self.source.spec()?;
         let mut versions = fields::items(&spec, &["versions"]).iter().filter_map(Value::as_object);
         let entry = versions.find(|entry| fields::text(entry, &["name"]) == self.kind.gvk.version())?;
-        Rules::compile(fields::at(entry, &["schema", "openAPIV3Schema"])?)
-    }
-}
-
-fn reason(kind: ViolationKind) -> CauseReason {
-    match kind {
-        ViolationKind::Invalid => CauseReason::Invalid,
-        ViolationKind::Required => CauseReason::Required,
-        ViolationKind::Forbidden => CauseReason::Forbidden,
-        ViolationKind::Duplicate => CauseReason::Duplicate,
+        Rules::compile(fields::at(entry, &["schema", "openAPIV3Schema"])?, true)
     }
 }
 

@@ -56,6 +56,7 @@ impl CustomDefinition {
                 version: self.stored().kind.gvk.group_version.clone(),
             },
             behavior: Behavior { generation: true, ..Behavior::default() },
+            is_discoverable: self.is_established,
             declaration: Some(self.source.clone()),
         }
     }

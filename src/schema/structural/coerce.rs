@@ -12,11 +12,30 @@ impl Structural {
     /// Brings the metadata of embedded resources into its type's form. Whether something was unknown; the error is
     /// upstream's about the first value of the wrong type.
     pub(super) fn coerce_embedded(&self, object: &mut Map) -> Result<bool, String> {
-        let mut coercer = Coercer { metadata: &self.metadata, unknown: false };
+        let mut coercer = Coercer { metadata: &self.metadata, unknown: false, drops_misfits: false };
         let coerced = coercer.members(&self.root, object, &Place::ROOT);
         coerced.map_err(|cause| format!("{}: {}", cause.field, cause.message))?;
         Ok(coercer.unknown)
     }
+}
+
+impl Structural {
+    /// Takes away what is of the wrong type in the metadata of an object and of embedded resources. Only what was written
+    /// to the store by others can have such.
+    pub(super) fn drop_misfits(&self, object: &mut Map) {
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            drop_misfits(&self.metadata, metadata);
+        }
+        let mut coercer = Coercer { metadata: &self.metadata, unknown: false, drops_misfits: true };
+        _ = coercer.members(&self.root, object, &Place::ROOT);
+    }
+}
+
+fn drop_misfits(shape: &GoShape, metadata: &mut Map) {
+    metadata.retain(|name, value| {
+        let mut alone: Map = [(name.clone(), value.clone())].into_iter().collect();
+        types::conform(shape, None, &mut alone).is_ok()
+    });
 }
 
 /// Brings the metadata of a value, which may be a resource itself, into its type's form.
@@ -26,7 +45,7 @@ pub fn coerce_resource(
     at: &Place<'_>,
     metadata: &GoShape,
 ) -> Result<(), Cause> {
-    Coercer { metadata, unknown: false }.value(schema, value, at)
+    Coercer { metadata, unknown: false, drops_misfits: false }.value(schema, value, at)
 }
 
 /// Brings metadata in a default into its type's form; what is wrong with it is for validation to say.
@@ -37,6 +56,8 @@ pub fn coerce_default(schema: &SchemaNode, default: &mut Value, metadata: &GoSha
 struct Coercer<'a> {
     metadata: &'a GoShape,
     unknown: bool,
+    /// Whether what is of the wrong type is taken away instead of told.
+    drops_misfits: bool,
 }
 
 impl Coercer<'_> {
@@ -70,6 +91,14 @@ impl Coercer<'_> {
     }
 
     fn resource(&mut self, object: &mut Map, at: &Place<'_>) -> Result<(), Cause> {
+        if self.drops_misfits {
+            object.retain(|name, value| !matches!(name.as_str(), "apiVersion" | "kind") || value.is_string());
+            match object.get_mut("metadata") {
+                Some(Value::Object(metadata)) => drop_misfits(self.metadata, metadata),
+                Some(value) if !value.is_null() => return Ok(()),
+                _ => {}
+            }
+        }
         for name in ["apiVersion", "kind"] {
             if let Some(value) = object.get(name).filter(|value| !value.is_string()) {
                 return Err(misfit(at, name, value, "must be a string"));

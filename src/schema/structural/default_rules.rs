@@ -1,13 +1,18 @@
 //! What the defaults in a schema have to be: values that the schema takes, and that it knows whole.
 
+use std::cell::Cell;
 use std::sync::Arc;
+
+use rowplane_cel::rules::{
+    self, Findings, MOST_RUNS, OBJECT_BUDGET, Rules, RulesAt, Violation, ViolationKind,
+};
 
 use super::coerce::coerce_resource;
 use super::outcome::shown;
 use super::place::Place;
 use super::prune::Pruner;
 use super::{OBJECT_MEMBERS, SchemaNode, Schemas, Structural};
-use crate::causes::{Cause, Causes, aggregate};
+use crate::causes::{Cause, CauseReason, Causes, aggregate};
 use crate::schema::types::Types;
 use crate::tree::{Map, Text, Value, work};
 
@@ -16,31 +21,57 @@ pub struct DefaultRules<'a> {
     pub types: &'a Arc<Types>,
     /// Whether defaults may hold what their schema does not know, as those of the stored definition do.
     pub may_be_unpruned: bool,
+    /// Whether the schema's rules are asked about its defaults.
+    pub asks_rules: bool,
     /// What is wrong with an object within an object, at a path.
     pub resource: fn(&str, &Map, &mut Causes),
+}
+
+/// What was found of the defaults in a schema.
+#[derive(Default)]
+pub struct DefaultFindings {
+    pub causes: Causes,
+    /// Whether there are rules that were not asked.
+    pub passed_over: bool,
+    /// Whether the system had no thread for a rule.
+    pub no_stack: bool,
 }
 
 impl DefaultRules<'_> {
     /// What is wrong with the defaults in a structural schema that stands at a path. Those of additional properties are
     /// nobody's business, upstream's neither.
-    pub fn causes(&self, schema: &Map, path: &str) -> Causes {
-        let mut causes = Causes::default();
-        if !schema.iter().any(holds_default) {
-            return causes;
-        }
+    pub fn find(&self, schema: &Value, path: &str) -> DefaultFindings {
+        let mut found = DefaultFindings::default();
+        let Some(members) = schema.as_object().filter(|schema| schema.iter().any(holds_default)) else {
+            return found;
+        };
         // What cannot be read is told by the rules of schemas.
-        let Ok(shape) = Schemas::new(self.types.clone()).read(schema) else { return causes };
-        let walk = DefaultWalk { rules: self, shape: &shape };
-        let place = Surroundings { resource: &shape.root, steps: &[], in_metadata: false };
-        walk.node(schema, &shape.root, place, &Place::root(path), &mut causes);
-        causes
+        let Ok(shape) = Schemas::new(self.types.clone()).read(members) else { return found };
+        let compiled = if self.asks_rules { Rules::compile(schema, true) } else { None };
+        found.passed_over = !self.asks_rules && rules::has_any(schema);
+        let rules = match &compiled {
+            Some(compiled) => RulesHere::Compiled(compiled.root()),
+            None if self.asks_rules && rules::has_any(schema) => RulesHere::Below,
+            None => RulesHere::None,
+        };
+        let walk = DefaultWalk {
+            rules: self,
+            shape: &shape,
+            budget: Cell::new(OBJECT_BUDGET),
+            runs: Cell::new(MOST_RUNS),
+            no_stack: Cell::new(false),
+        };
+        let place = Surroundings { resource: &shape.root, steps: &[], in_metadata: false, rules };
+        walk.node(members, &shape.root, place, &Place::root(path), &mut found.causes);
+        found.no_stack = walk.no_stack.get();
+        found
     }
 
     /// Whether a default holds what its schema does not know.
-    pub fn are_unpruned(types: &Arc<Types>, schema: &Map) -> bool {
+    pub fn are_unpruned(types: &Arc<Types>, schema: &Value) -> bool {
         let of_none = |_: &str, _: &Map, _: &mut Causes| {};
-        let rules = DefaultRules { types, may_be_unpruned: false, resource: of_none };
-        let told = rules.causes(schema, "").into_vec();
+        let rules = DefaultRules { types, may_be_unpruned: false, asks_rules: false, resource: of_none };
+        let told = rules.find(schema, "").causes.into_vec();
         told.iter().any(|cause| cause.message.ends_with(UNPRUNED))
     }
 }
@@ -64,6 +95,43 @@ struct Surroundings<'s> {
     steps: &'s [Step<'s>],
     /// Whether the schema is that of metadata, of a kind or of an apiVersion, or stands in one.
     in_metadata: bool,
+    rules: RulesHere<'s>,
+}
+
+/// The rules for the values of a schema.
+#[derive(Clone, Copy)]
+enum RulesHere<'s> {
+    None,
+    Compiled(RulesAt<'s>),
+    /// There are some below, of which those around know nothing, since expressions cannot speak of what is between.
+    Below,
+}
+
+impl<'s> RulesHere<'s> {
+    /// The rules of a schema below: those that the ones around know, or else its own, for which `apart` is the place.
+    /// Upstream compiles them for each default apart.
+    fn below(
+        self,
+        known: impl FnOnce(RulesAt<'s>) -> Option<RulesAt<'s>>,
+        schema: &Value,
+        node: &SchemaNode,
+        apart: &'s mut Option<Rules>,
+    ) -> Self {
+        let found = match self {
+            Self::None => return Self::None,
+            Self::Compiled(around) => known(around),
+            Self::Below => None,
+        };
+        if let Some(found) = found {
+            return Self::Compiled(found);
+        }
+        *apart = Rules::compile(schema, node.embedded);
+        match apart {
+            Some(apart) => Self::Compiled(apart.root()),
+            None if rules::has_any(schema) => Self::Below,
+            None => Self::None,
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -75,6 +143,11 @@ enum Step<'s> {
 struct DefaultWalk<'w> {
     rules: &'w DefaultRules<'w>,
     shape: &'w Structural,
+    /// What rules may still cost, all together.
+    budget: Cell<i64>,
+    /// How many rules may still be asked.
+    runs: Cell<u64>,
+    no_stack: Cell<bool>,
 }
 
 impl DefaultWalk<'_> {
@@ -87,48 +160,73 @@ impl DefaultWalk<'_> {
         causes: &mut Causes,
     ) {
         work::count(1);
+        if self.budget.get() < 0 {
+            return;
+        }
         let around = match node.embedded {
-            true => Surroundings { resource: node, steps: &[], in_metadata: false },
+            true => Surroundings { resource: node, steps: &[], in_metadata: false, ..around },
             false => around,
         };
         if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
             let path = at.property("default").to_string();
             match around.in_metadata {
                 true => self.in_metadata(node, default, around, &path, causes),
-                false => self.plain(node, default, &path, causes),
+                false => self.plain(node, default, around, &path, causes),
+            }
+            if self.budget.get() < 0 {
+                return;
             }
         }
-        if let (Some(items), Some(of_item)) = (schema.get("items").and_then(Value::as_object), &node.items) {
+        let items = schema.get("items").and_then(|schema| Some((schema, schema.as_object()?)));
+        if let (Some((schema, items)), Some(of_item)) = (items, &node.items) {
             let steps = [around.steps, &[Step::Item]].concat();
-            self.node(
-                items,
-                of_item,
-                Surroundings { steps: &steps, ..around },
-                &at.property("items"),
-                causes,
-            );
+            let mut apart = None;
+            let rules = around.rules.below(RulesAt::items, schema, of_item, &mut apart);
+            let around = Surroundings { steps: &steps, rules, ..around };
+            self.node(items, of_item, around, &at.property("items"), causes);
         }
         let properties = at.property("properties");
         for (name, of_property) in node.properties.iter() {
             let property = schema.get("properties").and_then(|properties| properties.get(name));
-            let Some(property) = property.and_then(Value::as_object) else { continue };
+            let Some((schema, members)) = property.and_then(|schema| Some((schema, schema.as_object()?)))
+            else {
+                continue;
+            };
             let steps = [around.steps, &[Step::Member(name)]].concat();
             let in_metadata = around.in_metadata || node.embedded && OBJECT_MEMBERS.contains(&name.as_str());
-            let around = Surroundings { steps: &steps, in_metadata, ..around };
-            self.node(property, of_property, around, &properties.key(name), causes);
+            // Metadata is what its own schema says.
+            let is_known = in_metadata == around.in_metadata;
+            let mut apart = None;
+            let rules = around.rules.below(
+                |around| if is_known { around.property(name) } else { None },
+                schema,
+                of_property,
+                &mut apart,
+            );
+            let around = Surroundings { steps: &steps, in_metadata, rules, ..around };
+            self.node(members, of_property, around, &properties.key(name), causes);
         }
     }
 
-    fn plain(&self, node: &SchemaNode, default: &Value, path: &str, causes: &mut Causes) {
+    fn plain(
+        &self,
+        node: &SchemaNode,
+        default: &Value,
+        around: Surroundings<'_>,
+        path: &str,
+        causes: &mut Causes,
+    ) {
+        let mut coerced = default.clone();
+        let misfit = coerce_resource(node, &mut coerced, &Place::root(path), &self.shape.metadata);
         if !self.rules.may_be_unpruned {
             let mut pruned = default.clone();
             Pruner::default().value(Some(node), &mut pruned, node.unknown_members());
             if pruned != *default {
-                causes.push(Cause::invalid(path, shown(default), UNPRUNED));
+                // Upstream prints it after its metadata was changed.
+                causes.push(Cause::invalid(path, shown(&coerced), UNPRUNED));
             }
         }
-        let mut coerced = default.clone();
-        if let Err(cause) = coerce_resource(node, &mut coerced, &Place::root(path), &self.shape.metadata) {
+        if let Err(cause) = misfit {
             return causes.push(cause);
         }
         let mut found = Causes::default();
@@ -136,9 +234,38 @@ impl DefaultWalk<'_> {
             (self.rules.resource)(&place.to_string(), object, &mut found);
         });
         if found.is_empty() {
-            found = node.validate_default(&coerced, path);
+            found = self.values(node, &coerced, around, path);
         }
         causes.append(found);
+    }
+
+    /// What the schema and its rules say of a default.
+    fn values(&self, node: &SchemaNode, default: &Value, around: Surroundings<'_>, path: &str) -> Causes {
+        let mut found = node.validate_default(default, path);
+        if let RulesHere::Compiled(rules) = around.rules
+            && found.is_empty()
+        {
+            self.ask(rules, default, path, &mut found);
+        }
+        found
+    }
+
+    /// Asks the rules about a default as about a value that does not change, and as about a new one.
+    fn ask(&self, rules: RulesAt<'_>, default: &Value, path: &str, causes: &mut Causes) {
+        let budget = self.budget.get();
+        let mut left = budget;
+        for old in [Some(default), None] {
+            let found = rules.validate(path, default, old, (budget, self.runs.get()));
+            self.runs.set(found.runs);
+            left = left.min(found.budget);
+            self.no_stack.set(self.no_stack.get() || found.no_stack);
+            let is_wrong = !found.violations.is_empty();
+            causes.append(violation_causes(found));
+            if is_wrong {
+                break;
+            }
+        }
+        self.budget.set(left);
     }
 
     /// A default of metadata is looked at in an object that has nothing else.
@@ -164,10 +291,28 @@ impl DefaultWalk<'_> {
             (self.rules.resource)(&place.to_string(), object, &mut found);
         });
         match found.is_empty() {
-            true => causes.append(node.validate_default(default, path)),
+            true => causes.append(self.values(node, default, around, path)),
             false => refuse(aggregate(&found.into_vec()), causes),
         }
     }
+}
+
+/// The rules that are not kept, as causes.
+pub fn violation_causes(found: Findings) -> Causes {
+    let mut causes = Causes::default();
+    causes.extend(found.violations.into_iter().map(cause));
+    causes.add_untold(found.untold);
+    causes
+}
+
+fn cause(violation: Violation) -> Cause {
+    let reason = match violation.kind {
+        ViolationKind::Invalid => CauseReason::Invalid,
+        ViolationKind::Required => CauseReason::Required,
+        ViolationKind::Forbidden => CauseReason::Forbidden,
+        ViolationKind::Duplicate => CauseReason::Duplicate,
+    };
+    Cause::new(reason, violation.field, violation.message)
 }
 
 /// An object in which a value stands.

@@ -70,16 +70,7 @@ impl Reader<'_> {
     }
 
     fn value_type(&self, schema: &Map) -> Result<ValueType, NotStructural> {
-        Ok(match self.text(schema, "type")? {
-            "" => ValueType::Any,
-            "object" => ValueType::Object,
-            "array" => ValueType::Array,
-            "integer" => ValueType::Integer,
-            "number" => ValueType::Number,
-            "string" => ValueType::String,
-            "boolean" => ValueType::Boolean,
-            _ => ValueType::Odd,
-        })
+        self.text(schema, "type").map(ValueType::named)
     }
 
     fn properties(&mut self, schema: &Map) -> Result<Properties, NotStructural> {

@@ -332,8 +332,9 @@ fn defaults_have_to_fit_their_schemas() {
         }
     };
     let types = builtin::types();
-    let rules = DefaultRules { types: &types, may_be_unpruned: false, resource: of_resource };
-    let told = |schema: Value| told(rules.causes(schema.as_object().expect("a schema"), "at"));
+    let rules =
+        DefaultRules { types: &types, may_be_unpruned: false, asks_rules: true, resource: of_resource };
+    let told = |schema: Value| told(rules.find(&schema, "at").causes);
     let spec = |schema: Value| json!({"type": "object", "properties": {"spec": schema}});
     let at = "at.properties[spec].default";
     for (schema, want) in [
@@ -358,6 +359,18 @@ fn defaults_have_to_fit_their_schemas() {
         (
             json!({"type": "array", "items": {"type": "string", "pattern": "^a", "default": "b"}}),
             Some("FieldValueInvalid|at.properties[spec].items.default: Invalid value: \"b\":  in body should match '^a'".to_owned()),
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 3"}]}}, "default": {"a": 1}}),
+            Some(format!("FieldValueInvalid|{at}.a: Invalid value: 1: failed rule: self > 3")),
+        ),
+        (
+            json!({"type": "integer", "default": 2, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}),
+            None,
+        ),
+        (
+            json!({"type": "integer", "default": 2, "x-kubernetes-validations": [{"rule": "oldSelf.hasValue()", "optionalOldSelf": true}]}),
+            Some(format!("FieldValueInvalid|{at}: Invalid value: 2: failed rule: oldSelf.hasValue()")),
         ),
     ] {
         assert_eq!(told(spec(schema.clone())), Vec::from_iter(want), "{schema}");

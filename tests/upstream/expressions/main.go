@@ -3,7 +3,7 @@
 //	go run ./expressions functions > ../../crates/cel/src/functions.txt
 //	go run ./expressions cases ../../testdata/cel
 //
-// `functions` prints every overload of every function that new expressions may call, one a line: a dot before the name
+// `functions` prints every overload of every function that new expressions may call, and `includes` of stored ones, one a line: a dot before the name
 // means that the first argument stands before it, and brackets after a type that it has no fields. `cases` reads
 // cases.txt, where `# ENVIRONMENT` is followed by expressions, a line each (\n is a line break), and writes what
 // upstream says of each to verdicts.jsonl.
@@ -25,6 +25,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // What a server of 1.37 lets new expressions use: what one of 1.36 understands.
@@ -43,7 +44,10 @@ func main() {
 }
 
 func functions() {
-	env := patches()
+	env, err := patches().Extend(library.IncludesOption())
+	if err != nil {
+		log.Fatal(err)
+	}
 	var lines []string
 	for name, function := range env.Functions() {
 		for i, overload := range function.OverloadDecls() {

@@ -3,10 +3,12 @@
 //
 //	cd tests/upstream && go run ./structural <../../testdata/structural/cases.json >../../testdata/structural/upstream.jsonl
 //
-// Of schemas and objects that it makes itself, of schemas that something is wrong with, of regular expressions, and of texts and formats:
+// Of schemas and objects that it makes itself, of schemas that something is wrong with, of schemas with rules, of regular expressions, and of
+// texts and formats:
 //
 //	go run ./structural random 1 500 6 | gzip -9n >../../testdata/structural/random.jsonl.gz
 //	go run ./structural rules | gzip -9n >../../testdata/structural/rules.jsonl.gz
+//	go run ./structural expressions | gzip -9n >../../testdata/structural/expressions.jsonl.gz
 //	go run ./structural patterns | gzip -9n >../../testdata/structural/patterns.jsonl.gz
 //	go run ./structural formats | gzip -9n >../../testdata/structural/formats.tsv.gz
 package main
@@ -64,6 +66,16 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "rules" {
 		writeRules(1500)
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "expressions" {
+		count := 1200
+		if len(os.Args) > 2 {
+			var err error
+			count, err = strconv.Atoi(os.Args[2])
+			must(err)
+		}
+		writeExpressions(count)
 		return
 	}
 	if len(os.Args) > 1 && os.Args[1] == "patterns" {

@@ -11,6 +11,8 @@ type maker struct {
 	*rand.Rand
 	// Makes no metadata of the wrong type: definitions may not have it in defaults.
 	careful bool
+	// Makes rules of which at most the expressions are wrong.
+	tidy bool
 }
 
 func (m *maker) chance(percent int) bool {

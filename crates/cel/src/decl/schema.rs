@@ -1,6 +1,7 @@
 //! What a schema of a CustomResourceDefinition declares, as `apiserver/pkg/cel/common/schemas.go` reads it: types, and how
 //! large values may be.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rowplane_values::tree::{Map, Value};
@@ -40,6 +41,18 @@ fn sized(kind: Kind, min_size: i64, max_elements: i64) -> Decl {
 
 fn is_embedded(schema: &Value) -> bool {
     flag(schema, "x-kubernetes-embedded-resource")
+}
+
+/// Whether the schema of a resource itself says what the members are that every resource has.
+fn declares_own_members(schema: &Value) -> bool {
+    let member = |of: &Value, name: &str, kind: &str| {
+        of.get("properties").and_then(|all| all.get(name)).is_some_and(|member| text(member, "type") == kind)
+    };
+    let metadata = schema.get("properties").and_then(|all| all.get("metadata"));
+    member(schema, "kind", "string")
+        && member(schema, "apiVersion", "string")
+        && member(schema, "metadata", "object")
+        && metadata.is_some_and(|of| member(of, "name", "string") && member(of, "generateName", "string"))
 }
 
 struct Reader<'n> {
@@ -87,6 +100,7 @@ impl Reader<'_> {
     }
 
     fn object(&self, schema: &Value, root: bool) -> Decl {
+        let root = root && !declares_own_members(schema);
         if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object()) {
             let values = self.below(values, ".@elem");
             let most =
@@ -95,10 +109,8 @@ impl Reader<'_> {
         }
         let empty = Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
-        let required = |name: &str| {
-            let all = schema.get("required").and_then(Value::as_array);
-            all.is_some_and(|all| all.iter().any(|known| known.as_str() == Some(name)))
-        };
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        let required: HashSet<&str> = required.filter_map(Value::as_str).collect();
         let mut size = 2;
         let mut fields = Vec::new();
         for (name, property) in properties {
@@ -107,7 +119,10 @@ impl Reader<'_> {
             }
             let escaped = escape(name);
             let decl = self.below(property, &format!(".{}", escaped.as_deref().unwrap_or_default()));
-            if required(name) && property.get("default").is_none() && decl.cel_type().is_some() {
+            if required.contains(name.as_str())
+                && property.get("default").is_none()
+                && decl.cel_type().is_some()
+            {
                 size += name.len() as i64 + decl.min_size + 4;
             }
             fields.push(FieldDecl { name: name.clone(), escaped: escaped.map(Into::into), decl });
@@ -115,7 +130,7 @@ impl Reader<'_> {
         if root {
             let own = self.of_every_resource(properties.get("metadata"));
             for field in &own {
-                if required(&field.name) {
+                if required.contains(field.name.as_str()) {
                     size += field.name.len() as i64 + field.decl.min_size + 4;
                 }
             }

@@ -104,7 +104,8 @@ impl Walk<'_> {
                 | "allowed" | "reason" | "error" | "errored",
                 _,
             ) => (one, None),
-            ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", Some(target)) => {
+            ("includes", Some(target)) if self.elements(target).is_none() => (self.estimate(target), None),
+            ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(target)) => {
                 (self.traversal(target), None)
             }
             ("url" | "jsonpatch.escapeKey", _) if call.parts.len() == 1 => (first()?.scaled(TENTH), first()),

@@ -17,6 +17,9 @@ pub fn call<'a>(
     if let ("lists.range", [Value::Int(count)]) = (function, arguments) {
         return Some(range(*count));
     }
+    if let ("includes", [of, item]) = (function, arguments) {
+        return Some(Ok(Value::Bool(includes(of, item))));
+    }
     let Value::List(list) = arguments.first()? else { return None };
     let odd = || !list.is_empty() && !list.get(0).is_ok_and(|first| first.is_ordered());
     if matches!(function, "isSorted" | "sum" | "min" | "max") && odd() {
@@ -57,6 +60,15 @@ fn range<'a>(count: i64) -> Result<Value<'a>, Error> {
         return Err(Error::new(why));
     }
     Ok(Value::owned((0..count).map(Value::Int).collect()))
+}
+
+/// Whether a list has an element, or something else is equal to it.
+fn includes(of: &Value<'_>, item: &Value<'_>) -> bool {
+    let is = |one: &Value<'_>| one.equals(item) == Ok(true);
+    match of {
+        Value::List(list) => list.iter().any(|one| one.is_ok_and(|one| is(&one))),
+        _ => is(of),
+    }
 }
 
 fn end<'a>(list: &List<'a>, at: usize) -> Result<Value<'a>, Error> {

@@ -159,7 +159,7 @@ pub fn cost(function: &str, overload: Option<&Overload>) -> Cost {
         "bytes" if is(first, Type::String) => Cost::Tenths { of: 0, times: 1 },
         "string" if is(first, Type::Bytes) => Cost::Tenths { of: 0, times: 1 },
         "strings.quote" | "format" => Cost::Tenths { of: 0, times: 1 },
-        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => Cost::Traversal,
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => Cost::Traversal,
         "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "jsonpatch.escapeKey" => {
             Cost::Tenths { of: 0, times: 1 }
         }

@@ -9,7 +9,7 @@ pub struct FieldPath(pub String);
 impl FieldPath {
     /// The path that a text stands for below a schema; the error is upstream's.
     pub fn parse(text: &str, schema: &Value) -> Result<Self, String> {
-        let (mut at, mut out) = (schema, String::new());
+        let (mut at, mut out) = (Some(schema), String::new());
         let mut tokens = Tokens { rest: text };
         while let Some(token) = tokens.next() {
             let end = || "unexpected end of JSON path".to_owned();
@@ -24,7 +24,7 @@ impl FieldPath {
                 }
                 other => return Err(format!("expected [ or . but got: {other}")),
             };
-            at = step(at, &name, &mut out)?;
+            at = step(at.ok_or_else(missing)?, &name, &mut out)?;
             if token == "[" {
                 match tokens.next() {
                     Some("]") => {}
@@ -37,17 +37,22 @@ impl FieldPath {
     }
 }
 
-fn step<'s>(at: &'s Value, name: &str, out: &mut String) -> Result<&'s Value, String> {
-    let missing = || "does not refer to a valid field".to_owned();
-    if let Some(properties) = at.get("properties").and_then(Value::as_object) {
+fn missing() -> String {
+    "does not refer to a valid field".to_owned()
+}
+
+/// The schema of a member; `None` if all that is said of it is that it may be there.
+fn step<'s>(at: &'s Value, name: &str, out: &mut String) -> Result<Option<&'s Value>, String> {
+    let properties = at.get("properties").and_then(Value::as_object).filter(|all| !all.is_empty());
+    if let Some(properties) = properties {
         let found = properties.get(name).ok_or_else(missing)?;
         out.push_str(if out.is_empty() { "" } else { "." });
         out.push_str(name);
-        return Ok(found);
+        return Ok(Some(found));
     }
-    let values = at.get("additionalProperties").filter(|values| values.is_object()).ok_or_else(missing)?;
+    let values = at.get("additionalProperties").filter(|values| !values.is_null()).ok_or_else(missing)?;
     out.push_str(&format!("[{name}]"));
-    Ok(values)
+    Ok(values.is_object().then_some(values))
 }
 
 /// Signs, quoted texts and what stands between them.

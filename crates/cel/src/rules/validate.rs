@@ -1,11 +1,14 @@
 //! What rules say of an object.
 
+use std::cell::OnceCell;
+
 use rowplane_values::gotext::{display_float, quote};
 use rowplane_values::tree::{Map, Value};
 
 use super::correlation::{Correlation, OldItems};
+use super::scope::RuleProgram;
 use super::seen::Seen;
-use super::{CALL_LIMIT, Node, OBJECT_BUDGET, Rule, Rules};
+use super::{CALL_LIMIT, Node, OBJECT_BUDGET, Rule, Rules, RulesAt, text};
 use crate::program::{Budget, Fault, Program, Variables};
 use crate::value::{Error, Value as CelValue};
 
@@ -33,11 +36,23 @@ pub struct Violation {
 /// What is wrong, and what was wrong before and is told only.
 #[derive(Debug, Default)]
 pub struct Findings {
+    /// The first ones: nobody reads thousands.
     pub violations: Vec<Violation>,
+    /// How many more there are.
+    pub untold: usize,
     pub warnings: Vec<String>,
     /// What is left of the budget; less than nothing once it is gone.
     pub budget: i64,
+    /// How many rules may still be asked.
+    pub runs: u64,
+    /// Whether the system had no thread for an expression.
+    pub no_stack: bool,
 }
+
+/// How many violations are told, and how many warnings.
+const TOLD: usize = 256;
+/// How often rules are asked about one object: some cost nothing, and an object may have a million values.
+pub const MOST_RUNS: u64 = 10_000_000;
 
 /// The path that messages show for the root.
 const ROOT: &str = "<nil>";
@@ -45,10 +60,24 @@ const ROOT: &str = "<nil>";
 impl Rules {
     /// Asks all rules about an object, and, if it is an update, about how it changed.
     pub fn validate(&self, object: &Map, old: Option<&Map>) -> Findings {
-        let findings = Findings { budget: OBJECT_BUDGET, ..Findings::default() };
-        let mut walk = Walk { findings, path: String::new() };
         let (object, old) = (Seen::Object(object), old.map(Seen::Object));
+        let mut walk = Walk::new(String::new(), OBJECT_BUDGET, MOST_RUNS);
         walk.node(&self.root, object, old, Correlation::of(object, old));
+        walk.findings
+    }
+}
+
+impl RulesAt<'_> {
+    /// Asks the rules about a value at a path, so many of them at most; what has not changed is no excuse.
+    pub fn validate(
+        self,
+        path: &str,
+        value: &Value,
+        old: Option<&Value>,
+        (budget, runs): (i64, u64),
+    ) -> Findings {
+        let mut walk = Walk::new(path.to_owned(), budget, runs);
+        walk.node(self.0, value.into(), old.map(Seen::from), Correlation::default());
         walk.findings
     }
 }
@@ -60,6 +89,18 @@ struct Walk {
 
 /// The end of all, since the budget is gone.
 struct Spent;
+
+/// Whether a value is what it was, found out when somebody asks.
+struct Unchanged<'a> {
+    how: Correlation<'a>,
+    is: OnceCell<bool>,
+}
+
+impl Unchanged<'_> {
+    fn get(&self) -> bool {
+        *self.is.get_or_init(|| self.how.is_unchanged())
+    }
+}
 
 /// The variables of a rule.
 struct Scope<'a> {
@@ -83,6 +124,10 @@ impl<'a> Variables<'a> for Scope<'a> {
 }
 
 impl Walk {
+    fn new(path: String, budget: i64, runs: u64) -> Self {
+        Self { findings: Findings { budget, runs, ..Findings::default() }, path }
+    }
+
     /// False if the budget is gone.
     fn node<'a>(
         &mut self,
@@ -166,7 +211,7 @@ impl Walk {
     fn invalid(&mut self, node: &Node, detail: &str) {
         let field = self.field("");
         let message = format!("Invalid value: {}: {detail}", quote(&node.type_name));
-        self.findings.violations.push(Violation { kind: ViolationKind::Invalid, field, message });
+        self.add(Violation { kind: ViolationKind::Invalid, field, message }, false);
     }
 
     fn field(&self, below: &str) -> String {
@@ -185,33 +230,47 @@ impl Walk {
         old: Option<Seen<'a>>,
         how: Correlation<'a>,
     ) -> Result<(), Spent> {
-        if let Some(why) = &node.failed {
-            self.invalid(node, &format!("rule compiler initialization error: {why}"));
-            return Ok(());
-        }
         if node.rules.is_empty() {
             return Ok(());
         }
-        if self.findings.budget <= 0 {
+        let Some(programs) = node.programs() else {
+            self.invalid(
+                node,
+                "rule compiler initialization error: failed to convert to declType for CEL validation rules",
+            );
+            return Ok(());
+        };
+        if self.findings.budget <= 0 || self.findings.runs == 0 {
             self.invalid(node, &format!("validation failed due to {OUT_OF_BUDGET}"));
             return Err(Spent);
         }
-        for rule in &node.rules {
+        let how = Unchanged { how, is: OnceCell::new() };
+        for (rule, program) in node.rules.iter().zip(programs) {
+            self.findings.runs = self.findings.runs.saturating_sub(1);
             let scope = Scope { node, object, old, optional: rule.optional_old };
-            self.rule(rule, &scope, how)?;
+            self.findings.no_stack |= program.no_stack;
+            self.rule(rule, program, &scope, &how)?;
         }
         Ok(())
     }
 
-    fn rule<'a>(&mut self, rule: &'a Rule, scope: &Scope<'a>, how: Correlation<'a>) -> Result<(), Spent> {
-        let program = match &rule.program {
+    fn rule<'a>(
+        &mut self,
+        rule: &'a Rule,
+        compiled: &'a RuleProgram,
+        scope: &Scope<'a>,
+        how: &Unchanged<'a>,
+    ) -> Result<(), Spent> {
+        let program = match &compiled.rule {
+            // An empty rule says nothing.
+            _ if rule.text.is_empty() => return Ok(()),
             Ok(program) => program,
             Err(why) => {
                 self.invalid(scope.node, &format!("rule compile error: {why}"));
                 return Ok(());
             }
         };
-        if rule.uses_old && scope.old.is_none() && !rule.optional_old {
+        if compiled.uses_old && scope.old.is_none() && !rule.optional_old {
             return Ok(());
         }
         let (outcome, cost) = run(program, scope);
@@ -220,10 +279,10 @@ impl Walk {
             return Err(Spent);
         }
         self.findings.budget -= cost;
-        let told = if rule.message.is_empty() { &rule.text } else { &rule.message };
+        let told = rule.message.as_ref().unwrap_or(&rule.text);
         let fault = match outcome {
             Ok(CelValue::Bool(true)) => return Ok(()),
-            Ok(_) => return self.broken(rule, scope, how),
+            Ok(_) => return self.broken(rule, compiled, scope, how),
             Err(fault) => fault,
         };
         let why = fault.message();
@@ -244,49 +303,63 @@ impl Walk {
     }
 
     /// Tells of a rule that is not kept.
-    fn broken<'a>(&mut self, rule: &'a Rule, scope: &Scope<'a>, how: Correlation<'a>) -> Result<(), Spent> {
-        let is_old = !rule.uses_old && how.is_unchanged();
+    fn broken<'a>(
+        &mut self,
+        rule: &'a Rule,
+        compiled: &'a RuleProgram,
+        scope: &Scope<'a>,
+        how: &Unchanged<'a>,
+    ) -> Result<(), Spent> {
+        let is_old = !compiled.uses_old && how.get();
         let field = self.field(&rule.field_path);
-        let detail = match &rule.message_program {
+        let detail = match &compiled.message {
             None => None,
-            Some(program) => match self.message(program, scope) {
+            Some(program) => match self.message(rule, program, scope) {
                 Ok(detail) => detail,
                 Err(detail) => {
                     let type_name = quote(&scope.node.type_name);
-                    let message = format!("Invalid value: {type_name}: Invalid value: {detail}");
+                    let message = format!("Invalid value: {type_name}: {detail}");
                     self.add(Violation { kind: ViolationKind::Invalid, field, message }, is_old);
                     return Err(Spent);
                 }
             },
         };
-        let detail = detail.unwrap_or_else(|| match rule.message.is_empty() {
-            true => format!("failed rule: {}", rule.text),
-            false => rule.message.clone(),
-        });
+        let own = || rule.message.clone().unwrap_or_else(|| format!("failed rule: {}", rule.text));
+        let detail = detail.unwrap_or_else(own);
+        let detail = if detail.is_empty() { detail } else { format!(": {detail}") };
         let shown = match &*scope.node.type_name {
             "object" | "array" => String::new(),
             _ => format!(": {}", shown(scope.object)),
         };
         let (kind, message) = match &*rule.reason {
-            "FieldValueForbidden" => (ViolationKind::Forbidden, format!("Forbidden: {detail}")),
-            "FieldValueRequired" => (ViolationKind::Required, format!("Required value: {detail}")),
+            "FieldValueForbidden" => (ViolationKind::Forbidden, format!("Forbidden{detail}")),
+            "FieldValueRequired" => (ViolationKind::Required, format!("Required value{detail}")),
             "FieldValueDuplicate" => (ViolationKind::Duplicate, format!("Duplicate value{shown}")),
-            _ => (ViolationKind::Invalid, format!("Invalid value{shown}: {detail}")),
+            _ => (ViolationKind::Invalid, format!("Invalid value{shown}{detail}")),
         };
         self.add(Violation { kind, field, message }, is_old);
         Ok(())
     }
 
     fn add(&mut self, violation: Violation, is_old: bool) {
-        if is_old {
-            self.findings.warnings.push(format!("{}: {}", violation.field, violation.message));
-        } else {
-            self.findings.violations.push(violation);
+        let Findings { violations, untold, warnings, .. } = &mut self.findings;
+        match is_old {
+            true if warnings.len() < TOLD => {
+                warnings.push(format!("{}: {}", violation.field, violation.message));
+            }
+            true => {}
+            false if violations.len() < TOLD => violations.push(violation),
+            false => *untold += 1,
         }
     }
 
     /// What a message's expression says; `None` if that cannot be used, an error if the budget is gone.
-    fn message<'a>(&mut self, program: &'a Program, scope: &Scope<'a>) -> Result<Option<String>, String> {
+    fn message<'a>(
+        &mut self,
+        rule: &Rule,
+        program: &'a Program,
+        scope: &Scope<'a>,
+    ) -> Result<Option<String>, String> {
         // Upstream gives messages the old value itself, also where rules get an optional.
         let scope = Scope { optional: false, ..*scope };
         let (outcome, cost) = run(program, &scope);
@@ -295,7 +368,7 @@ impl Walk {
         }
         if let Err(Fault::Limit) = outcome {
             let end = "no further validation rules will be run due to call cost exceeds limit for messageExpression";
-            return Err(end.to_owned());
+            return Err(format!("{end}: {}", quote(text(&rule.given, "messageExpression"))));
         }
         self.findings.budget -= cost;
         let Ok(CelValue::String(text)) = outcome else { return Ok(None) };

@@ -7,18 +7,18 @@ use crate::tree::{Map, Value};
 /// A condition as it is to be.
 pub struct Condition {
     pub kind: &'static str,
-    pub status: bool,
+    pub status: &'static str,
     pub reason: &'static str,
     pub message: String,
 }
 
 impl Condition {
     pub fn new(kind: &'static str, status: bool, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { kind, status, reason, message: message.into() }
+        Self { kind, status: if status { "True" } else { "False" }, reason, message: message.into() }
     }
 
-    fn status_text(&self) -> &'static str {
-        if self.status { "True" } else { "False" }
+    pub fn unknown(kind: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, status: "Unknown", reason, message: message.into() }
     }
 }
 
@@ -46,14 +46,24 @@ pub fn set(object: &mut ObjectMap, condition: &Condition, now: &str) {
         conditions.len() - 1
     });
     let Some(found) = conditions[at].as_object_mut() else { return };
-    let moves = found.get("status").is_none_or(|status| *status != condition.status_text())
+    let moves = found.get("status").is_none_or(|status| *status != condition.status)
         || found.get("lastTransitionTime").is_none_or(Value::is_null);
     if moves {
         found.insert("lastTransitionTime", now.into());
     }
-    found.insert("status", condition.status_text().into());
+    found.insert("status", condition.status.into());
     found.insert("reason", condition.reason.into());
     found.insert("message", condition.message.as_str().into());
+}
+
+/// Takes a condition away.
+pub fn remove(object: &mut ObjectMap, kind: &str) {
+    if find(object, kind).is_some()
+        && let Some(conditions) =
+            fields::object_mut(object, "status").get_mut("conditions").and_then(Value::as_array_mut)
+    {
+        conditions.retain(|condition| condition["type"] != kind);
+    }
 }
 
 /// The definition is marked for deletion: from now on no objects of it are created.

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::conditions::{self, Condition};
-use super::{approval, bundle};
+use super::{approval, bundle, structural};
 use crate::fields;
 use crate::fields::ObjectMap;
 use crate::gotext::quote;
@@ -68,6 +68,10 @@ pub fn settle(object: &mut ObjectMap, is_taken: &dyn Fn(&Name) -> bool, now: &st
     establish(object, now);
     if let Some(condition) = approval::condition(object) {
         conditions::set(object, &condition, now);
+    }
+    match structural::condition(object) {
+        Some(condition) => conditions::set(object, &condition, now),
+        None => conditions::remove(object, structural::CONDITION),
     }
 }
 

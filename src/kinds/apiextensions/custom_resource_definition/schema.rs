@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::kinds::apiextensions::custom_resource_definition::{Tolerated, expressions, structural};
+use rowplane_cel::rules::FieldPath;
+
+use crate::kinds::apiextensions::custom_resource_definition::expressions::{Expressions, Spot};
+use crate::kinds::apiextensions::custom_resource_definition::{Kept, Tolerated, structural};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::object_meta;
@@ -53,8 +56,15 @@ struct Place {
     tolerated: Tolerated,
 }
 
-/// `versions[i].schema`, or what stands for those of all versions.
-pub fn validate(validation: &At<'_, '_>, has_status: bool, tolerated: Tolerated, errors: &mut Errors) {
+/// `versions[i].schema` of a version, or what stands for those of all versions under the name of the first.
+pub fn validate(
+    validation: &At<'_, '_>,
+    version: &str,
+    has_status: bool,
+    tolerated: Tolerated,
+    kept: &Kept,
+    errors: &mut Errors,
+) {
     let schema = validation.get("openAPIV3Schema");
     if !schema.is_set() {
         return;
@@ -67,49 +77,72 @@ pub fn validate(validation: &At<'_, '_>, has_status: bool, tolerated: Tolerated,
         errors.forbidden(&schema.get("nullable"), "nullable cannot be true at the root");
     }
     let unconvertible = structural::unconvertible(schema.value()).filter(|_| !tolerated.unstructured);
+    // What rules speak of is known only of a structural schema.
+    let mut expressions = None;
     if !tolerated.unstructured && unconvertible.is_none() {
         let before = errors.len();
         structural::validate(&schema, errors);
         if errors.len() == before {
             defaults(&schema, tolerated, errors);
         }
+        let is_unlimited = kept.schemas.contains(version);
+        let is_sound = errors.len() == before;
+        expressions = is_sound.then(|| Expressions::new(&kept.expressions, is_unlimited, errors));
     }
-    walk(&schema, Place { root: true, in_metadata: false, no_default: None, tolerated }, errors);
+    let place = Place { root: true, in_metadata: false, no_default: None, tolerated };
+    let spot = expressions.is_some().then(|| Spot::root(schema.value(), true));
+    Walk { errors: &mut *errors, expressions: expressions.as_mut() }.node(&schema, place, spot.as_ref());
+    if let Some(expressions) = expressions {
+        expressions.tell(&schema, errors);
+    }
     if let Some(why) = unconvertible.filter(|_| errors.len() == before) {
         errors.invalid(&schema, "", &why);
-    }
-    // Those of a schema that is wrong itself would be about nothing.
-    if errors.len() == before {
-        expressions::validate(&schema, true, None, errors);
     }
 }
 
 /// What the defaults of a structural schema have to be.
 fn defaults(schema: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
-    let Some(members) = schema.value().as_object() else { return };
     let types = builtin::types();
-    let may_be_unpruned = tolerated.unpruned_defaults;
-    let rules = DefaultRules { types: &types, may_be_unpruned, resource: object_meta::embedded };
-    errors.append_causes(rules.causes(members, &schema.path().to_string()));
+    let rules = DefaultRules {
+        types: &types,
+        may_be_unpruned: tolerated.unpruned_defaults,
+        asks_rules: errors.asks_expressions(),
+        resource: object_meta::embedded,
+    };
+    let found = rules.find(schema.value(), &schema.path().to_string());
+    if found.passed_over {
+        errors.looks_at_expressions();
+    }
+    if found.no_stack {
+        errors.leave_unchecked();
+    }
+    errors.append_causes(found.causes);
 }
 
 /// Whether a structural schema has a default that it does not know whole.
 pub fn has_unpruned_defaults(schema: &Value) -> bool {
-    structural::is_structural(schema)
-        && schema.as_object().is_some_and(|schema| DefaultRules::are_unpruned(&builtin::types(), schema))
+    structural::is_structural(schema) && DefaultRules::are_unpruned(&builtin::types(), schema)
 }
 
 /// Whether anything in a schema is wrong in the eyes of a rule.
 pub fn any(schema: &Value, rule: &dyn Fn(&At<'_, '_>, &mut Errors)) -> bool {
-    let below = |value: &Value| match value {
-        Value::Object(_) => any(value, rule),
-        Value::Array(items) => items.iter().any(|item| any(item, rule)),
-        _ => false,
-    };
     let mut errors = Errors::default();
     rule(&At::root(schema), &mut errors);
+    !errors.is_empty() || schemas_below(schema).any(|below| any(below, rule))
+}
+
+/// The schemas that stand in a schema, under any keyword.
+pub fn schemas_below(schema: &Value) -> impl Iterator<Item = &Value> {
     let maps = MAPS.iter().filter_map(|name| schema.get(*name)?.as_object()).flat_map(|map| map.values());
-    !errors.is_empty() || maps.chain(LISTS.iter().filter_map(|name| schema.get(*name))).any(below)
+    let lists = LISTS.iter().filter_map(|name| schema.get(*name));
+    maps.chain(lists).flat_map(one_or_many).filter(|schema| schema.is_object())
+}
+
+fn one_or_many(value: &Value) -> &[Value] {
+    match value {
+        Value::Array(items) => items,
+        one => std::slice::from_ref(one),
+    }
 }
 
 /// A list that is a set or a map, whose items upstream did not always look at.
@@ -169,54 +202,79 @@ fn root(validation: &At<'_, '_>, schema: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn walk(schema: &At<'_, '_>, place: Place, errors: &mut Errors) {
-    if !schema.value().is_object() {
-        return;
-    }
-    unsupported(schema, place, errors);
-    if schema.get("uniqueItems").flag() {
-        let why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        errors.forbidden(&schema.get("uniqueItems"), why);
-    }
-    let (additional, properties) = (schema.get("additionalProperties"), schema.get("properties"));
-    if additional.is_set() {
-        if !properties.is_empty() && additional.opt_flag() != Some(true) {
-            errors.forbidden(&additional, "additionalProperties and properties are mutual exclusive");
+struct Walk<'w, 's> {
+    errors: &'w mut Errors,
+    /// Nothing, if rules are not looked at.
+    expressions: Option<&'w mut Expressions<'s>>,
+}
+
+impl Walk<'_, '_> {
+    /// `spot` is nothing where no rules may stand.
+    fn node(&mut self, schema: &At<'_, '_>, place: Place, spot: Option<&Spot<'_>>) {
+        if !schema.value().is_object() {
+            return;
         }
-        let no_default = if place.in_metadata {
-            Some("inside additionalProperties applying to object metadata")
-        } else {
-            place.no_default
-        };
-        walk(&additional, Place { root: false, no_default, ..place }, errors);
+        let before = self.errors.len();
+        unsupported(schema, place, self.errors);
+        if schema.get("uniqueItems").flag() {
+            let why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+            self.errors.forbidden(&schema.get("uniqueItems"), why);
+        }
+        let below = Place { root: false, ..place };
+        self.members(schema, place, spot);
+        self.node(&schema.get("not"), below, None);
+        for name in ["allOf", "oneOf", "anyOf"] {
+            schema.get(name).items().for_each(|one| self.node(&one, below, None));
+        }
+        for name in ["definitions", "dependencies"] {
+            schema.get(name).entries().for_each(|(_, one)| self.node(&one, below, None));
+        }
+        let items = schema.get("items");
+        let of_items = spot.map(|spot| spot.items(schema, items.value()));
+        self.node(&items, below, of_items.as_ref());
+        items.items().for_each(|one| self.node(&one, below, None));
+        extensions(schema, place.tolerated, self.errors);
+        rules(schema, self.errors);
+        // What rules say of a schema that is wrong itself, here or below, would help nobody.
+        if let (Some(expressions), Some(spot), true) =
+            (&mut self.expressions, spot, self.errors.len() == before)
+        {
+            expressions.look_at(schema, spot);
+        }
     }
-    let embedded = schema.get("x-kubernetes-embedded-resource").flag();
-    for (name, property) in properties.entries() {
-        let mut below = Place { root: false, ..place };
-        if (place.root || embedded) && METADATA.contains(&name) {
-            below.in_metadata = true;
-            if place.root {
-                below.no_default = Some(match name {
-                    "metadata" => "in top-level metadata",
-                    "kind" => "in top-level kind",
-                    _ => "in top-level apiVersion",
-                });
+
+    fn members(&mut self, schema: &At<'_, '_>, place: Place, spot: Option<&Spot<'_>>) {
+        let (additional, properties) = (schema.get("additionalProperties"), schema.get("properties"));
+        if additional.is_set() {
+            if !properties.is_empty() && additional.opt_flag() != Some(true) {
+                let why = "additionalProperties and properties are mutual exclusive";
+                self.errors.forbidden(&additional, why);
             }
+            let no_default = if place.in_metadata {
+                Some("inside additionalProperties applying to object metadata")
+            } else {
+                place.no_default
+            };
+            let of_values = spot.map(|spot| spot.values(schema, additional.value()));
+            self.node(&additional, Place { root: false, no_default, ..place }, of_values.as_ref());
         }
-        walk(&property, below, errors);
+        let embedded = schema.get("x-kubernetes-embedded-resource").flag();
+        for (name, property) in properties.entries() {
+            let mut below = Place { root: false, ..place };
+            if (place.root || embedded) && METADATA.contains(&name) {
+                below.in_metadata = true;
+                if place.root {
+                    below.no_default = Some(match name {
+                        "metadata" => "in top-level metadata",
+                        "kind" => "in top-level kind",
+                        _ => "in top-level apiVersion",
+                    });
+                }
+            }
+            let of_property = spot.map(|spot| spot.property(schema, name, property.value()));
+            self.node(&property, below, of_property.as_ref());
+        }
     }
-    let below = Place { root: false, ..place };
-    for name in ["not", "items"] {
-        walk(&schema.get(name), below, errors);
-    }
-    for name in ["allOf", "oneOf", "anyOf", "items"] {
-        schema.get(name).items().for_each(|one| walk(&one, below, errors));
-    }
-    for name in ["definitions", "dependencies"] {
-        schema.get(name).entries().for_each(|(_, one)| walk(&one, below, errors));
-    }
-    extensions(schema, place.tolerated, errors);
-    schema.get("x-kubernetes-validations").items().for_each(|rule| self::rule(&rule, errors));
 }
 
 fn unsupported(schema: &At<'_, '_>, place: Place, errors: &mut Errors) {
@@ -358,7 +416,22 @@ fn key_properties(items: &At<'_, '_>, keys: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-pub fn rule(rule: &At<'_, '_>, errors: &mut Errors) {
+/// What the rules of a schema may not say, whatever the schema is.
+fn rules(schema: &At<'_, '_>, errors: &mut Errors) {
+    let rules = schema.get("x-kubernetes-validations");
+    let has_path = |rule: At<'_, '_>| !rule.get("fieldPath").text().is_empty();
+    // Nobody knows the paths in what is no structural schema.
+    let knows_paths = rules.items().any(has_path) && structural::unconvertible(schema.value()).is_none();
+    for rule in rules.items() {
+        self::rule(&rule, errors);
+        let path = rule.get("fieldPath");
+        if knows_paths && !path.text().is_empty() && FieldPath::parse(path.text(), schema.value()).is_err() {
+            errors.invalid(&path, path.text(), "must be a valid path");
+        }
+    }
+}
+
+fn rule(rule: &At<'_, '_>, errors: &mut Errors) {
     let (text, message) = (rule.get("rule"), rule.get("message"));
     let breaks = |text: &str| text.trim().contains(['\n', '\r']);
     let blank = |text: &str| !text.is_empty() && text.trim().is_empty();

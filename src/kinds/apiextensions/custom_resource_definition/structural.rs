@@ -1,5 +1,8 @@
 //! Structural schemas: every value has one place that says what it is (apiextensions-apiserver `pkg/apiserver/schema`).
 
+use super::conditions::Condition;
+use crate::causes::aggregate;
+use crate::fields::ObjectMap;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::regexp;
@@ -25,6 +28,33 @@ pub fn is_structural(schema: &Value) -> bool {
     let mut errors = Errors::default();
     validate(&At::root(schema), &mut errors);
     errors.is_empty() && unconvertible(schema).is_none()
+}
+
+/// What tells of schemas that are not structural, which only definitions of old have.
+pub const CONDITION: &str = "NonStructuralSchema";
+
+/// The condition; `None` if there is nothing to tell.
+pub fn condition(object: &ObjectMap) -> Option<Condition> {
+    let spec = At::member(object, "spec");
+    let mut errors = Errors::default();
+    let preserves = spec.get("preserveUnknownFields");
+    if preserves.flag() {
+        errors.invalid(&preserves, true, "must be false");
+    }
+    for version in spec.get("versions").items() {
+        let schema = version.dig(&["schema", "openAPIV3Schema"]);
+        if !schema.is_set() {
+            continue;
+        }
+        if let Some(why) = unconvertible(schema.value()) {
+            let name = version.get("name");
+            let message = format!("failed to check validation schema for version {}: {why}", name.text());
+            return Some(Condition::unknown(CONDITION, "StructuralError", message));
+        }
+        validate(&schema, &mut errors);
+    }
+    let causes = errors.into_causes();
+    (!causes.is_empty()).then(|| Condition::new(CONDITION, true, "Violations", aggregate(&causes.into_vec())))
 }
 
 /// Why upstream does not even look whether a schema is structural. Nearly all of it is told by the walk over keywords.

@@ -87,6 +87,31 @@ impl Errors {
         }
     }
 
+    /// Whether expressions are looked at; where they are not, it is noted that there was one.
+    pub fn looks_at_expressions(&mut self) -> bool {
+        self.passed_over |= !self.expressions;
+        self.expressions
+    }
+
+    pub fn asks_expressions(&self) -> bool {
+        self.expressions
+    }
+
+    /// Notes that an expression could not be checked.
+    pub fn leave_unchecked(&mut self) {
+        self.unchecked = true;
+    }
+
+    /// An empty list for errors that are told later.
+    pub fn aside(&self) -> Self {
+        Self { expressions: self.expressions, ..Self::default() }
+    }
+
+    /// Whether no more are told.
+    pub fn is_full(&self) -> bool {
+        self.causes.is_full()
+    }
+
     /// Whether there was an expression, where they are passed over.
     pub fn passed_over_expressions(&self) -> bool {
         self.passed_over

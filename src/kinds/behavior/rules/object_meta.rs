@@ -166,7 +166,7 @@ pub fn embedded(path: &str, object: &ObjectMap, causes: &mut Causes) {
 }
 
 fn shown(value: &Value) -> String {
-    gotext::json(value)
+    value.as_str().map_or_else(|| gotext::json(value), gotext::quote)
 }
 
 fn wrong_version(version: &Value) -> Option<String> {

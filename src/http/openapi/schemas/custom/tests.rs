@@ -61,6 +61,7 @@ fn definition(spec: &Map, version: &Value) -> ResourceDefinition {
         verbs: vec![Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch],
         subresources: subresources.map(subresource).collect(),
         behavior: Behavior::default(),
+        is_discoverable: true,
         declaration: Some(Arc::new(Declared(spec.clone()))),
     }
 }
