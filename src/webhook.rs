@@ -19,7 +19,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 
-use self::link::Link;
+use self::link::{Link, Response};
 use crate::server_trust::{ServerVerifier, Trusted};
 
 /// Connections that are kept while nobody uses them.
@@ -100,7 +100,7 @@ impl Webhook {
         let failed = |why: String| self.failed(&why);
         let call = self.exchange(address, body);
         match tokio::time::timeout(self.timeout, call).await {
-            Ok(Ok((status, body))) => words::judge(status, body),
+            Ok(Ok(response)) => words::judge(response),
             Ok(Err(why)) => Err(failed(why)),
             Err(_) => Err(failed(
                 "context deadline exceeded (Client.Timeout exceeded while awaiting headers)".into(),
@@ -115,7 +115,7 @@ impl Webhook {
     }
 
     /// A connection that was kept may have ended meanwhile, so the first failure of one leads to a new one.
-    async fn exchange(&self, address: &str, body: Bytes) -> Result<(u16, Bytes), String> {
+    async fn exchange(&self, address: &str, body: Bytes) -> Result<Response, String> {
         if let Some(mut link) = self.take()
             && let Ok(answer) = link.exchange(self.request(&body)?, LARGEST_ANSWER).await
         {

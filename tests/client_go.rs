@@ -49,6 +49,13 @@ async fn a_controller_reconciles() {
     on_both(async |installation| Running::new(&live, "operate", installation).tell_and_end("").await).await;
 }
 
+/// An operator as kubebuilder makes them: it installs its definition, and follows objects of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_runs() {
+    let Some(live) = live().await else { return };
+    on_both(async |installation| Running::new(&live, "custom", installation).tell_and_end("").await).await;
+}
+
 /// Programs that have updated objects start to apply them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_become_appliers() {
@@ -67,7 +74,13 @@ async fn envtest_starts_a_control_plane() {
     let mut suite = Command::new(live.with_extension("test"));
     suite.args(["-test.v", "-test.run=^TestEnvtest$"]).env("KUBEBUILDER_ASSETS", assets.path());
     let ran = output(&mut suite).await;
-    for test in ["a_controller_reconciles", "users_are_told_apart", "the_next_plane_is_empty"] {
+    let tests = [
+        "a_controller_reconciles",
+        "an_operator_of_custom_resources",
+        "users_are_told_apart",
+        "the_next_plane_is_empty",
+    ];
+    for test in tests {
         assert!(ran.contains(&format!("--- PASS: TestEnvtest/{test}")), "{ran}");
     }
 }

@@ -1,5 +1,7 @@
 //! kube-rs as an independent client: its reflector contains the same objects as the server, whatever happens meanwhile.
 
+#[path = "kube_client/custom.rs"]
+mod custom;
 #[path = "kube_client/embedded.rs"]
 mod embedded;
 mod support;

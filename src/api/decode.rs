@@ -160,12 +160,42 @@ fn claimed_object(kind: &Kind, body: &Encoded) -> Result<(ObjectMap, bool), Erro
             object
         }
         // Go's decoder treats null as an empty object.
-        Value::Null => ObjectMap::new(),
+        Value::Null if kind.go().is_some() => ObjectMap::new(),
+        Value::Null => {
+            return Err(unrecognized(
+                claims::of_custom(&ObjectMap::new(), || "null".to_owned()).unwrap_err(),
+            ));
+        }
         other => return Err(unrecognized(claims::no_claims(&other))),
     };
-    let claimed = claim(&mut object, &kind.gvk).map_err(&unrecognized)?;
-    check_claims(kind, &claimed)?;
+    if kind.go().is_none() {
+        check_custom(kind, &object, body)?;
+    } else {
+        let claimed = claim(&mut object, &kind.gvk).map_err(&unrecognized)?;
+        check_claims(kind, &claimed)?;
+    }
     Ok((object, repeated))
+}
+
+/// Checks the kind and apiVersion of a custom object, which have to be there.
+fn check_custom(kind: &Kind, object: &ObjectMap, body: &Encoded) -> Result<(), Error> {
+    if kind.gvk.is_claimed_by(object) {
+        return Ok(());
+    }
+    let text = || String::from_utf8_lossy(&body.bytes).into_owned();
+    let refuse = |why: String| {
+        let api_version = object.get("apiVersion").and_then(Value::as_str).filter(|text| !text.is_empty());
+        let claimed = api_version.and_then(|text| Gvk::parse(text, &kind.gvk.kind).ok());
+        match claimed.filter(|_| why.starts_with(claims::NO_KIND)) {
+            Some(claimed) => mismatch(&claimed, kind, &why),
+            None => unrecognized(kind, &body.bytes, why),
+        }
+    };
+    let claimed = claims::of_custom(object, text).map_err(refuse)?;
+    if claimed.group_version != kind.gvk.group_version {
+        return Err(Error::BadRequest(claims::other_version(&kind.gvk, &claimed)));
+    }
+    claims::check_custom(&kind.gvk, &claimed, object)
 }
 
 /// The unknown and repeated fields of a body. This parses the body a second time.

@@ -5,6 +5,7 @@ use crate::api::options::write::FieldValidation;
 use crate::fields::ObjectMap;
 use crate::schema::kind::{Kind, Shape};
 use crate::schema::types::Fit;
+use crate::tree::{Number, Value};
 use crate::warnings::Warnings;
 
 /// The start of go-yaml's list of problems; upstream sends a warning for each problem.
@@ -52,7 +53,24 @@ pub fn conform(kind: &Kind, object: &mut ObjectMap) -> Result<Fit, String> {
     if matches!(kind.shape, Shape::Opaque) {
         meta::types::check(object)?;
     }
+    if kind.go().is_none() {
+        object.values_mut().for_each(fit_integers);
+    }
     kind.conform(object)
+}
+
+/// Go reads integers without a type into 64 bits, and what is larger as floating point. Recurses as deep as the value
+/// nests, which its parser has limited.
+fn fit_integers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_u64() && !number.is_i64() => {
+            let float = number.as_f64().and_then(Number::from_f64);
+            *number = float.unwrap_or_else(|| number.clone());
+        }
+        Value::Array(items) => items.iter_mut().for_each(fit_integers),
+        Value::Object(members) => members.values_mut().for_each(fit_integers),
+        _ => {}
+    }
 }
 
 /// go-yaml's error about repeated keys.

@@ -29,7 +29,7 @@ use rules::Rules;
 use scale::ScalePaths;
 use selectable::SelectableFields;
 use strategy::Strategy;
-use warnings::KindWarnings;
+use warnings::{KindWarnings, finalizers};
 
 use crate::causes::Cause;
 use crate::fields::ObjectMap;
@@ -137,7 +137,7 @@ impl Behavior {
         Self {
             strategy: Strategy::custom(definition),
             rules: Rules::NONE,
-            warnings: KindWarnings::NONE,
+            warnings: KindWarnings::new(finalizers::of_new, finalizers::of_change),
             columns: declared.columns,
             fields: declared.fields,
             other_version: None,

@@ -12,6 +12,7 @@ use crate::kinds::behavior::rules::{metadata, selector};
 use crate::schema::names::{GroupVersion, Gvk};
 use crate::tree::{Map, Value, json};
 
+mod answer;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +30,9 @@ pub enum ReviewVersion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     pub failure: Failure,
-    /// Follows `conversion webhook for <kind> `.
+    /// Follows `conversion webhook for <kind> `, unless it is bare.
     pub why: String,
+    pub is_bare: bool,
 }
 
 /// What is wrong with a hook's answer, as upstream's metrics tell failures apart.
@@ -54,8 +56,8 @@ impl Failure {
         }
     }
 
-    fn because(self, why: String) -> Refused {
-        Refused { failure: self, why }
+    pub fn because(self, why: String) -> Refused {
+        Refused { failure: self, why, is_bare: false }
     }
 }
 
@@ -101,8 +103,13 @@ impl Review<'_> {
         })
     }
 
-    /// The converted objects.
-    pub fn converted(&self, answer: Value) -> Result<Vec<ObjectMap>, Refused> {
+    /// The converted objects of an answer's body.
+    pub fn read(&self, body: &[u8]) -> Result<Vec<ObjectMap>, Refused> {
+        let answer = answer::read(self.version, body);
+        self.converted(answer.map_err(|why| Failure::Call.because(format!("failed: {why}")))?)
+    }
+
+    fn converted(&self, answer: ObjectMap) -> Result<Vec<ObjectMap>, Refused> {
         let converted = self.response(answer);
         let converted =
             converted.map_err(|why| Failure::MalformedResponse.because(format!("failed: {why}")))?;
@@ -112,12 +119,10 @@ impl Review<'_> {
         }
         let objects = self.objects.iter().zip(converted).enumerate();
         let object = |(index, (original, converted))| self.object(index, original, converted);
-        let objects: Result<_, String> = objects.map(object).collect();
-        objects.map_err(|why| Failure::InvalidConvertedObject.because(why))
+        objects.map(object).collect()
     }
 
-    fn response(&self, answer: Value) -> Result<Vec<Value>, String> {
-        let Value::Object(mut answer) = answer else { return Err("no response provided".to_owned()) };
+    fn response(&self, mut answer: ObjectMap) -> Result<Vec<Value>, String> {
         if self.version == ReviewVersion::V1 {
             let (expected, found) =
                 (self.version.gvk(), Gvk::of(&answer).map_err(|error| error.to_string())?);
@@ -145,15 +150,19 @@ impl Review<'_> {
         }
     }
 
-    fn object(&self, index: usize, original: &ObjectMap, converted: Value) -> Result<ObjectMap, String> {
+    fn object(&self, index: usize, original: &ObjectMap, converted: Value) -> Result<ObjectMap, Refused> {
         let is_one = self.objects.len() == 1;
-        let failed = |why: String| match is_one {
-            true => format!("returned invalid object at index 0: {why}"),
-            false => format!("returned invalid converted object at index {index}: {why}"),
+        let because = |why| Failure::InvalidConvertedObject.because(why);
+        let failed = |why: String| {
+            because(match is_one {
+                true => format!("returned invalid object at index 0: {why}"),
+                false => format!("returned invalid converted object at index {index}: {why}"),
+            })
         };
-        let Value::Object(mut object) = converted else {
-            return Err(failed("it is no object".to_owned()));
-        };
+        let mut object = answer::object(converted).map_err(|why| match is_one {
+            true => Refused { is_bare: true, ..because(why) },
+            false => failed(why),
+        })?;
         let (from, to) = (kind_of(original), kind_of(&object));
         if to.group_version != *self.desired {
             let (expected, found) = (self.desired, shown_version(&to.group_version));
@@ -163,12 +172,14 @@ impl Review<'_> {
             return Err(failed(format!("invalid kind (expected {}, received {})", from.kind, to.kind)));
         }
         check_identity(original, &object).map_err(|why| match is_one {
-            true => format!("returned invalid object: {why}"),
+            true => because(format!("returned invalid object: {why}")),
             false => failed(why),
         })?;
-        restore_metadata(original, &mut object).map_err(|why| match is_one {
-            true => format!("returned invalid metadata: {why}"),
-            false => format!("returned invalid metadata in object at index {index}: {why}"),
+        restore_metadata(original, &mut object).map_err(|why| {
+            because(match is_one {
+                true => format!("returned invalid metadata: {why}"),
+                false => format!("returned invalid metadata in object at index {index}: {why}"),
+            })
         })?;
         Ok(object)
     }

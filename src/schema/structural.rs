@@ -142,8 +142,13 @@ impl Structural {
     /// resources, becomes what upstream's type makes of it; the error is Go's about metadata of the wrong type.
     pub fn conform(&self, object: &mut Map) -> Result<Fit, String> {
         let mut fit = Fit::default();
-        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-            fit = super::types::conform(&self.metadata, None, metadata)?;
+        match object.get_mut("metadata") {
+            Some(Value::Object(metadata)) => fit = self.conform_metadata(metadata)?,
+            None | Some(Value::Null) => {}
+            Some(other) => {
+                let found = crate::gotext::json_kind(other);
+                return Err(format!("json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"));
+            }
         }
         let mut pruner = Pruner::default();
         pruner.members(&self.root, object, self.root.unknown_members());
@@ -151,6 +156,16 @@ impl Structural {
         fit.unknown |= pruner.pruned;
         fit.unknown |= self.coerce_embedded(object)?;
         Ok(fit)
+    }
+
+    /// Upstream reads metadata from a map: of several misfits, it tells the first by name.
+    fn conform_metadata(&self, metadata: &mut Map) -> Result<Fit, String> {
+        super::types::conform(&self.metadata, None, metadata).map_err(|first| {
+            let mut sorted = Value::Object(metadata.clone());
+            sorted.sort_all();
+            let Value::Object(mut sorted) = sorted else { return first };
+            super::types::conform(&self.metadata, None, &mut sorted).err().unwrap_or(first)
+        })
     }
 
     /// As [`Structural::conform`], of an object from the store: metadata of the wrong type is taken away, and an object

@@ -16,11 +16,12 @@ mod tls;
 mod transfer;
 mod upkeep;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::Connection;
+use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnection;
 use tokio::time::Instant;
 
@@ -33,6 +34,7 @@ use self::listener::{Channel, Listener};
 use self::pool::{Lent, Pool, long, short};
 use self::session::{Connector, Purpose};
 use super::judge::{Write, judge_under};
+use super::migrations::embedded_migrations;
 use super::{
     Backend, Batch, BlockStream, Changes, Clock, Commit, Error, HighWaterMark, Mutation, OpenError,
     ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, migrations,
@@ -40,7 +42,14 @@ use super::{
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/postgres");
+pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
+    "postgres":
+    "0001_store.sql",
+    "0002_storage_versions.sql",
+    "0003_timeline.sql",
+    "0004_system_identifier.sql",
+    "0005_value_formats.sql",
+);
 
 /// Connections for two batches in flight, upkeep, and short reads. Few, since the database is shared with other
 /// replicas.

@@ -20,11 +20,12 @@ mod upkeep;
 mod write_connection;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use sqlx::ConnectOptions;
+use sqlx::migrate::Migrator;
 use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
     SqlitePoolOptions, SqliteSynchronous,
@@ -36,7 +37,7 @@ use self::failure::Failure;
 use self::files::Files;
 use self::write_connection::{Opened, WriteConnection};
 use super::judge::judge_under;
-use super::migrations;
+use super::migrations::{self, embedded_migrations};
 use super::{
     Backend, Batch, BlockStream, Changes, Clock, Commit, Error, OpenError, ResourceId, RowStream, Scan,
     Stale, StaleRow, Swept, Terms, TokenKey,
@@ -44,7 +45,14 @@ use super::{
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");
+pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
+    "sqlite":
+    "0001_store.sql",
+    "0002_storage_versions.sql",
+    "0003_timeline.sql",
+    "0004_system_identifier.sql",
+    "0005_value_formats.sql",
+);
 
 /// With larger pages, every key of a batch logs a larger page of the index; with smaller ones, fewer rows of 2 KB share
 /// a page. 4 KB and 16 KB both write 15 to 20 % less per second (measured).

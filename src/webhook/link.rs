@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::Request;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper::{Request, header};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -19,6 +19,13 @@ use tokio_rustls::client::TlsStream;
 use super::words;
 
 type Driver = Pin<Box<Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>>>;
+
+/// What a hook has answered.
+pub struct Response {
+    pub status: u16,
+    pub content_type: String,
+    pub body: Bytes,
+}
 
 pub struct Link {
     sender: SendRequest<Full<Bytes>>,
@@ -58,14 +65,18 @@ impl Link {
         &mut self,
         request: Request<Full<Bytes>>,
         limit: usize,
-    ) -> Result<(u16, Bytes), String> {
+    ) -> Result<Response, String> {
         let Self { sender, connection } = self;
         let answer = async {
             sender.ready().await.map_err(|error| error.to_string())?;
             let response = sender.send_request(request).await.map_err(|error| words::broken(&error))?;
             let status = response.status().as_u16();
+            let content_type = response.headers().get(header::CONTENT_TYPE);
+            let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+            let content_type = content_type.to_owned();
             let body = Limited::new(response.into_body(), limit).collect().await;
-            Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+            let body = body.map_err(|error| error.to_string())?.to_bytes();
+            Ok(Response { status, content_type, body })
         };
         let mut answer = pin!(answer);
         poll_fn(|context| {

@@ -33,7 +33,12 @@ async fn a_hook_that_does_not_listen() {
 #[test]
 fn other_statuses_are_told_as_client_go_does() {
     let judged = |status, body: &'static str| {
-        words::judge(status, Bytes::from_static(body.as_bytes())).map_err(|error| error.to_string())
+        let response = Response {
+            status,
+            content_type: "text/plain".to_owned(),
+            body: Bytes::from_static(body.as_bytes()),
+        };
+        words::judge(response).map_err(|error| error.to_string())
     };
     assert_eq!(judged(200, "{}"), Ok(Bytes::from_static(b"{}")));
     assert_eq!(
@@ -44,6 +49,8 @@ fn other_statuses_are_told_as_client_go_does() {
         judged(500, "boom\n"),
         Err("an error on the server (\"boom\") has prevented the request from succeeding".into())
     );
+    let nothing = "0-length response with status code: 200 and content type: text/plain";
+    assert_eq!(judged(200, ""), Err(nothing.into()));
     assert_eq!(judged(403, r#"{"kind":"Status","message":"no"}"#), Err("no".into()));
 }
 

@@ -1,14 +1,21 @@
 //! What goes wrong with a call, in the words of Go's `net/http` and of client-go.
 
+use std::error::Error as _;
 use std::io;
 
 use bytes::Bytes;
 
+use super::link::Response;
 use super::{CallError, x509};
 use crate::tree::Value;
 
 /// A connection that could not be made.
 pub fn dial(address: &str, error: &io::Error) -> String {
+    // Go names the name server, too.
+    if error.to_string().starts_with("failed to lookup address information") {
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        return format!("dial tcp: lookup {host}: no such host");
+    }
     let why = match error.kind() {
         io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
         io::ErrorKind::TimedOut => "i/o timeout".to_owned(),
@@ -31,12 +38,25 @@ pub fn handshake(error: &io::Error) -> String {
 
 /// A connection that ended before the answer.
 pub fn broken(error: &hyper::Error) -> String {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        match cause.downcast_ref::<io::Error>().map(io::Error::kind) {
+            Some(io::ErrorKind::UnexpectedEof) => return "EOF".to_owned(),
+            Some(io::ErrorKind::ConnectionReset) => return "read: connection reset by peer".to_owned(),
+            _ => source = cause.source(),
+        }
+    }
     if error.is_incomplete_message() { "EOF".to_owned() } else { error.to_string() }
 }
 
 /// The body of a success, or what client-go says of any other status.
-pub fn judge(status: u16, body: Bytes) -> Result<Bytes, CallError> {
+pub fn judge(Response { status, content_type, body }: Response) -> Result<Bytes, CallError> {
     if (200..=206).contains(&status) {
+        if body.is_empty() {
+            let why =
+                format!("0-length response with status code: {status} and content type: {content_type}");
+            return Err(CallError(why));
+        }
         return Ok(body);
     }
     let told = serde_json::from_slice::<Value>(&body).ok().filter(|value| value["kind"] == "Status");
@@ -45,7 +65,7 @@ pub fn judge(status: u16, body: Bytes) -> Result<Bytes, CallError> {
     }
     let text = String::from_utf8_lossy(&body[..body.len().min(2048)]).trim().to_owned();
     Err(CallError(match status {
-        400 => format!("the server rejected our request for an unknown reason{}", hint(&text)),
+        400 => "the server rejected our request for an unknown reason".to_owned(),
         401 => "the server has asked for the client to provide credentials".to_owned(),
         403 => "unknown".to_owned(),
         404 => "the server could not find the requested resource".to_owned(),
@@ -58,8 +78,4 @@ pub fn judge(status: u16, body: Bytes) -> Result<Bytes, CallError> {
         500.. => format!("an error on the server ({text:?}) has prevented the request from succeeding"),
         _ => format!("the server responded with the status code {status} but did not return more information"),
     }))
-}
-
-fn hint(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!(" ({text})") }
 }

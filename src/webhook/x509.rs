@@ -17,6 +17,10 @@ pub fn words(error: &CertificateError) -> String {
         }
         CertificateError::Expired | CertificateError::NotValidYet => EXPIRED.to_owned(),
         CertificateError::NotValidForNameContext { expected, presented } => name(expected, presented),
+        // A certificate of an authority that is none of those that are trusted.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "certificate signed by unknown authority".to_owned()
+        }
         other => other.to_string(),
     }
 }

@@ -82,3 +82,28 @@ async fn installs_upgrades_rolls_back_and_uninstalls() {
         assert!(gone.contains("NotFound"), "{kind}: {gone}");
     }
 }
+
+/// A chart with a folder of definitions, and objects of these among its templates, which get them in one command.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn installs_definitions_and_their_objects() {
+    const CHART: &str = "../fixtures/custom-chart";
+    let program = program().await;
+    let kubectl = Kubectl::start(37).await;
+    let helm = async |line: &str| kubectl.run_program(&program, line).await;
+
+    let installed = helm(&format!("install garden {CHART}")).await;
+    assert!(installed.contains("STATUS: deployed"), "{installed}");
+    let sorts = "get plants -o jsonpath={.items[*].spec.sort}";
+    assert_eq!(kubectl.run(sorts).await, "rose");
+    assert_eq!(kubectl.run("get plant rose -o jsonpath={.spec.height}").await, "1");
+    helm(&format!("upgrade garden {CHART} --set sort=lily")).await;
+    assert_eq!(kubectl.run(sorts).await, "lily");
+    let refused = kubectl.fail_program(&program, &format!("upgrade garden {CHART} --set sort=stone")).await;
+    assert!(refused.contains("Unsupported value: \"stone\""), "{refused}");
+    helm("rollback garden 1").await;
+    assert_eq!(kubectl.run(sorts).await, "rose");
+
+    // helm leaves definitions where they are.
+    helm("uninstall garden").await;
+    assert_eq!(kubectl.run("get plants -o name").await, "");
+}

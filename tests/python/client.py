@@ -229,6 +229,73 @@ def dynamically(api):
     assert {"Deployment", "StatefulSet", "DaemonSet"} <= kinds, kinds
 
 
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "crontabs.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "crontabs", "kind": "CronTab", "shortNames": ["ct"]},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "properties": {
+                                    "image": {"type": "string"},
+                                    "replicas": {"type": "integer", "default": 1, "maximum": 9},
+                                },
+                            },
+                            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def custom_resources(api):
+    """What is defined is there at once, for the dynamic client and for the one of custom objects."""
+    extensions = client.ApiextensionsV1Api(api)
+    extensions.create_custom_resource_definition(DEFINITION)
+    found = dynamic.DynamicClient(api)
+    crontabs = found.resources.get(api_version="example.com/v1", kind="CronTab")
+    assert crontabs.short_names == ["ct"], crontabs
+    body = {"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": {"name": "a"}, "spec": {"image": "i"}}
+    made = crontabs.create(body=body, namespace=NAMESPACE)
+    assert made.spec.replicas == 1 and made.metadata.generation == 1, made
+    patched = crontabs.patch(
+        body={"metadata": {"name": "a"}, "spec": {"replicas": 3}}, namespace=NAMESPACE, content_type=MERGE
+    )
+    assert (patched.spec.replicas, patched.metadata.generation) == (3, 2), patched
+    watched = crontabs.watch(namespace=NAMESPACE, timeout=1)
+    assert [(event["type"], event["object"].spec.image) for event in watched] == [("ADDED", "i")]
+
+    custom = client.CustomObjectsApi(api)
+    where = ("example.com", "v1", NAMESPACE, "crontabs")
+    told = custom.patch_namespaced_custom_object_status(
+        *where, "a", {"status": {"ready": True}}, _content_type=MERGE
+    )
+    assert told["status"] == {"ready": True} and told["metadata"]["generation"] == 2, told
+    too_many = {"spec": {"replicas": 10}}
+    refused = fails(422, "Invalid", custom.patch_namespaced_custom_object, *where, "a", too_many, _content_type=MERGE)
+    assert refused.details.causes[0].field == "spec.replicas", refused
+    assert [item["spec"]["replicas"] for item in custom.list_namespaced_custom_object(*where)["items"]] == [3]
+    custom.delete_namespaced_custom_object(*where, "a")
+    fails(404, "NotFound", custom.get_namespaced_custom_object, *where, "a")
+    extensions.delete_custom_resource_definition("crontabs.example.com")
+
+
 def main():
     config.load_kube_config(sys.argv[1])
     api = client.ApiClient()
@@ -241,6 +308,7 @@ def main():
     watches(core)
     logs(core)
     dynamically(api)
+    custom_resources(api)
     print("done")
 
 

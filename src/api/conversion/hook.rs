@@ -14,7 +14,7 @@ use crate::kinds::custom::{ConversionWebhook, CustomDefinition, WebhookPlace};
 use crate::long_work;
 use crate::metrics::Conversion;
 use crate::schema::names::{GroupVersion, Gvk};
-use crate::tree::{Text, Value};
+use crate::tree::Text;
 use crate::webhook::{CallError, Endpoint, Webhook};
 
 /// As upstream's clients of webhooks have it.
@@ -90,9 +90,9 @@ impl Hook {
             failure: failure.map(Failure::label),
             took: began.elapsed(),
         });
-        converted.map_err(|Refused { failure, why }| Failed {
-            error: Error::Unclassified(format!("conversion webhook for {from} {why}")),
-            is_of_all: failure == Failure::Call,
+        converted.map_err(|Refused { failure, why, is_bare }| {
+            let why = if is_bare { why } else { format!("conversion webhook for {from} {why}") };
+            Failed { error: Error::Unclassified(why), is_of_all: failure == Failure::Call }
         })
     }
 
@@ -102,19 +102,14 @@ impl Hook {
         to: &GroupVersion,
         objects: &[ObjectMap],
     ) -> Result<Vec<ObjectMap>, Refused> {
-        let failed = |why: String| Refused { failure: Failure::Call, why: format!("failed: {why}") };
+        let failed = |why: String| Failure::Call.because(format!("failed: {why}"));
         let version = self.config.review;
         let version = version.ok_or_else(|| failed("no supported conversion review versions".to_owned()))?;
         let uid = converter.random().uuid().to_string();
         let review = Review { version, uid: &uid, desired: to, objects };
         let body = Bytes::from(review.request().to_string());
         let answer = self.post(converter, body).await.map_err(|error| failed(error.to_string()))?;
-        if answer.is_empty() {
-            return Err(failed("0-length response with status code: 200 and content type: ".to_owned()));
-        }
-        let answer: Value = serde_json::from_slice(&answer)
-            .map_err(|error| failed(format!("couldn't get version/kind; json parse error: {error}")))?;
-        review.converted(answer)
+        review.read(&answer)
     }
 
     async fn post(&self, converter: &Converter, body: Bytes) -> Result<Bytes, CallError> {

@@ -1,9 +1,11 @@
 //! The kind and apiVersion that an object claims to have, and the errors if they do not fit.
 
-use crate::api::ObjectMap;
+use crate::api::error::Error;
+use crate::api::{ObjectMap, meta, metadata};
+use crate::causes::Cause;
 use crate::gotext;
 use crate::schema::kind::Kind;
-use crate::schema::names::{Gvk, internal_package};
+use crate::schema::names::{GroupKind, Gvk, internal_package};
 use crate::tree::{Text, Value};
 
 /// The name of upstream's schemes in error messages: the place where their constructor is called.
@@ -11,6 +13,9 @@ const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 /// Groups with a scheme of their own, which knows no other groups.
 const APART: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
+
+/// How the error about a custom object without a kind begins.
+pub const NO_KIND: &str = "Object 'Kind' is missing in ";
 
 /// What is wrong with a claim.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,10 +45,7 @@ pub fn check(expected: &Kind, claimed: &Gvk) -> Result<(), Misfit> {
         group == claimed_group || ![group, claimed_group].iter().any(|group| APART.contains(&group.as_str()));
     let known = together && expected.sibling(claimed).is_some();
     if claimed.kind == wanted.kind && group == claimed_group && (known || is_old(claimed)) {
-        return Err(Misfit::Version(format!(
-            "the API version in the data ({}) does not match the expected API version ({})",
-            claimed.group_version, wanted.group_version
-        )));
+        return Err(Misfit::Version(other_version(wanted, claimed)));
     }
     let why = if known {
         let (version, package) = (claimed.version(), internal_package(group));
@@ -53,6 +55,11 @@ pub fn check(expected: &Kind, claimed: &Gvk) -> Result<(), Misfit> {
         format!("no kind {kind} is registered for version {version} in scheme {scheme}")
     };
     Err(Misfit::Kind(why))
+}
+
+pub fn other_version(expected: &Gvk, claimed: &Gvk) -> String {
+    let [claimed, expected] = [claimed, expected].map(|gvk| &gvk.group_version);
+    format!("the API version in the data ({claimed}) does not match the expected API version ({expected})")
 }
 
 /// Whether upstream may know this version though it is not served: prereleases stay in its scheme.
@@ -74,6 +81,36 @@ pub fn no_claims(value: &Value) -> String {
     )
 }
 
+/// The kind and apiVersion of a custom object, of which nothing is filled in. `text` is the whole body.
+pub fn of_custom(object: &ObjectMap, text: impl FnOnce() -> String) -> Result<Gvk, String> {
+    let [kind, api_version] = ["kind", "apiVersion"].map(|field| found(object, field));
+    let Some(kind) = kind? else { return Err(format!("{NO_KIND}'{}'", text())) };
+    let api_version = api_version?.map_or("", Text::as_str);
+    Gvk::parse(api_version, kind).map_err(|error| error.to_string())
+}
+
+/// Refuses a custom object of another kind or version than the URL names, as validation does upstream.
+pub fn check_custom(expected: &Gvk, claimed: &Gvk, object: &ObjectMap) -> Result<(), Error> {
+    let mut causes = Vec::new();
+    if claimed.kind != expected.kind {
+        causes.push(Cause::invalid(
+            "kind",
+            gotext::quote(&claimed.kind),
+            &format!("must be {}", expected.kind),
+        ));
+    }
+    if claimed.group_version != expected.group_version {
+        let why = format!("must be {}", expected.group_version);
+        causes.push(Cause::invalid("apiVersion", gotext::quote(claimed.api_version()), &why));
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let kind = GroupKind::new(claimed.group().as_str(), claimed.kind.as_str());
+    let name = metadata(object).map_or("", |metadata| meta::text(metadata, "name")).to_owned();
+    Err(Error::Invalid { kind, name, causes })
+}
+
 /// Reads the object's kind and apiVersion; missing ones are filled in.
 pub fn claim(object: &mut ObjectMap, expected: &Gvk) -> Result<Gvk, String> {
     if expected.is_claimed_by(object) {
@@ -85,18 +122,23 @@ pub fn claim(object: &mut ObjectMap, expected: &Gvk) -> Result<Gvk, String> {
 }
 
 fn claimed(object: &mut ObjectMap, field: &str, default: &Text) -> Result<Text, String> {
-    match object.get(field) {
-        None | Some(Value::Null) => {}
-        Some(Value::String(text)) if text.is_empty() => {}
-        Some(Value::String(text)) => return Ok(text.clone()),
-        Some(other) => {
-            let found = gotext::json_kind(other);
-            return Err(format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field \
-                 .{field} of type string"
-            ));
-        }
+    if let Some(text) = found(object, field)? {
+        return Ok(text.clone());
     }
     object.insert(field, Value::String(default.clone()));
     Ok(default.clone())
+}
+
+fn found<'o>(object: &'o ObjectMap, field: &str) -> Result<Option<&'o Text>, String> {
+    match object.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
+        Some(other) => {
+            let found = gotext::json_kind(other);
+            Err(format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field \
+                 .{field} of type string"
+            ))
+        }
+    }
 }

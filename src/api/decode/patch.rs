@@ -70,7 +70,7 @@ impl Patch {
         let result = self.apply(document, kind)?;
         // The code below consumes the result; an error message that shows it computes it again.
         let again = || self.apply(managed::opened(current), kind);
-        let refuse = |why: &str| match self.shown(again, current) {
+        let refuse = |why: &str| match self.shown(again, current, kind) {
             Ok(shown) => Error::undecodable_patch(&shown, why),
             Err(error) => error,
         };
@@ -78,7 +78,18 @@ impl Patch {
             Value::Object(object) => object,
             other => return Err(refuse(&claims::no_claims(&other))),
         };
-        claim(&mut object, kind).map_err(|why| refuse(&why))?;
+        match kind.go() {
+            Some(_) => claim(&mut object, kind).map_err(|why| refuse(&why))?,
+            None => {
+                let text = || {
+                    let mut whole = Value::Object(managed::opened(&object));
+                    whole.sort_all();
+                    gotext::json(&whole)
+                };
+                let claimed = claims::of_custom(&object, text).map_err(|why| refuse(&why))?;
+                claims::check_custom(&kind.gvk, &claimed, &object)?;
+            }
+        }
         let fit = match self.conform(kind, &mut object) {
             Ok(fit) => fit,
             Err(why) => {
@@ -113,7 +124,7 @@ impl Patch {
 
     /// The first of several mismatches, in the order in which upstream reads the result's text.
     fn first_misfit(&self, result: Value, current: &ObjectMap, kind: &Kind) -> Option<String> {
-        match self.printed(result, current) {
+        match self.printed(result, current, kind) {
             Value::Object(mut object) if self.kind != PatchKind::StrategicMerge => {
                 conform(kind, &mut object).err()
             }
@@ -132,16 +143,22 @@ impl Patch {
     }
 
     /// What an error message shows: the patch of a strategic merge, otherwise the result.
-    fn shown(&self, result: impl Fn() -> Result<Value, Error>, current: &ObjectMap) -> Result<String, Error> {
+    fn shown(
+        &self,
+        result: impl Fn() -> Result<Value, Error>,
+        current: &ObjectMap,
+        kind: &Kind,
+    ) -> Result<String, Error> {
         match self.kind {
             PatchKind::StrategicMerge => Ok(gotext::display(&self.body)),
-            _ => result().map(|result| gotext::json(&self.printed(result, current))),
+            _ => result().map(|result| gotext::json(&self.printed(result, current, kind))),
         }
     }
 
-    /// The result with its members in the order in which upstream's library prints them.
-    fn printed(&self, mut result: Value, current: &ObjectMap) -> Value {
+    /// The result with its members in the order in which upstream's library prints them; custom objects are maps to it.
+    fn printed(&self, mut result: Value, current: &ObjectMap, kind: &Kind) -> Value {
         match self.kind {
+            _ if kind.go().is_none() => result.sort_all(),
             PatchKind::Json => json_patch::sort_touched(&mut result, &self.body),
             PatchKind::Merge if self.body.is_object() => {
                 let before = Value::Object(managed::opened(current));

@@ -71,6 +71,12 @@ impl Custom {
         }
     }
 
+    /// What an object of the served version becomes when it is stored and read again: another version's schema prunes,
+    /// and the status that was dropped may have one by default. What a webhook converts has been converted before.
+    pub fn reread(&self, object: ObjectMap) -> Result<ObjectMap, Error> {
+        self.read(self.to_stored(object)?)
+    }
+
     /// What is known of an object that is about to be stored.
     pub fn mark(&self, stored: &ObjectMap) -> Mark {
         let version = self.version.definition.stored();

@@ -136,7 +136,11 @@ impl Api {
     ) -> Result<Placed, Error> {
         let outcome = if exists { Outcome::Updated } else { Outcome::Created };
         if write.reads == Reads::AsServed {
-            object = self.converter.as_if_stored(write.request.target.resource, object).await?;
+            let resource = write.request.target.resource;
+            object = self.converter.as_if_stored(resource, object).await?;
+            if let Some(custom) = &resource.custom {
+                object = custom.reread(object)?;
+            }
         }
         if write.existing == Existing::Refuse {
             let target = write.target(naming);

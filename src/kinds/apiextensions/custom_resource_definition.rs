@@ -72,13 +72,6 @@ impl Hooks for DefinitionHooks {
         remember_stored_version(new);
     }
 
-    /// A status without stored versions gets one by default.
-    fn prepare_status_update(&self, new: &mut ObjectMap, _: &ObjectMap, _: &Writer<'_>) {
-        if fields::items(new, &["status", "storedVersions"]).is_empty() {
-            remember_stored_version(new);
-        }
-    }
-
     /// The first DELETE marks the definition, whatever its options say.
     fn begin_deletion(&self, object: &ObjectMap, _: Dependents, now: &str) -> Option<ObjectMap> {
         let marked = fields::at(object, &["metadata", "deletionTimestamp"]).is_some_and(|at| !at.is_null());
@@ -323,11 +316,13 @@ fn versions(spec: &At<'_, '_>, tolerated: Tolerated, kept: &Kept, errors: &mut E
             version.get("additionalPrinterColumns").items().for_each(|column| self::column(&column, errors));
         }
         if selectable.is_none() {
-            let schema = version.dig(&["schema", "openAPIV3Schema"]);
+            let own = version.dig(&["schema", "openAPIV3Schema"]);
+            // Upstream looks for it where it no longer is once it has found it equal in all versions.
+            let schema_here = if schema.is_none() { own.value() } else { &Value::Null };
             let without = "may only be set when `version.schema.openAPIV3Schema` is not included";
             let fields = version.get("selectableFields");
             let may_be_too_many = kept.many_fields.contains(name.text());
-            selectable::validate(&fields, schema.value(), without, may_be_too_many, errors);
+            selectable::validate(&fields, schema_here, without, may_be_too_many, errors);
         }
     }
     if !unique {

@@ -5,6 +5,7 @@
 //! are found once per resource; a kind with nothing to say costs nothing.
 
 pub mod address;
+pub mod finalizers;
 
 use std::fmt;
 

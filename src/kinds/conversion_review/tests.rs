@@ -13,7 +13,7 @@ fn widget(version: &str, name: &str) -> ObjectMap {
 
 fn converted_by(objects: &[ObjectMap], answer: Value) -> Result<Vec<ObjectMap>, String> {
     let review = Review { version: ReviewVersion::V1, uid: "7", desired: &DESIRED, objects };
-    review.converted(answer).map_err(|refused| refused.why)
+    review.read(answer.to_string().as_bytes()).map_err(|refused| refused.why)
 }
 
 fn answer(objects: Value) -> Value {
@@ -57,8 +57,7 @@ fn a_wrong_answer_is_refused_in_upstreams_words() {
     let cases: [(Edit<'_>, &str); 14] = [
         (
             &|answer| answer["kind"] = "Other".into(),
-            "failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got \
-             apiextensions.k8s.io/v1, Kind=Other",
+            "failed: no kind \"Other\" is registered for version \"apiextensions.k8s.io/v1\" in scheme",
         ),
         (&|answer| answer["response"] = Value::Null, "failed: no response provided"),
         (&|answer| answer["response"]["uid"] = "8".into(), r#"failed: expected response.uid="7", got "8""#),
@@ -109,5 +108,70 @@ fn a_wrong_answer_is_refused_in_upstreams_words() {
     for (edit, want) in cases {
         let error = with(edit);
         assert!(error.starts_with(want), "{error}");
+    }
+}
+
+/// What kube-apiserver 1.36.3 says of answers that are no review.
+#[test]
+fn answers_that_are_none_are_refused_in_upstreams_words() {
+    let review = |version, body: &str| {
+        let objects = [widget("v1", "w")];
+        let review = Review { version, uid: "7", desired: &DESIRED, objects: &objects };
+        review.read(body.as_bytes()).map(drop).map_err(|refused| (refused.why, refused.is_bare))
+    };
+    let failed = |why: &str| Err((format!("failed: {why}"), false));
+    let untyped = |found: &str| {
+        failed(&format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct \
+             {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+        ))
+    };
+    let nobody = "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind=";
+    let unknown = |kind: &str, version: &str| {
+        let scheme = "in scheme \"pkg/runtime/scheme.go:111\"";
+        failed(&format!("no kind \"{kind}\" is registered for version \"{version}\" {scheme}"))
+    };
+    for (body, expected) in [
+        ("{", failed("couldn't get version/kind; json parse error: unexpected end of JSON input")),
+        ("hello", untyped("string")),
+        ("[]", untyped("array")),
+        ("null", failed(nobody)),
+        (r#"{"response":{}}"#, failed(nobody)),
+        (r#"{"kind":"Pod","apiVersion":"v1"}"#, unknown("Pod", "v1")),
+        (
+            r#"{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1"}"#,
+            failed("converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion"),
+        ),
+        (
+            r#"{"response":{"uid":7}}"#,
+            failed(
+                "json: cannot unmarshal number into Go struct field ConversionResponse.response.uid of type types.UID",
+            ),
+        ),
+        (
+            r#"{"response":{"convertedObjects":{}}}"#,
+            failed(
+                "json: cannot unmarshal object into Go struct field ConversionResponse.response.convertedObjects of type []runtime.RawExtension",
+            ),
+        ),
+        (
+            r#"{"response":"x"}"#,
+            failed(
+                "json: cannot unmarshal string into Go struct field ConversionReview.response of type v1.ConversionResponse",
+            ),
+        ),
+    ] {
+        assert_eq!(review(ReviewVersion::V1, body), expected, "{body}");
+    }
+    let beta = review(ReviewVersion::V1Beta1, r#"{"kind":"Q","apiVersion":"apiextensions.k8s.io/v1beta1"}"#);
+    assert_eq!(beta, unknown("Q", "apiextensions.k8s.io/v1beta1"));
+    for (object, why) in [
+        (json!(null), "unexpected end of JSON input"),
+        (json!("x"), "json: cannot unmarshal string into Go value of type map[string]interface {}"),
+        (json!([]), "json: cannot unmarshal array into Go value of type map[string]interface {}"),
+        (json!({}), "Object 'Kind' is missing in '{}'"),
+    ] {
+        let body = answer(json!([object])).to_string();
+        assert_eq!(review(ReviewVersion::V1, &body), Err((why.to_owned(), true)));
     }
 }

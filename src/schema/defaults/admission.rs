@@ -3,7 +3,7 @@
 
 use super::set::{empty, if_absent, if_zero, text};
 use crate::fields::{self, ObjectMap};
-use crate::tree::json;
+use crate::tree::{Value, json};
 
 const HTTPS: i64 = 443;
 const SECONDS: i64 = 10;
@@ -25,6 +25,19 @@ pub(super) fn rule(rule: &mut ObjectMap) {
 
 pub(super) fn service_reference(reference: &mut ObjectMap) {
     if_absent(reference, "port", HTTPS);
+}
+
+/// A definition whose objects have been stored in no version will have them in the one that is marked for it.
+pub(super) fn custom_resource_definition(definition: &mut ObjectMap) {
+    if !fields::items(definition, &["status", "storedVersions"]).is_empty() {
+        return;
+    }
+    let stored = |version: &&Value| version.get("storage") == Some(&Value::Bool(true));
+    let version = fields::items(definition, &["spec", "versions"]).iter().find(stored);
+    let name = version.and_then(|version| version.get("name")).filter(|name| name.is_string()).cloned();
+    if let Some(name) = name {
+        fields::object_mut(definition, "status").insert("storedVersions", Value::Array(vec![name]));
+    }
 }
 
 pub(super) fn custom_resource(spec: &mut ObjectMap) {

@@ -51,6 +51,7 @@ pub(super) fn of(package: &str, name: &str) -> Option<Rule> {
 
 fn extension(name: &str) -> Option<Rule> {
     Some(match name {
+        "CustomResourceDefinition" => admission::custom_resource_definition,
         "CustomResourceDefinitionSpec" => admission::custom_resource,
         "ServiceReference" => admission::service_reference,
         _ => return None,

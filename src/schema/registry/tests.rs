@@ -94,16 +94,18 @@ fn changes_leave_what_would_be_built_anew() {
     let (beta, other) = (widgets("example.com/v1beta1"), widgets("other.com/v1"));
     let first = Registry::of(built_in::definitions().into_iter().map(Arc::new));
     let built_in: Vec<_> = first.definitions().cloned().collect();
-    let steps: [(&[&Arc<ResourceDefinition>], &[&Arc<ResourceDefinition>], &[&Arc<ResourceDefinition>]); 6] = [
-        (&[], &[&old, &beta], &[&old, &beta]),
-        (&[], &[&other, &new], &[&old, &beta, &other]),
-        (&[&old], &[&new], &[&new, &beta, &other]),
-        (&[&new], &[], &[&beta, &other]),
-        (&[&beta], &[&old], &[&old, &other]),
-        (&[&old, &other], &[], &[]),
+    /// Definitions that are removed and added, and those that are left besides the built-in ones.
+    type Step<'a> = [&'a [&'a Arc<ResourceDefinition>]; 3];
+    let steps: [Step<'_>; 6] = [
+        [&[], &[&old, &beta], &[&old, &beta]],
+        [&[], &[&other, &new], &[&old, &beta, &other]],
+        [&[&old], &[&new], &[&new, &beta, &other]],
+        [&[&new], &[], &[&beta, &other]],
+        [&[&beta], &[&old], &[&old, &other]],
+        [&[&old, &other], &[], &[]],
     ];
     let mut registry = first.clone();
-    for (removed, added, left) in steps {
+    for [removed, added, left] in steps {
         registry = registry.with_changes(removed.iter().copied(), added.iter().copied().cloned());
         let anew = Registry::of(built_in.iter().chain(left.iter().copied()).cloned());
         let shown = |registry: &Registry| {

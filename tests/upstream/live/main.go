@@ -3,12 +3,13 @@
 //	helm template x tests/fixtures/chart | live forms KUBECONFIG
 //	live follow KUBECONFIG
 //	live operate KUBECONFIG
+//	live custom KUBECONFIG
 //	live outlive KUBECONFIG
 //	live upgrade KUBECONFIG
 //
 // forms creates the objects that it reads, once in each form, and reads each back in the other one. follow lets
 // informers of every sort follow many writes; what they hold in the end is compared with a list. operate runs a
-// controller. outlive is follow over 10,000 objects in a server that is killed, replaced and compacted meanwhile, by
+// controller, custom one of a kind that it defines itself. outlive is follow over 10,000 objects in a server that is killed, replaced and compacted meanwhile, by
 // whom it is told so on standard input (tests/client_go.rs). upgrade goes over to server-side apply. Use an empty server.
 package main
 
@@ -56,6 +57,7 @@ func main() {
 		"forms":   forms,
 		"follow":  follow,
 		"operate": operate,
+		"custom":  custom,
 		"outlive": outlive,
 		"upgrade": upgrade,
 	}

@@ -6,6 +6,7 @@ import re
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 ALLOCATED = re.compile(r"\b10\.0\.0\.\d+\b")
+AGE = re.compile(r"\d+s")
 NODE_PORT = range(30000, 32768)
 
 
@@ -26,6 +27,16 @@ class Normalizer:
             structs(answer.body)
             unsorted_errors(answer.body)
             self.shortened = before != repr(answer.body)
+        if isinstance(answer.body, dict) and ("items" in answer.body or answer.body.get("kind") == "Table"):
+            listed(answer.body)
+        if isinstance(answer.body, dict) and answer.body.get("kind") == "APIResourceList":
+            # The reference lists definitions in the order of Go's maps.
+            answer.body["resources"].sort(key=lambda resource: resource["name"])
+        if isinstance(answer.body, dict) and answer.body.get("kind") == "CustomResourceDefinition":
+            # Several controllers of the reference write them.
+            (answer.body.get("status", {}).get("conditions") or []).sort(key=lambda condition: condition["type"])
+        if isinstance(answer.body, dict) and "openapi" in answer.body:
+            published(answer.body)
         return {
             "status": answer.status,
             "warnings": [self.text(w) for w in answer.warnings],
@@ -55,6 +66,7 @@ class Normalizer:
         for prefix in self.prefixes:
             text = re.sub(re.escape(prefix[:58]) + r"[bcdfghjklmnpqrstvwxz2456789]{5}\b", prefix[:58] + "«generated»", text)
         text = re.sub(r'(resourceVersion\\*":\\*")\d+', r"\1«version»", text)
+        text = re.sub(r"(ResourceVersion in object meta: )\d+", r"\1«version»", text)
         return ALLOCATED.sub("«address»", text)
 
 
@@ -64,6 +76,31 @@ def is_manager(entry):
 
 def manager(entry):
     return [str(entry.get(field, "")) for field in ("operation", "manager", "apiVersion", "subresource")]
+
+
+def listed(body):
+    """A list is as old as the newest of all writes, and the reference makes some of its own."""
+    for name, word in (("resourceVersion", "«list»"), ("continue", "«token»")):
+        if body.get("metadata", {}).get(name):
+            body["metadata"][name] = word
+    for row in body.get("rows") or []:
+        row["cells"] = ["«age»" if isinstance(cell, str) and AGE.fullmatch(cell) else cell for cell in row["cells"]]
+
+
+def published(document):
+    """A document of OpenAPI: what it shares with built-in kinds is as in the version of the server, and the parameters
+    of paths are described in words of our own."""
+    schemas = document.get("components", {}).get("schemas", {})
+    for name in [name for name in schemas if name.startswith(("io.k8s.api.", "io.k8s.apimachinery."))]:
+        del schemas[name]
+    document["paths"] = undescribed(document.get("paths"))
+    document.pop("info", None)
+
+
+def undescribed(value):
+    if isinstance(value, dict):
+        return {key: undescribed(member) for key, member in value.items() if key != "description"}
+    return [undescribed(member) for member in value] if isinstance(value, list) else value
 
 
 def structs(status):

@@ -6,18 +6,33 @@ import pathlib
 import yaml
 
 BASES = pathlib.Path(__file__).parents[3] / "testdata" / "validation" / "bases"
+# Definitions, which both servers have from the start, and objects of them.
+CUSTOM = pathlib.Path(__file__).parent / "custom"
+
+
+def documents(directory):
+    for path in sorted(directory.glob("*.yaml")):
+        for number, document in enumerate(yaml.safe_load_all(path.read_text())):
+            if document:
+                yield f"{path.stem} {number}", document
+
+
+def is_definition(document):
+    return document["kind"] == "CustomResourceDefinition"
+
+
+def definitions():
+    return [document for _, document in documents(CUSTOM) if is_definition(document)]
 
 
 def bases(comparison):
     """A resource and an object of it, for all kinds that both servers have."""
-    for path in sorted(BASES.glob("*.yaml")):
-        for number, document in enumerate(yaml.safe_load_all(path.read_text())):
-            if not document:
-                continue
-            kind = (document["apiVersion"], document["kind"])
-            if comparison.both_serve(kind):
-                document["metadata"].pop("namespace", None)
-                yield f"{path.stem} {number}", comparison.resources.by_kind[kind], document
+    custom = [(place, document) for place, document in documents(CUSTOM) if not is_definition(document)]
+    for place, document in [*documents(BASES), *custom]:
+        kind = (document["apiVersion"], document["kind"])
+        if comparison.both_serve(kind):
+            document["metadata"].pop("namespace", None)
+            yield place, comparison.resources.by_kind[kind], document
 
 
 def short(resource):

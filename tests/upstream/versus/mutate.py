@@ -1,9 +1,11 @@
-"""Random changes of objects, each sent once: as a new object, as an update and as a patch, without a trace."""
+"""Random changes of objects, each sent once: as a new object, as an update and as a patch, without a trace. And random
+changes of definitions, each with objects of what it defines."""
 
 import copy
 import json
 import random
 
+import definition
 import lives
 
 JUNK = [
@@ -11,6 +13,7 @@ JUNK = [
     {"": ""}, "a" * 64, "a" * 254, "A_b", "a.b", "1Gi", "10%", "é", " ", "2020-01-01T00:00:00Z", "127.0.0.1", "::1", "01.2.3.4",
 ]
 VALIDATION = ["", "Strict", "Warn", "Ignore"]
+TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
 
 def scenarios(comparison, seed, count):
@@ -30,6 +33,50 @@ def scenarios(comparison, seed, count):
         yield f"random {document['kind']} ({place})", steps
 
 
+def definitions(seed, count):
+    """Each in a group of its own, since the reference takes a while to forget one."""
+    chosen = random.Random(seed)
+    documents = [document for _, document in lives.documents(lives.CUSTOM)]
+    for number in range(count):
+        place = chosen.choice([n for n, document in enumerate(documents) if lives.is_definition(document)])
+        of_it = [d for d in documents if d["kind"] == documents[place]["spec"]["names"]["kind"]]
+        yield f"random definition {number}", list(defined(chosen, copy.deepcopy(documents[place]), of_it))
+
+
+def defined(chosen, document, objects):
+    group = document["spec"]["group"]
+    own = lambda value: dump(value).replace(group, f"{{ns}}.{group}")
+    plural, namespaced = document["spec"]["names"]["plural"], document["spec"]["scope"] == "Namespaced"
+    note = change_schema(chosen, document)
+    yield {f"POST {definition.RESOURCE}": own(document), "note": note}
+    one = f"{definition.RESOURCE}/{plural}.{{ns}}.{group}"
+    for object in objects:
+        version = object["apiVersion"].rpartition("/")[2]
+        many = f"/apis/{{ns}}.{group}/{version}/{'namespaces/{ns}/' if namespaced else ''}{plural}"
+        name = object["metadata"]["name"]
+        yield {f"POST {many}": own(object), "note": note}
+        for _ in range(4):
+            changed = copy.deepcopy(object)
+            what = f"{note} {change(chosen, changed)}"
+            yield {f"APPLY {many}/{name}?fieldManager=a&force=true": own(changed), "note": what}
+            yield {f"POST {many}?dryRun=All": own(renamed(changed, name)), "note": what}
+        yield {f"GET {many}": None, "accept": TABLE, "note": note}
+    yield {f"GET {many}?fieldSelector=spec.color%3Dblue": None, "note": note}
+    note = f"{note} {change_schema(chosen, document)}"
+    yield {f"MERGE {one}": own({"spec": document["spec"]}), "note": note}
+    yield {f"GET {many}": None, "note": note}
+    yield {f"MERGE {many}/{name}": {"metadata": {"labels": {"a": "b"}}}, "note": note}
+    yield {f"DELETE {one}": None}
+
+
+def change_schema(chosen, document):
+    """Most changes are made within the schemas, which have most to say."""
+    versions = document["spec"].get("versions")
+    if chosen.random() < 0.3 or not isinstance(versions, list) or not versions or not isinstance(versions[0], dict):
+        return "spec" + change(chosen, document["spec"])
+    return "versions[0]" + change(chosen, versions[0])
+
+
 def dump(value):
     return json.dumps(value, separators=(",", ":"))
 
@@ -44,9 +91,7 @@ def step(chosen, resource, document):
     note = " ".join(places)
     verb = chosen.choice(["POST", "POST", "PUT", "PUT", "MERGE", "STRATEGIC", "APPLY", "STATUS"])
     if verb == "POST":
-        if isinstance(changed.get("metadata"), dict) and changed["metadata"].get("name") == name:
-            changed["metadata"]["name"] = name + "x"
-        return {f"POST {many}{query}": body(chosen, changed), "note": note}
+        return {f"POST {many}{query}": body(chosen, renamed(changed, name)), "note": note}
     if verb == "STATUS" and "status" in resource["subresources"]:
         return {f"PUT {many}/{name}/status{query}": body(chosen, changed), "note": note}
     if verb in ("MERGE", "STRATEGIC"):
@@ -55,6 +100,13 @@ def step(chosen, resource, document):
     if verb == "APPLY":
         return {f"APPLY {many}/{name}{query}&fieldManager=a&force=true": dump(changed), "note": note}
     return {f"PUT {many}/{name}{query}": body(chosen, changed), "note": note}
+
+
+def renamed(changed, name):
+    """An object of this name is there already."""
+    if isinstance(changed.get("metadata"), dict) and changed["metadata"].get("name") == name:
+        changed["metadata"]["name"] = name + "x"
+    return changed
 
 
 def body(chosen, changed):

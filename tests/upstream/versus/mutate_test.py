@@ -27,8 +27,8 @@ class Everything:
 
 def requests(seed):
     """All bodies of a seed, read as JSON again."""
-    scenarios = mutate.scenarios(Everything(), seed, STEPS_OF_A_SEED)
-    told = [{line: body for line, body in step.items() if line != "note"} for _, steps in scenarios for step in steps]
+    scenarios = [*mutate.scenarios(Everything(), seed, STEPS_OF_A_SEED), *mutate.definitions(seed, 20)]
+    told = [{line: body for line, body in step.items() if " " in line} for _, steps in scenarios for step in steps]
     texts = [body for step in told for body in step.values()]
     for text in texts:
         json.loads(text if isinstance(text, str) else json.dumps(text))

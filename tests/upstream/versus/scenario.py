@@ -2,16 +2,20 @@
 
 A file holds documents `name:` and `steps:`. A step is a request with its body, `POST pods: {...}`; bodies that are text
 are sent as they are, others get apiVersion and kind of the resource, unless `bare: true` stands beside. `JSON`, `MERGE`,
-`STRATEGIC` and `APPLY` are PATCH; `type:` is another Content-Type. Every scenario has a namespace of its own.
+`STRATEGIC` and `APPLY` are PATCH; `type:` is another Content-Type, `accept:` another Accept. `DEFINE` and `REDEFINE` write
+a CustomResourceDefinition (`definition.py`). With `later: true` the reference, whose documents follow its definitions
+after a while, is asked until it answers what rowplane answers. Every scenario has a namespace of its own.
 """
 
 import json
 
 import yaml
 
+import definition
 from server import PATCHES
 
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", *PATCHES}
+DEFINES = {"DEFINE", "REDEFINE"}
 TYPED = {"POST", "PUT", "APPLY"}
 
 
@@ -22,7 +26,7 @@ def read(directory):
 
 
 def line(step):
-    return next(key for key in step if key.split(" ")[0] in METHODS)
+    return next(key for key in step if key.split(" ")[0] in METHODS | DEFINES)
 
 
 def title(step):
@@ -32,8 +36,12 @@ def title(step):
 def request(step, resources, namespace):
     key = line(step)
     verb, short = key.split(" ", 1)
-    path, resource = resources.path(short, namespace)
     body = step[key]
+    if verb in DEFINES:
+        key, body = definition.written(verb, short, body)
+        resources.define(body, namespace)
+        verb, short = key.split(" ", 1)
+    path, resource = resources.path(short, namespace)
     content_type = "application/json"
     if verb in PATCHES:
         content_type = PATCHES[verb]
@@ -48,6 +56,7 @@ def request(step, resources, namespace):
         "body": body,
         "content_type": step.get("type", content_type) if body is not None else None,
         "headers": step.get("headers"),
+        "accept": step.get("accept"),
     }
 
 

@@ -7,6 +7,8 @@ import re
 import ssl
 import urllib.parse
 
+from definition import resources as resources_of
+
 PATCHES = {
     "JSON": "application/json-patch+json",
     "MERGE": "application/merge-patch+json",
@@ -21,6 +23,8 @@ class Resources:
     def __init__(self, server):
         self.by_name = {}
         self.by_kind = {}
+        # What the definitions of the scenario at hand serve.
+        self.defined = {}
         document = server.send("GET", "/apis", accept="application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
         core = server.send("GET", "/api", accept="application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
         for group in core.body["items"] + document.body["items"]:
@@ -42,13 +46,17 @@ class Resources:
             self.by_name.setdefault(name, found)
         self.by_kind.setdefault((found["group_version"], found["kind"]), found)
 
+    def define(self, definition, namespace):
+        self.defined.update(resources_of(definition, namespace))
+
     def path(self, short, namespace):
         """`pods/a/status` as a path of HTTP; what begins with a slash is one already."""
+        short = short.replace("{ns}", namespace)
         if short.startswith("/"):
-            return short.replace("{ns}", namespace), None
+            return short, None
         short, _, query = short.partition("?")
         plural, *rest = short.split("/")
-        resource = self.by_name[plural]
+        resource = self.defined.get(plural) or self.by_name[plural]
         root = "/apis/" if "/" in resource["group_version"] else "/api/"
         place = f"/namespaces/{namespace}" if resource["namespaced"] else ""
         path = "/".join([root + resource["group_version"] + place, resource["plural"], *rest])
@@ -77,8 +85,8 @@ class Server:
         context = ssl._create_unverified_context()
         return http.client.HTTPSConnection(self.address.hostname, self.address.port, context=context, timeout=70)
 
-    def send(self, method, path, body=None, content_type=None, accept="application/json", headers=None):
-        all_headers = {"Accept": accept, "Authorization": f"Bearer {self.token}", "User-Agent": "versus/1"}
+    def send(self, method, path, body=None, content_type=None, accept=None, headers=None):
+        all_headers = {"Accept": accept or "application/json", "Authorization": f"Bearer {self.token}", "User-Agent": "versus/1"}
         if content_type is not None:
             all_headers["Content-Type"] = content_type
         all_headers.update(headers or {})

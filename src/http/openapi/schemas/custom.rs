@@ -11,6 +11,18 @@ use crate::tree::{Map, Value, json};
 const SOME_KIND: &str = "io.k8s.api.core.v1.Pod";
 const SOME_LIST: &str = "io.k8s.api.core.v1.PodList";
 
+/// The library of texts has none for metadata of lists.
+const LIST_METADATA: &str = "Standard list metadata. More info: \
+                             https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+
+/// What is said of the apiVersion and kind of embedded resources.
+const EMBEDDED_TEXTS: [&str; 2] = [
+    "apiVersion defines the versioned schema of this representation of an object. More info: \
+     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+    "kind is a string value representing the type of this object. In CamelCase. More info: \
+     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+];
+
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
@@ -86,7 +98,9 @@ impl CustomSchemas<'_> {
                 "items": self.dialect.reference(&names::schema(&self.definition.kind))}),
         );
         properties.insert("kind", self.text_of(SOME_KIND, "kind"));
-        properties.insert("metadata", self.reference(SOME_LIST, names::LIST_META));
+        let mut metadata = self.reference(SOME_LIST, names::LIST_META);
+        metadata["description"] = json!(LIST_METADATA);
+        properties.insert("metadata", metadata);
         let gvk = gvk(&self.definition.group_version().with_kind(list.clone()));
         let mut schema = Map::new();
         schema.insert("description", json!(format!("{list} is a list of {kind}")));
@@ -116,15 +130,16 @@ impl CustomSchemas<'_> {
     fn native(&self, declared: &Map) -> Map {
         let mut schema = self.structural(declared);
         self.complete_embedded(&mut schema);
-        self.put_object_members(&mut schema);
+        let texts = ["apiVersion", "kind"].map(|field| self.text_of(SOME_KIND, field));
+        self.put_object_members(&mut schema, texts);
         schema
     }
 
-    fn put_object_members(&self, schema: &mut Map) {
+    fn put_object_members(&self, schema: &mut Map, [api_version, kind]: [Value; 2]) {
         let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
         if let Value::Object(properties) = properties {
-            properties.insert("apiVersion", self.text_of(SOME_KIND, "apiVersion"));
-            properties.insert("kind", self.text_of(SOME_KIND, "kind"));
+            properties.insert("apiVersion", api_version);
+            properties.insert("kind", kind);
             properties.insert("metadata", self.reference(SOME_KIND, names::OBJECT_META));
             properties.sort_keys();
         }
@@ -204,7 +219,8 @@ impl CustomSchemas<'_> {
         if !is_set(schema, EMBEDDED) || (self.dialect == Dialect::V2 && is_set(schema, PRESERVES)) {
             return;
         }
-        self.put_object_members(schema);
+        let texts = EMBEDDED_TEXTS.map(|text| json!({"type": "string", "description": text}));
+        self.put_object_members(schema, texts);
         let required = schema.entry("required").or_insert_with(|| json!([]));
         if let Value::Array(required) = required {
             for member in ["kind", "apiVersion"] {

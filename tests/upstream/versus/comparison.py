@@ -1,0 +1,171 @@
+"""Sends requests to a reference and to rowplane, and tells what is different in their answers."""
+
+import collections
+import concurrent.futures
+import copy
+import json
+import pathlib
+import re
+import sys
+import time
+
+import yaml
+
+import definition
+import lives
+import scenario
+from compare import Normalizer, differences, same_order
+from server import Resources, Server
+
+HERE = pathlib.Path(__file__).parent
+
+
+class Known:
+    """Differences that are meant to be, and how often each was seen."""
+
+    def __init__(self):
+        self.entries = yaml.safe_load((HERE / "known.yaml").read_text()) or []
+        self.seen = collections.Counter()
+
+    def rest(self, title, found):
+        """The lines that nobody knows."""
+        return [line for line in found if not self.reason(title, line)]
+
+    def reason(self, title, line):
+        for entry in self.entries:
+            if entry.get("title", "") in title and all(word in title + line for word in entry["words"]):
+                self.seen[entry["why"]] += 1
+                return entry["why"]
+        return None
+
+
+class Comparison:
+    """`definitions` are there before anything else is asked."""
+
+    def __init__(self, token, urls, verbose, definitions):
+        self.servers = [Server(url, token) for url in urls]
+        self.pool = concurrent.futures.ThreadPoolExecutor(2)
+        self.known = Known()
+        self.verbose = verbose
+        self.records = collections.defaultdict(list)
+        self.compared = self.differing = self.differing_status = 0
+        self.define(definitions)
+
+    def define(self, definitions):
+        for document in definitions:
+            body = json.dumps(document)
+            request = dict(method="POST", path=definition.RESOURCE, body=body, content_type="application/json")
+            answers = self.ask(request)
+            normalizers = [Normalizer(), Normalizer()]
+            step = {f"POST {document['metadata']['name']}": document}
+            self.compare("definition", step, request, answers, normalizers)
+        # Discovery of the reference follows its definitions.
+        time.sleep(2)
+        self.resources, self.others = [Resources(server) for server in self.servers]
+
+    def both_serve(self, kind):
+        return kind in self.resources.by_kind and kind in self.others.by_kind
+
+    def ask(self, request):
+        answers = list(self.pool.map(lambda server: server.send(**request), self.servers))
+        path = definition.written_by(request)
+        if path and answers[0].status in (200, 201):
+            name = answers[0].body["metadata"].get("name")
+            settle = lambda server: definition.settled(server, path, name)
+            if request["method"] == "DELETE":
+                list(self.pool.map(settle, self.servers))
+            else:
+                # rowplane's answer holds already what controllers of the reference add.
+                answers[0].body = settle(self.servers[0]).body
+        return answers
+
+    def ask_later(self, request, normalizers):
+        for _ in range(20):
+            answers = self.ask(request)
+            if not differences("", *[copy.deepcopy(n).answer(copy.deepcopy(a)) for n, a in zip(normalizers, answers)]):
+                break
+            time.sleep(0.5)
+        return answers
+
+    def scenario(self, number, name, steps):
+        namespace = f"v{number}"
+        body = f'{{"metadata": {{"name": "{namespace}"}}}}'
+        self.ask(dict(method="POST", path="/api/v1/namespaces", body=body, content_type="application/json"))
+        normalizers = [Normalizer(), Normalizer()]
+        self.resources.defined = {}
+        record = {"name": name, "steps": []}
+        self.records[name.split(":")[0]].append(record)
+        for step in steps:
+            request = scenario.request(step, self.resources, namespace)
+            prefix = generated(step)
+            for normalizer in normalizers if prefix else []:
+                normalizer.prefixes.add(prefix)
+            answers = self.ask_later(request, normalizers) if step.get("later") else self.ask(request)
+            normal = self.compare(name, step, request, answers, normalizers)
+            record["steps"].append(recorded({**request, "later": step.get("later")}, normal, namespace))
+
+    def compare(self, name, step, request, answers, normalizers):
+        self.compared += 1
+        normal = [n.answer(a) for n, a in zip(normalizers, answers)]
+        certain = not any(n.shortened for n in normalizers)
+        if all(isinstance(side["body"], dict) for side in normal):
+            certain &= not same_order(*[side["body"] for side in normal])
+        all_found = differences("", *normal)
+        reference = normal[0] if certain and not all_found else None
+        title = f"{name}: {scenario.title(step)}"
+        found = self.known.rest(f"{title} changed {step.get('note', '')}", all_found)
+        if self.verbose:
+            print(f"{'same' if not found else 'DIFF'} {answers[0].status} {title}")
+            for warning in answers[0].warnings:
+                print(f"      {warning}")
+            if answers[0].status >= 400 and isinstance(answers[0].body, dict):
+                print(f"      {answers[0].body.get('message')}")
+        if found:
+            self.tell(title, step, request, found)
+        return reference
+
+    def sum_up(self, what):
+        print(f"{self.compared} requests, {self.differing} differ, {self.differing_status} in the status code ({what})")
+        for why, count in self.known.seen.most_common():
+            print(f"{count:6} known: {why}")
+
+    def tell(self, title, step, request, found):
+        self.differing += 1
+        self.differing_status += any(map(about_status, found))
+        print(f"--- {title}")
+        for line in sorted(found, key=about_status, reverse=True)[:12]:
+            print(f"    {line}")
+        if step.get("note"):
+            print(f"    changed {step['note']}")
+        if self.verbose:
+            print(f"    request {request}")
+        sys.stdout.flush()
+
+
+def about_status(line):
+    return line.startswith(".status:")
+
+
+def recorded(request, answer, namespace):
+    """A request, and what was answered; nothing where the two servers need not agree."""
+    step = {key: value for key, value in request.items() if value is not None}
+    if answer:
+        step["answer"] = answer
+    text = json.dumps(step, ensure_ascii=False).replace(namespace, "{ns}")
+    # It depends on the group, which is called after the namespace.
+    return json.loads(re.sub(r'("storageVersionHash": )"[^"]*"', r'\1"«hash»"', text))
+
+
+def shown(scenarios):
+    """JSON with a line for each request."""
+    dump = lambda value: json.dumps(value, ensure_ascii=False)
+    lines = lambda steps: ",\n".join(dump(step) for step in steps)
+    told = [f'{{"name": {dump(s["name"])}, "steps": [\n{lines(s["steps"])}\n]}}' for s in scenarios]
+    return "[" + ",\n".join(told) + "]\n"
+
+
+def generated(step):
+    body = step[scenario.line(step)]
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    prefix = metadata.get("generateName") if isinstance(metadata, dict) else None
+    return prefix if isinstance(prefix, str) else None
