@@ -7,6 +7,8 @@ mod conversion;
 mod definitions;
 #[path = "custom_resources/deletion.rs"]
 mod deletion;
+#[path = "custom_resources/evaluation.rs"]
+mod evaluation;
 #[path = "custom_resources/hook.rs"]
 mod hook;
 #[path = "custom_resources/many.rs"]
@@ -15,12 +17,16 @@ mod many;
 mod names;
 #[path = "custom_resources/rules.rs"]
 mod rules;
+#[path = "custom_resources/schemas.rs"]
+mod schemas;
 #[path = "custom_resources/serving.rs"]
 mod serving;
 #[path = "custom_resources/storage.rs"]
 mod storage;
 #[path = "custom_resources/surface.rs"]
 mod surface;
+#[path = "custom_resources/values.rs"]
+mod values;
 
 use serde_json::{Value, json};
 
