@@ -198,3 +198,10 @@ fn the_image_never_runs_as_root() {
     assert_eq!(entrypoint.run(), expected);
     assert_eq!(std::fs::metadata(entrypoint.data().join("state.db")).unwrap().uid(), account);
 }
+
+#[test]
+fn the_picture_of_readme_is_that_of_the_measured_table() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures/draw");
+    let checked = Command::new(script).arg("--check").output().expect("Python runs");
+    assert!(checked.status.success(), "{checked:?}");
+}

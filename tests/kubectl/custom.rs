@@ -74,3 +74,21 @@ pub async fn defines_and_uses_custom_resources(kubectl: &Kubectl) {
     kubectl.run_with("create -f -", DEFINITION).await;
     assert_eq!(kubectl.run("get crontabs.stable.example.com -o name").await, "");
 }
+
+/// The commands of README.
+pub async fn the_examples_are_right(kubectl: &Kubectl) {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/examples");
+    kubectl.run(&format!("apply -f {examples}/backups.yaml")).await;
+    kubectl.run(&format!("apply -f {examples}/backup.yaml")).await;
+    let shown = rows(&kubectl.run("get backups").await);
+    assert_eq!(shown[0], ["NAME", "SOURCE", "KEEP", "AGE"]);
+    assert_eq!(shown[1][..3], ["orders", "orders-db", "7"]);
+    assert!(kubectl.run("explain backup.spec").await.contains("How many copies are kept."));
+    let refused = kubectl.fail("scale backup/orders --replicas=9").await;
+    assert!(refused.contains("more copies are made at a time than are kept"), "{refused}");
+    let scaled = kubectl.run("scale backup/orders --replicas=2").await;
+    assert_eq!(scaled, "backup.example.com/orders scaled\n");
+    kubectl.run(&format!("delete -f {examples}/backups.yaml")).await;
+    let gone = kubectl.fail("get backups").await;
+    assert!(gone.contains("the server doesn't have a resource type"), "{gone}");
+}
