@@ -89,6 +89,6 @@ pub async fn the_examples_are_right(kubectl: &Kubectl) {
     let scaled = kubectl.run("scale backup/orders --replicas=2").await;
     assert_eq!(scaled, "backup.example.com/orders scaled\n");
     kubectl.run(&format!("delete -f {examples}/backups.yaml")).await;
-    let gone = kubectl.fail("get backups").await;
-    assert!(gone.contains("the server doesn't have a resource type"), "{gone}");
+    let gone = kubectl.fail("get crd backups.example.com").await;
+    assert!(gone.contains("NotFound"), "{gone}");
 }

@@ -72,9 +72,9 @@ async fn a_start_makes_one_generation_of_all_definitions(mut setup: Setup) {
     let server = setup.start().await;
     let first = server.api.catalog.served().generation;
     let post = async |number: usize| {
-        let definition = definition(&format!("things{number}"), &format!("Thing{number}"));
-        server.post(DEFINITIONS, &definition).await.expect(201);
-        let thing = json!({"metadata": {"name": "a"}});
+        let kind = format!("Thing{number}");
+        server.post(DEFINITIONS, &definition(&format!("things{number}"), &kind)).await.expect(201);
+        let thing = json!({"apiVersion": "ex.io/v1", "kind": kind, "metadata": {"name": "a"}});
         server.post(format!("/apis/ex.io/v1/things{number}"), &thing).await.expect(201);
     };
     stream::iter(0..MANY).map(post).buffer_unordered(20).collect::<Vec<_>>().await;

@@ -239,8 +239,10 @@ async fn other_servers_serve_a_definition_when_its_post_is_answered(setup: Setup
     with(&one, &widgets()).await;
     for round in 0..20 {
         let plural = format!("things{round}");
-        one.post(DEFINITIONS, &super::definition(&plural, &format!("Thing{round}"))).await.expect(201);
-        let thing = json!({"metadata": {"name": "a"}, "spec": {"x": round}});
+        let kind = format!("Thing{round}");
+        one.post(DEFINITIONS, &super::definition(&plural, &kind)).await.expect(201);
+        let thing =
+            json!({"apiVersion": "ex.io/v1", "kind": kind, "metadata": {"name": "a"}, "spec": {"x": round}});
         other.post(format!("/apis/ex.io/v1/{plural}"), &thing).await.expect(201);
         let listed = other.get("/apis/ex.io/v1").await.ok();
         let resources = listed["resources"].as_array().expect("resources");
