@@ -26,12 +26,13 @@ func TestEnvtest(t *testing.T) {
 	}
 	plane := &envtest.Environment{}
 	config := startPlane(t, plane)
-	t.Run("a controller reconciles", func(t *testing.T) { reconcile(t, config) })
+	// It waits for all ConfigMaps and leaves none; the next one leaves one.
 	t.Run("an operator of custom resources", func(t *testing.T) {
 		if differences, err := custom(context.Background(), config); err != nil || differences > 0 {
 			t.Fatalf("%d differences, %v", differences, err)
 		}
 	})
+	t.Run("a controller reconciles", func(t *testing.T) { reconcile(t, config) })
 	t.Run("users are told apart", func(t *testing.T) { users(t, plane) })
 	t.Run("kubectl", func(t *testing.T) { kubectl(t, plane) })
 	stopPlane(t, plane)
