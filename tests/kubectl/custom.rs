@@ -81,8 +81,8 @@ pub async fn the_examples_are_right(kubectl: &Kubectl) {
     kubectl.run(&format!("apply -f {examples}/backups.yaml")).await;
     kubectl.run(&format!("apply -f {examples}/backup.yaml")).await;
     let shown = rows(&kubectl.run("get backups").await);
-    assert_eq!(shown[0], ["NAME", "SOURCE", "KEEP", "AGE"]);
-    assert_eq!(shown[1][..3], ["orders", "orders-db", "7"]);
+    assert_eq!(shown[0], ["NAME", "SOURCE", "KEEP"]);
+    assert_eq!(shown[1], ["orders", "orders-db", "7"]);
     assert!(kubectl.run("explain backup.spec").await.contains("How many copies are kept."));
     let refused = kubectl.fail("scale backup/orders --replicas=9").await;
     assert!(refused.contains("more copies are made at a time than are kept"), "{refused}");
