@@ -1,21 +1,28 @@
 //! Code that integration tests share.
 #![allow(dead_code, unused_macros, reason = "every test crate uses a part of it")]
 
+/// The tests of one case on the two databases.
+macro_rules! on_databases {
+    ($case:ident) => {
+        use crate::support::{database::Database, server::Setup};
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn sqlite() {
+            super::$case(Setup::new(Database::sqlite())).await
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn postgres() {
+            super::$case(Setup::new(Database::postgres().await)).await
+        }
+    };
+}
+
 /// Makes two tests of each case: a module with the name of the case that contains `sqlite` and `postgres`.
 macro_rules! on_both_databases {
     ($($case:ident),* $(,)?) => {
         $(mod $case {
-            use crate::support::{database::Database, server::Setup};
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn sqlite() {
-                super::$case(Setup::new(Database::sqlite())).await
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn postgres() {
-                super::$case(Setup::new(Database::postgres().await)).await
-            }
+            on_databases!($case);
         })*
     };
 }
@@ -24,17 +31,7 @@ macro_rules! on_both_databases {
 macro_rules! on_every_store {
     ($($case:ident),* $(,)?) => {
         $(mod $case {
-            use crate::support::{database::Database, server::Setup};
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn sqlite() {
-                super::$case(Setup::new(Database::sqlite())).await
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn postgres() {
-                super::$case(Setup::new(Database::postgres().await)).await
-            }
+            on_databases!($case);
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn memory() {
