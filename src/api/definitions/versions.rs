@@ -37,12 +37,6 @@ impl Custom {
         self.hook.is_some() && object.api_version().is_some_and(|stored| stored != served)
     }
 
-    /// Whether an object needs no reading, as what a webhook has made: its defaults are those of the version that it is
-    /// stored in.
-    pub fn is_converted(&self, object: &Object) -> bool {
-        self.hook.is_some() && self.serves_as_stored(object)
-    }
-
     /// The version that a stored object names.
     pub fn known_version(&self, api_version: &str) -> Result<&CustomVersion, Error> {
         self.version.definition.version(api_version).ok_or_else(|| {
