@@ -112,7 +112,7 @@ pub async fn build_with_api(
         config: api::Config {
             min_request_timeout: config.limits.min_request_timeout,
             services: config.services.clone(),
-            generate_name: names_from(runtime.random.clone()),
+            generate_name: names_from(runtime.random.fork()),
         },
         admission: Chain::built_in(),
         lanes: Lanes::default(),
