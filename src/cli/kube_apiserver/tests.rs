@@ -47,7 +47,6 @@ fn envtest() {
     for named in [
         "--allow-privileged (",
         "--etcd-servers (",
-        "--service-account-issuer (",
         "--disable-admission-plugins (",
     ] {
         assert!(notes.contains(named), "{named}: {notes}");
