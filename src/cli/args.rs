@@ -278,6 +278,11 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_NAMESPACE_CONTENTS", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     namespace_contents: bool,
 
+    /// Whether the ConfigMaps of kube-system are kept that tell other API servers how this one authenticates, and since when
+    /// the use of tokens in Secrets is tracked
+    #[arg(long, env = "ROWPLANE_CLUSTER_AUTHENTICATION", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    cluster_authentication: bool,
+
     /// The serving certificate, followed by its chain [default: one issued by the data directory's CA]
     #[arg(long, env = "ROWPLANE_TLS_CERT_FILE", value_name = "FILE", requires = "tls_private_key_file")]
     tls_cert_file: Option<PathBuf>,
@@ -467,6 +472,7 @@ impl ServeArgs {
         let server = Config {
             authentication,
             namespace_contents: self.namespace_contents,
+            cluster_authentication: self.cluster_authentication,
             datastore,
             data_dir: Some(self.store.data_dir),
             https: Some(https),

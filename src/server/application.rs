@@ -147,7 +147,9 @@ pub async fn build_with_api(
     service_accounts::publish_key(&api, keys).await?;
     let advertised = advertised(&config, address);
     controllers::create_system_objects(&api, &advertised).await?;
-    if let Err(error) = cluster_authentication::reconcile(&api, &trust.load_full()).await {
+    if config.cluster_authentication
+        && let Err(error) = cluster_authentication::reconcile(&api, &trust.load_full()).await
+    {
         tracing::warn!(%error, "cannot say how this server authenticates, will try again");
     }
     api.follow_definitions().await?;
@@ -162,7 +164,9 @@ pub async fn build_with_api(
     let settings = controllers::Config { event_ttl: config.limits.event_ttl, advertised, migration };
     if config.controllers == Controllers::Run {
         runner.spawn(settings, &gate, &election);
-        runner.spawn_cluster_authentication(trust.clone(), &gate, &election);
+        if config.cluster_authentication {
+            runner.spawn_cluster_authentication(trust.clone(), &gate, &election);
+        }
     }
     if let (Some(replica), Some(identity), Some(IdentityConfig { leases, .. })) =
         (&replica, identity, &config.identity)

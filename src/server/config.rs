@@ -34,6 +34,9 @@ pub struct Config {
     /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server, and
     /// not from kube-controller-manager.
     pub namespace_contents: bool,
+    /// Whether the ConfigMaps of `kube-system` are kept that tell other API servers how this one authenticates, and since
+    /// when the use of tokens in Secrets is tracked.
+    pub cluster_authentication: bool,
     /// The encoding of objects that are written from now on.
     pub storage_media_type: StorageMediaType,
     pub limits: ApiLimits,
@@ -60,6 +63,7 @@ impl Default for Config {
             authorization: Authorization::Masters,
             controllers: Controllers::Run,
             namespace_contents: true,
+            cluster_authentication: true,
             storage_media_type: StorageMediaType::default(),
             limits: ApiLimits::default(),
             services: services::Config::default(),

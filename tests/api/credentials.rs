@@ -128,6 +128,36 @@ async fn a_replaced_serving_certificate_is_shown_once_its_key_is_there() {
     server.stop().await;
 }
 
+/// What other API servers read of this one's CAs (10).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a010_others_learn_whom_to_trust() {
+    let (foreign, _) = elsewhere();
+    let mut setup = Setup::new(Database::memory());
+    setup.cluster_authentication = true;
+    setup.certificates.front_proxy_ca_file = Some(foreign.path().join("ca.crt"));
+    setup.authentication.front_proxy.username_headers = vec!["x-remote-user".parse().expect("a name")];
+    setup.authentication.front_proxy.allowed_names = vec!["front-proxy".to_owned()];
+    let server = setup.start().await;
+    let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    let data = server.get(path).await.ok()["data"].clone();
+    let own = std::fs::read_to_string(setup.file("pki/ca.crt")).expect("a CA");
+    let proxies = std::fs::read_to_string(foreign.path().join("ca.crt")).expect("a CA");
+    let base64 = |pem: &str| pem.lines().filter(|line| !line.starts_with("---")).collect::<String>();
+    let text = |key: &str| base64(data[key].as_str().expect("a text"));
+    assert_eq!(text("client-ca-file"), base64(&own));
+    assert_eq!(text("requestheader-client-ca-file"), base64(&proxies));
+    assert_eq!(data["requestheader-username-headers"], r#"["X-Remote-User"]"#);
+    assert_eq!(data["requestheader-allowed-names"], r#"["front-proxy"]"#);
+    assert_eq!(data["requestheader-group-headers"], "[]");
+    let maps = "/api/v1/namespaces/kube-system/configmaps?watch=1";
+    let mut watch = server.watch(maps).await;
+    server.delete(path).await.ok();
+    while watch.next().await.expect("an event")["type"] != "DELETED" {}
+    let back = watch.expect_named("ADDED", "extension-apiserver-authentication").await;
+    assert_eq!(back["data"], data);
+    server.stop().await;
+}
+
 /// Bootstrap tokens (11): every condition has to hold.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a011_bootstrap_tokens() {

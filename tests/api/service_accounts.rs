@@ -438,7 +438,8 @@ async fn a034_namespaces_come_with_what_pods_need(mut setup: Setup) {
     assert_eq!(server.get("/api/v1/namespaces/dry/configmaps").await.ok()["items"], json!([]));
 }
 
-async fn a013_the_day_of_the_last_use_is_noted(setup: Setup) {
+async fn a013_the_day_of_the_last_use_is_noted(mut setup: Setup) {
+    setup.cluster_authentication = true;
     let server = start(&setup).await;
     server.post(SECRETS, &token_secret("held")).await.expect(201);
     let token = decoded(&filled(&server, "held").await["data"]["token"]);

@@ -50,6 +50,8 @@ pub struct Setup {
     pub authentication: Authentication,
     /// Off unless the test sets it, so that namespaces are empty.
     pub namespace_contents: bool,
+    /// Likewise.
+    pub cluster_authentication: bool,
     /// The clock by which certificates expire.
     pub clock: WallClock,
     data: TempDir,
@@ -71,6 +73,7 @@ impl Setup {
             certificates: Overrides::default(),
             authentication: Authentication::default(),
             namespace_contents: false,
+            cluster_authentication: false,
             clock: WallClock::default(),
             data,
         }
@@ -163,6 +166,7 @@ impl Setup {
             storage_versions: self.storage_versions.clone(),
             authentication: self.authentication.clone(),
             namespace_contents: self.namespace_contents,
+            cluster_authentication: self.cluster_authentication,
             ..Config::default()
         }
     }
