@@ -16,6 +16,7 @@ pub mod delete;
 pub mod deletecollection;
 pub mod deletion;
 pub mod error;
+mod escalation;
 mod eviction;
 pub mod gate;
 pub mod get;
@@ -36,6 +37,7 @@ pub mod selector;
 pub mod services;
 pub mod storage_version;
 pub mod strictness;
+pub mod together;
 pub mod touch;
 pub mod unreadable;
 pub mod update;
@@ -57,6 +59,7 @@ use self::conversion::Converter;
 use self::definitions::Definitions;
 use self::resource::Resource;
 use self::unreadable::Unreadable;
+use crate::auth::rbac::Rbac;
 use crate::cache::Cache;
 use crate::codec::object::Object;
 pub use crate::fields::{self, ObjectMap};
@@ -84,6 +87,8 @@ pub struct Api {
     pub admission: Chain,
     /// Where work on large stored objects is done, whichever request asked for it.
     pub lanes: Lanes,
+    /// Roles and bindings, by which nobody may grant what he does not have. `None` if they are not served.
+    pub rbac: Option<Rbac>,
 }
 
 /// Settings of the verbs.

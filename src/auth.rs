@@ -2,5 +2,7 @@
 
 pub mod authn;
 pub mod authorizer;
+pub mod node;
 pub mod pki;
+pub mod rbac;
 pub mod token_file;

@@ -5,6 +5,7 @@
 //! Every replica renews its own lease and watches for expired ones; all other loops run on the replica that leads
 //! ([`leader`]).
 
+mod aggregation;
 mod bootstrap;
 mod create;
 mod definitions;
@@ -16,6 +17,7 @@ pub mod kubernetes_service;
 pub mod leader;
 pub mod migration;
 mod namespaces;
+mod rbac_policy;
 mod registration;
 mod service_cidr;
 mod service_claims;
@@ -77,6 +79,7 @@ impl Runner {
     pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
+        self.run_as(leader(), "aggregation", |api| Box::pin(aggregation::run(api)));
         self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
         self.run_as(leader(), "service-claims", |api| Box::pin(service_claims::run(api)));

@@ -28,7 +28,7 @@ pub struct Reviewer<'a> {
 
 impl Reviewer<'_> {
     /// The body of the 201: the review with a status. `namespace` is the one in the URL.
-    pub fn answer(
+    pub async fn answer(
         &self,
         definition: &ResourceDefinition,
         namespace: Option<&str>,
@@ -50,7 +50,7 @@ impl Reviewer<'_> {
             audiences: &AUDIENCES,
             now: &now,
         };
-        review.answer(question, &sources)
+        review.answer(question, &sources).await
     }
 }
 
@@ -60,7 +60,7 @@ struct Sources<'a> {
     user: &'a User,
     authorizer: &'a dyn Authorizer,
     /// Finds the user of a bearer token, if the token is valid.
-    authenticate: &'a dyn Fn(&str) -> Option<Arc<User>>,
+    authenticate: &'a (dyn Fn(&str) -> Option<Arc<User>> + Sync),
     audiences: &'a [&'a str],
     /// RFC 3339, UTC, whole seconds.
     now: &'a str,
@@ -90,13 +90,13 @@ impl Review {
         })
     }
 
-    fn answer(self, question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
+    async fn answer(self, question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
         match self {
             Review::Token => identity::review_token(question, sources),
             Review::SelfSubject => Ok(identity::review_self(&question, sources)),
-            Review::SubjectAccess => access::review_subject(question, sources),
-            Review::LocalSubjectAccess => access::review_local(question, sources),
-            Review::SelfSubjectAccess => access::review_self(question, sources),
+            Review::SubjectAccess => access::review_subject(question, sources).await,
+            Review::LocalSubjectAccess => access::review_local(question, sources).await,
+            Review::SelfSubjectAccess => access::review_self(question, sources).await,
             Review::SelfSubjectRules => access::review_rules(&question, sources),
         }
     }

@@ -12,6 +12,7 @@ use super::error::Error;
 use super::feature_gates::FeatureGates;
 use super::status::WaitMigrations;
 use crate::api::services::{self, Network};
+use crate::auth::authorizer::mode::{self, Mode};
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
@@ -213,6 +214,10 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_TOKEN_AUTH_FILE", value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
 
+    /// Who decides who may do what, one after the other: AlwaysAllow, AlwaysDeny, Node, RBAC [default: Node,RBAC]
+    #[arg(long, env = "ROWPLANE_AUTHORIZATION_MODE", value_name = "MODE", value_delimiter = ',')]
+    authorization_mode: Vec<String>,
+
     /// The CAs whose client certificates are accepted: the data directory's own only if it is among them [default: just
     /// that one]
     #[arg(long, env = "ROWPLANE_CLIENT_CA_FILE", value_name = "FILE")]
@@ -381,6 +386,7 @@ impl ServeArgs {
             kubeconfig: Some(self.store.data_dir.join("admin.kubeconfig")),
         };
         let server = Config {
+            authorization: authorization(&self.authorization_mode)?,
             datastore,
             data_dir: Some(self.store.data_dir),
             https: Some(https),
@@ -411,6 +417,13 @@ impl ServeArgs {
         };
         Ok(ServeConfig { server, log: LogConfig { verbosity: self.v, format: self.log_format } })
     }
+}
+
+/// The authorizers of `--authorization-mode`.
+fn authorization(names: &[String]) -> Result<Vec<Mode>, Error> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let modes = mode::parse(&names).map_err(|problems| Error::Refused(problems.join(", ")))?;
+    Ok(if modes.is_empty() { mode::DEFAULT.into() } else { modes })
 }
 
 /// The value of `--service-cluster-ip-range`.

@@ -10,7 +10,7 @@ use super::publications::Publications;
 use crate::api::Api;
 use crate::api::gate::Gate;
 use crate::auth::authn::Authenticator;
-use crate::auth::authorizer::Authorizer;
+use crate::auth::authorizer::Authorization;
 use crate::long_work::Lanes;
 use crate::metrics::Metrics;
 
@@ -32,7 +32,7 @@ pub struct App {
 /// Authenticates and authorizes requests, also while the server starts.
 pub struct Door {
     pub authenticator: Authenticator,
-    pub authorizer: Arc<dyn Authorizer>,
+    pub authorizer: Authorization,
     /// The share of HTTP/2 requests after which the connection is told to close, so that clients behind one address
     /// spread over all replicas.
     pub goaway_chance: f64,

@@ -37,7 +37,7 @@ use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::request::{Options, Request};
 use crate::api::resource::Resource;
-use crate::auth::authorizer::Attributes;
+use crate::auth::authorizer::{Attributes, authorize};
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::names::internal_package;
@@ -100,12 +100,12 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
         Ok(action) => action,
         Err(error) => {
             let verb = Action::requested(&parts.method, path, &query);
-            let allowed = app.door.authorizer.authorize(&attributes(&user, path, verb));
+            let allowed = authorize(&app.door.authorizer, &attributes(&user, path, verb)).await;
             return Outcome::Answered(match (allowed, error) {
                 (Err(refused), _) => response::failure(&Error::from(refused), parts),
                 // Upstream has no route for them.
-                (Ok(()), Error::UnknownResource) if definition.is_custom() => response::not_found(),
-                (Ok(()), error) => response::failure(&error, parts),
+                (Ok(_), Error::UnknownResource) if definition.is_custom() => response::not_found(),
+                (Ok(_), error) => response::failure(&error, parts),
             });
         }
     };
@@ -137,8 +137,11 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
         warnings: &warnings,
         is_long: AtomicBool::new(false),
     };
-    let answer =
-        if action == Action::Watch { context.watch(metrics.long_running()) } else { context.run(body).await };
+    let answer = if action == Action::Watch {
+        context.watch(metrics.long_running()).await
+    } else {
+        context.run(body).await
+    };
     let refused = answer.is_err();
     let (mut response, until) = answer
         .map(|(response, until)| (response, Some(until)))
@@ -153,11 +156,11 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
 }
 
 /// A resource nobody serves: a `Status` below a group that is built in, plain text elsewhere, 403 before both.
-fn unknown(served: &Served, app: &App, path: &ResourcePath, parts: &Parts) -> Response {
+async fn unknown(served: &Served, app: &App, path: &ResourcePath, parts: &Parts) -> Response {
     let user = request::user(parts);
     let verb = parts.method.as_str().to_lowercase();
     let attributes = Attributes::of_path(&user, &verb, parts.uri.path());
-    if let Err(error) = app.door.authorizer.authorize(&attributes) {
+    if let Err(error) = authorize(&app.door.authorizer, &attributes).await {
         return response::failure(&error.into(), parts);
     }
     let group = served.registry().group(path.resource.group());
@@ -186,15 +189,12 @@ fn labels(action: Action, path: &ResourcePath, definition: &ResourceDefinition) 
 /// What a request wants to do, as authorizers know it.
 fn attributes<'a>(user: &'a User, path: &'a ResourcePath, verb: &'a str) -> Attributes<'a> {
     let attributes = Attributes {
-        user,
-        verb,
         group: path.resource.group(),
         version: path.resource.version(),
         resource: &path.resource.plural,
         subresource: path.subresource.as_deref().unwrap_or_default(),
-        namespace: "",
         name: path.name.as_deref().unwrap_or_default(),
-        path: "",
+        ..Attributes::of_path(user, verb, "")
     };
     attributes.within(path.namespace_text())
 }
@@ -202,7 +202,7 @@ fn attributes<'a>(user: &'a User, path: &'a ResourcePath, verb: &'a str) -> Attr
 impl Context<'_> {
     /// Every verb but watch, within the time a request has, and until when that is.
     async fn run(&self, body: Body) -> Result<(Response, Instant), Error> {
-        self.authorize()?;
+        self.authorize().await?;
         self.admit()?;
         let until = Instant::now() + request_timeout(&self.query, self.app.limits.request_time)?;
         let length = body.size_hint().exact();
@@ -242,8 +242,9 @@ impl Context<'_> {
         self.app.gate.admit(&self.request(Options::None)?)
     }
 
-    fn authorize(&self) -> Result<(), Error> {
-        Ok(self.app.door.authorizer.authorize(&attributes(&self.user, self.path, self.action.verb()))?)
+    async fn authorize(&self) -> Result<(), Error> {
+        let attributes = attributes(&self.user, self.path, self.action.verb());
+        Ok(authorize(&self.app.door.authorizer, &attributes).await.map(drop)?)
     }
 
     /// The request as verbs and admission see it.
@@ -256,7 +257,7 @@ impl Context<'_> {
             subresource: self.path.subresource.as_deref().unwrap_or_default(),
             options: options.into(),
             warnings: self.warnings,
-            authorizer: &*self.app.door.authorizer,
+            authorizer: &self.app.door.authorizer,
         })
     }
 

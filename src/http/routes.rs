@@ -25,7 +25,7 @@ use super::server::{ConnectionInfo, Responder};
 use super::{resource, response};
 use crate::api::error::Error;
 use crate::auth::authn::is_open_path;
-use crate::auth::authorizer::Attributes;
+use crate::auth::authorizer::{Attributes, authorize};
 use crate::metrics::{Metrics, RequestKind, RequestLabels, Scope};
 use crate::schema::registry::Group;
 use crate::schema::resource::Origin;
@@ -50,7 +50,7 @@ impl Responder for Started {
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             let audit_id = audit_id(&parts.headers);
-            let response = match admitted(&self.app.door, &mut parts) {
+            let response = match admitted(&self.app.door, &mut parts).await {
                 Ok(()) if is_health(parts.uri.path()) => {
                     self.health.clone().respond(Request::from_parts(parts, body)).await
                 }
@@ -88,7 +88,7 @@ async fn refuse_while_starting(request: Request) -> Response {
 async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let audit_id = audit_id(&parts.headers);
-    let response = match admitted(&door, &mut parts) {
+    let response = match admitted(&door, &mut parts).await {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(error) => response::failure(&error, &parts),
     };
@@ -114,7 +114,7 @@ fn finish(mut response: Response, audit_id: Option<HeaderValue>) -> Response {
 }
 
 /// Authenticates the request and stores the user in its extensions.
-fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
+async fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
     let path = parts.uri.path();
     let open = is_open_path(path);
     if door.shutdown.is_cancelled() && !open {
@@ -130,7 +130,7 @@ fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
     }
     // Health endpoints are routes of their own, so access to their single checks is authorized here.
     if is_health(path) && !open {
-        authorize_path(door, &user, parts)?;
+        authorize_path(door, &user, parts).await?;
     }
     parts.extensions.insert(user);
     Ok(())
@@ -171,9 +171,10 @@ fn impersonates(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("impersonate-"))
 }
 
-fn authorize_path(door: &Door, user: &User, parts: &Parts) -> Result<(), Error> {
+async fn authorize_path(door: &Door, user: &User, parts: &Parts) -> Result<(), Error> {
     let verb = parts.method.as_str().to_lowercase();
-    Ok(door.authorizer.authorize(&Attributes::of_path(user, &verb, parts.uri.path()))?)
+    let attributes = Attributes::of_path(user, &verb, parts.uri.path());
+    Ok(authorize(&door.authorizer, &attributes).await.map(drop)?)
 }
 
 /// Whether the path is a health endpoint or one of its checks.
@@ -204,7 +205,7 @@ fn document_labels() -> RequestLabels {
 
 async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response, Error> {
     if !is_open_path(parts.uri.path()) {
-        authorize_path(&app.door, &user(parts), parts)?;
+        authorize_path(&app.door, &user(parts), parts).await?;
     }
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::MethodNotAllowed);

@@ -25,6 +25,9 @@ use crate::api::meta::generate_name;
 use crate::api::services::port_claims;
 use crate::api::unreadable::Unreadable;
 use crate::api::{self, Api};
+use crate::auth::authorizer::{AlwaysAllow, AlwaysDeny, Authorizer, Mode};
+use crate::auth::node::NodeAuthorizer;
+use crate::auth::rbac::Rbac;
 use crate::cache::Cache;
 use crate::controllers::identity_lease::Claimant;
 use crate::controllers::kubernetes_service::Advertised;
@@ -98,6 +101,7 @@ pub async fn build_with_api(
     let store = Store::start(backend.clone(), Some(sink), mark.clone(), &storing);
     let built_in = Arc::new(Served::new(registry, &ids, config.storage_media_type));
     let converter = Arc::new(Converter::new(cache.clone(), &built_in, runtime.clone()));
+    let rbac = Rbac::new(cache.clone(), |resource| Some(built_in.get(resource)?.id));
     let api = Arc::new(Api {
         store,
         cache,
@@ -116,9 +120,19 @@ pub async fn build_with_api(
         },
         admission: Chain::built_in(),
         lanes: Lanes::default(),
+        rbac: rbac.clone(),
     });
     let advertised = advertised(&config, address);
     controllers::create_system_objects(&api, &advertised).await?;
+    health.add_post_start_hook("rbac/bootstrap-roles").finish();
+    let node = NodeAuthorizer::new(api.cache.clone(), |resource| Some(api.resources.get(resource)?.id));
+    door.authorizer.install(authorizers(&config, rbac.as_ref(), &node), &api.cache);
+    if config.authorization.contains(&Mode::Node) {
+        controlling.tasks.run("node-authorizer", node.follow());
+    }
+    if let Some(rbac) = rbac {
+        controlling.tasks.run("rbac", rbac.follow());
+    }
     api.follow_definitions().await?;
     controlling.tasks.run("definitions", definitions::follow(api.clone()));
 
@@ -186,6 +200,19 @@ pub async fn build_with_api(
         backend.close().await;
     };
     Ok((Application { responder, stop: Box::pin(stopping) }, shared))
+}
+
+/// The authorizers of the configuration, in its order.
+fn authorizers(config: &Config, rbac: Option<&Rbac>, node: &NodeAuthorizer) -> Vec<Arc<dyn Authorizer>> {
+    let authorizer = |mode: &Mode| -> Option<Arc<dyn Authorizer>> {
+        match mode {
+            Mode::AlwaysAllow => Some(Arc::new(AlwaysAllow)),
+            Mode::AlwaysDeny => Some(Arc::new(AlwaysDeny)),
+            Mode::Rbac => rbac.map(|rbac| Arc::new(rbac.clone()) as Arc<dyn Authorizer>),
+            Mode::Node => Some(Arc::new(node.clone())),
+        }
+    };
+    config.authorization.iter().filter_map(authorizer).collect()
 }
 
 fn names_from(random: Random) -> Arc<dyn Fn(&str) -> String + Send + Sync> {

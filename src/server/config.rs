@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::datastore::Datastore;
 use crate::api::services;
+use crate::auth::authorizer::mode::{self, Mode};
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
@@ -26,7 +27,8 @@ pub struct Config {
     pub https: Option<Https>,
     /// The address at which other hosts reach this server, if it differs from the bound one.
     pub advertise_address: Option<IpAddr>,
-    pub authorization: Authorization,
+    /// The authorizers that decide who may do what, in their order. Members of `system:masters` may do everything.
+    pub authorization: Vec<Mode>,
     pub controllers: Controllers,
     /// The encoding of objects that are written from now on.
     pub storage_media_type: StorageMediaType,
@@ -50,7 +52,7 @@ impl Default for Config {
             data_dir: None,
             https: None,
             advertise_address: None,
-            authorization: Authorization::Masters,
+            authorization: mode::DEFAULT.into(),
             controllers: Controllers::Run,
             storage_media_type: StorageMediaType::default(),
             limits: ApiLimits::default(),
@@ -88,16 +90,6 @@ impl Default for Https {
             kubeconfig: None,
         }
     }
-}
-
-/// Which users may do what.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Authorization {
-    /// Members of `system:masters` may do everything, others nothing.
-    #[default]
-    Masters,
-    /// Every authenticated user may do everything.
-    AlwaysAllow,
 }
 
 /// Whether the server's own controllers run, such as the garbage collector and the one that empties namespaces. The

@@ -12,14 +12,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::announcement::Announcement;
-use super::config::{Authorization, Config, Https, IdentityConfig};
+use super::config::{Config, Https, IdentityConfig};
 use super::credentials::{Credentials, Loaded, certificate};
 use super::data_dir::{self, Temporary};
 use super::error::Error;
 use super::startup::{Startup, Unfinished, health};
 use super::{Listening, Running, Server, open_files, private};
 use crate::auth::authn::Authenticator;
-use crate::auth::authorizer::{AlwaysAllow, Authorizer, MastersOnly};
+use crate::auth::authorizer::Authorization;
 use crate::auth::pki::{Pki, ServingNames, Sources, client_url};
 use crate::auth::token_file::Tokens;
 use crate::cache::LoadProgress;
@@ -192,10 +192,7 @@ impl Network {
 }
 
 fn door(config: &Config, authenticator: Authenticator, draining: &CancellationToken) -> Door {
-    let authorizer: Arc<dyn Authorizer> = match config.authorization {
-        Authorization::Masters => Arc::new(MastersOnly),
-        Authorization::AlwaysAllow => Arc::new(AlwaysAllow),
-    };
+    let authorizer = Authorization::default();
     let goaway_chance = config.limits.goaway_chance;
     Door { authenticator, authorizer, goaway_chance, shutdown: draining.clone() }
 }

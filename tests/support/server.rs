@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
+use rowplane::auth::authorizer::Mode;
+use rowplane::auth::authorizer::mode;
 use rowplane::auth::pki::Overrides;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
@@ -50,6 +52,8 @@ pub struct Setup {
     /// The clock by which certificates expire.
     pub clock: WallClock,
     data: TempDir,
+    /// Who decides who may do what.
+    pub authorization: Vec<Mode>,
 }
 
 impl Setup {
@@ -64,6 +68,7 @@ impl Setup {
             compaction: None,
             storage_media_type: StorageMediaType::default(),
             identity: None,
+            authorization: mode::DEFAULT.into(),
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
             clock: WallClock::default(),
@@ -155,6 +160,7 @@ impl Setup {
             compaction: self.compaction,
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
+            authorization: self.authorization.clone(),
             storage_versions: self.storage_versions.clone(),
             ..Config::default()
         }

@@ -69,6 +69,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         port_claims,
         admission,
         lanes: Default::default(),
+        rbac: None,
         unreadable: Default::default(),
         runtime,
         config: api::Config {

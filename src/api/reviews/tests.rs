@@ -1,5 +1,7 @@
+use futures_util::FutureExt as _;
+
 use super::*;
-use crate::auth::authorizer::{Attributes, Decision, MastersOnly};
+use crate::auth::authorizer::{Answer, Attributes, Authorization, Decision, Given, Reason};
 use crate::tree::{Value, json};
 use crate::user::MASTERS;
 
@@ -9,7 +11,7 @@ fn user(name: &str, groups: &[&str]) -> User {
 
 /// Answers a review of a user who is in `system:masters`, or is not.
 fn ask(kind: &str, master: bool, question: Value) -> Result<Value, String> {
-    ask_of(&MastersOnly, kind, master, question)
+    ask_of(&Authorization::default(), kind, master, question)
 }
 
 fn ask_of(authorizer: &dyn Authorizer, kind: &str, master: bool, question: Value) -> Result<Value, String> {
@@ -24,7 +26,7 @@ fn ask_of(authorizer: &dyn Authorizer, kind: &str, master: bool, question: Value
         now: "2026-07-01T10:00:00Z",
     };
     let question = question.as_object().unwrap().clone();
-    let answer = Review::of_kind(kind).unwrap().answer(question, &sources);
+    let answer = Review::of_kind(kind).unwrap().answer(question, &sources).now_or_never().expect("at once");
     answer.map(Value::Object).map_err(|error| error.to_string())
 }
 
@@ -128,9 +130,9 @@ fn refused_questions() {
 fn the_authorizer_hears_the_whole_question() {
     struct Spelled;
     impl Authorizer for Spelled {
-        fn decide(&self, attributes: &Attributes<'_>) -> Decision {
+        fn decide<'a>(&'a self, attributes: &'a Attributes<'a>) -> Answer<'a> {
             let a = attributes;
-            let reason = [
+            let text = [
                 a.verb,
                 a.group,
                 a.version,
@@ -142,11 +144,12 @@ fn the_authorizer_hears_the_whole_question() {
                 &a.user.uid,
             ]
             .join(" ");
-            Decision::Deny { reason }
+            Answer::Now(Decision::Deny(Reason::Given(Arc::new(Given { text, error: None }))))
         }
     }
     let reason = |spec: Value| {
         let answer = ask_of(&Spelled, "SubjectAccessReview", false, json!({"spec": spec})).unwrap();
+        assert_eq!(answer["status"]["denied"], true);
         answer["status"]["reason"].clone()
     };
     let resource = json!({"verb": "get", "group": "apps", "resource": "deployments", "subresource": "scale", "namespace": "n", "name": "d"});
@@ -178,13 +181,17 @@ fn rules() {
 fn through_the_door() {
     let tokens = crate::auth::token_file::Tokens::parse("secret,bob,7\n").unwrap();
     let me = user("me", &[MASTERS]);
-    let reviewer =
-        Reviewer { user: &me, authorizer: &MastersOnly, authenticator: &Authenticator::new(tokens) };
+    let reviewer = Reviewer {
+        user: &me,
+        authorizer: &Authorization::default(),
+        authenticator: &Authenticator::new(tokens),
+    };
     let ask = |kind: &str, namespace, question: Value| {
         let definitions = crate::kinds::built_in::definitions();
         let definition =
             definitions.iter().find(|definition| definition.kind_name().as_str() == kind).unwrap();
-        reviewer.answer(definition, namespace, question.as_object().unwrap().clone())
+        let answer = reviewer.answer(definition, namespace, question.as_object().unwrap().clone());
+        answer.now_or_never().expect("at once")
     };
     let token = ask("TokenReview", None, json!({"spec": {"token": "secret"}})).unwrap();
     assert_eq!(token["status"]["user"]["username"], "bob");

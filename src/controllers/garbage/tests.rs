@@ -50,6 +50,7 @@ async fn api(directory: &std::path::Path) -> Api {
         port_claims,
         admission: Chain::built_in(),
         lanes: Default::default(),
+        rbac: None,
         unreadable: Default::default(),
         runtime,
         config: crate::api::Config {
