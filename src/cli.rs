@@ -1,6 +1,7 @@
 //! Subcommands, flags, start-up and shutdown. The only module that reads flags or the environment.
 
 pub mod args;
+pub mod auth;
 mod banner;
 pub mod config;
 mod envtest_assets;
@@ -77,6 +78,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> Result
             let (from, to) = arguments.into_config()?;
             runtime(give_back)?.block_on(transfer::migrate(&from, &to))?.print()
         }
+        Command::Auth(command) => runtime(give_back)?.block_on(auth::run(command)),
         Command::EnvtestAssets(arguments) => envtest_assets::fill(&arguments.dir),
         Command::KubeApiserver(others) => match kube_apiserver::parse(others.arguments)? {
             kube_apiserver::Outcome::Print(text) => print(&text),

@@ -3,6 +3,7 @@
 //! [`Rbac`] follows the roles and bindings of the cache. Before it decides it takes in what has changed, so that a binding
 //! counts from the answer of its write on.
 
+pub mod account;
 mod binding;
 pub mod bootstrap;
 mod policy;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::auth::AuthCommand;
 use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
 use super::feature_gates::FeatureGates;
@@ -56,6 +57,9 @@ pub enum Command {
     Status(StatusArgs),
     /// Fill a new store with the state of another, whose servers have been stopped
     Migrate(MigrateArgs),
+    /// Show who may do what, and why, by the roles and bindings in a store, also while servers run
+    #[command(subcommand)]
+    Auth(AuthCommand),
     /// Fill a directory with what test environments start, for KUBEBUILDER_ASSETS
     EnvtestAssets(EnvtestAssetsArgs),
     /// Serve in kube-apiserver's place, with its flags; also when called by its name

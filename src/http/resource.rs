@@ -37,6 +37,7 @@ use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::request::{Options, Request};
 use crate::api::resource::Resource;
+use crate::api::selector::attributes::QuerySelectors;
 use crate::auth::authorizer::{Attributes, authorize};
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
@@ -100,7 +101,9 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
         Ok(action) => action,
         Err(error) => {
             let verb = Action::requested(&parts.method, path, &query);
-            let allowed = authorize(&app.door.authorizer, &attributes(&user, path, verb)).await;
+            let selectors = QuerySelectors::of(&query);
+            let attributes = attributes(&user, path, verb, &selectors);
+            let allowed = authorize(&app.door.authorizer, &attributes).await;
             return Outcome::Answered(match (allowed, error) {
                 (Err(refused), _) => response::failure(&Error::from(refused), parts),
                 // Upstream has no route for them.
@@ -158,8 +161,9 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
 /// A resource nobody serves: a `Status` below a group that is built in, plain text elsewhere, 403 before both.
 async fn unknown(served: &Served, app: &App, path: &ResourcePath, parts: &Parts) -> Response {
     let user = request::user(parts);
-    let verb = parts.method.as_str().to_lowercase();
-    let attributes = Attributes::of_path(&user, &verb, parts.uri.path());
+    let query = request::query(parts);
+    let selectors = QuerySelectors::of(&query);
+    let attributes = attributes(&user, path, Action::requested(&parts.method, path, &query), &selectors);
     if let Err(error) = authorize(&app.door.authorizer, &attributes).await {
         return response::failure(&error.into(), parts);
     }
@@ -187,13 +191,20 @@ fn labels(action: Action, path: &ResourcePath, definition: &ResourceDefinition) 
 }
 
 /// What a request wants to do, as authorizers know it.
-fn attributes<'a>(user: &'a User, path: &'a ResourcePath, verb: &'a str) -> Attributes<'a> {
+fn attributes<'a>(
+    user: &'a User,
+    path: &'a ResourcePath,
+    verb: &'a str,
+    selectors: &'a QuerySelectors,
+) -> Attributes<'a> {
+    let selected = if matches!(verb, "list" | "watch") { selectors.name() } else { "" };
     let attributes = Attributes {
         group: path.resource.group(),
         version: path.resource.version(),
         resource: &path.resource.plural,
         subresource: path.subresource.as_deref().unwrap_or_default(),
-        name: path.name.as_deref().unwrap_or_default(),
+        name: path.name.as_deref().unwrap_or(selected),
+        selectors,
         ..Attributes::of_path(user, verb, "")
     };
     attributes.within(path.namespace_text())
@@ -243,7 +254,8 @@ impl Context<'_> {
     }
 
     async fn authorize(&self) -> Result<(), Error> {
-        let attributes = attributes(&self.user, self.path, self.action.verb());
+        let selectors = QuerySelectors::of(&self.query);
+        let attributes = attributes(&self.user, self.path, self.action.verb(), &selectors);
         Ok(authorize(&self.app.door.authorizer, &attributes).await.map(drop)?)
     }
 

@@ -181,6 +181,33 @@ async fn a54_bindings_count_from_their_answer_on(setup: Setup) {
     }
 }
 
+/// What one server has answered counts for whatever another one is asked afterwards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a54_rights_come_and_go_on_every_server_at_once() {
+    let setup = Setup::new(crate::support::database::Database::postgres().await);
+    let one = start(&setup).await;
+    let other = setup.start_empty().await;
+    one.role("reader", &[rule(&["list"], &[""], &["configmaps"])]).await;
+    let alice = other.token("alice-token");
+    for _ in 0..20 {
+        assert_eq!(alice.get(CONFIGMAPS).await.status, 403);
+        one.bind("Role", "reader", &[user("alice")]).await;
+        assert_eq!(alice.get(CONFIGMAPS).await.status, 200);
+        one.delete(format!("{RBAC}/namespaces/t/rolebindings/reader")).await.ok();
+    }
+    for verb in ["get", "list", "get", "list"] {
+        if verb == "get" {
+            one.bind("Role", "reader", &[user("alice")]).await;
+        }
+        let rules = json!({"rules": [rule(&[verb], &[""], &["configmaps"])]});
+        one.patch(format!("{RBAC}/namespaces/t/roles/reader"), &rules).await.ok();
+        assert_eq!(alice.get(CONFIGMAPS).await.status == 200, verb == "list");
+        if verb == "list" {
+            one.delete(format!("{RBAC}/namespaces/t/rolebindings/reader")).await.ok();
+        }
+    }
+}
+
 async fn review(client: &Client, spec: Value) -> Value {
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
     client.post(path, &json!({"spec": spec})).await.expect(201)["status"].clone()
@@ -343,8 +370,10 @@ async fn a62_roles_that_consist_of_others(setup: Setup) {
     let count = view["rules"].as_array().expect("rules").len();
     assert!(count > 5, "{view}");
     let has_widgets = |role: &Value| role["rules"].to_string().contains("widgets");
+    let version =
+        server.get(format!("{RBAC}/clusterroles")).await.ok()["metadata"]["resourceVersion"].clone();
     let watch = |name: &str| {
-        let version = view["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
+        let version = version.as_str().expect("a version");
         format!("{RBAC}/clusterroles?watch=1&fieldSelector=metadata.name={name}&resourceVersion={version}")
     };
     let mut views = server.watch(watch("view")).await;

@@ -2,23 +2,44 @@
 
 use super::field::{self, FieldSelector};
 use super::label::{self, LabelSelector};
+use crate::api::options::query::Query;
 use crate::api::{ObjectMap, fields};
 use crate::auth::authorizer::{Operator, Requirement, Selectors};
+use crate::kinds::behavior::format::path_segment;
 
 /// The selectors in the query of a list, watch or deletecollection.
 #[derive(Clone, Debug, Default)]
 pub struct QuerySelectors {
-    pub fields: String,
-    pub labels: String,
+    fields: Option<String>,
+    labels: Option<String>,
+    name: Option<String>,
+}
+
+impl QuerySelectors {
+    pub fn of(query: &Query) -> Self {
+        let text = |name: &str| query.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let (fields, labels) = (text("fieldSelector"), text("labelSelector"));
+        let selector = fields.as_deref().and_then(|fields| FieldSelector::parse(fields).ok());
+        let name = selector.as_ref().and_then(|selector| selector.requires_exact_match("metadata.name"));
+        let name = name.filter(|name| path_segment(name).is_empty()).map(str::to_owned);
+        Self { fields, labels, name }
+    }
+
+    /// The one name that is selected; empty if there is none.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
 }
 
 impl Selectors for QuerySelectors {
     fn fields(&self) -> Vec<Requirement> {
-        FieldSelector::parse(&self.fields).map(|selector| of_fields(&selector)).unwrap_or_default()
+        let selector = self.fields.as_deref().and_then(|fields| FieldSelector::parse(fields).ok());
+        selector.map(|selector| of_fields(&selector)).unwrap_or_default()
     }
 
     fn labels(&self) -> Vec<Requirement> {
-        LabelSelector::parse(&self.labels).map(|selector| of_labels(&selector)).unwrap_or_default()
+        let selector = self.labels.as_deref().and_then(|labels| LabelSelector::parse(labels).ok());
+        selector.map(|selector| of_labels(&selector)).unwrap_or_default()
     }
 }
 
@@ -150,14 +171,17 @@ mod tests {
 
     #[test]
     fn selectors_of_a_query() {
-        let selectors = QuerySelectors { fields: "a=1,b!=2".to_owned(), labels: "c in (y,x),!d".to_owned() };
+        let of = |query: &str| QuerySelectors::of(&Query::parse(query));
+        let selectors = of("fieldSelector=a%3D1,b!%3D2&labelSelector=c+in+(y,x),!d");
         assert_eq!(selectors.fields(), [one("a", Operator::In, &["1"]), one("b", Operator::NotIn, &["2"])]);
         assert_eq!(
             selectors.labels(),
             [one("c", Operator::In, &["x", "y"]), one("d", Operator::DoesNotExist, &[])]
         );
-        let broken = QuerySelectors { fields: "a".to_owned(), labels: "a in".to_owned() };
+        let broken = of("fieldSelector=a&labelSelector=a+in");
         assert!(broken.fields().is_empty() && broken.labels().is_empty());
+        assert_eq!(of("fieldSelector=metadata.name%3Dx").name(), "x");
+        assert_eq!(of("fieldSelector=metadata.name!%3Dx").name(), "");
     }
 
     #[test]

@@ -94,16 +94,23 @@ impl Binding {
     }
 }
 
-impl Explain for Binding {
-    fn explain(&self, attributes: &Attributes<'_>) -> String {
+impl Binding {
+    /// `RoleBinding "b/ns" of Role "r" to User "u"`.
+    pub fn grant_to(&self, subject: &Subject) -> String {
         let content = self.object.to_closed_map().unwrap_or_default();
         let role = RoleRef::of(&content);
         let (kind, name) = match (self.object.namespace(), self.object.name()) {
             ("", name) => ("ClusterRoleBinding", name.to_owned()),
             (namespace, name) => ("RoleBinding", format!("{name}/{namespace}")),
         };
-        let subject = self.subject_of(attributes.user).map(Subject::shown).unwrap_or_default();
-        format!("RBAC: allowed by {kind} {} of {} {} to {subject}", quote(&name), role.kind, quote(role.name))
+        format!("{kind} {} of {} {} to {}", quote(&name), role.kind, quote(role.name), subject.shown())
+    }
+}
+
+impl Explain for Binding {
+    fn explain(&self, attributes: &Attributes<'_>) -> String {
+        let subject = self.subject_of(attributes.user);
+        subject.map(|subject| format!("RBAC: allowed by {}", self.grant_to(subject))).unwrap_or_default()
     }
 }
 
@@ -131,7 +138,8 @@ impl Subject {
         }
     }
 
-    fn shown(&self) -> String {
+    /// `ServiceAccount "name/namespace"`.
+    pub fn shown(&self) -> String {
         match self.sort {
             Sort::User => format!("User {}", quote(&self.name)),
             Sort::Group => format!("Group {}", quote(&self.name)),

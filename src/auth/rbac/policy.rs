@@ -115,6 +115,22 @@ impl Policy {
         found
     }
 
+    /// Every binding by which a request is allowed, in the order of their names.
+    pub fn allowing(&self, attributes: &Attributes<'_>) -> Vec<&Arc<Binding>> {
+        let bindings = self.bindings_of(attributes.user, attributes.namespace).into_iter();
+        let allows = |one: &&Arc<Binding>| self.roles.rules(one).is_some_and(|rules| rules.allow(attributes));
+        bindings.filter(allows).collect()
+    }
+
+    /// Every binding by which somebody may do this, whoever that is; the user of the attributes does not matter.
+    pub fn granting(&self, attributes: &Attributes<'_>) -> impl Iterator<Item = &Arc<Binding>> {
+        let scopes = ["", attributes.namespace];
+        self.bindings.iter().map(|ByKey(binding)| binding).filter(move |binding| {
+            let rules = self.roles.rules(binding);
+            scopes.contains(&binding.object.namespace()) && rules.is_some_and(|rules| rules.allow(attributes))
+        })
+    }
+
     /// Calls `see` with the bindings of a user, and the rules of their roles, until it returns false. A binding that has
     /// several subjects who are the user may come several times.
     fn visit<'a>(
