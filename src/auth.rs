@@ -2,7 +2,15 @@
 
 pub mod authn;
 pub mod authorizer;
+pub mod bootstrap_tokens;
+pub mod impersonation;
+pub mod jwt;
 pub mod node;
+pub mod oidc;
 pub mod pki;
 pub mod rbac;
+mod recent;
+mod secret;
+pub mod service_accounts;
 pub mod token_file;
+pub mod trust;

@@ -17,7 +17,7 @@ use crate::gotext::quote;
 use crate::schema::names::GroupResource;
 use crate::user::User;
 
-pub use self::authorization::{Authorization, is_public_path};
+pub use self::authorization::{Authorization, PUBLIC_PATHS, is_public_path};
 pub use self::mode::Mode;
 
 /// The attributes of a request. Outside the resource API, only `user`, `verb` and `path` are used, and `resource` is

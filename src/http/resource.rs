@@ -1,4 +1,4 @@
-//! Requests to resources: which verb, may the user, and the bytes in and out. The verbs themselves are in `api`.
+//! Requests to resources that were let in: which verb, and the bytes in and out. The verbs themselves are in `api`.
 
 mod act;
 mod action;
@@ -37,8 +37,6 @@ use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::request::{Options, Request};
 use crate::api::resource::Resource;
-use crate::api::selector::attributes::QuerySelectors;
-use crate::auth::authorizer::{Attributes, authorize};
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::names::internal_package;
@@ -99,18 +97,11 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
     let user = request::user(parts);
     let action = match Action::of(&parts.method, path, &query, &definition) {
         Ok(action) => action,
-        Err(error) => {
-            let verb = Action::requested(&parts.method, path, &query);
-            let selectors = QuerySelectors::of(&query);
-            let attributes = attributes(&user, path, verb, &selectors);
-            let allowed = authorize(&app.door.authorizer, &attributes).await;
-            return Outcome::Answered(match (allowed, error) {
-                (Err(refused), _) => response::failure(&Error::from(refused), parts),
-                // Upstream has no route for them.
-                (Ok(_), Error::UnknownResource) if definition.is_custom() => response::not_found(),
-                (Ok(_), error) => response::failure(&error, parts),
-            });
+        // Upstream has no route for them.
+        Err(Error::UnknownResource) if definition.is_custom() => {
+            return Outcome::Answered(response::not_found());
         }
+        Err(error) => return Outcome::Answered(response::failure(&error, parts)),
     };
     let metrics = app.metrics.request(&labels(action, path, &definition));
     let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
@@ -140,11 +131,8 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
         warnings: &warnings,
         is_long: AtomicBool::new(false),
     };
-    let answer = if action == Action::Watch {
-        context.watch(metrics.long_running()).await
-    } else {
-        context.run(body).await
-    };
+    let answer =
+        if action == Action::Watch { context.watch(metrics.long_running()) } else { context.run(body).await };
     let refused = answer.is_err();
     let (mut response, until) = answer
         .map(|(response, until)| (response, Some(until)))
@@ -158,15 +146,8 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
     if refused { Outcome::Refused(response) } else { Outcome::Answered(response) }
 }
 
-/// A resource nobody serves: a `Status` below a group that is built in, plain text elsewhere, 403 before both.
-async fn unknown(served: &Served, app: &App, path: &ResourcePath, parts: &Parts) -> Response {
-    let user = request::user(parts);
-    let query = request::query(parts);
-    let selectors = QuerySelectors::of(&query);
-    let attributes = attributes(&user, path, Action::requested(&parts.method, path, &query), &selectors);
-    if let Err(error) = authorize(&app.door.authorizer, &attributes).await {
-        return response::failure(&error.into(), parts);
-    }
+/// A resource nobody serves: a `Status` below a group that is built in, plain text elsewhere.
+fn unknown(served: &Served, path: &ResourcePath, parts: &Parts) -> Response {
     let group = served.registry().group(path.resource.group());
     if group.is_some_and(|group| group.origin == Origin::BuiltIn) {
         return response::failure(&Error::UnknownResource, parts);
@@ -190,30 +171,9 @@ fn labels(action: Action, path: &ResourcePath, definition: &ResourceDefinition) 
     }
 }
 
-/// What a request wants to do, as authorizers know it.
-fn attributes<'a>(
-    user: &'a User,
-    path: &'a ResourcePath,
-    verb: &'a str,
-    selectors: &'a QuerySelectors,
-) -> Attributes<'a> {
-    let selected = if matches!(verb, "list" | "watch") { selectors.name() } else { "" };
-    let attributes = Attributes {
-        group: path.resource.group(),
-        version: path.resource.version(),
-        resource: &path.resource.plural,
-        subresource: path.subresource.as_deref().unwrap_or_default(),
-        name: path.name.as_deref().unwrap_or(selected),
-        selectors,
-        ..Attributes::of_path(user, verb, "")
-    };
-    attributes.within(path.namespace_text())
-}
-
 impl Context<'_> {
     /// Every verb but watch, within the time a request has, and until when that is.
     async fn run(&self, body: Body) -> Result<(Response, Instant), Error> {
-        self.authorize().await?;
         self.admit()?;
         let until = Instant::now() + request_timeout(&self.query, self.app.limits.request_time)?;
         let length = body.size_hint().exact();
@@ -251,12 +211,6 @@ impl Context<'_> {
             return Ok(());
         }
         self.app.gate.admit(&self.request(Options::None)?)
-    }
-
-    async fn authorize(&self) -> Result<(), Error> {
-        let selectors = QuerySelectors::of(&self.query);
-        let attributes = attributes(&self.user, self.path, self.action.verb(), &selectors);
-        Ok(authorize(&self.app.door.authorizer, &attributes).await.map(drop)?)
     }
 
     /// The request as verbs and admission see it.

@@ -16,7 +16,7 @@ use rowplane::http;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
-use rowplane::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
+use rowplane::server::config::{ApiLimits, Authentication, Config, Https, IdentityConfig, Registration};
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
 use rowplane::storage::{Backend, Compaction};
@@ -49,6 +49,11 @@ pub struct Setup {
     /// Resources that are stored in another version than the default.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
+    pub authentication: Authentication,
+    /// Off unless the test sets it, so that namespaces are empty.
+    pub namespace_contents: bool,
+    /// Likewise.
+    pub cluster_authentication: bool,
     /// The clock by which certificates expire.
     pub clock: WallClock,
     data: TempDir,
@@ -71,6 +76,9 @@ impl Setup {
             authorization: mode::DEFAULT.into(),
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
+            authentication: Authentication::default(),
+            namespace_contents: false,
+            cluster_authentication: false,
             clock: WallClock::default(),
             data,
         }
@@ -162,6 +170,9 @@ impl Setup {
             identity: self.identity.clone(),
             authorization: self.authorization.clone(),
             storage_versions: self.storage_versions.clone(),
+            authentication: self.authentication.clone(),
+            namespace_contents: self.namespace_contents,
+            cluster_authentication: self.cluster_authentication,
             ..Config::default()
         }
     }

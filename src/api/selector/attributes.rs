@@ -5,29 +5,18 @@ use super::label::{self, LabelSelector};
 use crate::api::options::query::Query;
 use crate::api::{ObjectMap, fields};
 use crate::auth::authorizer::{Operator, Requirement, Selectors};
-use crate::kinds::behavior::format::path_segment;
 
 /// The selectors in the query of a list, watch or deletecollection.
 #[derive(Clone, Debug, Default)]
 pub struct QuerySelectors {
     fields: Option<String>,
     labels: Option<String>,
-    name: Option<String>,
 }
 
 impl QuerySelectors {
     pub fn of(query: &Query) -> Self {
         let text = |name: &str| query.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
-        let (fields, labels) = (text("fieldSelector"), text("labelSelector"));
-        let selector = fields.as_deref().and_then(|fields| FieldSelector::parse(fields).ok());
-        let name = selector.as_ref().and_then(|selector| selector.requires_exact_match("metadata.name"));
-        let name = name.filter(|name| path_segment(name).is_empty()).map(str::to_owned);
-        Self { fields, labels, name }
-    }
-
-    /// The one name that is selected; empty if there is none.
-    pub fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or_default()
+        Self { fields: text("fieldSelector"), labels: text("labelSelector") }
     }
 }
 
@@ -180,8 +169,6 @@ mod tests {
         );
         let broken = of("fieldSelector=a&labelSelector=a+in");
         assert!(broken.fields().is_empty() && broken.labels().is_empty());
-        assert_eq!(of("fieldSelector=metadata.name%3Dx").name(), "x");
-        assert_eq!(of("fieldSelector=metadata.name!%3Dx").name(), "");
     }
 
     #[test]

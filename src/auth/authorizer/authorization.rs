@@ -8,7 +8,7 @@ use crate::user::{MASTERS, User};
 
 /// Paths that everybody may read while a server starts. Afterwards the role `system:public-info-viewer` says who may,
 /// and these are decided from memory: whoever asks whether the server is alive is answered without the database.
-const PUBLIC_PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
+pub const PUBLIC_PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
 pub fn is_public_path(path: &str) -> bool {
     PUBLIC_PATHS.contains(&path)

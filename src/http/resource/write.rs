@@ -36,6 +36,10 @@ impl Context<'_> {
         if self.act(&body, &options).await? {
             return self.value(&negotiated, StatusCode::CREATED, done());
         }
+        if self.is_token_request() {
+            let answer = self.app.api.request_token(&self.request(&options)?, &body).await?;
+            return self.value(&negotiated, StatusCode::CREATED, Value::Object(answer));
+        }
         if self.is_virtual() {
             let answer = self.review(&body, &options).await?;
             return self.value(&negotiated, StatusCode::CREATED, Value::Object(answer));
