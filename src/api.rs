@@ -67,7 +67,7 @@ use crate::auth::rbac::Rbac;
 use crate::cache::Cache;
 use crate::codec::object::Object;
 pub use crate::fields::{self, ObjectMap};
-pub use crate::gotext::now;
+use crate::gotext;
 use crate::long_work::Lanes;
 use crate::runtime::Runtime;
 use crate::storage::{Key, ResourceId, Store};
@@ -94,6 +94,18 @@ pub struct Api {
     pub lanes: Lanes,
     /// Roles and bindings, by which nobody may grant what he does not have. `None` if they are not served.
     pub rbac: Option<Rbac>,
+}
+
+impl Api {
+    /// The time of day in the form of `creationTimestamp`.
+    pub fn now(&self) -> String {
+        gotext::time(self.runtime.clock.timestamp())
+    }
+
+    /// The time of day in the form of a Lease's `renewTime`.
+    pub fn now_micro(&self) -> String {
+        gotext::micro_time(self.runtime.clock.timestamp())
+    }
 }
 
 /// Settings of the verbs.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::admission::Attempt;
 use super::error::Error;
+use super::request::Request;
 use super::{ObjectMap, fields, metadata};
 use crate::auth::authorizer::{Attributes, Decision};
 use crate::auth::rbac::{GROUP, PolicyRule, RoleRef, quoted_list};
@@ -21,12 +22,15 @@ const MAX_COMPARISONS: usize = 20_000_000;
 /// The fields that garbage collection changes, and what follows from any change.
 const COLLECTED: [&str; 3] = ["ownerReferences", "finalizers", "managedFields"];
 
-/// 403 if the write would grant what the user does not have. Of other kinds than roles and bindings, nothing.
+/// Whether a write may grant something.
+pub(super) fn concerns(request: &Request<'_>) -> bool {
+    let definition = &request.target.resource.definition;
+    definition.group().as_str() == GROUP && !request.user.is_in(MASTERS)
+}
+
+/// 403 if the write would grant what the user does not have.
 pub(super) async fn check(attempt: &Attempt<'_>) -> Result<(), Error> {
     let definition = &attempt.request.target.resource.definition;
-    if definition.group().as_str() != GROUP || attempt.request.user.is_in(MASTERS) {
-        return Ok(());
-    }
     let Some(object) = &attempt.object else { return Ok(()) };
     match &*definition.plural {
         "roles" | "clusterroles" => role(attempt, object).await,
