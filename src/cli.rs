@@ -1,6 +1,7 @@
 //! Subcommands, flags, start-up and shutdown. The only module that reads flags or the environment.
 
 pub mod args;
+mod audit_args;
 mod banner;
 pub mod config;
 mod envtest_assets;

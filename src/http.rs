@@ -1,6 +1,7 @@
 //! HTTP: routes, media types, streaming bodies, discovery, health. This module knows nothing of SQL.
 
 pub mod app;
+mod audited;
 mod body;
 mod compress;
 mod conditional;

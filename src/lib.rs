@@ -13,6 +13,7 @@ pub mod auth;
 pub mod controllers;
 
 pub mod api;
+pub mod audit;
 pub mod kinds;
 pub mod patch;
 

@@ -5,6 +5,7 @@
 //! per set of labels; using one costs an atomic operation. [`Metrics::request`] is a lookup in a map, using its result
 //! is not.
 
+mod audit;
 mod process;
 mod request;
 
@@ -18,6 +19,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 
 use crate::schema::names::Gvr;
 
+pub use audit::AuditMetrics;
 pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope};
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
@@ -47,7 +49,11 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 ];
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-const COUNTERS: [(&str, &str); 7] = [
+const COUNTERS: [(&str, &str); 11] = [
+    (audit::EVENTS, "Counter of audit events generated and sent to the audit backend."),
+    (audit::LEVELS, "Counter of policy levels for audit events (1 per request)."),
+    (audit::ERRORS, "Counter of audit events that were not recorded, by the plugin that lost them."),
+    (audit::REJECTED, "Counter of requests refused because of an error in an audit backend."),
     ("apiserver_request_aborts_total", "Number of requests whose response was broken off."),
     ("apiserver_request_terminations_total", "Number of requests refused or ended in self-defense."),
     ("rowplane_limit_reached_total", "Times a limit has refused or ended something, by limit."),
@@ -160,6 +166,11 @@ impl Metrics {
     /// Counts what a limit has refused or ended.
     pub fn limit_reached(&self, limit: &'static str) -> Counter {
         self.counter("rowplane_limit_reached_total", labels_of(&[("limit", limit)]))
+    }
+
+    /// The metrics of auditing.
+    pub fn audit(&self) -> AuditMetrics {
+        AuditMetrics::new(&self.recorder)
     }
 
     /// 1 while this server leads, otherwise 0.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::audit_args::AuditArgs;
 use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
 use super::feature_gates::FeatureGates;
@@ -335,6 +336,9 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_FEATURE_GATES", value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = FeatureGates::parse)]
     feature_gates: FeatureGates,
 
+    #[command(flatten)]
+    audit: AuditArgs,
+
     /// How much to log: 0 to 3 informs, 4 and 5 debug, 6 and more trace
     #[arg(long = "v", short = 'v', env = "ROWPLANE_V", value_name = "LEVEL", default_value_t = 0)]
     v: u8,
@@ -407,6 +411,7 @@ impl ServeArgs {
             shutdown_grace: self.shutdown_grace_period,
             identity: self.feature_gates.api_server_identity.then_some(identity),
             storage_versions: self.storage_version,
+            audit: self.audit.into_config()?,
             ..Config::default()
         };
         Ok(ServeConfig { server, log: LogConfig { verbosity: self.v, format: self.log_format } })

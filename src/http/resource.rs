@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::action::Action;
 use super::app::App;
+use super::audited;
 use super::compress::compress;
 use super::encode::Encoder;
 use super::negotiate::{self, CUSTOM, Negotiated, Offer, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
@@ -37,6 +38,7 @@ use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::request::{Options, Request};
 use crate::api::resource::Resource;
+use crate::audit::Record;
 use crate::auth::authorizer::Attributes;
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
@@ -123,6 +125,9 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
         let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
         let subresource = subresource.map_or("", |subresource| &subresource.name);
         app.metrics.deprecated_api_requested(&definition.gvr(), subresource);
+        if let Some(record) = audited::record(parts) {
+            record.annotate("k8s.io/deprecated", "true");
+        }
     }
     let context = Context {
         app,
@@ -257,7 +262,13 @@ impl Context<'_> {
             options: options.into(),
             warnings: self.warnings,
             authorizer: &*self.app.door.authorizer,
+            audit: self.record(),
         })
+    }
+
+    /// What is recorded of the request, if an audit policy wants it.
+    fn record(&self) -> Option<&Record> {
+        audited::record(self.parts).map(|record| &**record)
     }
 
     /// The stored resource; reviews have none.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::datastore::Datastore;
 use crate::api::services;
+use crate::audit;
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
@@ -40,6 +41,7 @@ pub struct Config {
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than the default, with that version.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
+    pub audit: audit::config::Config,
 }
 
 impl Default for Config {
@@ -59,6 +61,7 @@ impl Default for Config {
             shutdown_grace: Duration::from_secs(10),
             identity: None,
             storage_versions: Vec::new(),
+            audit: audit::config::Config::default(),
         }
     }
 }
