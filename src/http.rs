@@ -9,6 +9,7 @@ pub mod discovery;
 pub mod document;
 mod documents;
 mod encode;
+mod fair_share;
 pub mod health;
 pub mod in_process;
 pub mod limits;

@@ -11,7 +11,7 @@ const ROWS: &[&[&str]] = &[
     &["http"],
     &["controllers"],
     &["api"],
-    &["audit"],
+    &["audit", "flow_control"],
     &["kinds"],
     &["auth"],
     &["patch"],

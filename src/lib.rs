@@ -14,6 +14,7 @@ pub mod controllers;
 
 pub mod api;
 pub mod audit;
+pub mod flow_control;
 pub mod kinds;
 pub mod patch;
 

@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 
-use super::audit_args::AuditArgs;
+use super::audit_args::{AuditArgs, switch};
 use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
 use super::feature_gates::FeatureGates;
@@ -272,6 +272,12 @@ pub struct ServeArgs {
     )]
     max_mutating_requests_inflight: usize,
 
+    /// Whether requests wait for their share of the server, by FlowSchemas and PriorityLevelConfigurations. If not, only the
+    /// number of requests is limited
+    #[arg(long, env = "ROWPLANE_ENABLE_PRIORITY_AND_FAIRNESS", value_name = "BOOL", default_value = "true", action = ArgAction::Set,
+        num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch)]
+    enable_priority_and_fairness: bool,
+
     /// Requests at once on a connection of HTTP/2, watches among them; 0 is the default
     #[arg(long, env = "ROWPLANE_HTTP2_MAX_STREAMS_PER_CONNECTION", value_name = "STREAMS", default_value_t = server::Limits::default().streams)]
     http2_max_streams_per_connection: u32,
@@ -397,6 +403,7 @@ impl ServeArgs {
                     reading: self.max_requests_inflight,
                     mutating: self.max_mutating_requests_inflight,
                 },
+                priority_and_fairness: self.enable_priority_and_fairness,
                 goaway_chance: self.goaway_chance,
                 request_timeout: self.request_timeout,
                 min_request_timeout: Duration::from_secs(self.min_request_timeout.into()),

@@ -142,7 +142,8 @@ impl LogArgs {
     }
 }
 
-fn switch(text: &str) -> Result<bool, String> {
+/// A boolean as Go's flags read it.
+pub fn switch(text: &str) -> Result<bool, String> {
     gotext::parse_bool(text).ok_or_else(|| format!("{text:?} is neither true nor false"))
 }
 

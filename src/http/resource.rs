@@ -23,6 +23,7 @@ use super::app::App;
 use super::audited;
 use super::compress::compress;
 use super::encode::Encoder;
+use super::fair_share::Seated;
 use super::negotiate::{self, CUSTOM, Negotiated, Offer, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
 use super::request::{self, accept};
 use super::request_body;
@@ -114,7 +115,9 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
     let metrics = app.metrics.request(&labels(action, path, &definition));
     let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
     let in_flight = (action != Action::Watch).then(|| app.metrics.in_flight(kind));
-    if in_flight.as_ref().is_some_and(|request| app.limits.in_flight.are_reached(kind, request)) {
+    // Priority and Fairness has counted those with seats.
+    let is_seated = parts.extensions.get::<Seated>().is_some();
+    if !is_seated && in_flight.as_ref().is_some_and(|request| app.limits.in_flight.are_reached(kind, request)) {
         metrics.terminated(429);
         metrics.finished(429, started.elapsed());
         return Outcome::Answered(response::too_many_requests());

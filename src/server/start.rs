@@ -18,14 +18,17 @@ use super::data_dir::{self, Temporary};
 use super::error::Error;
 use super::startup::{Startup, Unfinished, health};
 use super::{Listening, Running, Server, open_files, private};
+use crate::audit::Audit;
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::{AlwaysAllow, Authorizer, MastersOnly};
 use crate::auth::pki::{Pki, ServingNames, Sources, client_url};
 use crate::auth::token_file::Tokens;
 use crate::cache::LoadProgress;
+use crate::flow_control::FlowControl;
 use crate::http::app::Door;
 use crate::http::discovery::version;
 use crate::http::health::HealthChecks;
+use crate::http::limits::InFlightLimits;
 use crate::http::routes::starting_router;
 use crate::http::server::{self as listener, Ending, Responder, Routes};
 use crate::http::tls::Tls;
@@ -73,7 +76,8 @@ where
         config.https.as_ref().map(|https| Network::prepare(https, &config, &runtime)).transpose()?;
     let identity = config.identity.as_ref().map(identity).transpose()?;
     let authenticator = network.as_ref().map(|network| network.authenticator.clone()).unwrap_or_default();
-    let door = Arc::new(door(&config, authenticator, &ending.draining));
+    let audit = Audit::start(&config.audit, &runtime)?;
+    let door = Arc::new(door(&config, authenticator, audit, &ending.draining, &runtime));
     let startup = Startup::default();
     let routes = Routes::new(starting_router(door.clone(), health(&ending.draining, &startup)));
     let network = match network {
@@ -191,13 +195,31 @@ impl Network {
     }
 }
 
-fn door(config: &Config, authenticator: Authenticator, draining: &CancellationToken) -> Door {
+fn door(
+    config: &Config,
+    authenticator: Authenticator,
+    audit: Option<Arc<Audit>>,
+    draining: &CancellationToken,
+    runtime: &Runtime,
+) -> Door {
     let authorizer: Arc<dyn Authorizer> = match config.authorization {
         Authorization::Masters => Arc::new(MastersOnly),
         Authorization::AlwaysAllow => Arc::new(AlwaysAllow),
     };
     let goaway_chance = config.limits.goaway_chance;
-    Door { authenticator, authorizer, goaway_chance, shutdown: draining.clone() }
+    let InFlightLimits { reading, mutating } = config.limits.in_flight;
+    let is_fair = config.limits.priority_and_fairness && reading + mutating > 0;
+    let flow_control =
+        is_fair.then(|| Arc::new(FlowControl::new(reading + mutating, runtime.metrics.clone())));
+    Door {
+        authenticator,
+        authorizer,
+        audit,
+        flow_control,
+        request_time: config.limits.request_timeout,
+        goaway_chance,
+        shutdown: draining.clone(),
+    }
 }
 
 fn sources(https: &Https, config: &Config, dir: PathBuf) -> Sources {

@@ -130,7 +130,7 @@ pub const FLAGS: &[Flag] = &[
     flag("enable-bootstrap-token-auth", Bool, None("bootstrap tokens are not accepted yet")),
     flag("enable-garbage-collector", Bool, Own),
     flag("enable-logs-handler", Bool, None("logs are not served")),
-    flag("enable-priority-and-fairness", Bool, None("requests are limited by their number alone")),
+    flag("enable-priority-and-fairness", Bool, Serve("enable-priority-and-fairness")),
     flag("encryption-provider-config", Scalar, Refused),
     flag("encryption-provider-config-automatic-reload", Bool, None("nothing is encrypted here")),
     flag("endpoint-reconciler-type", Scalar, None("endpoints follow the leases of servers")),
