@@ -6,25 +6,31 @@
 mod backend;
 mod batch;
 pub mod config;
+mod database;
 mod event;
 mod log;
 mod policy;
 mod record;
+mod webhook;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
 use self::backend::{Backend, Receipt};
-use self::config::Config;
+use self::config::{Config, DatabaseConfig};
+use self::database::Database;
 use self::log::Log;
 use self::policy::Policy;
+use self::webhook::Hook;
 use crate::auth::authorizer::Attributes;
 use crate::metrics::AuditMetrics;
 use crate::runtime::Runtime;
+use crate::storage;
 use crate::tasks::Tasks;
+use crate::webhook::KubeconfigError;
 
 pub use self::event::{Head, ObjectReference, source_ips, user_agent};
 pub use self::policy::{Level, Stage};
@@ -40,6 +46,8 @@ pub enum Error {
     Policy(#[from] policy::Error),
     #[error(transparent)]
     Config(#[from] config::Invalid),
+    #[error("initializing audit webhook: {0}")]
+    Webhook(#[from] KubeconfigError),
     #[error(transparent)]
     Log(#[from] log::OpenError),
 }
@@ -47,9 +55,13 @@ pub enum Error {
 /// The policy of now, and where events go.
 pub struct Audit {
     policy: ArcSwap<Policy>,
-    policy_file: PathBuf,
+    /// `None` means the policy for the database alone.
+    policy_file: Option<PathBuf>,
     /// In the order in which they get an event.
     backends: Vec<Box<dyn Backend>>,
+    database_config: Option<DatabaseConfig>,
+    /// Set once the database is open.
+    database: OnceLock<Arc<Database>>,
     metrics: AuditMetrics,
     /// The tasks of the backends, which end after all requests.
     tasks: Tasks,
@@ -59,8 +71,11 @@ impl Audit {
     /// Starts auditing; `None` if no policy is configured, since nothing is recorded then.
     pub fn start(config: &Config, runtime: &Runtime) -> Result<Option<Arc<Self>>, Error> {
         config.check()?;
-        let Some(policy_file) = &config.policy_file else { return Ok(None) };
-        let policy = Policy::load(policy_file)?;
+        let policy = match (&config.policy_file, config.database) {
+            (Some(path), _) => Policy::load(path)?,
+            (None, Some(_)) => Policy::of_writes(),
+            (None, None) => return Ok(None),
+        };
         let metrics = runtime.metrics.audit();
         let tasks = runtime.tasks.group();
         let mut backends: Vec<Box<dyn Backend>> = Vec::new();
@@ -68,15 +83,30 @@ impl Audit {
             let delivery = Log::open(log, &tasks)?;
             backends.push(backend::of(delivery, &log.delivery, &tasks, &metrics));
         }
+        if let Some(webhook) = &config.webhook {
+            backends.push(backend::of(Hook::open(webhook)?, &webhook.delivery, &tasks, &metrics));
+        }
         let audit = Arc::new(Self {
             policy: ArcSwap::from_pointee(policy),
-            policy_file: policy_file.clone(),
+            policy_file: config.policy_file.clone(),
             backends,
+            database_config: config.database,
+            database: OnceLock::new(),
             metrics,
             tasks,
         });
-        runtime.tasks.run("audit-policy", audit.clone().follow_policy());
+        if config.policy_file.is_some() {
+            runtime.tasks.run("audit-policy", audit.clone().follow_policy());
+        }
         Ok(Some(audit))
+    }
+
+    /// From now on events go to the database, too, if that is configured.
+    pub fn open_database(&self, store: &Arc<dyn storage::Backend>) {
+        if let Some(config) = self.database_config {
+            let database = Database::start(store.clone(), config, &self.tasks, &self.metrics);
+            let _ = self.database.set(Arc::new(database));
+        }
     }
 
     /// The record of a request, if the policy wants one. `head` is asked only then.
@@ -99,11 +129,16 @@ impl Audit {
 
     /// Delivers what is buffered, and ends the backends. No request may be running any more.
     pub async fn close(&self) {
-        for backend in &self.backends {
+        for backend in self.all_backends() {
             backend.close().await;
         }
         self.tasks.stop();
         self.tasks.ended().await;
+    }
+
+    fn all_backends(&self) -> impl Iterator<Item = &dyn Backend> {
+        let database = self.database.get().map(|database| &**database as &dyn Backend);
+        self.backends.iter().map(|backend| &**backend).chain(database)
     }
 
     /// Reads the policy file again while the server runs. A file that cannot be used changes nothing, and is logged.
@@ -116,11 +151,12 @@ impl Audit {
 
     /// Reads the policy file now.
     pub async fn reload_policy(self: &Arc<Self>) {
-        let path = self.policy_file.clone();
-        let loaded = tokio::task::spawn_blocking(move || Policy::load(Path::new(&path))).await;
+        let Some(path) = self.policy_file.clone() else { return };
+        let read = path.clone();
+        let loaded = tokio::task::spawn_blocking(move || Policy::load(&read)).await;
         match loaded {
             Ok(Ok(policy)) if **self.policy.load() != policy => {
-                tracing::info!(path = %self.policy_file.display(), "the audit policy has changed");
+                tracing::info!(path = %path.display(), "the audit policy has changed");
                 self.policy.store(Arc::new(policy));
             }
             Ok(Ok(_)) => {}

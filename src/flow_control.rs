@@ -166,7 +166,12 @@ impl FlowControl {
     }
 
     /// How many seats a request needs.
-    pub fn width(&self, request: &Attributes<'_>, listing: impl FnOnce() -> Listing, flow: &FlowOfLevel) -> Width {
+    pub fn width(
+        &self,
+        request: &Attributes<'_>,
+        listing: impl FnOnce() -> Listing,
+        flow: &FlowOfLevel,
+    ) -> Width {
         match request.verb {
             "list" | "watch" if !request.resource.is_empty() => {
                 let most = flow.level.widest(width::LARGEST_LIST);

@@ -18,6 +18,7 @@ pub mod openapi;
 pub mod publications;
 mod request;
 mod request_body;
+mod request_info;
 mod request_path;
 mod resource;
 mod response;

@@ -53,6 +53,9 @@ pub trait Delivery: Send + Sync + 'static {
     /// Delivers events, in order. An error means that they are lost.
     fn deliver(&self, entries: Vec<Self::Entry>) -> impl Future<Output = Result<(), String>> + Send;
 
+    /// The server ends: what fails from now on is not tried again.
+    fn end(&self) {}
+
     /// Ends what the delivery has started.
     fn close(&self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
@@ -79,8 +82,8 @@ pub fn of<D: Delivery>(
     metrics: &AuditMetrics,
 ) -> Box<dyn Backend> {
     let outlet = Arc::new(Outlet { delivery, metrics: metrics.clone() });
-    let batches =
-        (config.mode == Mode::Batch).then(|| Batches::start(outlet.clone(), config.batches, config.truncation, tasks));
+    let batches = (config.mode == Mode::Batch)
+        .then(|| Batches::start(outlet.clone(), config.batches, config.truncation, tasks));
     Box::new(Delivering { outlet, mode: config.mode, truncation: config.truncation, batches })
 }
 
@@ -147,6 +150,7 @@ impl<D: Delivery> Backend for Delivering<D> {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async move {
+            self.outlet.delivery.end();
             if let Some(batches) = &self.batches {
                 batches.close().await;
             }

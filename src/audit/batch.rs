@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::backend::{Delivery, Entry as _, Outlet};
+use super::backend::{Delivery, Outlet};
 use super::config::{Batching, Throttle, Truncation};
 use crate::tasks::Tasks;
 

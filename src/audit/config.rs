@@ -9,6 +9,25 @@ pub struct Config {
     /// Without a policy nothing is recorded.
     pub policy_file: Option<PathBuf>,
     pub log: Option<LogConfig>,
+    pub webhook: Option<WebhookConfig>,
+    pub database: Option<DatabaseConfig>,
+}
+
+/// The backend that keeps events in the server's database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatabaseConfig {
+    /// How long they are kept.
+    pub retention: Duration,
+}
+
+/// The webhook backend.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebhookConfig {
+    /// A kubeconfig.
+    pub config_file: PathBuf,
+    /// The pause before a failed call is tried again for the first time.
+    pub initial_backoff: Duration,
+    pub delivery: Delivery,
 }
 
 /// The log backend.
@@ -95,6 +114,9 @@ impl Config {
     pub fn check(&self) -> Result<(), Invalid> {
         if let Some(log) = &self.log {
             log.delivery.check("log")?;
+        }
+        if let Some(webhook) = &self.webhook {
+            webhook.delivery.check("webhook")?;
         }
         Ok(())
     }

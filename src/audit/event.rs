@@ -46,6 +46,8 @@ pub struct Growing {
     /// JSON text.
     pub response_object: Option<Bytes>,
     pub annotations: Vec<(Cow<'static, str>, String)>,
+    /// The code with which the event is in the database, where it was committed with the write.
+    pub committed: Option<u16>,
 }
 
 /// As whom the user acts.

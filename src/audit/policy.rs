@@ -129,6 +129,34 @@ impl Policy {
         Ok(policy)
     }
 
+    /// Metadata of all writes but those of leases and events, which nobody asks about.
+    pub fn of_writes() -> Self {
+        let none = Verdict { level: Level::None, omitted: Stages::default(), omits_managed_fields: true };
+        let resources = |group: &str, resource: &str| GroupResources {
+            group: group.to_owned(),
+            resources: vec![resource.to_owned()],
+            names: Vec::new(),
+        };
+        let rule = |verdict, verbs: &[&str], resources| Rule {
+            verdict,
+            users: Vec::new(),
+            groups: Vec::new(),
+            verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+            resources,
+            namespaces: Vec::new(),
+            paths: Vec::new(),
+        };
+        let frequent = vec![
+            resources("coordination.k8s.io", "leases"),
+            resources("", "events"),
+            resources("events.k8s.io", "events"),
+        ];
+        let omitted = [Stage::RequestReceived].into_iter().collect();
+        let metadata = Verdict { level: Level::Metadata, omitted, omits_managed_fields: true };
+        let writes = ["create", "update", "patch", "delete", "deletecollection"];
+        Self { rules: vec![rule(none, &[], frequent), rule(metadata, &writes, Vec::new())] }
+    }
+
     /// What is to be recorded of a request; `None` if nothing is.
     pub fn evaluate(&self, attributes: &Attributes<'_>) -> Option<Verdict> {
         let rule = self.rules.iter().find(|rule| rule.matches(attributes))?;

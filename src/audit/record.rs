@@ -13,6 +13,7 @@ use super::{Audit, Receipt};
 use crate::auth::authorizer::Attributes;
 use crate::codec::managed;
 use crate::fields;
+use crate::storage::AuditRow;
 use crate::tree::{Map, Value};
 use crate::user::User;
 
@@ -111,6 +112,30 @@ impl Record {
         }
     }
 
+    /// The event to commit with a write of this object that is answered with this code, if the database wants it. What is known of the answer
+    /// has to be complete by then, so an answer that is to be recorded whole comes afterwards.
+    pub fn to_commit(&self, name: &str, code: u16) -> Option<Arc<AuditRow>> {
+        let stage = Stage::ResponseComplete;
+        if self.wants_response() || self.verdict.omitted.contains(stage) {
+            return None;
+        }
+        let database = self.audit.database.get()?;
+        let mut growing = self.growing();
+        if growing.committed.is_some() {
+            return None;
+        }
+        growing.status.get_or_insert_default().code = code;
+        let event = Event::new(&self.head, &growing, stage, Timestamp::now());
+        Some(Arc::new(database.row(&event, name)))
+    }
+
+    /// Notes that the event of [`Record::to_commit`] is in the database.
+    pub fn committed(&self, code: u16) {
+        if self.audit.database.get().is_some() && !self.wants_response() {
+            self.growing().committed = Some(code);
+        }
+    }
+
     /// Notes the answer's code.
     pub fn answered_code(&self, code: u16) {
         self.growing().status.get_or_insert_default().code = code;
@@ -162,7 +187,7 @@ impl Record {
         let growing = self.growing();
         let event = Event::new(&self.head, &growing, stage, at);
         self.audit.metrics.events.increment(1);
-        self.audit.backends.iter().map(|backend| backend.take(&event)).collect()
+        self.audit.all_backends().map(|backend| backend.take(&event)).collect()
     }
 
     /// The JSON text of an object, without managed fields if the policy leaves them out.

@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use jiff::Timestamp;
 
 use super::audit_args::{AuditArgs, switch};
 use super::config::{LogConfig, LogFormat, ServeConfig};
@@ -24,8 +25,8 @@ use crate::kinds::built_in;
 use crate::schema::names::{GroupResource, GroupVersion};
 use crate::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
 use crate::server::datastore::Datastore;
-use crate::storage::Compaction;
 use crate::storage::postgres::ClusterId;
+use crate::storage::{AuditQuery, Compaction, audit};
 
 /// The Kubernetes API on SQL.
 #[derive(Debug, Parser)]
@@ -54,6 +55,8 @@ pub enum Command {
     Restore(BackupArgs),
     /// Show in which versions objects are stored, and who writes them, also while servers run
     Status(StatusArgs),
+    /// Show who did what: the audit events in the database, also while servers run
+    Audit(AuditQueryArgs),
     /// Fill a new store with the state of another, whose servers have been stopped
     Migrate(MigrateArgs),
     /// Fill a directory with what test environments start, for KUBEBUILDER_ASSETS
@@ -141,6 +144,47 @@ impl StatusArgs {
     pub fn into_config(self) -> Result<(Datastore, WaitMigrations), Error> {
         let wait = if self.wait_migrations { WaitMigrations::Yes } else { WaitMigrations::No };
         Ok((self.store.datastore()?, wait))
+    }
+}
+
+/// Which audit events.
+#[derive(Clone, Debug, Args)]
+pub struct AuditQueryArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Only what this user did
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Only this verb: create, update, patch, delete, deletecollection, get, list, watch, …
+    #[arg(long, value_name = "VERB")]
+    verb: Option<String>,
+    /// Only this object, or what is below it: deployments.apps/prod/web, pods/default, nodes, …
+    #[arg(long, value_name = "RESOURCE/NAMESPACE/NAME")]
+    object: Option<String>,
+    /// Only what happened since so long ago
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    since: Option<Duration>,
+    /// The most events to show, the newest ones
+    #[arg(long, value_name = "EVENTS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=i64::from(audit::MOST)))]
+    limit: u32,
+    /// A table, or whole events as lines of JSON
+    #[arg(long, short, value_name = "FORMAT", value_enum, default_value = "table")]
+    output: AuditOutput,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AuditOutput {
+    Table,
+    Json,
+}
+
+impl AuditQueryArgs {
+    pub fn into_query(self) -> Result<(Datastore, AuditQuery, AuditOutput), Error> {
+        let Self { store, user, verb, object, since, limit, output } = self;
+        let since = since.map_or(0, |ago| {
+            Timestamp::now().checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH).as_microsecond()
+        });
+        Ok((store.datastore()?, AuditQuery { user, verb, object, since, limit }, output))
     }
 }
 

@@ -26,8 +26,8 @@ use crate::tree::{Value, json};
 
 const NAME: &str = "flow-control";
 const API_VERSION: &str = "flowcontrol.apiserver.k8s.io/v1";
-const LEVELS: Gvr = Gvr::fixed(API_VERSION, "prioritylevelconfigurations");
-const FLOWS: Gvr = Gvr::fixed(API_VERSION, "flowschemas");
+static LEVELS: Gvr = Gvr::fixed(API_VERSION, "prioritylevelconfigurations");
+static FLOWS: Gvr = Gvr::fixed(API_VERSION, "flowschemas");
 const PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
 const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
 /// The time between two looks at the objects that every server has.
@@ -54,7 +54,8 @@ async fn ensure_one(api: &Api, state: &State, resource: &Gvr, wanted: BootstrapO
             Err(error) => Err(error),
         };
     };
-    let Ok(object) = resource.decode_closed(&found).inspect_err(|error| api.unreadable.tell(NAME, &found, error))
+    let Ok(object) =
+        resource.decode_closed(&found).inspect_err(|error| api.unreadable.tell(NAME, &found, error))
     else {
         return Ok(());
     };
@@ -165,8 +166,9 @@ fn dangling(level: &str, exists: bool) -> Value {
     };
     let and = if exists { "and" } else { "but" };
     let quoted = gotext::quote(level);
-    let message =
-        format!("This FlowSchema references the PriorityLevelConfiguration object named {quoted} {and} {end}");
+    let message = format!(
+        "This FlowSchema references the PriorityLevelConfiguration object named {quoted} {and} {end}"
+    );
     json!({"type": "Dangling", "status": status, "reason": reason, "message": message,
         "lastTransitionTime": now()})
 }

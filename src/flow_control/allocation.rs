@@ -70,20 +70,23 @@ pub fn divide(claims: &[Claim]) -> Vec<usize> {
     let lower: usize = limited().map(|claim| claim.limits.least).sum();
     let wanted: usize = limited().map(Claim::least).sum();
     let fair = (remaining > wanted).then(|| fair_share(&limited().copied().collect::<Vec<_>>(), all));
-    claims.iter().map(|claim| {
-        if claim.is_exempt {
-            return claim.least();
-        }
-        let least = claim.limits.least;
-        match fair {
-            Some(share) => claim.at(share).round() as usize,
-            None if remaining <= lower => least,
-            None => {
-                let part = (remaining - lower) as f64 / (wanted - lower) as f64;
-                least + ((claim.least() - least) as f64 * part).round() as usize
+    claims
+        .iter()
+        .map(|claim| {
+            if claim.is_exempt {
+                return claim.least();
             }
-        }
-    }).collect()
+            let least = claim.limits.least;
+            match fair {
+                Some(share) => claim.at(share).round() as usize,
+                None if remaining <= lower => least,
+                None => {
+                    let part = (remaining - lower) as f64 / (wanted - lower) as f64;
+                    least + ((claim.least() - least) as f64 * part).round() as usize
+                }
+            }
+        })
+        .collect()
 }
 
 impl Claim {
@@ -137,7 +140,8 @@ mod tests {
         assert_eq!(of(20, 50), limits(49, 24, 649));
         assert_eq!(of(100, 90), limits(245, 24, 845));
         assert_eq!(of(40, 25), limits(98, 73, 698));
-        let bounded = Limits::of(Shares { nominal: 1, lendable_percent: 0, borrowing_percent: Some(50) }, 1, 10);
+        let bounded =
+            Limits::of(Shares { nominal: 1, lendable_percent: 0, borrowing_percent: Some(50) }, 1, 10);
         assert_eq!(bounded, limits(10, 10, 15));
     }
 

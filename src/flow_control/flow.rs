@@ -144,7 +144,8 @@ impl Subject {
             Self::Group(name) => name == "*" || user.is_in(name),
             Self::ServiceAccount { namespace, name } => {
                 let account = user.name.strip_prefix(SERVICE_ACCOUNT);
-                let account = account.and_then(|rest| rest.strip_prefix(namespace.as_str())?.strip_prefix(':'));
+                let account =
+                    account.and_then(|rest| rest.strip_prefix(namespace.as_str())?.strip_prefix(':'));
                 account.is_some_and(|account| name == "*" || account == name)
             }
         }
@@ -238,9 +239,7 @@ mod tests {
 
     #[test]
     fn subjects() {
-        let accounts = |namespace: &str, name: &str| {
-            json!({"kind": "ServiceAccount", "serviceAccount": {"namespace": namespace, "name": name}})
-        };
+        let accounts = |namespace: &str, name: &str| json!({"kind": "ServiceAccount", "serviceAccount": {"namespace": namespace, "name": name}});
         for (subject, who, want) in [
             (json!({"kind": "User", "user": {"name": "u"}}), user("u", &[]), true),
             (json!({"kind": "User", "user": {"name": "u"}}), user("v", &["u"]), false),

@@ -36,9 +36,10 @@ impl RetryAfter {
     }
 
     fn adjust(&mut self, second: u64) {
-        let recent = self.history.iter().filter(|(past, _)| {
-            *past < second && second.saturating_sub(*past) <= self.seconds
-        });
+        let recent = self
+            .history
+            .iter()
+            .filter(|(past, _)| *past < second && second.saturating_sub(*past) <= self.seconds);
         let refused: u64 = recent.map(|(_, count)| count).sum();
         if second.saturating_sub(self.raised_at) >= self.seconds && refused >= 3 * self.seconds {
             self.seconds = (2 * self.seconds).min(LONGEST);

@@ -83,12 +83,14 @@ fn mandatory_objects_are_imagined_and_dangling_flows_skipped() {
     let attributes = Attributes::of_path(&alice, "get", "/x");
     assert_eq!(classified(&control, &attributes).flow_name(), "catch-all");
     let subject = json!({"kind": "User", "user": {"name": "alice"}});
-    let rule = json!({"subjects": [subject], "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]});
+    let rule =
+        json!({"subjects": [subject], "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]});
     let flow = map(json!({"metadata": {"name": "mine", "uid": "f"}, "spec": {"matchingPrecedence": 500,
         "priorityLevelConfiguration": {"name": "small"}, "rules": [rule]}}));
     control.configure(&[], std::slice::from_ref(&flow));
     assert_eq!(classified(&control, &attributes).flow_name(), "catch-all");
-    let level = map(json!({"metadata": {"name": "small", "uid": "l"}, "spec": {"type": "Limited", "limited": {
+    let level =
+        map(json!({"metadata": {"name": "small", "uid": "l"}, "spec": {"type": "Limited", "limited": {
         "nominalConcurrencyShares": 1, "limitResponse": {"type": "Reject"}}}}));
     control.configure(&[level], &[flow]);
     let found = classified(&control, &attributes);

@@ -32,7 +32,8 @@ impl Watches {
         if counts.is_empty() {
             return 0;
         }
-        let of = |namespace, name| counts.get(&self.scope(write, namespace, name)).copied().unwrap_or_default();
+        let of =
+            |namespace, name| counts.get(&self.scope(write, namespace, name)).copied().unwrap_or_default();
         let mut all = of("", "");
         if !write.namespace.is_empty() {
             all += of(write.namespace, "");
@@ -78,8 +79,8 @@ mod tests {
             name,
             ..Attributes::of_path(&user, "watch", "")
         };
-        let watching =
-            [of("", ""), of("n", ""), of("n", "p"), of("m", "")].map(|watch| watches.clone().register(&watch));
+        let watching = [of("", ""), of("n", ""), of("n", "p"), of("m", "")]
+            .map(|watch| watches.clone().register(&watch));
         assert_eq!(watches.concerned(&of("n", "p")), 3);
         assert_eq!(watches.concerned(&of("n", "q")), 2);
         assert_eq!(watches.concerned(&of("k", "p")), 1);

@@ -68,7 +68,8 @@ mod tests {
     fn lists_are_as_wide_as_what_is_held_at_once() {
         let user = User::default();
         let sizes: &Sizes = &|resource| (resource.plural == "pods").then_some((500, 1000));
-        let seats = |verb, name, listing| list(&request(&user, verb, name), &listing, Some(sizes), 100).initial;
+        let seats =
+            |verb, name, listing| list(&request(&user, verb, name), &listing, Some(sizes), 100).initial;
         let all = Listing::default();
         assert_eq!(seats("list", "", all), 5);
         assert_eq!(seats("list", "p", all), 1);
@@ -87,13 +88,15 @@ mod tests {
     fn writes_keep_seats_for_their_watches() {
         let user = User::default();
         let width = |watches, most| write(&request(&user, "create", ""), watches, most);
-        let of = |last, milliseconds| Width { initial: 1, last, lingering: Duration::from_millis(milliseconds) };
+        let of =
+            |last, milliseconds| Width { initial: 1, last, lingering: Duration::from_millis(milliseconds) };
         assert_eq!(width(9, 10), Width::ONE);
         assert_eq!(width(10, 10), of(1, 5));
         assert_eq!(width(95, 10), of(10, 5));
         assert_eq!(width(200, 10), of(10, 10));
         assert_eq!(width(200, 4), of(4, 25));
-        let token = Attributes { resource: "serviceaccounts", subresource: "token", ..request(&user, "create", "a") };
+        let token =
+            Attributes { resource: "serviceaccounts", subresource: "token", ..request(&user, "create", "a") };
         assert_eq!(write(&token, 1000, 10), Width::ONE);
     }
 }

@@ -9,8 +9,10 @@ use super::limits::{BodyBudget, InFlightLimits, Printing};
 use super::publications::Publications;
 use crate::api::Api;
 use crate::api::gate::Gate;
+use crate::audit::Audit;
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::Authorizer;
+use crate::flow_control::FlowControl;
 use crate::long_work::Lanes;
 use crate::metrics::Metrics;
 
@@ -33,6 +35,12 @@ pub struct App {
 pub struct Door {
     pub authenticator: Authenticator,
     pub authorizer: Arc<dyn Authorizer>,
+    /// `None` if nothing is recorded.
+    pub audit: Option<Arc<Audit>>,
+    /// `None` if only the number of requests is limited.
+    pub flow_control: Option<Arc<FlowControl>>,
+    /// How long a request may take.
+    pub request_time: Duration,
     /// The share of HTTP/2 requests after which the connection is told to close, so that clients behind one address
     /// spread over all replicas.
     pub goaway_chance: f64,

@@ -117,7 +117,8 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
     let in_flight = (action != Action::Watch).then(|| app.metrics.in_flight(kind));
     // Priority and Fairness has counted those with seats.
     let is_seated = parts.extensions.get::<Seated>().is_some();
-    if !is_seated && in_flight.as_ref().is_some_and(|request| app.limits.in_flight.are_reached(kind, request)) {
+    if !is_seated && in_flight.as_ref().is_some_and(|request| app.limits.in_flight.are_reached(kind, request))
+    {
         metrics.terminated(429);
         metrics.finished(429, started.elapsed());
         return Outcome::Answered(response::too_many_requests());

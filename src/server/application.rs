@@ -129,6 +129,9 @@ pub async fn build_with_api(
         controlling.tasks.run("flow-control-levels", flow_control::follow(api.clone(), control.clone()));
     }
     let audit = door.audit.clone();
+    if let Some(audit) = &audit {
+        audit.open_database(&backend);
+    }
 
     let replica = config.identity.as_ref().map(|config| Replica::new(&api, config.registration));
     let gate = replica.as_ref().map_or_else(Gate::open, |replica| replica.gate.clone());

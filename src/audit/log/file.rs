@@ -166,7 +166,8 @@ fn with_suffix(path: &Path) -> PathBuf {
 
 /// Replaces a file by its compressed form.
 fn compressed(path: &Path) -> io::Result<()> {
-    let target = OpenOptions::new().create(true).truncate(true).write(true).mode(MODE).open(with_suffix(path))?;
+    let target =
+        OpenOptions::new().create(true).truncate(true).write(true).mode(MODE).open(with_suffix(path))?;
     let mut encoder = GzEncoder::new(target, Compression::default());
     io::copy(&mut fs::File::open(path)?, &mut encoder)?;
     encoder.finish()?.flush()?;
@@ -189,8 +190,9 @@ mod tests {
 
     fn names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).expect("a directory");
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     }
@@ -242,7 +244,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let old = dir.path().join("audit-2020-01-02T03-04-05.678.log");
         fs::write(&old, "old").expect("writes");
-        let mut file = File::open(dir.path().join("audit.log"), Rotation { days: 7, ..UNLIMITED }).expect("opens");
+        let mut file =
+            File::open(dir.path().join("audit.log"), Rotation { days: 7, ..UNLIMITED }).expect("opens");
         file.write(&[line(b'a', 1 << 20), line(b'b', 1 << 20)]).expect("writes");
         assert!(!old.exists());
         assert_eq!(names(dir.path()).len(), 2);

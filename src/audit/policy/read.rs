@@ -156,11 +156,7 @@ fn level_problem(text: &str, at: &str) -> Option<String> {
         return None;
     }
     let known: Vec<String> = Level::ALL.iter().map(|level| quote(level.as_str())).collect();
-    Some(format!(
-        "{at}.level: Unsupported value: {}: supported values: {}",
-        quote(text),
-        known.join(", ")
-    ))
+    Some(format!("{at}.level: Unsupported value: {}: supported values: {}", quote(text), known.join(", ")))
 }
 
 fn path_problems(paths: &[String], at: &str) -> Vec<String> {

@@ -102,7 +102,11 @@ fn paths() {
         ("/x/*", "/x", false),
     ] {
         let policy = read(&format!("rules: [{{level: Metadata, nonResourceURLs: ['{rule}']}}]"));
-        assert_eq!(policy.evaluate(&Attributes::of_path(&user, "get", path)).is_some(), want, "{rule} {path}");
+        assert_eq!(
+            policy.evaluate(&Attributes::of_path(&user, "get", path)).is_some(),
+            want,
+            "{rule} {path}"
+        );
     }
 }
 

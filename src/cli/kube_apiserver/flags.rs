@@ -40,7 +40,6 @@ use Form::{Bool, List, Scalar};
 
 const NO_ETCD: &str = "there is no etcd here";
 const CACHE: &str = "the watch cache sizes itself";
-const NO_AUDIT: &str = "there is no audit log yet";
 const NO_FRONT_PROXY: &str = "nobody authenticates through a front proxy yet";
 const NO_KUBELET: &str = "kubelets are not connected to yet";
 const NO_SERVICE_ACCOUNTS: &str = "tokens of service accounts are not issued or accepted yet";
@@ -81,20 +80,20 @@ pub const FLAGS: &[Flag] = &[
     flag("audit-log-truncate-max-event-size", Scalar, Serve("audit-log-truncate-max-event-size")),
     flag("audit-log-version", Scalar, Serve("audit-log-version")),
     flag("audit-policy-file", Scalar, Serve("audit-policy-file")),
-    flag("audit-webhook-batch-buffer-size", Scalar, None(NO_AUDIT)),
-    flag("audit-webhook-batch-initial-backoff", Scalar, None(NO_AUDIT)),
-    flag("audit-webhook-batch-max-size", Scalar, None(NO_AUDIT)),
-    flag("audit-webhook-batch-max-wait", Scalar, None(NO_AUDIT)),
-    flag("audit-webhook-batch-throttle-burst", Scalar, None(NO_AUDIT)),
-    flag("audit-webhook-batch-throttle-enable", Bool, None(NO_AUDIT)),
-    flag("audit-webhook-batch-throttle-qps", Scalar, None(NO_AUDIT)),
-    flag("audit-webhook-config-file", Scalar, Refused),
-    flag("audit-webhook-initial-backoff", Scalar, None(NO_AUDIT)),
-    flag("audit-webhook-mode", Scalar, None(NO_AUDIT)),
-    flag("audit-webhook-truncate-enabled", Bool, None(NO_AUDIT)),
-    flag("audit-webhook-truncate-max-batch-size", Scalar, None(NO_AUDIT)),
-    flag("audit-webhook-truncate-max-event-size", Scalar, None(NO_AUDIT)),
-    flag("audit-webhook-version", Scalar, None(NO_AUDIT)),
+    flag("audit-webhook-batch-buffer-size", Scalar, Serve("audit-webhook-batch-buffer-size")),
+    flag("audit-webhook-batch-initial-backoff", Scalar, Serve("audit-webhook-initial-backoff")),
+    flag("audit-webhook-batch-max-size", Scalar, Serve("audit-webhook-batch-max-size")),
+    flag("audit-webhook-batch-max-wait", Scalar, Serve("audit-webhook-batch-max-wait")),
+    flag("audit-webhook-batch-throttle-burst", Scalar, Serve("audit-webhook-batch-throttle-burst")),
+    flag("audit-webhook-batch-throttle-enable", Bool, Serve("audit-webhook-batch-throttle-enable")),
+    flag("audit-webhook-batch-throttle-qps", Scalar, Serve("audit-webhook-batch-throttle-qps")),
+    flag("audit-webhook-config-file", Scalar, Serve("audit-webhook-config-file")),
+    flag("audit-webhook-initial-backoff", Scalar, Serve("audit-webhook-initial-backoff")),
+    flag("audit-webhook-mode", Scalar, Serve("audit-webhook-mode")),
+    flag("audit-webhook-truncate-enabled", Bool, Serve("audit-webhook-truncate-enabled")),
+    flag("audit-webhook-truncate-max-batch-size", Scalar, Serve("audit-webhook-truncate-max-batch-size")),
+    flag("audit-webhook-truncate-max-event-size", Scalar, Serve("audit-webhook-truncate-max-event-size")),
+    flag("audit-webhook-version", Scalar, Serve("audit-webhook-version")),
     flag("authentication-config", Scalar, Refused),
     flag("authentication-token-webhook-cache-ttl", Scalar, None("no webhook authenticates")),
     flag("authentication-token-webhook-config-file", Scalar, Refused),

@@ -67,6 +67,7 @@ fn specs_are_read() {
     let spec = LevelSpec::read(object.as_object().expect("an object")).expect("a level");
     assert_eq!(spec.discipline, Discipline::Queue { queues: 64, hand: 6, length: 50 });
     assert_eq!(spec.shares, Shares { nominal: 30, lendable_percent: 33, borrowing_percent: None });
-    let level = Level::new(&spec, Limits { nominal: 74, least: 50, most: 674 }, Metrics::default().level("l"));
+    let level =
+        Level::new(&spec, Limits { nominal: 74, least: 50, most: 674 }, Metrics::default().level("l"));
     assert_eq!((level.widest(100), level.widest(10)), (12, 10));
 }

@@ -52,8 +52,7 @@ pub fn levels() -> impl Iterator<Item = BootstrapObject> {
         ("workload-low", 100, 90, (128, 6)),
         ("global-default", 20, 50, (128, 6)),
     ];
-    let exempt =
-        json!({"type": "Exempt", "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0}});
+    let exempt = json!({"type": "Exempt", "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0}});
     let catch_all = json!({"type": "Limited", "limited": {
         "nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": {"type": "Reject"}}});
     let suggested = queues.into_iter().map(|(name, shares, lendable, (queues, hand))| {
@@ -73,10 +72,10 @@ pub fn flows() -> impl Iterator<Item = BootstrapObject> {
     let masters = groups(&["system:masters"]);
     let everybody = || groups(&["system:unauthenticated", "system:authenticated"]);
     let nodes = || groups(&["system:nodes"]);
-    let accounts = || {
-        json!([{"kind": "ServiceAccount", "serviceAccount": {"namespace": "kube-system", "name": "*"}}])
-    };
-    let (manager, scheduler) = (users(&["system:kube-controller-manager"]), users(&["system:kube-scheduler"]));
+    let accounts =
+        || json!([{"kind": "ServiceAccount", "serviceAccount": {"namespace": "kube-system", "name": "*"}}]);
+    let (manager, scheduler) =
+        (users(&["system:kube-controller-manager"]), users(&["system:kube-scheduler"]));
     let leases = |verbs: Value| resources(verbs, "coordination.k8s.io", json!(["leases"]), false);
     let mut leaders = users(&["system:kube-controller-manager", "system:kube-scheduler"]);
     append(&mut leaders, accounts());
@@ -93,7 +92,14 @@ pub fn flows() -> impl Iterator<Item = BootstrapObject> {
         flow(false, "system-leader-election", "leader-election", 100, Some("ByUser"), election),
         flow(false, "kube-controller-manager", "workload-high", 800, Some("ByNamespace"), all(manager)),
         flow(false, "kube-scheduler", "workload-high", 800, Some("ByNamespace"), all(scheduler)),
-        flow(false, "kube-system-service-accounts", "workload-high", 900, Some("ByNamespace"), all(accounts())),
+        flow(
+            false,
+            "kube-system-service-accounts",
+            "workload-high",
+            900,
+            Some("ByNamespace"),
+            all(accounts()),
+        ),
         flow(
             false,
             "service-accounts",

@@ -13,7 +13,11 @@ pub fn mandatory(object: &ObjectMap, fixed: impl Iterator<Item = BootstrapObject
     let mut fixed = fixed.filter(|fixed| fixed.mandatory && fixed.name() == name);
     let spec = At::member(object, "spec");
     if fixed.next().is_some_and(|fixed| !fixed.has_spec_of(object)) {
-        let besides = if name == "exempt" && spec.get("type").is_set() { " except the 'spec.exempt' field" } else { "" };
+        let besides = if name == "exempt" && spec.get("type").is_set() {
+            " except the 'spec.exempt' field"
+        } else {
+            ""
+        };
         errors.invalid(&spec, spec.value(), &format!("spec of '{name}'{besides} must equal the fixed value"));
     }
 }
