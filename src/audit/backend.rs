@@ -17,8 +17,6 @@ use crate::tasks::Tasks;
 pub enum Receipt {
     /// It is kept, or nobody has to know.
     Taken,
-    /// It is lost, which fails the request.
-    Refused,
     /// The request waits for the answer: whether the event is kept.
     Waiting(BoxFuture<'static, bool>),
 }
@@ -27,7 +25,6 @@ impl Receipt {
     pub async fn kept(self) -> bool {
         match self {
             Self::Taken => true,
-            Self::Refused => false,
             Self::Waiting(delivery) => delivery.await,
         }
     }

@@ -32,15 +32,18 @@ const PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
 const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
 /// The time between two looks at the objects that every server has.
 const PERIOD: Duration = Duration::from_secs(60);
+/// How soon after a change they are looked at.
+const SOON: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Creates the objects that every server has, and brings them up to date.
+/// Creates the objects that every server has, brings them up to date, and tells FlowSchemas whether their levels exist.
 pub async fn ensure(api: &Api) -> Result<(), Error> {
     let state = api.cache.fresh().await?;
     let levels = bootstrap::levels().map(|object| (&LEVELS, object));
     let flows = bootstrap::flows().map(|object| (&FLOWS, object));
     let ensured = levels.chain(flows).map(|(resource, object)| ensure_one(api, &state, resource, object));
-    futures_util::future::try_join_all(ensured).await.map(drop)
+    futures_util::future::try_join_all(ensured).await?;
+    tell_flows(api).await
 }
 
 async fn ensure_one(api: &Api, state: &State, resource: &Gvr, wanted: BootstrapObject) -> Result<(), Error> {
@@ -121,20 +124,18 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     let mut changes = [api.cache.watch(levels.id, revision), api.cache.watch(flows.id, revision)];
     let mut due = Instant::now();
     loop {
-        if due <= Instant::now() {
-            ensure(&api).await?;
-            remove_unwanted(&api).await?;
-            due = Instant::now() + PERIOD;
+        let [levels, flows] = &mut changes;
+        tokio::select! {
+            () = levels.changed() => due = due.min(Instant::now() + SOON),
+            () = flows.changed() => due = due.min(Instant::now() + SOON),
+            () = tokio::time::sleep_until(due) => {
+                ensure(&api).await?;
+                remove_unwanted(&api).await?;
+                due = Instant::now() + PERIOD;
+            }
         }
         for watcher in &mut changes {
             while !watcher.next().await?.is_empty() {}
-        }
-        tell_flows(&api).await?;
-        let [levels, flows] = &mut changes;
-        tokio::select! {
-            () = levels.changed() => {}
-            () = flows.changed() => {}
-            () = tokio::time::sleep_until(due) => {}
         }
     }
 }
@@ -144,7 +145,7 @@ async fn tell_flows(api: &Api) -> Result<(), Error> {
     let state = api.cache.fresh().await?;
     let levels = objects(api, &state, &LEVELS);
     let exists = |name: &str| levels.iter().any(|level| fields::text(level, &["metadata", "name"]) == name);
-    for flow in objects(api, &state, &FLOWS) {
+    let told = objects(api, &state, &FLOWS).into_iter().map(async |flow| {
         let level = fields::text(&flow, &["spec", "priorityLevelConfiguration", "name"]);
         let condition = dangling(level, exists(level));
         let known = fields::items(&flow, &["status", "conditions"]);
@@ -152,11 +153,12 @@ async fn tell_flows(api: &Api) -> Result<(), Error> {
         let is_known = known.is_some_and(|known| {
             ["status", "reason", "message"].iter().all(|field| known[*field] == condition[*field])
         });
-        if !is_known {
-            apply_condition(api, fields::text(&flow, &["metadata", "name"]), condition).await?;
+        if is_known {
+            return Ok(());
         }
-    }
-    Ok(())
+        apply_condition(api, fields::text(&flow, &["metadata", "name"]), condition).await
+    });
+    futures_util::future::try_join_all(told).await.map(drop)
 }
 
 fn dangling(level: &str, exists: bool) -> Value {

@@ -123,10 +123,6 @@ impl Level {
         }
     }
 
-    pub fn is_exempt(&self) -> bool {
-        self.set().discipline() == Discipline::Exempt
-    }
-
     pub fn is_idle(&self) -> bool {
         self.set().is_idle()
     }

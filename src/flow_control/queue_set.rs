@@ -158,10 +158,6 @@ impl QueueSet {
         self.dispatch(now);
     }
 
-    pub fn discipline(&self) -> Discipline {
-        self.discipline
-    }
-
     pub fn limit(&self) -> usize {
         self.limit
     }

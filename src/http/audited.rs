@@ -15,7 +15,7 @@ use futures_util::FutureExt as _;
 use http_body::{Body as _, Frame, SizeHint};
 use jiff::Timestamp;
 
-use super::request::{AUDIT_ID, header_text, query};
+use super::request::{AUDIT_ID, header_text};
 use super::request_info::RequestInfo;
 use super::response::plain_error;
 use super::server::ConnectionInfo;
@@ -94,30 +94,6 @@ pub fn refused(parts: &Parts) -> Response {
         StatusCode::INTERNAL_SERVER_ERROR,
         &format!("Internal Server Error: {}: {Lost}", gotext::quote(uri)),
     )
-}
-
-/// What the client tried to be authenticated by, in upstream's words.
-pub fn failed_authentication(parts: &Parts) -> String {
-    let mut attempted = Vec::new();
-    let authorization = header_text(&parts.headers, header::AUTHORIZATION).unwrap_or_default().trim();
-    let (scheme, rest) = authorization.split_once(' ').unwrap_or((authorization, ""));
-    if scheme.eq_ignore_ascii_case("basic") && !rest.is_empty() {
-        attempted.push("basic");
-    }
-    if scheme.eq_ignore_ascii_case("bearer") && authorization.contains(' ') {
-        attempted.push("bearer");
-    }
-    if !query(parts).text("access_token").trim().is_empty() {
-        attempted.push("access_token");
-    }
-    let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
-    if connection.is_some_and(|connection| connection.certificates.is_some()) {
-        attempted.push("x509");
-    }
-    match attempted.as_slice() {
-        [] => "Authentication failed, no credentials provided".to_owned(),
-        methods => format!("Authentication failed, attempted: {}", methods.join(", ")),
-    }
 }
 
 /// Sets the audit id that the request is recorded under, if its client has not.
@@ -201,6 +177,7 @@ async fn complete(
         return response;
     }
     if answering == Answering::LongRunning || response.body().size_hint().exact().is_none() {
+        let received = (answering == Answering::Short).then_some(received);
         return response.map(|body| Body::new(Recorded { body, record: Some(record), received }));
     }
     note_latency(&record, received);
@@ -219,13 +196,14 @@ fn note_latency(record: &Record, received: Timestamp) {
 struct Recorded {
     body: Body,
     record: Option<Arc<Record>>,
-    received: Timestamp,
+    /// `None` for a request without an end of its own, whose length is not notable.
+    received: Option<Timestamp>,
 }
 
 impl Recorded {
     fn end(&mut self) {
         if let Some(record) = self.record.take() {
-            note_latency(&record, self.received);
+            self.received.into_iter().for_each(|received| note_latency(&record, received));
             record.stage_in_passing(Stage::ResponseComplete);
         }
     }

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
 
 use super::app::{App, Door};
+use super::audited;
 use super::compress::compress;
 use super::documents;
 use super::health::{self, HealthChecks};
@@ -20,13 +21,14 @@ use super::negotiate::{ROUTE_TYPES, check_route};
 use super::openapi::OpenApi;
 use super::publications::Publication;
 use super::request::{AUDIT_ID, accept, new_audit_id, query, user};
-use super::request_path::{ApiPath, parse};
+use super::request_info::RequestInfo;
+use super::request_path::{ApiPath, parse, segments};
 use super::server::{ConnectionInfo, Responder};
 use super::{resource, response};
 use crate::api::error::Error;
 use crate::auth::authn::is_open_path;
 use crate::auth::authorizer::Attributes;
-use crate::metrics::{Metrics, RequestKind, RequestLabels, Scope};
+use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::registry::Group;
 use crate::schema::resource::Origin;
 use crate::user::User;
@@ -48,14 +50,61 @@ struct Started {
 impl Responder for Started {
     fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
         Box::pin(async move {
+            let received = jiff::Timestamp::now();
             let (mut parts, body) = request.into_parts();
+            let door = &self.app.door;
+            if door.audit.is_some() {
+                audited::ensure_id(&mut parts.headers);
+            }
             let audit_id = audit_id(&parts.headers);
-            let response = match admitted(&self.app.door, &mut parts) {
-                Ok(()) if is_health(parts.uri.path()) => {
-                    self.health.clone().respond(Request::from_parts(parts, body)).await
+            let info = match RequestInfo::of(&parts.method, &parts.uri) {
+                Ok(info) => info,
+                Err(error) => return response::failure(&error, &parts),
+            };
+            let admitted = admitted(door, &mut parts);
+            let user = user(&parts);
+            let mut answering = if audited::is_long_running(&info) {
+                audited::Answering::LongRunning
+            } else {
+                audited::Answering::Short
+            };
+            if let Some(audit) = &door.audit {
+                if admitted.is_err() {
+                    answering = audited::Answering::Unauthenticated;
+                    audited::begin_unauthenticated(audit, &mut parts, &info, received);
+                } else if audited::begin(audit, &mut parts, &info, &user, received).await.is_err() {
+                    return finish(audited::refused(&parts), audit_id);
                 }
-                Ok(()) => serve(&self.app, parts, body).await,
-                Err(error) => response::failure(&error, &parts),
+            }
+            let record = audited::record(&parts).cloned();
+            let work = async {
+                if let Err(error) = admitted {
+                    return response::failure(&error, &parts);
+                }
+                let mut admitted = None;
+                if let Some(control) = &door.flow_control {
+                    match super::fair_share::admit(control, &mut parts, &info, &user, door.request_time).await
+                    {
+                        Ok(seat) => admitted = seat,
+                        Err(response) => return response,
+                    }
+                }
+                if let Some(record) = audited::record(&parts) {
+                    record.annotate("authorization.k8s.io/decision", "allow");
+                    record.annotate("authorization.k8s.io/reason", "");
+                }
+                let response = match is_health(parts.uri.path()) {
+                    true => self.health.clone().respond(Request::from_parts(parts, body)).await,
+                    false => serve(&self.app, parts, body).await,
+                };
+                match admitted {
+                    Some(admitted) => admitted.finish(response),
+                    None => response,
+                }
+            };
+            let response = match record {
+                Some(record) => audited::answer(record, answering, received, work).await,
+                None => work.await,
             };
             finish(response, audit_id)
         })
@@ -184,7 +233,8 @@ fn is_health(path: &str) -> bool {
 
 /// Answers every request except those for health.
 async fn serve(app: &App, parts: Parts, body: Body) -> Response {
-    match parse(parts.uri.path()) {
+    let segments = segments(parts.uri.path()).unwrap_or_default();
+    match parse(&segments.iter().map(String::as_str).collect::<Vec<_>>()) {
         Some(ApiPath::Resource(path)) => resource::serve(app, path, parts, body).await,
         other => {
             let in_flight = app.metrics.in_flight(RequestKind::ReadOnly);
@@ -237,7 +287,7 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
     Ok(match path {
         "/" | "/index.html" => documents::plain(publication.documents.index()),
         "/version" | "/version/" => documents::plain(&publication.documents.version),
-        "/metrics" => metrics(&app.metrics),
+        "/metrics" => metrics(app),
         "/openapi/v2" => {
             let headers = headers.clone();
             openapi(publication, move |openapi| documents::openapi_v2(openapi, &headers)).await?
@@ -256,9 +306,12 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
 }
 
 /// The metrics in Prometheus' text format.
-fn metrics(metrics: &Metrics) -> Response {
+fn metrics(app: &App) -> Response {
+    if let Some(control) = &app.door.flow_control {
+        control.observe();
+    }
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    ([(header::CONTENT_TYPE, kind)], metrics.render()).into_response()
+    ([(header::CONTENT_TYPE, kind)], app.metrics.render()).into_response()
 }
 
 /// Answers with an OpenAPI document. The document may have to be made or unpacked first, which must not block other

@@ -77,7 +77,7 @@ where
     let identity = config.identity.as_ref().map(identity).transpose()?;
     let authenticator = network.as_ref().map(|network| network.authenticator.clone()).unwrap_or_default();
     let audit = Audit::start(&config.audit, &runtime)?;
-    let door = Arc::new(door(&config, authenticator, audit, &ending.draining, &runtime));
+    let door = Arc::new(door(&config, authenticator, audit.clone(), &ending.draining, &runtime));
     let startup = Startup::default();
     let routes = Routes::new(starting_router(door.clone(), health(&ending.draining, &startup)));
     let network = match network {
@@ -119,7 +119,7 @@ where
         application: Some(application.stop),
         runtime: Handle::current(),
     };
-    Ok(Server { listening, routes, under_way: TaskTracker::new(), metrics: runtime.metrics, running })
+    Ok(Server { listening, routes, under_way: TaskTracker::new(), metrics: runtime.metrics, audit, running })
 }
 
 /// The parts of start-up that concern the network.

@@ -14,7 +14,7 @@ use rowplane::http;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
-use rowplane::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
+use rowplane::server::config::{ApiLimits, Authorization, Config, Https, IdentityConfig, Registration};
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
 use rowplane::storage::{Backend, Compaction};
@@ -47,6 +47,8 @@ pub struct Setup {
     /// Resources that are stored in another version than the default.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
+    pub audit: rowplane::audit::config::Config,
+    pub authorization: Authorization,
     /// The clock by which certificates expire.
     pub clock: WallClock,
     data: TempDir,
@@ -66,6 +68,8 @@ impl Setup {
             identity: None,
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
+            audit: rowplane::audit::config::Config::default(),
+            authorization: Authorization::default(),
             clock: WallClock::default(),
             data,
         }
@@ -156,6 +160,8 @@ impl Setup {
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
             storage_versions: self.storage_versions.clone(),
+            audit: self.audit.clone(),
+            authorization: self.authorization,
             ..Config::default()
         }
     }

@@ -69,7 +69,7 @@ fn groups_names_and_namespaces() {
     let pod = Attributes {
         group: "g",
         resource: "pods",
-        namespace: "n",
+        namespace: "ns",
         name: "p",
         ..Attributes::of_path(&user, "get", "")
     };
@@ -78,9 +78,9 @@ fn groups_names_and_namespaces() {
         ("resources: [{group: g, resources: [pods], resourceNames: [q]}]", false),
         ("resources: [{group: '*', resources: [pods]}]", true),
         ("resources: [{resources: [pods]}]", false),
-        ("namespaces: [m, n]", true),
+        ("namespaces: [m, ns]", true),
         ("namespaces: ['']", false),
-        ("namespaces: [n], resources: [{group: x}]", false),
+        ("namespaces: [ns], resources: [{group: x}]", false),
         ("nonResourceURLs: ['*']", false),
     ] {
         let policy = read(&format!("rules: [{{level: Metadata, {rule}}}]"));

@@ -27,7 +27,7 @@ use crate::http::{body as bodies, response};
 use crate::kinds::behavior::deletion::Dependents;
 use crate::patch::PatchKind;
 use crate::schema::resource::Origin;
-use crate::tree::Value;
+use crate::tree::{Value, json};
 
 impl Context<'_> {
     pub async fn create(&self, body: Body) -> Result<Response, Error> {
@@ -144,7 +144,7 @@ impl Context<'_> {
         let media = media_type(&self.parts.headers)?;
         let body = decode::options(&Encoded { media, bytes })?;
         if let Some(record) = self.record() {
-            record.requested_text(|| Some(encode_json(&body, false).into()));
+            record.requested_text(|| Some(encode_json(&recorded_options(&body), false).into()));
         }
         DeleteOptions::parse(Some(&body), &self.query)
     }
@@ -191,4 +191,23 @@ fn patch_text(kind: PatchKind, body: &Bytes) -> Option<Bytes> {
         PatchKind::Apply => Some(encode_json(&yaml::parse(body).ok()?, false).into()),
         _ => serde_json::from_slice::<&serde_json::value::RawValue>(body).is_ok().then(|| body.clone()),
     }
+}
+
+/// DeleteOptions as upstream records them: in the version that it decodes them to.
+fn recorded_options(body: &Value) -> Value {
+    const FIELDS: [&str; 6] = [
+        "gracePeriodSeconds",
+        "preconditions",
+        "orphanDependents",
+        "propagationPolicy",
+        "dryRun",
+        "ignoreStoreReadErrorWithClusterBreakingPotential",
+    ];
+    let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"});
+    for field in FIELDS {
+        if let Some(value) = body.get(field).filter(|value| !value.is_null()) {
+            options[field] = value.clone();
+        }
+    }
+    options
 }
