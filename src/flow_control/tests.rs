@@ -112,3 +112,67 @@ async fn a_level_without_an_object_stays_while_it_has_requests() {
     control.configure(&[], &[]);
     assert!(!control.levels().contains_key("small"));
 }
+
+/// `tests/upstream/fairness` has asked upstream about these requests and hands.
+#[test]
+fn thousands_of_requests_are_classified_as_upstream_classifies_them() {
+    let packed = include_bytes!("../../testdata/flowcontrol/classified.json.gz");
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&packed[..]), &mut text).expect("gzip");
+    let recorded: Value = serde_json::from_str(&text).expect("JSON");
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let (mut asked, mut of_none) = (0, 0);
+    for set in list(&recorded["sets"]) {
+        let maps = |name: &str| list(&set[name]).into_iter().map(map).collect::<Vec<Map>>();
+        let control = FlowControl::new(600, Arc::default());
+        control.configure(&maps("levels"), &maps("flows"));
+        for request in list(&set["requests"]) {
+            let text = |name: &str| request[name].as_str().unwrap_or_default().to_owned();
+            let groups = list(&request["groups"]);
+            let groups = groups.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            let user = User { name: text("user"), groups, ..User::default() };
+            let fields = ["verb", "path", "group", "resource", "subresource", "namespace"].map(text);
+            let [verb, path, group, resource, subresource, namespace] = &fields;
+            let path = Attributes::of_path(&user, verb, path);
+            let attributes = Attributes { group, resource, subresource, namespace, ..path };
+            let found = classified(&control, &attributes);
+            assert_eq!(found.flow_name(), text("flow"), "{request:?}");
+            if found.level_name() == "l" {
+                assert_eq!(found.flow.distinguished_by(&attributes), text("distinguisher"), "{request:?}");
+            }
+            asked += 1;
+            of_none += usize::from(found.flow_name() == "catch-all");
+        }
+    }
+    assert!(asked == 6000 && of_none < asked / 2, "{of_none} of {asked} in no flow");
+    for hand in list(&recorded["hands"]) {
+        let number = |name: &str| hand[name].as_u64().expect("a number") as usize;
+        let hash = hand["hash"].as_str().and_then(|hash| hash.parse().ok()).expect("a hash");
+        let cards: Vec<usize> =
+            list(&hand["cards"]).iter().filter_map(Value::as_u64).map(|card| card as usize).collect();
+        assert_eq!(dealer::Hand::dealt(number("queues"), number("size"), hash).cards(), cards);
+    }
+}
+
+/// The lock, the hash, the hand and the numbers of an idle level: `cargo test --release -- --ignored --nocapture idle_cost`.
+#[tokio::test]
+#[ignore = "a measurement"]
+async fn idle_cost() {
+    const TIMES: u32 = 200_000;
+    let control = standard();
+    let alice = user("alice", &["developers", "system:authenticated"]);
+    let attributes = Attributes {
+        resource: "configmaps",
+        namespace: "default",
+        name: "c",
+        ..Attributes::of_path(&alice, "get", "")
+    };
+    let began = std::time::Instant::now();
+    for _ in 0..TIMES {
+        let flow = classified(&control, &attributes);
+        let width = control.width(&attributes, Listing::default, &flow);
+        let until = Instant::now() + Duration::from_secs(15);
+        assert!(flow.enter(&attributes, width, until).await.is_ok());
+    }
+    println!("{:?} for each request", began.elapsed() / TIMES);
+}

@@ -123,6 +123,13 @@ pub enum Answering {
     Unauthenticated,
 }
 
+impl Answering {
+    /// Of a request whose sender is known.
+    pub fn of(info: &RequestInfo) -> Self {
+        if is_long_running(info) { Self::LongRunning } else { Self::Short }
+    }
+}
+
 /// Runs what answers a recorded request, and records the answer. A request that is broken off is recorded, too.
 pub async fn answer(
     record: Arc<Record>,

@@ -63,11 +63,7 @@ impl Responder for Started {
             };
             let admitted = admitted(door, &mut parts);
             let user = user(&parts);
-            let mut answering = if audited::is_long_running(&info) {
-                audited::Answering::LongRunning
-            } else {
-                audited::Answering::Short
-            };
+            let mut answering = audited::Answering::of(&info);
             if let Some(audit) = &door.audit {
                 if admitted.is_err() {
                     answering = audited::Answering::Unauthenticated;
