@@ -72,7 +72,7 @@ impl Encoder {
     }
 
     /// The same form of objects as compact JSON.
-    pub fn as_json(self) -> Self {
+    pub fn into_json_encoder(self) -> Self {
         Self { media: MediaType::Json, pretty: false, ..self }
     }
 

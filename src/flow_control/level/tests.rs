@@ -23,7 +23,7 @@ fn soon() -> Instant {
 #[tokio::test]
 async fn a_seat_that_is_dropped_is_given_to_whoever_waits() {
     let level = level(QUEUES, 1);
-    let first = level.enter(Width::ONE, 1, soon()).await.ok().expect("a seat");
+    let first = level.enter(Width::ONE, 1, soon()).await.expect("a seat");
     let second = tokio::spawn({
         let level = level.clone();
         async move { level.enter(Width::ONE, 1, soon()).await.is_ok() }
@@ -39,7 +39,7 @@ async fn a_seat_that_is_dropped_is_given_to_whoever_waits() {
 #[tokio::test]
 async fn a_wait_has_an_end() {
     let level = level(QUEUES, 1);
-    let _first = level.enter(Width::ONE, 1, soon()).await.ok().expect("a seat");
+    let _first = level.enter(Width::ONE, 1, soon()).await.expect("a seat");
     let refused = level.enter(Width::ONE, 1, Instant::now()).await.err();
     assert_eq!(refused, Some(Refused { reason: "time-out", retry_after: 1 }));
     assert_eq!(level.set().waiting(), 0);
@@ -48,7 +48,7 @@ async fn a_wait_has_an_end() {
 #[tokio::test]
 async fn a_client_that_leaves_leaves_its_queue() {
     let level = level(QUEUES, 1);
-    let first = level.enter(Width::ONE, 1, soon()).await.ok().expect("a seat");
+    let first = level.enter(Width::ONE, 1, soon()).await.expect("a seat");
     {
         let mut waiting = Box::pin(level.enter(Width::ONE, 1, soon()));
         assert!(futures_util::poll!(&mut waiting).is_pending());

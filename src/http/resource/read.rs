@@ -56,7 +56,7 @@ impl Context<'_> {
             return body::list(encoder, list, &self.app.printing).await;
         };
         let (media, pretty) = (encoder.media, encoder.pretty);
-        let text = body::list(encoder.as_json(), list, &self.app.printing).await?;
+        let text = body::list(encoder.into_json_encoder(), list, &self.app.printing).await?;
         let text = request_body::read(text, usize::MAX).await?;
         let value: Value = serde_json::from_slice(&text)
             .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
