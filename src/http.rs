@@ -8,6 +8,7 @@ mod conditional;
 pub mod discovery;
 pub mod document;
 mod documents;
+pub mod door;
 mod encode;
 mod fair_share;
 pub mod health;

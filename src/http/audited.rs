@@ -35,18 +35,23 @@ pub fn record(parts: &Parts) -> Option<&Arc<Record>> {
     parts.extensions.get::<Arc<Record>>()
 }
 
-/// Begins the record of an authenticated request and puts it into the extensions, if the policy wants it.
+/// Begins the record of a request and puts it into the extensions, if the policy wants it. Without a user the request was
+/// not authenticated: it has one event, when the answer is made.
 pub async fn begin(
     audit: &Arc<Audit>,
     parts: &mut Parts,
     info: &RequestInfo,
-    user: &Arc<User>,
+    user: Option<&Arc<User>>,
     received: Timestamp,
 ) -> Result<(), Lost> {
-    let attributes = info.attributes(user);
-    let head = |level| head(level, parts, info, Some(user.clone()), received);
+    let nobody = User::default();
+    let attributes = info.attributes(user.map_or(&nobody, |user| user));
+    let head = |level| head(level, parts, info, user.cloned(), received);
     let Some(record) = audit.record(&attributes, head) else { return Ok(()) };
-    let stored = record.stage(Stage::RequestReceived).await;
+    let stored = match user {
+        Some(_) => record.stage(Stage::RequestReceived).await,
+        None => Ok(()),
+    };
     if stored.is_err() {
         audit.rejected();
     }
@@ -54,12 +59,11 @@ pub async fn begin(
     stored
 }
 
-/// Begins the record of a request whose sender could not be authenticated. It has one event, when the answer is made.
-pub fn begin_unauthenticated(audit: &Arc<Audit>, parts: &mut Parts, info: &RequestInfo, received: Timestamp) {
-    let nobody = User::default();
-    let head = |level| head(level, parts, info, None, received);
-    if let Some(record) = audit.record(&info.attributes(&nobody), head) {
-        parts.extensions.insert(record);
+/// Notes whether the user may do what he asks for, and why.
+pub fn note_decision(parts: &Parts, is_allowed: bool, reason: &str) {
+    if let Some(record) = record(parts) {
+        record.annotate("authorization.k8s.io/decision", if is_allowed { "allow" } else { "forbid" });
+        record.annotate("authorization.k8s.io/reason", reason);
     }
 }
 

@@ -43,7 +43,7 @@ impl RequestInfo {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         let route = parse(&segments);
         if let Some(ApiPath::Resource(path)) = &route
-            && &*path.resource.plural != "proxy"
+            && !matches!(&*path.resource.plural, "proxy" | "watch")
         {
             let (verb, name) = asked(method, uri, path);
             return Ok(Self { verb: verb.into(), other: None, name, route });

@@ -14,7 +14,9 @@ use rowplane::http;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
-use rowplane::server::config::{ApiLimits, Authorization, Config, Https, IdentityConfig, Registration};
+use rowplane::server::config::{
+    ApiLimits, Authentication, Authorization, Config, Https, IdentityConfig, Registration,
+};
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
 use rowplane::storage::{Backend, Compaction};
@@ -49,6 +51,11 @@ pub struct Setup {
     pub certificates: Overrides,
     pub audit: rowplane::audit::config::Config,
     pub authorization: Authorization,
+    pub authentication: Authentication,
+    /// Off unless the test sets it, so that namespaces are empty.
+    pub namespace_contents: bool,
+    /// Likewise.
+    pub cluster_authentication: bool,
     /// The clock by which certificates expire.
     pub clock: WallClock,
     data: TempDir,
@@ -70,6 +77,9 @@ impl Setup {
             certificates: Overrides::default(),
             audit: rowplane::audit::config::Config::default(),
             authorization: Authorization::default(),
+            authentication: Authentication::default(),
+            namespace_contents: false,
+            cluster_authentication: false,
             clock: WallClock::default(),
             data,
         }
@@ -162,6 +172,9 @@ impl Setup {
             storage_versions: self.storage_versions.clone(),
             audit: self.audit.clone(),
             authorization: self.authorization,
+            authentication: self.authentication.clone(),
+            namespace_contents: self.namespace_contents,
+            cluster_authentication: self.cluster_authentication,
             ..Config::default()
         }
     }
