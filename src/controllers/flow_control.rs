@@ -12,7 +12,7 @@ use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
-use crate::api::{Api, ObjectMap, Target, fields, now};
+use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
 use crate::flow_control::{DIVISION_PERIOD, FlowControl};
 use crate::gotext;
@@ -144,10 +144,11 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
 async fn tell_flows(api: &Api) -> Result<(), Error> {
     let state = api.cache.fresh().await?;
     let levels = objects(api, &state, &LEVELS);
+    let now = api.now();
     let exists = |name: &str| levels.iter().any(|level| fields::text(level, &["metadata", "name"]) == name);
     let told = objects(api, &state, &FLOWS).into_iter().map(async |flow| {
         let level = fields::text(&flow, &["spec", "priorityLevelConfiguration", "name"]);
-        let condition = dangling(level, exists(level));
+        let condition = dangling(level, exists(level), &now);
         let known = fields::items(&flow, &["status", "conditions"]);
         let known = known.iter().find(|condition| condition["type"] == "Dangling");
         let is_known = known.is_some_and(|known| {
@@ -161,7 +162,7 @@ async fn tell_flows(api: &Api) -> Result<(), Error> {
     futures_util::future::try_join_all(told).await.map(drop)
 }
 
-fn dangling(level: &str, exists: bool) -> Value {
+fn dangling(level: &str, exists: bool, now: &str) -> Value {
     let (status, reason, end) = match exists {
         true => ("False", "Found", "it exists"),
         false => ("True", "NotFound", "there is no such object"),
@@ -172,7 +173,7 @@ fn dangling(level: &str, exists: bool) -> Value {
         "This FlowSchema references the PriorityLevelConfiguration object named {quoted} {and} {end}"
     );
     json!({"type": "Dangling", "status": status, "reason": reason, "message": message,
-        "lastTransitionTime": now()})
+        "lastTransitionTime": now})
 }
 
 async fn apply_condition(api: &Api, name: &str, condition: Value) -> Result<(), Error> {

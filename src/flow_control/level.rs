@@ -153,16 +153,15 @@ impl Level {
         match started {
             Start::Runs(ticket) => Ok(Seat { level: self.clone(), ticket: Some(ticket) }),
             Start::Refused(reason) => Err(self.refused(reason)),
-            Start::Waits(place) => {
-                let mut waiter = Waiter { level: self.clone(), place: Some(place) };
-                match tokio::time::timeout_at(until, waiter.dispatched()).await {
-                    Ok(Some(seat)) => Ok(seat),
-                    _ => match waiter.leave() {
-                        Some(seat) => Ok(seat),
-                        None => Err(self.refused("time-out")),
-                    },
-                }
-            }
+            Start::Waits(place) => Box::pin(self.wait(place, until)).await,
+        }
+    }
+
+    async fn wait(self: &Arc<Self>, place: Place, until: Instant) -> Result<Seat, Refused> {
+        let mut waiter = Waiter { level: self.clone(), place: Some(place) };
+        match tokio::time::timeout_at(until, waiter.dispatched()).await {
+            Ok(Some(seat)) => Ok(seat),
+            _ => waiter.leave().ok_or_else(|| self.refused("time-out")),
         }
     }
 

@@ -102,16 +102,17 @@ impl Door {
             Err(_) => Answering::Unauthenticated,
         };
         if let Some(audit) = &self.audit {
-            let begun = audited::begin(audit, &mut parts, &info, user.as_ref().ok(), received).await;
-            if begun.is_err() {
+            let begun = audited::begin(audit, &mut parts, &info, user.as_ref().ok(), received);
+            if Box::pin(begun).await.is_err() {
                 return audited::refused(&parts);
             }
         }
-        let record = audited::record(&parts).cloned();
-        let answer = self.answer(stage, info, user, (parts, body), handler);
-        match record {
-            Some(record) => audited::answer(record, answering, received, answer).await,
-            None => answer.await,
+        match audited::record(&parts).cloned() {
+            Some(record) => {
+                let answer = self.answer(stage, info, user, (parts, body), handler);
+                Box::pin(audited::answer(record, answering, received, answer)).await
+            }
+            None => self.answer(stage, info, user, (parts, body), handler).await,
         }
     }
 
