@@ -193,7 +193,7 @@ impl From<Forbidden> for Error {
 impl From<Refusal> for Error {
     fn from(error: Refusal) -> Self {
         match error {
-            Refusal::Forbidden(forbidden) => forbidden.into(),
+            Refusal::Forbidden { forbidden, .. } => forbidden.into(),
             Refusal::Failed(why) => Self::NotAuthorized(why),
         }
     }

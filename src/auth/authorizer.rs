@@ -153,11 +153,18 @@ pub enum Forbidden {
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error(transparent)]
-    Forbidden(#[from] Forbidden),
+    /// With the reason of the authorizers.
+    #[error("{forbidden}")]
+    Forbidden { forbidden: Forbidden, reason: String },
     /// Nobody has allowed it, and somebody could not say, with the error.
     #[error("{0}")]
     Failed(String),
+}
+
+impl From<Forbidden> for Refusal {
+    fn from(forbidden: Forbidden) -> Self {
+        Self::Forbidden { forbidden, reason: String::new() }
+    }
 }
 
 /// The decision of an [`Authorizer`].
@@ -297,7 +304,10 @@ pub async fn authorize(authorizer: &dyn Authorizer, attributes: &Attributes<'_>)
         Decision::Allow(reason) => Ok(reason),
         Decision::Deny(reason) | Decision::NoOpinion(reason) => Err(match reason.error() {
             Some(error) => Refusal::Failed(error),
-            None => attributes.forbidden(&reason.text(attributes)).into(),
+            None => {
+                let reason = reason.text(attributes);
+                Refusal::Forbidden { forbidden: attributes.forbidden(&reason), reason }
+            }
         }),
     }
 }

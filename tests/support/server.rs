@@ -49,6 +49,7 @@ pub struct Setup {
     /// Resources that are stored in another version than the default.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
+    pub audit: rowplane::audit::config::Config,
     pub authentication: Authentication,
     /// Off unless the test sets it, so that namespaces are empty.
     pub namespace_contents: bool,
@@ -76,6 +77,7 @@ impl Setup {
             authorization: mode::DEFAULT.into(),
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
+            audit: rowplane::audit::config::Config::default(),
             authentication: Authentication::default(),
             namespace_contents: false,
             cluster_authentication: false,
@@ -170,6 +172,7 @@ impl Setup {
             identity: self.identity.clone(),
             authorization: self.authorization.clone(),
             storage_versions: self.storage_versions.clone(),
+            audit: self.audit.clone(),
             authentication: self.authentication.clone(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,
