@@ -1,6 +1,9 @@
 //! Subcommands, flags, start-up and shutdown. The only module that reads flags or the environment.
 
 pub mod args;
+mod audit;
+mod audit_args;
+pub mod auth;
 mod banner;
 pub mod config;
 mod envtest_assets;
@@ -73,10 +76,12 @@ fn run(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> Result
             let inventory = runtime(give_back)?.block_on(status::inventory(&datastore, wait))?;
             status::print(&inventory).map_err(Error::Output)
         }
+        Command::Audit(arguments) => runtime(give_back)?.block_on(audit::show(arguments)),
         Command::Migrate(arguments) => {
             let (from, to) = arguments.into_config()?;
             runtime(give_back)?.block_on(transfer::migrate(&from, &to))?.print()
         }
+        Command::Auth(command) => runtime(give_back)?.block_on(auth::run(command)),
         Command::EnvtestAssets(arguments) => envtest_assets::fill(&arguments.dir),
         Command::KubeApiserver(others) => match kube_apiserver::parse(others.arguments)? {
             kube_apiserver::Outcome::Print(text) => print(&text),

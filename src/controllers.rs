@@ -5,11 +5,13 @@
 //! Every replica renews its own lease and watches for expired ones; all other loops run on the replica that leads
 //! ([`leader`]).
 
+mod aggregation;
 mod bootstrap;
 pub mod cluster_authentication;
 mod create;
 mod definitions;
 mod events;
+pub mod flow_control;
 mod garbage;
 pub mod identity_lease;
 pub mod identity_lease_gc;
@@ -18,6 +20,7 @@ pub mod leader;
 pub mod migration;
 mod namespace_contents;
 mod namespaces;
+mod rbac_policy;
 mod registration;
 mod service_cidr;
 mod service_claims;
@@ -55,6 +58,8 @@ const RESTART: Duration = Duration::from_secs(1);
 pub struct Config {
     /// How long an event is kept after it was last written.
     pub event_ttl: Duration,
+    /// Whether the objects of Priority and Fairness are kept.
+    pub flow_control: bool,
     pub advertised: Advertised,
     pub migration: migration::Config,
 }
@@ -82,6 +87,7 @@ impl Runner {
     pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
+        self.run_as(leader(), "aggregation", |api| Box::pin(aggregation::run(api)));
         self.run_as(leader(), "namespace-contents", |api| Box::pin(namespace_contents::run(api)));
         self.run_as(leader(), "token-secrets", |api| Box::pin(token_secrets::run(api)));
         self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));
@@ -91,6 +97,9 @@ impl Runner {
             Box::pin(kubernetes_service::run(api, config.advertised))
         });
         self.run_as(leader(), "migration", move |api| Box::pin(migration::run(api, config.migration)));
+        if config.flow_control {
+            self.run_as(leader(), "flow-control", |api| Box::pin(flow_control::run(api)));
+        }
         self.run_as(leader(), "event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
     }
 

@@ -8,7 +8,8 @@ use super::options::DryRun;
 use super::options::delete::DeleteOptions;
 use super::options::write::{FieldValidation, WriteOptions};
 use super::strictness::Strictness;
-use crate::auth::authorizer::{Attributes, Authorizer, MastersOnly};
+use crate::audit::Record;
+use crate::auth::authorizer::{AlwaysAllow, Attributes, Authorizer, authorize};
 use crate::kinds::behavior::part::Part;
 use crate::patch::apply::ownership::Conflicts;
 use crate::schema::resource::Verb;
@@ -30,6 +31,8 @@ pub struct Request<'a> {
     pub warnings: &'a Warnings,
     /// Decides what else the user may do: a PATCH that creates an object also needs the right to create.
     pub authorizer: &'a dyn Authorizer,
+    /// What is recorded of the request, if an audit policy wants it.
+    pub audit: Option<&'a Record>,
 }
 
 /// The parsed options of the verb.
@@ -60,7 +63,8 @@ impl<'a> Request<'a> {
             subresource: "",
             options: Options::None,
             warnings: &Warnings::UNREAD,
-            authorizer: &MastersOnly,
+            authorizer: &AlwaysAllow,
+            audit: None,
         }
     }
 
@@ -84,7 +88,7 @@ impl<'a> Request<'a> {
     }
 
     /// 403 unless the user may also do this to the object.
-    pub fn authorize(&self, verb: Verb) -> Result<(), Error> {
+    pub async fn authorize(&self, verb: Verb) -> Result<(), Error> {
         let definition = &self.target.resource.definition;
         let attributes = Attributes {
             group: definition.group(),
@@ -94,7 +98,8 @@ impl<'a> Request<'a> {
             name: self.target.name,
             ..Attributes::of_path(self.user, verb.as_str(), "")
         };
-        Ok(self.authorizer.authorize(&attributes.within(self.target.namespace))?)
+        let attributes = attributes.within(self.target.namespace);
+        Ok(authorize(self.authorizer, &attributes).await.map(drop)?)
     }
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::datastore::Datastore;
 use crate::api::services;
+use crate::audit;
 use crate::auth::authn::{DEFAULT_ISSUER, FrontProxy};
+use crate::auth::authorizer::mode::{self, Mode};
 use crate::auth::oidc;
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
@@ -29,7 +31,8 @@ pub struct Config {
     /// The address at which other hosts reach this server, if it differs from the bound one.
     pub advertise_address: Option<IpAddr>,
     pub authentication: Authentication,
-    pub authorization: Authorization,
+    /// The authorizers that decide who may do what, in their order. Members of `system:masters` may do everything.
+    pub authorization: Vec<Mode>,
     pub controllers: Controllers,
     /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server, and
     /// not from kube-controller-manager.
@@ -49,6 +52,7 @@ pub struct Config {
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than the default, with that version.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
+    pub audit: audit::config::Config,
 }
 
 impl Default for Config {
@@ -60,7 +64,7 @@ impl Default for Config {
             https: None,
             advertise_address: None,
             authentication: Authentication::default(),
-            authorization: Authorization::Masters,
+            authorization: mode::DEFAULT.into(),
             controllers: Controllers::Run,
             namespace_contents: true,
             cluster_authentication: true,
@@ -71,6 +75,7 @@ impl Default for Config {
             shutdown_grace: Duration::from_secs(10),
             identity: None,
             storage_versions: Vec::new(),
+            audit: audit::config::Config::default(),
         }
     }
 }
@@ -172,16 +177,6 @@ impl Default for ServiceAccounts {
     }
 }
 
-/// Which users may do what.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Authorization {
-    /// Members of `system:masters` may do everything, others nothing.
-    #[default]
-    Masters,
-    /// Every authenticated user may do everything.
-    AlwaysAllow,
-}
-
 /// Whether the server's own controllers run, such as the garbage collector and the one that empties namespaces. The
 /// objects that exist from the start are created in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -198,6 +193,8 @@ pub struct ApiLimits {
     /// The limit of all requests together.
     pub max_request_body_bytes_inflight: usize,
     pub in_flight: InFlightLimits,
+    /// Whether requests wait for their share of the server (Priority and Fairness), and not just their number is limited.
+    pub priority_and_fairness: bool,
     /// The share of HTTP/2 requests after which the connection is closed.
     pub goaway_chance: f64,
     /// The limit for requests that are not long-running; `timeout` in the query can only shorten it.
@@ -215,6 +212,7 @@ impl Default for ApiLimits {
             max_request_body_bytes: 3 << 20,
             max_request_body_bytes_inflight: 128 << 20,
             in_flight: InFlightLimits { reading: 400, mutating: 200 },
+            priority_and_fairness: true,
             goaway_chance: 0.0,
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),

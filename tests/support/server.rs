@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
+use rowplane::auth::authorizer::Mode;
+use rowplane::auth::authorizer::mode;
 use rowplane::auth::pki::Overrides;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
@@ -47,6 +49,7 @@ pub struct Setup {
     /// Resources that are stored in another version than the default.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
+    pub audit: rowplane::audit::config::Config,
     pub authentication: Authentication,
     /// Off unless the test sets it, so that namespaces are empty.
     pub namespace_contents: bool,
@@ -55,6 +58,8 @@ pub struct Setup {
     /// The clock by which certificates expire.
     pub clock: WallClock,
     data: TempDir,
+    /// Who decides who may do what.
+    pub authorization: Vec<Mode>,
 }
 
 impl Setup {
@@ -69,8 +74,10 @@ impl Setup {
             compaction: None,
             storage_media_type: StorageMediaType::default(),
             identity: None,
+            authorization: mode::DEFAULT.into(),
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
+            audit: rowplane::audit::config::Config::default(),
             authentication: Authentication::default(),
             namespace_contents: false,
             cluster_authentication: false,
@@ -163,7 +170,9 @@ impl Setup {
             compaction: self.compaction,
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
+            authorization: self.authorization.clone(),
             storage_versions: self.storage_versions.clone(),
+            audit: self.audit.clone(),
             authentication: self.authentication.clone(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,
