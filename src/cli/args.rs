@@ -1,25 +1,26 @@
 //! The command line. Every flag can also be set by an environment variable `ROWPLANE_<FLAG>`.
 
-mod oidc;
+mod oidc_flags;
 mod service_accounts;
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::http::HeaderName;
 use clap::{Args, Parser, Subcommand};
 
-use self::oidc::OidcArgs;
+use self::oidc_flags::OidcArgs;
 use self::service_accounts::ServiceAccountArgs;
 use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
 use super::feature_gates::FeatureGates;
 use super::status::WaitMigrations;
 use crate::api::services::{self, Network};
-use crate::auth::authn::FrontProxy;
+use crate::auth::authn::{Anonymous, FrontProxy};
 use crate::auth::pki::Overrides;
+use crate::auth::{authentication_config, oidc};
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
 use crate::gotext;
@@ -263,9 +264,13 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_ENABLE_BOOTSTRAP_TOKEN_AUTH", value_name = "BOOL", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     enable_bootstrap_token_auth: bool,
 
-    /// Whether requests without a credential are let in, as system:anonymous
-    #[arg(long, env = "ROWPLANE_ANONYMOUS_AUTH", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
-    anonymous_auth: bool,
+    /// Whether requests without a credential are let in, as system:anonymous [default: true]
+    #[arg(long, env = "ROWPLANE_ANONYMOUS_AUTH", value_name = "BOOL")]
+    anonymous_auth: Option<bool>,
+
+    /// A file that says which issuers of tokens are trusted, and who may be anonymous, in place of the flags for these
+    #[arg(long, env = "ROWPLANE_AUTHENTICATION_CONFIG", value_name = "FILE")]
+    authentication_config: Option<PathBuf>,
 
     #[command(flatten)]
     service_accounts: ServiceAccountArgs,
@@ -461,13 +466,19 @@ impl ServeArgs {
             allowed_names: self.requestheader_allowed_names,
         };
         let (service_accounts, api_audiences) = self.service_accounts.into_config()?;
+        let (oidc, anonymous) = issuers(
+            self.authentication_config.as_deref(),
+            self.oidc.into_config()?,
+            self.anonymous_auth,
+            &service_accounts.issuers,
+        )?;
         let authentication = Authentication {
-            anonymous: self.anonymous_auth,
+            anonymous,
             front_proxy,
             api_audiences,
             service_accounts,
             bootstrap_tokens: self.enable_bootstrap_token_auth,
-            oidc: self.oidc.into_config()?.into_iter().collect(),
+            oidc,
         };
         let server = Config {
             authentication,
@@ -503,6 +514,30 @@ impl ServeArgs {
         };
         Ok(ServeConfig { server, log: LogConfig { verbosity: self.v, format: self.log_format } })
     }
+}
+
+/// The issuers of the file or of the flags, and who may be anonymous. `own` are those of tokens of service accounts.
+fn issuers(
+    file: Option<&Path>,
+    of_flags: Option<oidc::Issuer>,
+    anonymous: Option<bool>,
+    own: &[String],
+) -> Result<(Vec<oidc::Issuer>, Anonymous), Error> {
+    let of_flag = match anonymous {
+        Some(false) => Anonymous::Nowhere,
+        Some(true) | None => Anonymous::Everywhere,
+    };
+    let Some(path) = file else { return Ok((of_flags.into_iter().collect(), of_flag)) };
+    if of_flags.is_some() {
+        let why = "authentication-config file and oidc-* flags are mutually exclusive";
+        return Err(Error::Usage(why.to_owned()));
+    }
+    let file = authentication_config::load(path, own).map_err(|error| Error::Usage(error.to_string()))?;
+    if file.anonymous.is_some() && anonymous.is_some() {
+        let why = "--anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file";
+        return Err(Error::Usage(why.to_owned()));
+    }
+    Ok((file.issuers, file.anonymous.unwrap_or(of_flag)))
 }
 
 /// The value of `--service-cluster-ip-range`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::datastore::Datastore;
 use crate::api::services;
-use crate::auth::authn::{DEFAULT_ISSUER, FrontProxy};
+use crate::auth::authn::{Anonymous, DEFAULT_ISSUER, FrontProxy};
 use crate::auth::oidc;
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
@@ -105,8 +105,8 @@ impl Default for Https {
 /// How the server finds out who makes a request, beside certificates and the token file of [`Https`].
 #[derive(Clone, Debug)]
 pub struct Authentication {
-    /// Whether requests without a credential are let in, as `system:anonymous`.
-    pub anonymous: bool,
+    /// Which requests without a credential are let in, as `system:anonymous`.
+    pub anonymous: Anonymous,
     /// The headers of front proxies. Their CA is [`Overrides::front_proxy_ca_file`]; without one nobody is believed.
     pub front_proxy: FrontProxy,
     /// The audiences of tokens for this server; if there are none, the issuers of tokens of service accounts.
@@ -121,7 +121,7 @@ pub struct Authentication {
 impl Default for Authentication {
     fn default() -> Self {
         Self {
-            anonymous: true,
+            anonymous: Anonymous::Everywhere,
             front_proxy: FrontProxy::default(),
             api_audiences: Vec::new(),
             service_accounts: ServiceAccounts::default(),

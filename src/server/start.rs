@@ -228,9 +228,10 @@ fn door(config: &Config, authenticator: Authenticator, draining: &CancellationTo
 fn settings(config: &Config) -> Settings {
     let Authentication { anonymous, front_proxy, .. } = &config.authentication;
     let anonymous = match (anonymous, config.authorization) {
-        (false, _) => Anonymous::Nowhere,
-        (true, Authorization::AlwaysAllow) => Anonymous::At(PUBLIC_PATHS.map(str::to_owned).to_vec()),
-        (true, Authorization::Masters) => Anonymous::Everywhere,
+        (Anonymous::Everywhere, Authorization::AlwaysAllow) => {
+            Anonymous::At(PUBLIC_PATHS.map(str::to_owned).to_vec())
+        }
+        (anonymous, _) => anonymous.clone(),
     };
     let has_proxies =
         config.https.as_ref().is_some_and(|https| https.certificates.front_proxy_ca_file.is_some());

@@ -93,7 +93,7 @@ pub const FLAGS: &[Flag] = &[
     flag("audit-webhook-truncate-max-batch-size", Scalar, None(NO_AUDIT)),
     flag("audit-webhook-truncate-max-event-size", Scalar, None(NO_AUDIT)),
     flag("audit-webhook-version", Scalar, None(NO_AUDIT)),
-    flag("authentication-config", Scalar, Refused),
+    flag("authentication-config", Scalar, Serve("authentication-config")),
     flag("authentication-token-webhook-cache-ttl", Scalar, None("no webhook authenticates")),
     flag("authentication-token-webhook-config-file", Scalar, Refused),
     flag("authentication-token-webhook-version", Scalar, None("no webhook authenticates")),
