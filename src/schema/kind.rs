@@ -108,6 +108,17 @@ impl Kind {
         }
     }
 
+    /// Whether an object from the store stays as it is when [`Kind::conform_stored`] and [`Kind::default`] see it.
+    pub fn is_settled(&self, object: &Map) -> bool {
+        if let Shape::Structural(shape) = &self.shape {
+            return shape.is_settled(object);
+        }
+        let mut read = object.clone();
+        let conforms = self.conform_stored(&mut read).is_ok();
+        self.default(&mut read);
+        conforms && read == *object
+    }
+
     /// Conforms and defaults an object that was stored before the present defaults existed; `None` if it does not fit
     /// the kind.
     pub fn complete(&self, mut object: Map) -> Option<Map> {
