@@ -12,4 +12,5 @@ mod recent;
 mod secret;
 pub mod service_accounts;
 pub mod token_file;
+pub mod token_webhook;
 pub mod trust;

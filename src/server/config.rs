@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::datastore::Datastore;
 use crate::api::services;
+use crate::audit;
 use crate::auth::authn::{Anonymous, DEFAULT_ISSUER, FrontProxy};
 use crate::auth::oidc;
 use crate::auth::pki::Overrides;
@@ -49,6 +50,7 @@ pub struct Config {
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than the default, with that version.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
+    pub audit: audit::config::Config,
 }
 
 impl Default for Config {
@@ -71,6 +73,7 @@ impl Default for Config {
             shutdown_grace: Duration::from_secs(10),
             identity: None,
             storage_versions: Vec::new(),
+            audit: audit::config::Config::default(),
         }
     }
 }
@@ -116,6 +119,7 @@ pub struct Authentication {
     pub bootstrap_tokens: bool,
     /// Issuers of OpenID Connect.
     pub oidc: Vec<oidc::Issuer>,
+    pub webhook: Option<TokenWebhook>,
 }
 
 impl Default for Authentication {
@@ -127,6 +131,7 @@ impl Default for Authentication {
             service_accounts: ServiceAccounts::default(),
             bootstrap_tokens: false,
             oidc: Vec::new(),
+            webhook: None,
         }
     }
 }
@@ -140,6 +145,17 @@ impl Authentication {
             self.api_audiences.clone()
         }
     }
+}
+
+/// A webhook that knows tokens.
+#[derive(Clone, Debug)]
+pub struct TokenWebhook {
+    /// A kubeconfig.
+    pub config_file: PathBuf,
+    /// Of TokenReviews: `v1` or `v1beta1`.
+    pub version: String,
+    /// How long answers are kept.
+    pub cache_ttl: Duration,
 }
 
 /// Tokens of service accounts.
@@ -198,6 +214,8 @@ pub struct ApiLimits {
     /// The limit of all requests together.
     pub max_request_body_bytes_inflight: usize,
     pub in_flight: InFlightLimits,
+    /// Whether requests wait for their share of the server (Priority and Fairness), and not just their number is limited.
+    pub priority_and_fairness: bool,
     /// The share of HTTP/2 requests after which the connection is closed.
     pub goaway_chance: f64,
     /// The limit for requests that are not long-running; `timeout` in the query can only shorten it.
@@ -215,6 +233,7 @@ impl Default for ApiLimits {
             max_request_body_bytes: 3 << 20,
             max_request_body_bytes_inflight: 128 << 20,
             in_flight: InFlightLimits { reading: 400, mutating: 200 },
+            priority_and_fairness: true,
             goaway_chance: 0.0,
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),

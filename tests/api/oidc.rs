@@ -5,6 +5,8 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::service::service_fn;
@@ -14,6 +16,7 @@ use rowplane::auth::authn::DEFAULT_ISSUER;
 use rowplane::auth::jwt::keys::SigningKey;
 use rowplane::auth::oidc::{Issuer, Mapping};
 use rowplane::auth::pki::temporary_token_key;
+use rowplane::server::config::TokenWebhook;
 use rowplane::tree;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
@@ -187,6 +190,51 @@ async fn a029_tokens_of_an_issuer() {
         assert_eq!(review(&server, &wrong).await, json!({"user": {}, "error": why}));
         assert_eq!(server.token(&wrong).get("/version").await.status, 401);
     }
+    server.stop().await;
+}
+
+/// A webhook knows tokens that nobody else knows (33).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a033_a_webhook_knows_tokens() {
+    let site = Site::start().await;
+    let mut setup = Setup::new(Database::memory());
+    let kubeconfig = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "hook",
+        "contexts": [{"name": "hook", "context": {"cluster": "hook", "user": ""}}],
+        "clusters": [{"name": "hook", "cluster": {
+            "server": format!("{}/review", site.url()),
+            "certificate-authority-data": STANDARD.encode(&site.certificate),
+        }}],
+    });
+    let config_file = setup.file("webhook.kubeconfig");
+    std::fs::write(&config_file, kubeconfig.to_string()).expect("write");
+    let cache_ttl = std::time::Duration::from_secs(600);
+    setup.authentication.webhook = Some(TokenWebhook { config_file, version: "v1".to_owned(), cache_ttl });
+    let server = setup.start().await;
+    let answer = |status: Value| {
+        site.put(
+            "/review",
+            &json!({"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "status": status}),
+        );
+    };
+    // Nothing is there to answer yet; that is not remembered.
+    let error = review(&server, "ours").await["error"].clone();
+    assert_eq!(error, "the server could not find the requested resource");
+    answer(json!({"authenticated": false, "error": "no such token"}));
+    assert_eq!(review(&server, "ours").await["error"], "no such token");
+    let user = json!({"username": "jane", "uid": "7", "groups": ["a"], "extra": {"k": ["v"]}});
+    answer(json!({"authenticated": true, "user": user}));
+    let known = review(&server, "ours").await;
+    let want = json!({"username": "jane", "uid": "7", "groups": ["a", "system:authenticated"], "extra": {"k": ["v"]}});
+    assert_eq!((&known["user"], &known["audiences"]), (&want, &json!([DEFAULT_ISSUER])));
+    assert_eq!(server.token("ours").get("/version").await.status, 200);
+    // What was answered is remembered, and tokens of the server's own are not asked about.
+    answer(json!({"authenticated": false}));
+    assert_eq!(review(&server, "ours").await, known);
+    assert_eq!(review(&server, "theirs").await["error"], "invalid bearer token");
+    assert_eq!(server.token("root-token").get("/version").await.status, 200);
     server.stop().await;
 }
 
