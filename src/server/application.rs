@@ -140,7 +140,7 @@ pub async fn build_with_api(
             services: config.services.clone(),
             namespace_contents: config
                 .namespace_contents
-                .then(|| NamespaceContents { root_ca: server_authority }),
+                .then_some(NamespaceContents { root_ca: server_authority }),
             generate_name: names_from(runtime.random.fork()),
         },
         admission: Chain::built_in(),
