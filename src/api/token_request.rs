@@ -126,7 +126,8 @@ impl Api {
     async fn found(&self, plural: &'static str, namespace: &str, name: &str) -> Result<ObjectMap, Error> {
         let resource = self.resources.get(&Gvr::fixed("v1", plural)).ok_or(Error::UnknownResource)?;
         let target = Target { resource, namespace, name };
-        Ok(resource.decode(&*self.get(target, GetOptions { at: ReadAt::Latest }).await?)?)
+        let found = self.get(target, GetOptions { at: ReadAt::Latest }).await?;
+        resource.decode(&found)
     }
 
     /// The life of the token, not longer than the longest one that is issued.

@@ -221,7 +221,7 @@ pub struct SigningKey {
 
 enum Pair {
     Rsa(Box<RsaKeyPair>),
-    Ecdsa(EcdsaKeyPair),
+    Ecdsa(Box<EcdsaKeyPair>),
 }
 
 impl std::fmt::Debug for SigningKey {
@@ -282,7 +282,7 @@ impl SigningKey {
         curves.into_iter().find_map(|(family, algorithm)| {
             let pair = EcdsaKeyPair::from_pkcs8(algorithm, bytes, &random).ok()?;
             let public = PublicKey::new(family, pair.public_key().as_ref().to_vec());
-            Some(Self { pair: Pair::Ecdsa(pair), public })
+            Some(Self { pair: Pair::Ecdsa(Box::new(pair)), public })
         })
     }
 
