@@ -53,7 +53,8 @@ impl Custom {
     pub fn as_stored(&self, mut object: ObjectMap) -> Result<ObjectMap, Error> {
         let version = self.known_version(api_version(&object))?;
         conform(version, &mut object)?;
-        version.kind.default(&mut object);
+        let told = |why| Error::Internal(format!("a stored object cannot be read: {why}"));
+        version.kind.default(&mut object).map_err(told)?;
         Ok(object)
     }
 
@@ -123,9 +124,8 @@ pub fn conform(version: &CustomVersion, object: &mut ObjectMap) -> Result<(), Er
 /// Whether the version's schema has nothing to prune of an object, or to add to it.
 fn is_settled(version: &CustomVersion, object: &ObjectMap) -> bool {
     let mut read = object.clone();
-    if version.kind.conform_stored(&mut read).is_err() {
+    if version.kind.conform_stored(&mut read).is_err() || version.kind.default(&mut read).is_err() {
         return false;
     }
-    version.kind.default(&mut read);
     read == *object
 }
