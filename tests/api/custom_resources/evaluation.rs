@@ -56,12 +56,13 @@ async fn cr73_messages_of_expressions(setup: Setup) {
     let server = setup.start().await;
     let rule = |message: &str| json!({"rule": "self.color != 'red'", "message": "no red", "messageExpression": message});
     let mut rules = vec![rule("'not ' + self.color"), rule("'a\\nb'"), rule("self.tags[999]")];
-    rules.push(rule("self.tags.map(t, t + t + t + t).join(',')"));
-    let text = json!({"type": "string", "maxLength": 10});
-    let tags = json!({"type": "array", "maxItems": 200, "items": text});
-    with(&server, &with_rules(json!({"color": text, "tags": tags}), rules.into())).await;
-    let tags: Vec<String> = (0..200).map(|number| format!("tag-{number}")).collect();
-    let refused = messages(&server.post(WIDGETS, &widget("w", json!({"color": "red", "tags": tags}))).await);
+    rules.push(rule("self.note"));
+    let text = |most: u32| json!({"type": "string", "maxLength": most});
+    let tags = json!({"type": "array", "maxItems": 200, "items": text(10)});
+    let properties = json!({"color": text(10), "tags": tags, "note": text(7_000)});
+    with(&server, &with_rules(properties, rules.into())).await;
+    let spec = json!({"color": "red", "tags": ["a"], "note": "n".repeat(6_000)});
+    let refused = messages(&server.post(WIDGETS, &widget("w", spec)).await);
     let told = ["not red", "no red", "no red", "no red"].map(|text| format!("Invalid value: {text}"));
     assert_eq!(refused, told);
     let number = change(&server, WIDGETS_DEFINITION, |definition| {

@@ -136,10 +136,16 @@ async fn cr52_to_cr57_what_is_wrong_with_values(setup: Setup) {
         ),
         (
             json!({"replicas": 1.5}),
-            vec![(
-                "spec.replicas",
-                "Invalid value: \"number\": spec.replicas in body must be of type integer: \"number\"",
-            )],
+            vec![
+                (
+                    "spec.replicas",
+                    "Invalid value: \"number\": spec.replicas in body must be of type integer: \"number\"",
+                ),
+                (
+                    "<nil>",
+                    "Invalid value: \"\": Checked value must be of type integer (default format) in spec.replicas",
+                ),
+            ],
         ),
         (
             json!({"need": {}, "one": "x"}),
