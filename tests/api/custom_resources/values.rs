@@ -164,15 +164,15 @@ async fn cr52_to_cr57_what_is_wrong_with_values(setup: Setup) {
             vec![("spec.long", "Invalid value: \"bcd\": spec.long in body should match '^a'")],
         ),
         (
-            json!({"number": 1}),
+            json!({"number": 1.5}),
             vec![(
                 "spec.number",
-                "Invalid value: 1: spec.number in body should be greater than or equal to 2",
+                "Invalid value: 1.5: spec.number in body should be greater than or equal to 2",
             )],
         ),
         (
-            json!({"number": 10}),
-            vec![("spec.number", "Invalid value: 10: spec.number in body should be less than 10")],
+            json!({"number": 10.5}),
+            vec![("spec.number", "Invalid value: 10.5: spec.number in body should be less than 10")],
         ),
         (
             json!({"number": 2.25}),
