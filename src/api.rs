@@ -22,6 +22,7 @@ pub mod get;
 pub mod list;
 pub mod meta;
 pub mod modify;
+pub mod namespace_contents;
 pub mod options;
 mod ownership;
 pub mod patch;
@@ -36,6 +37,7 @@ pub mod selector;
 pub mod services;
 pub mod storage_version;
 pub mod strictness;
+pub mod token_request;
 pub mod touch;
 pub mod unreadable;
 pub mod update;
@@ -55,7 +57,9 @@ use self::catalog::{Catalog, Served};
 use self::continue_token::TokenKeys;
 use self::conversion::Converter;
 use self::definitions::Definitions;
+use self::namespace_contents::NamespaceContents;
 use self::resource::Resource;
+use self::token_request::TokenIssuing;
 use self::unreadable::Unreadable;
 use crate::cache::Cache;
 use crate::codec::object::Object;
@@ -82,6 +86,7 @@ pub struct Api {
     pub runtime: Runtime,
     pub config: Config,
     pub admission: Chain,
+    pub tokens: TokenIssuing,
     /// Where work on large stored objects is done, whichever request asked for it.
     pub lanes: Lanes,
 }
@@ -93,6 +98,8 @@ pub struct Config {
     /// this.
     pub min_request_timeout: Duration,
     pub services: services::Config,
+    /// What the server puts into each namespace; `None` if that is left to kube-controller-manager.
+    pub namespace_contents: Option<NamespaceContents>,
     /// Makes a name from a `generateName`, with a new random suffix at each call.
     pub generate_name: Arc<dyn Fn(&str) -> String + Send + Sync>,
 }

@@ -2,5 +2,13 @@
 
 pub mod authn;
 pub mod authorizer;
+pub mod bootstrap_tokens;
+pub mod impersonation;
+pub mod jwt;
+pub mod oidc;
 pub mod pki;
+mod recent;
+mod secret;
+pub mod service_accounts;
 pub mod token_file;
+pub mod trust;

@@ -6,6 +6,7 @@
 //! ([`leader`]).
 
 mod bootstrap;
+pub mod cluster_authentication;
 mod create;
 mod definitions;
 mod events;
@@ -15,16 +16,19 @@ pub mod identity_lease_gc;
 pub mod kubernetes_service;
 pub mod leader;
 pub mod migration;
+mod namespace_contents;
 mod namespaces;
 mod registration;
 mod service_cidr;
 mod service_claims;
 mod storage_version_gc;
+pub mod token_secrets;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
@@ -32,6 +36,7 @@ use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::gate::Gate;
 use crate::api::registration::OwnRegistration;
+use crate::auth::trust::Trust;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 use crate::tasks::panic_message;
@@ -77,6 +82,8 @@ impl Runner {
     pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
+        self.run_as(leader(), "namespace-contents", |api| Box::pin(namespace_contents::run(api)));
+        self.run_as(leader(), "token-secrets", |api| Box::pin(token_secrets::run(api)));
         self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
         self.run_as(leader(), "service-claims", |api| Box::pin(service_claims::run(api)));
@@ -85,6 +92,19 @@ impl Runner {
         });
         self.run_as(leader(), "migration", move |api| Box::pin(migration::run(api, config.migration)));
         self.run_as(leader(), "event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
+    }
+
+    /// Starts the loop that keeps what others need to know about authentication.
+    pub fn spawn_cluster_authentication(
+        &self,
+        trust: Arc<ArcSwap<Trust>>,
+        gate: &Gate,
+        election: &Arc<Election>,
+    ) {
+        let leader = Leader { election: election.clone(), gate: gate.clone() };
+        self.run_as(leader, "cluster-authentication", move |api| {
+            Box::pin(cluster_authentication::run(api, trust.clone()))
+        });
     }
 
     /// Starts the heartbeat of this server, and its part in the election.

@@ -22,6 +22,7 @@ pub mod error;
 pub mod open_files;
 mod private;
 mod replica;
+mod service_accounts;
 pub mod start;
 mod startup;
 

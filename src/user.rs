@@ -6,6 +6,10 @@ use std::collections::BTreeMap;
 pub const MASTERS: &str = "system:masters";
 /// The group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
+/// The group of those who are not.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// Who shows no credential.
+pub const ANONYMOUS: &str = "system:anonymous";
 
 /// The common name in the admin's certificate; the same as kubeadm's.
 pub const ADMIN: &str = "kubernetes-admin";
@@ -20,13 +24,9 @@ pub struct User {
 }
 
 impl User {
-    /// The user of a request without credentials to an open path.
+    /// The user of a request without credentials.
     pub fn anonymous() -> Self {
-        Self {
-            name: "system:anonymous".to_owned(),
-            groups: vec!["system:unauthenticated".to_owned()],
-            ..Self::default()
-        }
+        Self { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Self::default() }
     }
 
     /// The server itself, as its controllers write.
@@ -44,9 +44,9 @@ impl User {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// Adds `system:authenticated`, unless the user is in it already.
+    /// Adds `system:authenticated`, unless the user is in it already or counts as not authenticated.
     pub(crate) fn authenticated(mut self) -> Self {
-        if !self.is_in(AUTHENTICATED) {
+        if self.name != ANONYMOUS && !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED) {
             self.groups.push(AUTHENTICATED.to_owned());
         }
         self

@@ -3,6 +3,7 @@
 //! Who calls resolves Services, and says what the answer has to be. A connection is kept for the next call; it is driven by
 //! the call that uses it, so that no task runs for it.
 
+mod fetch;
 mod link;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 
+pub use self::fetch::Fetcher;
 use self::link::{Link, Response};
 use crate::server_trust::{ServerVerifier, Trusted};
 

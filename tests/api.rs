@@ -89,6 +89,8 @@ mod pods;
 mod protobuf;
 #[path = "api/representation.rs"]
 mod representation;
+#[path = "api/service_accounts.rs"]
+mod service_accounts;
 #[path = "api/services.rs"]
 mod services;
 #[path = "api/startup.rs"]

@@ -5,11 +5,14 @@ mod support;
 
 use std::path::Path;
 
+use serde_json::json;
 use tokio::process::Command;
 
+use crate::support::database::Database;
 use crate::support::optional;
 use crate::support::postgres::Schema;
 use crate::support::process::Installation;
+use crate::support::server::Setup;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_sqlite() {
@@ -28,6 +31,28 @@ async fn random_changes_of_versus_stay_in_their_object() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/upstream/versus/mutate_test.py");
     let output = Command::new(python).arg("-B").arg(script).output().await.expect("run it");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What a Pod does with the token of its account, and with the certificates of its namespace.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_the_configuration_of_a_pod() {
+    let Some(python) = optional::program("get-python", "the Python client").await else { return };
+    let mut setup = Setup::new(Database::sqlite());
+    setup.namespace_contents = true;
+    let server = setup.start().await;
+    let accounts = "/api/v1/namespaces/t/serviceaccounts";
+    let answer = server.post(format!("{accounts}/default/token"), &json!({})).await.expect(201);
+    let authority = server.get("/api/v1/namespaces/t/configmaps/kube-root-ca.crt").await.ok();
+    let files = tempfile::tempdir().expect("a directory");
+    for (name, content) in [("token", &answer["status"]["token"]), ("ca.crt", &authority["data"]["ca.crt"])] {
+        std::fs::write(files.path().join(name), content.as_str().expect("a text")).expect("write");
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/in_cluster.py");
+    let mut command = Command::new(python);
+    command.arg("-B").arg(script).arg(files.path()).arg("127.0.0.1").arg(server.port().to_string());
+    let output = command.arg("system:serviceaccount:t:default").output().await.expect("run it");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && output.stdout == b"done\n", "{said}");
 }
 
 async fn run(installation: Installation) {

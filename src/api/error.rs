@@ -5,8 +5,9 @@ mod fixed;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::auth::authn::Unauthorized;
+use crate::auth::authn::Unauthenticated;
 use crate::auth::authorizer::Forbidden;
+use crate::auth::impersonation::NoName;
 use crate::causes::{Cause, aggregate};
 use crate::codec::object::{Undecodable, Unencodable};
 use crate::kinds::behavior::rules::Unchecked;
@@ -165,9 +166,19 @@ impl From<Unchecked> for Error {
     }
 }
 
-impl From<Unauthorized> for Error {
-    fn from(_: Unauthorized) -> Self {
-        Self::Unauthorized
+impl From<Unauthenticated> for Error {
+    fn from(error: Unauthenticated) -> Self {
+        match error {
+            Unauthenticated::Refused(_) => Self::Unauthorized,
+            Unauthenticated::Starting => Self::starting(),
+            Unauthenticated::Unknown(error) => Self::from(error),
+        }
+    }
+}
+
+impl From<NoName> for Error {
+    fn from(error: NoName) -> Self {
+        Self::BadRequest(error.to_string())
     }
 }
 

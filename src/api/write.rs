@@ -343,15 +343,19 @@ impl Api {
                 .zip(request.target.resource.custom.as_ref())
                 .is_some_and(|(found, custom)| is_old(found, custom));
         let again = again.then(|| object.clone());
+        let mut joined = names.joined;
         let next = match found {
             Some(found) => update::next(resource, object, &found.object),
-            None => Next::Put(object),
+            None => {
+                joined.extend(self.companions(attempt.target)?);
+                Next::Put(object)
+            }
         };
         let next = match (next, again) {
             (Next::Unchanged, Some(object)) => Next::Put(object),
             (next, _) => next,
         };
-        Ok(Ready { next, requires, joined: names.joined, naming, advised: true })
+        Ok(Ready { next, requires, joined, naming, advised: true })
     }
 
     /// Asks plugins about a deletion; `old` is `None` if the object cannot be read.

@@ -1,163 +1,271 @@
-//! Authentication: by a verified client certificate, otherwise by a bearer token, like upstream's union.
+//! Authentication: the chain of authenticators that finds out who makes a request.
+//!
+//! The order is upstream's: the headers of a front proxy, the client's certificate, a bearer token in a header, one in a
+//! WebSocket's subprotocol. The first that knows the user decides. One that refuses what it was shown leaves it to the next
+//! ones, but then nobody is anonymous any more: who shows a bad credential and no good one is refused on every path.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::sync::Arc;
+mod anonymous;
+mod bearer;
+mod certificate;
+mod front_proxy;
+mod tokens;
+
+use std::fmt;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use arc_swap::ArcSwap;
-use sha2::{Digest, Sha256};
-use x509_parser::prelude::{FromDer, X509Certificate, X509Name};
+use axum::http::{HeaderMap, header};
 
+pub use self::anonymous::Anonymous;
+pub use self::certificate::{
+    CREDENTIAL_ID, Certified, certificate_identifier, common_name_of, user_of_certificate,
+};
+pub use self::front_proxy::{FrontProxy, unescaped};
+pub use self::tokens::{Accepted, Audiences, Notes, Refusals, TokenError};
+use super::bootstrap_tokens::BootstrapTokens;
+use super::jwt;
+use super::oidc::Oidc;
+use super::service_accounts::Verifier;
 use super::token_file::Tokens;
+use crate::storage;
 use crate::user::User;
 
-/// The extra field that names the credential that was used.
-const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+/// The issuer of this server's tokens, and the audience that they are for, unless flags say otherwise.
+pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
-/// Paths that need no credentials: upstream's `system:public-info-viewer`. Single checks such as `/readyz/ping` are not
-/// among them, since they tell why they fail.
-const OPEN_PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
+static ANONYMOUS: LazyLock<Arc<User>> = LazyLock::new(|| Arc::new(User::anonymous()));
 
-/// Whether `path` is served without credentials.
-pub fn is_open_path(path: &str) -> bool {
-    OPEN_PATHS.contains(&path)
+/// Why a request has no user.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Unauthenticated {
+    /// 401. The text is for logs, clients never see it.
+    #[error("{0}")]
+    Refused(String),
+    /// The credential cannot be checked before the server has read its objects.
+    #[error("the server is starting")]
+    Starting,
+    /// Whether the credential is still valid, only the database knows.
+    #[error("{0}")]
+    Unknown(storage::Error),
 }
 
-/// The credentials are invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Unauthorized")]
-pub struct Unauthorized;
+/// What a request shows of who makes it.
+pub struct Shown<'a> {
+    /// `None` without a client certificate.
+    pub certified: Option<Certified>,
+    pub headers: &'a mut HeaderMap,
+    pub path: &'a str,
+}
 
-/// Finds the [`User`] of credentials.
-///
-/// Cheap to clone; clones share their credentials.
-#[derive(Clone, Debug, Default)]
+/// Who makes a request.
+#[derive(Debug)]
+pub struct Authenticated {
+    pub user: Arc<User>,
+    /// What is to be said about the credential.
+    pub notes: Notes,
+    /// Whether nothing was shown at all.
+    pub is_anonymous: bool,
+}
+
+/// The settings of the chain.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub anonymous: Anonymous,
+    /// `None` without `--requestheader-client-ca-file`.
+    pub front_proxy: Option<FrontProxy>,
+    /// The audiences that tokens for this server name, at least one.
+    pub audiences: Arc<[String]>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            anonymous: Anonymous::Everywhere,
+            front_proxy: None,
+            audiences: [DEFAULT_ISSUER.to_owned()].into(),
+        }
+    }
+}
+
+/// Finds the [`User`] of a request or of a token. Cheap to clone; clones share everything.
+#[derive(Clone, Default)]
 pub struct Authenticator {
-    tokens: Arc<ArcSwap<Tokens>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    settings: Settings,
+    token_file: ArcSwap<Tokens>,
+    /// Set once the server has read its objects.
+    service_accounts: OnceLock<Verifier>,
+    /// As above, if bootstrap tokens are accepted.
+    bootstrap_tokens: OnceLock<BootstrapTokens>,
+    /// Issuers elsewhere, if there are any.
+    oidc: OnceLock<Arc<Oidc>>,
 }
 
 impl Authenticator {
-    pub fn new(tokens: Tokens) -> Self {
-        Self { tokens: Arc::new(ArcSwap::from_pointee(tokens)) }
+    pub fn new(settings: Settings, tokens: Tokens) -> Self {
+        let token_file = ArcSwap::from_pointee(tokens);
+        let shared = Shared { settings, token_file, ..Shared::default() };
+        Self { shared: Arc::new(shared) }
     }
 
-    /// Replaces all tokens from the next request on. Returns whether they have changed.
+    /// Replaces all tokens of the token file from the next request on. Returns whether they have changed.
     pub fn replace_tokens(&self, tokens: Tokens) -> bool {
-        let changed = **self.tokens.load() != tokens;
+        let changed = **self.shared.token_file.load() != tokens;
         if changed {
-            self.tokens.store(Arc::new(tokens));
+            self.shared.token_file.store(Arc::new(tokens));
         }
         changed
     }
 
-    /// `certificate` is the user of the client's certificate, `authorization` the request's header. `Ok(None)` means
-    /// that there are no credentials: refuse the request unless [`is_open_path`]. An unknown token is refused on every
-    /// path, as upstream does.
-    pub fn authenticate(
+    /// From now on tokens of service accounts are accepted.
+    pub fn know_service_accounts(&self, verifier: Verifier) {
+        let _ = self.shared.service_accounts.set(verifier);
+    }
+
+    /// From now on bootstrap tokens are accepted.
+    pub fn know_bootstrap_tokens(&self, verifier: BootstrapTokens) {
+        let _ = self.shared.bootstrap_tokens.set(verifier);
+    }
+
+    /// From now on tokens of issuers elsewhere are accepted.
+    pub fn know_oidc(&self, oidc: Arc<Oidc>) {
+        let _ = self.shared.oidc.set(oidc);
+    }
+
+    /// The audiences of tokens for this server.
+    pub fn audiences(&self) -> &Arc<[String]> {
+        &self.shared.settings.audiences
+    }
+
+    /// Asks the chain. Takes the credential that it has accepted out of the headers.
+    pub async fn authenticate(&self, shown: Shown<'_>) -> Result<Authenticated, Unauthenticated> {
+        let Shown { certified, headers, path } = shown;
+        let mut refused = Refusals::default();
+        let mut notes = Notes::default();
+        if let Some(certified) = certified {
+            if let Some(user) = self.of_proxy(&certified, headers, &mut refused) {
+                return Ok(Authenticated::of(user));
+            }
+            match certified.user {
+                Ok(Some(user)) => return Ok(Authenticated::of(user)),
+                Ok(None) => {}
+                Err(why) => refused.add(&*why),
+            }
+        }
+        for find in [bearer::in_header, bearer::in_subprotocol] {
+            match find(headers, &mut notes) {
+                Ok(None) => {}
+                Ok(Some(token)) => match self.token(&token, self.audiences()).await {
+                    Ok(accepted) => {
+                        let user = accepted.user;
+                        notes.extend(accepted.notes);
+                        bearer::withdraw(headers);
+                        return Ok(Authenticated { user, notes, is_anonymous: false });
+                    }
+                    Err(TokenError::Refused(why)) => refused.extend(why),
+                    Err(TokenError::Starting) => return Err(Unauthenticated::Starting),
+                    Err(TokenError::Unknown(error)) => return Err(Unauthenticated::Unknown(error)),
+                },
+                Err(why) => refused.add(why),
+            }
+        }
+        if !refused.is_empty() {
+            return Err(Unauthenticated::Refused(refused.to_string()));
+        }
+        if !self.shared.settings.anonymous.admits(path) {
+            return Err(Unauthenticated::Refused("no credentials".to_owned()));
+        }
+        Ok(Authenticated { user: ANONYMOUS.clone(), notes, is_anonymous: true })
+    }
+
+    /// The user for whom a front proxy speaks.
+    fn of_proxy(
         &self,
-        certificate: Option<Arc<User>>,
-        authorization: Option<&[u8]>,
-    ) -> Result<Option<Arc<User>>, Unauthorized> {
-        if let Some(user) = certificate {
-            return Ok(Some(user));
+        certified: &Certified,
+        headers: &mut HeaderMap,
+        refused: &mut Refusals,
+    ) -> Option<Arc<User>> {
+        let front_proxy = self.shared.settings.front_proxy.as_ref()?;
+        match certified.proxy.as_ref()? {
+            Ok(()) => front_proxy.take_user(headers).map(Arc::new),
+            Err(why) => {
+                refused.add(&**why);
+                None
+            }
         }
-        match authorization.and_then(bearer_token) {
-            None => Ok(None),
-            Some(token) => self.tokens.load().user(token).cloned().map(Some).ok_or(Unauthorized),
+    }
+
+    /// The user of a bearer token that is for one of these audiences.
+    pub async fn token(&self, token: &str, audiences: &[String]) -> Result<Accepted, TokenError> {
+        let mut refused = Refusals::default();
+        if let Some(user) = self.shared.token_file.load().user(token)
+            && let Some(audiences) = self.api_audiences(audiences)
+        {
+            return Ok(Accepted { user: user.clone(), audiences, notes: Notes::default() });
         }
+        match self.shared.service_accounts.get() {
+            Some(verifier) => match verifier.verify(token, audiences, self.audiences()).await {
+                Some(Ok(accepted)) => return Ok(accepted),
+                Some(Err(TokenError::Refused(why))) => refused.extend(why),
+                Some(Err(error)) => return Err(error),
+                None => {}
+            },
+            None if jwt::claimed_issuer(token).is_some() => return Err(TokenError::Starting),
+            None => {}
+        }
+        if let Some(verifier) = self.shared.bootstrap_tokens.get()
+            && let Some(own) = self.api_audiences(audiences)
+            && let Some(user) = verifier.verify(token).await?
+        {
+            return Ok(Accepted { user, audiences: own, notes: Notes::default() });
+        }
+        if let Some(oidc) = self.shared.oidc.get()
+            && let Some(own) = self.api_audiences(audiences)
+        {
+            match oidc.verify(token).await {
+                Some(Ok(user)) => return Ok(Accepted { user, audiences: own, notes: Notes::default() }),
+                Some(Err(why)) => refused.extend(why),
+                None => {}
+            }
+        }
+        if refused.is_empty() {
+            refused.add("invalid bearer token");
+        }
+        Err(TokenError::Refused(refused))
+    }
+
+    /// What a credential is for that names no audience: the wanted ones among this server's own, if there are any.
+    fn api_audiences(&self, wanted: &[String]) -> Option<Audiences> {
+        let own = self.audiences();
+        if wanted == &**own {
+            return Some(Audiences::Api);
+        }
+        let common: Vec<String> = own.iter().filter(|own| wanted.contains(own)).cloned().collect();
+        (!common.is_empty()).then_some(Audiences::These(common))
     }
 }
 
-/// The token of `Bearer <token>`. Other schemes are ignored, as if the header were absent.
-fn bearer_token(header: &[u8]) -> Option<&str> {
-    let header = std::str::from_utf8(header).ok()?.trim();
-    let mut parts = header.splitn(3, ' ');
-    let scheme = parts.next()?;
-    let token = parts.next()?;
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
-}
-
-/// The user that a certificate names by its common name and organizations. The caller has verified the certificate.
-/// `None` if it is malformed or names nobody.
-pub fn user_of_certificate(der: &[u8]) -> Option<User> {
-    let (_, certificate) = X509Certificate::from_der(der).ok()?;
-    let subject = certificate.subject();
-    let name = common_name(subject).filter(|name| !name.is_empty())?;
-    let groups = subject.iter_organization().filter_map(|o| o.as_str().ok()).map(str::to_owned).collect();
-    let extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![credential_id(der)])]);
-    Some(User { name: name.to_owned(), uid: String::new(), groups, extra }.authenticated())
-}
-
-/// Of several common names, Go uses the last one.
-fn common_name<'a>(subject: &'a X509Name<'_>) -> Option<&'a str> {
-    subject.iter_common_name().last()?.as_str().ok()
-}
-
-fn credential_id(der: &[u8]) -> String {
-    let mut id = String::from("X509SHA256=");
-    for byte in Sha256::digest(der) {
-        let _ = write!(id, "{byte:02x}");
+impl fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authenticator").field("settings", &self.shared.settings).finish_non_exhaustive()
     }
-    id
+}
+
+impl Authenticated {
+    fn of(user: Arc<User>) -> Self {
+        Self { user, notes: Notes::default(), is_anonymous: false }
+    }
+}
+
+/// Removes what names a user from the headers of an authenticated request, whether it was a credential or not.
+pub fn forget_credentials(headers: &mut HeaderMap) {
+    headers.remove(header::AUTHORIZATION);
+    front_proxy::forget(headers);
 }
 
 #[cfg(test)]
-mod tests {
-    use rcgen::{CertificateParams, DnType, KeyPair};
-
-    use super::*;
-
-    fn certificate(names: &[(DnType, &str)]) -> Vec<u8> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = rcgen::DistinguishedName::new();
-        for (kind, value) in names {
-            params.distinguished_name.push(kind.clone(), *value);
-        }
-        let key = KeyPair::generate().unwrap();
-        params.self_signed(&key).unwrap().der().to_vec()
-    }
-
-    fn with_tokens(csv: &str) -> Authenticator {
-        Authenticator::new(Tokens::parse(csv).unwrap())
-    }
-
-    #[test]
-    fn common_name_is_the_user_and_organization_the_group() {
-        let der = certificate(&[(DnType::CommonName, "alice"), (DnType::OrganizationName, "system:masters")]);
-        let user = user_of_certificate(&der).unwrap();
-        assert_eq!(user.name, "alice");
-        assert_eq!(user.groups, ["system:masters", "system:authenticated"]);
-        assert!(user.extra[CREDENTIAL_ID][0].starts_with("X509SHA256="));
-    }
-
-    #[test]
-    fn a_certificate_without_a_name_is_nobody() {
-        assert_eq!(user_of_certificate(&certificate(&[(DnType::OrganizationName, "devs")])), None);
-        assert_eq!(user_of_certificate(b"not a certificate"), None);
-    }
-
-    #[test]
-    fn bearer_tokens() {
-        let authn = with_tokens("secret,bob,7,devs\n");
-        let user = authn.authenticate(None, Some(b"bearer secret")).unwrap().unwrap();
-        assert_eq!((user.name.as_str(), user.uid.as_str()), ("bob", "7"));
-        assert_eq!(authn.authenticate(None, Some(b"Bearer wrong")), Err(Unauthorized));
-        for absent in [&b"Basic c2VjcmV0"[..], b"Bearer", b"Bearer ", b"", b"Bearer \xff"] {
-            assert_eq!(authn.authenticate(None, Some(absent)), Ok(None), "{absent:?}");
-        }
-        assert_eq!(authn.authenticate(None, None), Ok(None));
-    }
-
-    #[test]
-    fn a_certificate_comes_before_a_token() {
-        let alice = Arc::new(User { name: "alice".into(), ..User::default() });
-        let user = with_tokens("secret,bob,7\n").authenticate(Some(alice), Some(b"Bearer wrong"));
-        assert_eq!(user.unwrap().unwrap().name, "alice");
-    }
-
-    #[test]
-    fn open_paths_are_exact() {
-        assert!(is_open_path("/readyz") && is_open_path("/version"));
-        assert!(!is_open_path("/readyz/ping") && !is_open_path("/metrics") && !is_open_path("/"));
-    }
-}
+mod tests;

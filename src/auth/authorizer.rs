@@ -105,7 +105,16 @@ pub trait Authorizer: Send + Sync {
     }
 }
 
-/// Members of `system:masters` may do everything, all others nothing.
+/// Paths that everybody may read: upstream's `system:public-info-viewer`. Single checks such as `/readyz/ping` are not
+/// among them, since they tell why they fail.
+pub const PUBLIC_PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
+
+/// Whether everybody may read the path.
+pub fn is_public_path(path: &str) -> bool {
+    PUBLIC_PATHS.contains(&path)
+}
+
+/// Members of `system:masters` may do everything, all others read the public paths alone.
 ///
 /// RBAC will be an authorizer that is asked if this one has not allowed the request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -113,7 +122,8 @@ pub struct MastersOnly;
 
 impl Authorizer for MastersOnly {
     fn decide(&self, attributes: &Attributes<'_>) -> Decision {
-        if attributes.user.is_in(MASTERS) {
+        let is_public = attributes.resource.is_empty() && is_public_path(attributes.path);
+        if is_public || attributes.user.is_in(MASTERS) {
             Decision::Allow
         } else {
             Decision::Deny { reason: String::new() }
@@ -121,7 +131,7 @@ impl Authorizer for MastersOnly {
     }
 }
 
-/// Every authenticated user may do everything. (Others can only reach the open paths.)
+/// Everybody may do everything; who shows no credential is let in to the public paths alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AlwaysAllow;
 
@@ -156,6 +166,16 @@ mod tests {
         assert_eq!(MastersOnly.authorize(&get_pod(&admin)), Ok(()));
         assert_eq!(MastersOnly.authorize(&Attributes::of_path(&admin, "get", "/metrics")), Ok(()));
         assert!(MastersOnly.authorize(&get_pod(&user("u", &["system:authenticated"]))).is_err());
+    }
+
+    #[test]
+    fn everybody_reads_the_public_paths() {
+        let nobody = User::anonymous();
+        for (path, allowed) in [("/readyz", true), ("/version", true), ("/readyz/ping", false), ("/", false)]
+        {
+            let decision = MastersOnly.decide(&Attributes::of_path(&nobody, "get", path));
+            assert_eq!(decision == Decision::Allow, allowed, "{path}");
+        }
     }
 
     #[test]

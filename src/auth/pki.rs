@@ -34,6 +34,11 @@ pub enum Error {
     Mismatch { certificate: PathBuf, key: PathBuf },
     #[error("CA certificate {} is expired or not yet valid", path.display())]
     Expired { path: PathBuf },
+    #[error(
+        "--requestheader-client-ca-file contains a CA of --client-ca-file, and --requestheader-allowed-names is empty: \
+         every user could speak for all others"
+    )]
+    UsersAreProxies,
     #[error("cannot issue {}: {reason}", path.display())]
     Issue { path: PathBuf, reason: String },
 }
@@ -55,6 +60,8 @@ pub struct Overrides {
     pub client_ca_file: Option<PathBuf>,
     /// `--tls-cert-file` and `--tls-private-key-file`.
     pub serving: Option<(PathBuf, PathBuf)>,
+    /// `--requestheader-client-ca-file`: the CAs of front proxies.
+    pub front_proxy_ca_file: Option<PathBuf>,
 }
 
 /// The sources of a server's certificates.
@@ -123,6 +130,12 @@ impl Sources {
         }
     }
 
+    /// The CAs of front proxies at present; `None` if there are no front proxies.
+    pub fn proxy_roots(&self) -> Result<Option<Vec<CertificateDer<'static>>>, Error> {
+        let Some(file) = &self.overrides.front_proxy_ca_file else { return Ok(None) };
+        certificates(file, &files::read(file)?).map(Some)
+    }
+
     /// The present admin, if the directory's own CA is trusted. The certificate is renewed some time before it expires.
     pub fn admin(&self, serving: &Serving, now: SystemTime) -> Result<Option<Admin>, Error> {
         if !self.trusts_own_ca()? {
@@ -130,10 +143,22 @@ impl Sources {
         }
         let ca = issue::Ca::load(&self.dir, now)?;
         let leaf = ca.leaf(&self.dir, "admin", &issue::Profile::Admin, now)?;
+        let server_authority = self.authority(Some(&ca.pem), serving);
+        Ok(Some(Admin { certificate: leaf.certificate, key: leaf.key, server_authority }))
+    }
+
+    /// The certificates in PEM by which clients verify the server.
+    pub fn server_authority(&self, serving: &Serving) -> Result<String, Error> {
+        let own = files::try_read(&self.dir.join("ca.crt"))?;
+        let own = own.map(|pem| String::from_utf8_lossy(&pem).into_owned());
+        Ok(self.authority(own.as_deref(), serving))
+    }
+
+    fn authority(&self, own: Option<&str>, serving: &Serving) -> String {
         // A foreign chain may end with its CA, and Go accepts a server whose own certificate is trusted.
         let foreign = self.overrides.serving.as_ref().map(|_| serving.pem.as_str());
-        let server_authority = [ca.pem.trim_end(), foreign.unwrap_or_default().trim_end(), ""].join("\n");
-        Ok(Some(Admin { certificate: leaf.certificate, key: leaf.key, server_authority }))
+        let parts = own.into_iter().chain(foreign).map(|pem| format!("{}\n", pem.trim_end()));
+        parts.collect()
     }
 
     /// Whether the own CA signs anything; otherwise its key need not exist.
@@ -148,6 +173,17 @@ impl Sources {
         let own = certificates(&path, &own)?;
         Ok(certificates(file, &files::read(file)?)?.iter().any(|trusted| Some(trusted) == own.first()))
     }
+}
+
+/// The key in PEM with which tokens of service accounts are signed: that of the directory, which is made at first need.
+pub fn token_key(dir: &Path) -> Result<String, Error> {
+    files::create_dir(dir)?;
+    Ok(issue::ensure_key(&dir.join("sa.key"))?.serialize_pem())
+}
+
+/// Like [`token_key`], of a server that leaves nothing behind.
+pub fn temporary_token_key() -> Result<String, Error> {
+    issue::new_key(Path::new("sa.key")).map(|key| key.serialize_pem())
 }
 
 impl fmt::Debug for Admin {

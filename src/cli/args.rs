@@ -1,17 +1,24 @@
 //! The command line. Every flag can also be set by an environment variable `ROWPLANE_<FLAG>`.
 
+mod oidc;
+mod service_accounts;
+
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use axum::http::HeaderName;
 use clap::{Args, Parser, Subcommand};
 
+use self::oidc::OidcArgs;
+use self::service_accounts::ServiceAccountArgs;
 use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
 use super::feature_gates::FeatureGates;
 use super::status::WaitMigrations;
 use crate::api::services::{self, Network};
+use crate::auth::authn::FrontProxy;
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
@@ -21,7 +28,7 @@ use crate::http::server;
 use crate::kinds::behavior::format;
 use crate::kinds::built_in;
 use crate::schema::names::{GroupResource, GroupVersion};
-use crate::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
+use crate::server::config::{ApiLimits, Authentication, Config, Https, IdentityConfig, Registration};
 use crate::server::datastore::Datastore;
 use crate::storage::Compaction;
 use crate::storage::postgres::ClusterId;
@@ -218,6 +225,64 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_CLIENT_CA_FILE", value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
 
+    /// The CAs of front proxies, which say by headers whose request they pass on
+    #[arg(long, env = "ROWPLANE_REQUESTHEADER_CLIENT_CA_FILE", value_name = "FILE")]
+    requestheader_client_ca_file: Option<PathBuf>,
+
+    /// The common names of front proxies' certificates [default: any]
+    #[arg(long, env = "ROWPLANE_REQUESTHEADER_ALLOWED_NAMES", value_name = "NAME", value_delimiter = ',')]
+    requestheader_allowed_names: Vec<String>,
+
+    /// The headers in which front proxies name the user
+    #[arg(
+        long,
+        env = "ROWPLANE_REQUESTHEADER_USERNAME_HEADERS",
+        value_name = "HEADER",
+        value_delimiter = ','
+    )]
+    requestheader_username_headers: Vec<HeaderName>,
+
+    /// The headers in which front proxies name the user's uid
+    #[arg(long, env = "ROWPLANE_REQUESTHEADER_UID_HEADERS", value_name = "HEADER", value_delimiter = ',')]
+    requestheader_uid_headers: Vec<HeaderName>,
+
+    /// The headers in which front proxies name the user's groups
+    #[arg(long, env = "ROWPLANE_REQUESTHEADER_GROUP_HEADERS", value_name = "HEADER", value_delimiter = ',')]
+    requestheader_group_headers: Vec<HeaderName>,
+
+    /// What the names of headers begin with in which front proxies name more of the user
+    #[arg(
+        long,
+        env = "ROWPLANE_REQUESTHEADER_EXTRA_HEADERS_PREFIX",
+        value_name = "PREFIX",
+        value_delimiter = ','
+    )]
+    requestheader_extra_headers_prefix: Vec<HeaderName>,
+
+    /// Whether the bootstrap tokens in Secrets of kube-system are accepted
+    #[arg(long, env = "ROWPLANE_ENABLE_BOOTSTRAP_TOKEN_AUTH", value_name = "BOOL", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    enable_bootstrap_token_auth: bool,
+
+    /// Whether requests without a credential are let in, as system:anonymous
+    #[arg(long, env = "ROWPLANE_ANONYMOUS_AUTH", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    anonymous_auth: bool,
+
+    #[command(flatten)]
+    service_accounts: ServiceAccountArgs,
+
+    #[command(flatten)]
+    oidc: OidcArgs,
+
+    /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server; false
+    /// leaves both to kube-controller-manager
+    #[arg(long, env = "ROWPLANE_NAMESPACE_CONTENTS", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    namespace_contents: bool,
+
+    /// Whether the ConfigMaps of kube-system are kept that tell other API servers how this one authenticates, and since when
+    /// the use of tokens in Secrets is tracked
+    #[arg(long, env = "ROWPLANE_CLUSTER_AUTHENTICATION", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    cluster_authentication: bool,
+
     /// The serving certificate, followed by its chain [default: one issued by the data directory's CA]
     #[arg(long, env = "ROWPLANE_TLS_CERT_FILE", value_name = "FILE", requires = "tls_private_key_file")]
     tls_cert_file: Option<PathBuf>,
@@ -374,13 +439,40 @@ impl ServeArgs {
         let serving = self.tls_cert_file.zip(self.tls_private_key_file);
         let https = Https {
             address: SocketAddr::new(self.bind_address, self.secure_port),
-            certificates: Overrides { client_ca_file: self.client_ca_file, serving },
+            certificates: Overrides {
+                client_ca_file: self.client_ca_file,
+                serving,
+                front_proxy_ca_file: self.requestheader_client_ca_file,
+            },
             extra_names: self.tls_san,
             token_auth_file: self.token_auth_file,
             connections,
             kubeconfig: Some(self.store.data_dir.join("admin.kubeconfig")),
         };
+        let front_proxy = FrontProxy {
+            username_headers: self.requestheader_username_headers,
+            uid_headers: self.requestheader_uid_headers,
+            group_headers: self.requestheader_group_headers,
+            extra_prefixes: self
+                .requestheader_extra_headers_prefix
+                .iter()
+                .map(|prefix| prefix.as_str().to_owned())
+                .collect(),
+            allowed_names: self.requestheader_allowed_names,
+        };
+        let (service_accounts, api_audiences) = self.service_accounts.into_config()?;
+        let authentication = Authentication {
+            anonymous: self.anonymous_auth,
+            front_proxy,
+            api_audiences,
+            service_accounts,
+            bootstrap_tokens: self.enable_bootstrap_token_auth,
+            oidc: self.oidc.into_config()?.into_iter().collect(),
+        };
         let server = Config {
+            authentication,
+            namespace_contents: self.namespace_contents,
+            cluster_authentication: self.cluster_authentication,
             datastore,
             data_dir: Some(self.store.data_dir),
             https: Some(https),

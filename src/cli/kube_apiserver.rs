@@ -240,7 +240,7 @@ impl<'a> Translation<'a> {
         Authorization::Masters
     }
 
-    /// The files of service accounts are not used, but a wrong path gets upstream's error.
+    /// A wrong path gets upstream's error.
     fn check_files(&mut self) {
         for flag in ["service-account-key-file", "service-account-signing-key-file"] {
             for path in self.values.get(flag).into_iter().flatten() {
@@ -257,6 +257,7 @@ impl<'a> Translation<'a> {
         self.check_files();
         self.set_default("bind-address", BIND_ADDRESS);
         self.set_default("datastore", DATASTORE);
+        self.set_default("namespace-contents", "false");
         self.set_default("data-dir", &cert_dir.to_string_lossy());
         let Self { serve, notes, problems, .. } = self;
         let mut config = match Cli::try_parse_from(serve).map_err(|error| Error::usage(&error))?.command() {

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
+use super::door::Door;
 use super::limits::{BodyBudget, InFlightLimits, Printing};
 use super::publications::Publications;
 use crate::api::Api;
 use crate::api::gate::Gate;
-use crate::auth::authn::Authenticator;
-use crate::auth::authorizer::Authorizer;
+use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::long_work::Lanes;
 use crate::metrics::Metrics;
 
@@ -19,6 +17,8 @@ pub struct App {
     pub api: Arc<Api>,
     pub gate: Gate,
     pub door: Arc<Door>,
+    /// `None` if nobody could find the issuer by its name.
+    pub issuer_documents: Option<IssuerDocuments>,
     pub publications: Publications,
     pub metrics: Arc<Metrics>,
     pub limits: Limits,
@@ -27,17 +27,6 @@ pub struct App {
     pub printing: Printing,
     /// For requests with large bodies. A request may hold one of these lanes while it waits for one of the API's.
     pub lanes: Lanes,
-}
-
-/// Authenticates and authorizes requests, also while the server starts.
-pub struct Door {
-    pub authenticator: Authenticator,
-    pub authorizer: Arc<dyn Authorizer>,
-    /// The share of HTTP/2 requests after which the connection is told to close, so that clients behind one address
-    /// spread over all replicas.
-    pub goaway_chance: f64,
-    /// Cancelled when the server starts to drain.
-    pub shutdown: CancellationToken,
 }
 
 /// Limits of a single request.

@@ -30,11 +30,14 @@ pub struct ResourcePath {
     pub watch: bool,
 }
 
-/// Parses a percent-encoded path; `None` if it is not a path of the resource API.
-pub fn parse(path: &str) -> Option<ApiPath> {
-    let decoded: Vec<String> = path.trim_matches('/').split('/').map(decode).collect::<Option<_>>()?;
-    let segments: Vec<&str> = decoded.iter().map(String::as_str).collect();
-    match segments.as_slice() {
+/// The decoded segments of a path; `None` if an escape is malformed.
+pub fn segments(path: &str) -> Option<Vec<String>> {
+    path.trim_matches('/').split('/').map(decode).collect()
+}
+
+/// What the segments of a path name; `None` if it is not a path of the resource API.
+pub fn parse(segments: &[&str]) -> Option<ApiPath> {
+    match segments {
         ["api"] => Some(ApiPath::CoreVersions),
         ["apis"] => Some(ApiPath::Groups),
         ["apis", group] => Some(ApiPath::Group { group: (*group).to_owned() }),
@@ -77,7 +80,7 @@ fn resource(version: &GroupVersion, segments: &[&str]) -> Option<ApiPath> {
 
 /// Decodes escapes; `None` if one is malformed. Upstream shows each byte that is not UTF-8 as U+FFFD; no name contains
 /// such bytes.
-fn decode(segment: &str) -> Option<String> {
+pub fn decode(segment: &str) -> Option<String> {
     if !segment.contains('%') {
         return Some(segment.to_owned());
     }
@@ -107,6 +110,11 @@ impl ResourcePath {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(path: &str) -> Option<ApiPath> {
+        let segments = segments(path)?;
+        super::parse(&segments.iter().map(String::as_str).collect::<Vec<_>>())
+    }
 
     fn named(path: &str) -> String {
         match parse(path) {

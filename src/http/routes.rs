@@ -1,35 +1,32 @@
-//! The routes of the server, and what applies to every request: authentication, headers, metrics.
+//! The routes of the server, behind its [door](super::door).
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, Version, header};
-use axum::middleware::{self, Next};
+use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
 
-use super::app::{App, Door};
+use super::app::App;
 use super::compress::compress;
 use super::documents;
+use super::door::{Door, Entered, Stage, is_health};
 use super::health::{self, HealthChecks};
-use super::in_process::Caller;
 use super::negotiate::{ROUTE_TYPES, check_route};
 use super::openapi::OpenApi;
 use super::publications::Publication;
-use super::request::{AUDIT_ID, accept, new_audit_id, query, user};
-use super::request_path::{ApiPath, parse};
-use super::server::{ConnectionInfo, Responder};
+use super::request::{accept, query};
+use super::request_path::ApiPath;
+use super::server::Responder;
 use super::{resource, response};
 use crate::api::error::Error;
-use crate::auth::authn::is_open_path;
-use crate::auth::authorizer::Attributes;
+use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::metrics::{Metrics, RequestKind, RequestLabels, Scope};
 use crate::schema::registry::Group;
 use crate::schema::resource::Origin;
-use crate::user::User;
 
 /// Answers all requests of a server: health endpoints by their router, everything else by [`serve`].
 ///
@@ -48,25 +45,39 @@ struct Started {
 impl Responder for Started {
     fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
         Box::pin(async move {
-            let (mut parts, body) = request.into_parts();
-            let audit_id = audit_id(&parts.headers);
-            let response = match admitted(&self.app.door, &mut parts) {
-                Ok(()) if is_health(parts.uri.path()) => {
-                    self.health.clone().respond(Request::from_parts(parts, body)).await
-                }
-                Ok(()) => serve(&self.app, parts, body).await,
-                Err(error) => response::failure(&error, &parts),
+            let Self { app, health } = &*self;
+            let handler = async |Entered { info, parts, body }: Entered| match is_health(parts.uri.path()) {
+                true => health.clone().respond(Request::from_parts(parts, body)).await,
+                false => serve(app, info.route, parts, body).await,
             };
-            finish(response, audit_id)
+            app.door.enter(Stage::Started, request, handler).await
         })
     }
 }
 
-/// The routes of a server that is starting: health endpoints, and 503 for everything else, which is upstream's answer
-/// before all of its handlers are installed.
-pub fn starting_router(door: Arc<Door>, health: HealthChecks) -> Router {
-    let routes = health::routes(Arc::new(health)).fallback(refuse_while_starting);
-    routes.layer(middleware::from_fn_with_state(door, admit))
+/// Answers while a server is starting: health endpoints, and 503 for everything else, which is upstream's answer before
+/// all of its handlers are installed.
+pub struct Starting {
+    door: Arc<Door>,
+    health: Arc<Router>,
+}
+
+impl Starting {
+    pub fn new(door: Arc<Door>, health: HealthChecks) -> Self {
+        let routes = health::routes(Arc::new(health)).fallback(refuse_while_starting);
+        Self { door, health: Arc::new(routes) }
+    }
+}
+
+impl Responder for Starting {
+    fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
+        Box::pin(async move {
+            let handler = async |Entered { parts, body, .. }: Entered| {
+                self.health.clone().respond(Request::from_parts(parts, body)).await
+            };
+            self.door.enter(Stage::Starting, request, handler).await
+        })
+    }
 }
 
 /// The routes of a server that has stopped.
@@ -84,107 +95,9 @@ async fn refuse_while_starting(request: Request) -> Response {
     response::failure(&Error::starting(), &parts)
 }
 
-/// Passes a request on to its route if [`admitted`] lets it.
-async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    let (mut parts, body) = request.into_parts();
-    let audit_id = audit_id(&parts.headers);
-    let response = match admitted(&door, &mut parts) {
-        Ok(()) => next.run(Request::from_parts(parts, body)).await,
-        Err(error) => response::failure(&error, &parts),
-    };
-    finish(response, audit_id)
-}
-
-/// The audit id that the client sent.
-fn audit_id(headers: &HeaderMap) -> Option<HeaderValue> {
-    headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned()
-}
-
-/// Sets the headers of every response: an audit id, and no caching unless the handler allows it.
-fn finish(mut response: Response, audit_id: Option<HeaderValue>) -> Response {
-    let headers = response.headers_mut();
-    // A failure that was logged has an audit id already.
-    if !headers.contains_key(AUDIT_ID)
-        && let Some(audit_id) = audit_id.or_else(new_audit_id)
-    {
-        headers.insert(AUDIT_ID, audit_id);
-    }
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
-    response
-}
-
-/// Authenticates the request and stores the user in its extensions.
-fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
-    let path = parts.uri.path();
-    let open = is_open_path(path);
-    if door.shutdown.is_cancelled() && !open {
-        return Err(Error::shutting_down());
-    }
-    let user = match authenticated(door, parts)? {
-        Some(user) => user,
-        None if open => Arc::new(User::anonymous()),
-        None => return Err(Error::Unauthorized),
-    };
-    if !is_health(path) && impersonates(&parts.headers) {
-        return Err(Error::impersonation());
-    }
-    // Health endpoints are routes of their own, so access to their single checks is authorized here.
-    if is_health(path) && !open {
-        authorize_path(door, &user, parts)?;
-    }
-    parts.extensions.insert(user);
-    Ok(())
-}
-
-/// The user of the credentials. A connection on which no credential was ever shown has lower limits, and if it speaks
-/// HTTP/2, which can be abused for floods, is closed after its first request (upstream's
-/// `UnauthenticatedHTTP2DOSMitigation`).
-fn authenticated(door: &Door, parts: &Parts) -> Result<Option<Arc<User>>, Error> {
-    if let Some(Caller(user)) = parts.extensions.get() {
-        return Ok(Some(user.clone()));
-    }
-    let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
-    let certificate = connection.and_then(|connection| connection.user());
-    let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    let user = door.authenticator.authenticate(certificate, authorization);
-    let Some(connection) = connection else { return Ok(user?) };
-    if matches!(user, Ok(Some(_))) {
-        if !connection.authenticate() {
-            connection.go_away();
-            return Err(Error::too_many("connections"));
-        }
-        let chance = door.goaway_chance;
-        if chance > 0.0 && parts.version == Version::HTTP_2 && rand::random_bool(chance) {
-            connection.go_away();
-        }
-        return Ok(user?);
-    }
-    if parts.version == Version::HTTP_2 {
-        connection.go_away();
-    }
-    if connection.is_crowded() { Err(Error::too_many("requests without a credential")) } else { Ok(user?) }
-}
-
-/// Whether the request has impersonation headers. Upstream would act as the user that they name, so the request must
-/// not be carried out with the rights of its sender.
-fn impersonates(headers: &HeaderMap) -> bool {
-    headers.keys().any(|name| name.as_str().starts_with("impersonate-"))
-}
-
-fn authorize_path(door: &Door, user: &User, parts: &Parts) -> Result<(), Error> {
-    let verb = parts.method.as_str().to_lowercase();
-    Ok(door.authorizer.authorize(&Attributes::of_path(user, &verb, parts.uri.path()))?)
-}
-
-/// Whether the path is a health endpoint or one of its checks.
-fn is_health(path: &str) -> bool {
-    let rest = ["/livez", "/readyz", "/healthz"].iter().find_map(|endpoint| path.strip_prefix(endpoint));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 /// Answers every request except those for health.
-async fn serve(app: &App, parts: Parts, body: Body) -> Response {
-    match parse(parts.uri.path()) {
+async fn serve(app: &App, route: Option<ApiPath>, parts: Parts, body: Body) -> Response {
+    match route {
         Some(ApiPath::Resource(path)) => resource::serve(app, path, parts, body).await,
         other => {
             let in_flight = app.metrics.in_flight(RequestKind::ReadOnly);
@@ -203,9 +116,6 @@ fn document_labels() -> RequestLabels {
 }
 
 async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response, Error> {
-    if !is_open_path(parts.uri.path()) {
-        authorize_path(&app.door, &user(parts), parts)?;
-    }
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::MethodNotAllowed);
     }
@@ -238,6 +148,10 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
         "/" | "/index.html" => documents::plain(publication.documents.index()),
         "/version" | "/version/" => documents::plain(&publication.documents.version),
         "/metrics" => metrics(&app.metrics),
+        "/.well-known/openid-configuration" | "/openid/v1/jwks" => match &app.issuer_documents {
+            Some(documents) => issuer_document(documents, path),
+            None => response::not_found(),
+        },
         "/openapi/v2" => {
             let headers = headers.clone();
             openapi(publication, move |openapi| documents::openapi_v2(openapi, &headers)).await?
@@ -259,6 +173,17 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
 fn metrics(metrics: &Metrics) -> Response {
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], metrics.render()).into_response()
+}
+
+/// A document by which others verify tokens of service accounts.
+fn issuer_document(documents: &IssuerDocuments, path: &str) -> Response {
+    let (kind, text) = match path {
+        "/openid/v1/jwks" => ("application/jwk-set+json", documents.key_set()),
+        _ => ("application/json", documents.configuration()),
+    };
+    let cached = HeaderValue::from_static("public, max-age=3600");
+    let headers = [(header::CONTENT_TYPE, HeaderValue::from_static(kind)), (header::CACHE_CONTROL, cached)];
+    (headers, text).into_response()
 }
 
 /// Answers with an OpenAPI document. The document may have to be made or unpacked first, which must not block other

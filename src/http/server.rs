@@ -27,8 +27,8 @@ use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
 use super::tls::{ClientCertificates, Tls};
+use crate::auth::authn::Certified;
 use crate::metrics::Metrics;
-use crate::user::User;
 pub(super) use connection::panicked;
 use connection_state::{Connection, Stage};
 use connections::{ConnectionEntry, Connections};
@@ -104,9 +104,9 @@ impl ConnectionInfo {
         self.place.connection()
     }
 
-    /// The user that the client certificate names at present.
-    pub fn user(&self) -> Option<Arc<User>> {
-        self.certificates.as_ref().and_then(ClientCertificates::user)
+    /// What the client certificate says at present.
+    pub fn certified(&self) -> Option<Certified> {
+        self.certificates.as_ref().map(ClientCertificates::certified)
     }
 }
 

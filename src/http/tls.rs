@@ -19,6 +19,8 @@ use rustls::server::{ProducesTickets, WebPkiClientVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 
 pub use self::client::ClientCertificates;
+use crate::auth::authn::FrontProxy;
+use crate::auth::trust::Trust;
 use crate::wall_clock::WallClock;
 
 /// Why certificates or a key cannot be used for TLS.
@@ -51,6 +53,37 @@ impl PartialEq for ServingCertificate {
     }
 }
 
+/// The CAs of client certificates.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Authorities {
+    /// Those of users.
+    pub users: Vec<CertificateDer<'static>>,
+    /// Those of front proxies, if there are any.
+    pub proxies: Option<Proxies>,
+}
+
+/// Who may pass on requests of others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proxies {
+    pub authorities: Vec<CertificateDer<'static>>,
+    /// The common names of proxies; empty for any.
+    pub names: Vec<String>,
+}
+
+impl Authorities {
+    /// As other servers read them, with the headers of proxies.
+    pub fn trust(&self, front_proxy: FrontProxy) -> Trust {
+        let proxies = self.proxies.as_ref().map(|proxies| proxies.authorities.clone());
+        Trust { users: self.users.clone(), proxies: proxies.unwrap_or_default(), front_proxy }
+    }
+}
+
+impl From<Vec<CertificateDer<'static>>> for Authorities {
+    fn from(users: Vec<CertificateDer<'static>>) -> Self {
+        Self { users, proxies: None }
+    }
+}
+
 /// The TLS configuration of a server, shared by all connections. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Tls {
@@ -72,20 +105,21 @@ struct Shared {
 #[derive(Debug)]
 struct Current {
     config: Arc<ServerConfig>,
-    clients: Arc<dyn ClientCertVerifier>,
+    users: Arc<dyn ClientCertVerifier>,
+    /// With the common names that proxies may have.
+    proxies: Option<(Arc<dyn ClientCertVerifier>, Vec<String>)>,
     generation: u64,
 }
 
 impl Tls {
-    /// `client_roots` are the CAs of client certificates.
     pub fn new(
         serving: ServingCertificate,
-        client_roots: Vec<CertificateDer<'static>>,
+        authorities: impl Into<Authorities>,
         clock: WallClock,
     ) -> Result<Self, Error> {
         let provider = Arc::new(ring::default_provider());
         let tickets = ring::Ticketer::new().map_err(Error::Setup)?;
-        let current = Current::new(&provider, &tickets, serving, client_roots, 0)?;
+        let current = Current::new(&provider, &tickets, serving, authorities.into(), 0)?;
         let current = ArcSwap::from_pointee(current);
         let shared = Shared { provider, tickets, clock, current, generation: AtomicU64::new(0) };
         Ok(Self { shared: Arc::new(shared) })
@@ -96,11 +130,11 @@ impl Tls {
     pub fn replace(
         &self,
         serving: ServingCertificate,
-        client_roots: Vec<CertificateDer<'static>>,
+        authorities: impl Into<Authorities>,
     ) -> Result<(), Error> {
         let Shared { provider, tickets, current, generation, .. } = &*self.shared;
         let next = current.load().generation + 1;
-        current.store(Arc::new(Current::new(provider, tickets, serving, client_roots, next)?));
+        current.store(Arc::new(Current::new(provider, tickets, serving, authorities.into(), next)?));
         generation.store(next, Ordering::Release);
         Ok(())
     }
@@ -122,19 +156,27 @@ impl Current {
         provider: &Arc<CryptoProvider>,
         tickets: &Arc<dyn ProducesTickets>,
         serving: ServingCertificate,
-        client_roots: Vec<CertificateDer<'static>>,
+        authorities: Authorities,
         generation: u64,
     ) -> Result<Self, Error> {
-        let clients = client_verifier(provider, client_roots)?;
+        let Authorities { users, proxies } = authorities;
+        let of_proxies = proxies.iter().flat_map(|proxies| &proxies.authorities);
+        // The handshake announces all of them.
+        let all = client_verifier(provider, users.iter().chain(of_proxies).cloned().collect())?;
+        let users = client_verifier(provider, users)?;
+        let proxies = match proxies {
+            Some(proxies) => Some((client_verifier(provider, proxies.authorities)?, proxies.names)),
+            None => None,
+        };
         let mut config = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(Error::Setup)?
-            .with_client_cert_verifier(Arc::new(Unjudged { judge: clients.clone() }))
+            .with_client_cert_verifier(Arc::new(Unjudged { judge: all }))
             .with_single_cert(serving.chain, serving.key)
             .map_err(Error::Serving)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         config.ticketer = tickets.clone();
-        Ok(Self { config: Arc::new(config), clients, generation })
+        Ok(Self { config: Arc::new(config), users, proxies, generation })
     }
 }
 

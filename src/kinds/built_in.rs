@@ -111,6 +111,7 @@ fn subresources(types: &Arc<Types>, row: &Definition) -> Vec<Subresource> {
         "finalize" => (vec![Update], None),
         "binding" => (vec![Create], own_kind(Gvk::fixed("v1", "Binding"))),
         "eviction" => (vec![Create], own_kind(Gvk::fixed("policy/v1", "Eviction"))),
+        "token" => (vec![Create], own_kind(Gvk::fixed("authentication.k8s.io/v1", "TokenRequest"))),
         "scale" => (vec![Get, Patch, Update], own_kind(Gvk::fixed("autoscaling/v1", "Scale"))),
         _ => (vec![Get, Patch, Update], None),
     };

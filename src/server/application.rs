@@ -14,6 +14,7 @@ use super::config::{Config, Controllers, IdentityConfig};
 use super::datastore::Datastore;
 use super::error::Error;
 use super::replica::Replica;
+use super::service_accounts;
 use super::start::{Application, BuildError, Environment};
 use crate::api::admission::Chain;
 use crate::api::catalog::{Catalog, Served};
@@ -22,10 +23,17 @@ use crate::api::conversion::Converter;
 use crate::api::definitions::{self, Definitions};
 use crate::api::gate::Gate;
 use crate::api::meta::generate_name;
+use crate::api::namespace_contents::NamespaceContents;
 use crate::api::services::port_claims;
+use crate::api::token_request::TokenIssuing;
 use crate::api::unreadable::Unreadable;
 use crate::api::{self, Api};
+use crate::auth::bootstrap_tokens::BootstrapTokens;
+use crate::auth::oidc::Oidc;
+use crate::auth::service_accounts::issuer::IssuerDocuments;
+use crate::auth::service_accounts::{Verifier, shared_keys};
 use crate::cache::Cache;
+use crate::controllers::cluster_authentication;
 use crate::controllers::identity_lease::Claimant;
 use crate::controllers::kubernetes_service::Advertised;
 use crate::controllers::leader::Election;
@@ -79,7 +87,17 @@ pub async fn build_with_api(
     backend: Arc<dyn Backend>,
     environment: Environment,
 ) -> Result<(Application, Arc<Api>), BuildError> {
-    let Environment { config, address, door, identity, progress, mut health, runtime } = environment;
+    let Environment {
+        config,
+        address,
+        server_authority,
+        trust,
+        door,
+        identity,
+        progress,
+        mut health,
+        runtime,
+    } = environment;
     let mark = Arc::new(mark_path(&config).map_or_else(HighWaterMark::default, HighWaterMark::load));
     backend.hold_to(&mark).await?;
     repair_clock(&*backend, &mark).await?;
@@ -88,7 +106,8 @@ pub async fn build_with_api(
     let ids = resource_ids(&*backend, &registry).await?;
     let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
     let names = backend.resource_ids(&[definitions::names_resource()]).await?[0];
-    let mut loaded: Vec<_> = ids.values().copied().chain([port_claims, names]).collect();
+    let keys = backend.resource_ids(&[shared_keys()]).await?[0];
+    let mut loaded: Vec<_> = ids.values().copied().chain([port_claims, names, keys]).collect();
     loaded.sort_unstable();
     // Two groups of tasks: the controllers end first, and what a leaving server writes is written before the writer
     // ends.
@@ -112,13 +131,27 @@ pub async fn build_with_api(
         config: api::Config {
             min_request_timeout: config.limits.min_request_timeout,
             services: config.services.clone(),
+            namespace_contents: config
+                .namespace_contents
+                .then(|| NamespaceContents { root_ca: server_authority }),
             generate_name: names_from(runtime.random.clone()),
         },
         admission: Chain::built_in(),
+        tokens: TokenIssuing {
+            issuer: service_accounts::issuer(&config)?,
+            audiences: door.authenticator.audiences().clone(),
+        },
         lanes: Lanes::default(),
     });
+    let token_objects = service_accounts::resources(&api, keys)?;
+    service_accounts::publish_key(&api, keys).await?;
     let advertised = advertised(&config, address);
     controllers::create_system_objects(&api, &advertised).await?;
+    if config.cluster_authentication
+        && let Err(error) = cluster_authentication::reconcile(&api, &trust.load_full()).await
+    {
+        tracing::warn!(%error, "cannot say how this server authenticates, will try again");
+    }
     api.follow_definitions().await?;
     controlling.tasks.run("definitions", definitions::follow(api.clone()));
 
@@ -131,6 +164,9 @@ pub async fn build_with_api(
     let settings = controllers::Config { event_ttl: config.limits.event_ttl, advertised, migration };
     if config.controllers == Controllers::Run {
         runner.spawn(settings, &gate, &election);
+        if config.cluster_authentication {
+            runner.spawn_cluster_authentication(trust.clone(), &gate, &election);
+        }
     }
     if let (Some(replica), Some(identity), Some(IdentityConfig { leases, .. })) =
         (&replica, identity, &config.identity)
@@ -148,12 +184,37 @@ pub async fn build_with_api(
     }
 
     add_checks(&mut health, &api.cache);
+    let issuer = &api.tokens.issuer;
+    let (verifier, uses) =
+        Verifier::new(issuer.clone(), api.cache.clone(), token_objects, runtime.clock.clone());
+    door.authenticator.know_service_accounts(verifier);
+    controlling.tasks.run("token-uses", controllers::token_secrets::note_uses(api.clone(), uses));
+    if config.authentication.bootstrap_tokens {
+        let tokens = BootstrapTokens::new(api.cache.clone(), token_objects.secrets, runtime.clock.clone());
+        door.authenticator.know_bootstrap_tokens(tokens);
+    }
+    if !config.authentication.oidc.is_empty() {
+        let oidc = Arc::new(Oidc::new(config.authentication.oidc.clone(), runtime.clock.clone()));
+        door.authenticator.know_oidc(oidc.clone());
+        controlling.tasks.run("oidc", async move {
+            oidc.discover().await;
+            std::future::pending::<()>().await;
+        });
+    }
+    let reachable = advertised.address.map(|ip| SocketAddr::new(ip, advertised.port)).or(address);
+    let issuer_documents = IssuerDocuments::new(
+        issuer.clone(),
+        api.cache.clone(),
+        token_objects,
+        reachable.unwrap_or(NOWHERE).to_string(),
+    );
     // When clients are let in, the gate is usually open already, unless registration takes more than one attempt.
     gate.tried().await;
     let app = App {
         api: api.clone(),
         gate,
         door,
+        issuer_documents,
         publications: Publications::new(&api.catalog.served(), address.unwrap_or(NOWHERE).to_string()),
         metrics: runtime.metrics.clone(),
         limits: Limits {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use super::datastore::Datastore;
 use crate::api::services;
+use crate::auth::authn::{DEFAULT_ISSUER, FrontProxy};
+use crate::auth::oidc;
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
@@ -26,8 +28,15 @@ pub struct Config {
     pub https: Option<Https>,
     /// The address at which other hosts reach this server, if it differs from the bound one.
     pub advertise_address: Option<IpAddr>,
+    pub authentication: Authentication,
     pub authorization: Authorization,
     pub controllers: Controllers,
+    /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server, and
+    /// not from kube-controller-manager.
+    pub namespace_contents: bool,
+    /// Whether the ConfigMaps of `kube-system` are kept that tell other API servers how this one authenticates, and since
+    /// when the use of tokens in Secrets is tracked.
+    pub cluster_authentication: bool,
     /// The encoding of objects that are written from now on.
     pub storage_media_type: StorageMediaType,
     pub limits: ApiLimits,
@@ -50,8 +59,11 @@ impl Default for Config {
             data_dir: None,
             https: None,
             advertise_address: None,
+            authentication: Authentication::default(),
             authorization: Authorization::Masters,
             controllers: Controllers::Run,
+            namespace_contents: true,
+            cluster_authentication: true,
             storage_media_type: StorageMediaType::default(),
             limits: ApiLimits::default(),
             services: services::Config::default(),
@@ -86,6 +98,76 @@ impl Default for Https {
             token_auth_file: None,
             connections: server::Limits::default(),
             kubeconfig: None,
+        }
+    }
+}
+
+/// How the server finds out who makes a request, beside certificates and the token file of [`Https`].
+#[derive(Clone, Debug)]
+pub struct Authentication {
+    /// Whether requests without a credential are let in, as `system:anonymous`.
+    pub anonymous: bool,
+    /// The headers of front proxies. Their CA is [`Overrides::front_proxy_ca_file`]; without one nobody is believed.
+    pub front_proxy: FrontProxy,
+    /// The audiences of tokens for this server; if there are none, the issuers of tokens of service accounts.
+    pub api_audiences: Vec<String>,
+    pub service_accounts: ServiceAccounts,
+    /// Whether the bootstrap tokens in Secrets of `kube-system` are accepted.
+    pub bootstrap_tokens: bool,
+    /// Issuers of OpenID Connect.
+    pub oidc: Vec<oidc::Issuer>,
+}
+
+impl Default for Authentication {
+    fn default() -> Self {
+        Self {
+            anonymous: true,
+            front_proxy: FrontProxy::default(),
+            api_audiences: Vec::new(),
+            service_accounts: ServiceAccounts::default(),
+            bootstrap_tokens: false,
+            oidc: Vec::new(),
+        }
+    }
+}
+
+impl Authentication {
+    /// See [`Authentication::api_audiences`].
+    pub fn audiences(&self) -> Vec<String> {
+        if self.api_audiences.is_empty() {
+            self.service_accounts.issuers.clone()
+        } else {
+            self.api_audiences.clone()
+        }
+    }
+}
+
+/// Tokens of service accounts.
+#[derive(Clone, Debug)]
+pub struct ServiceAccounts {
+    /// The first one issues; tokens of the others are accepted.
+    pub issuers: Vec<String>,
+    /// Files of more keys that verify tokens.
+    pub key_files: Vec<PathBuf>,
+    /// The key that signs. `None` means that of the data directory, which is made at first need.
+    pub signing_key_file: Option<PathBuf>,
+    /// The longest life of a token that a client may ask for.
+    pub max_token_expiration: Option<Duration>,
+    /// Whether tokens in Pods, which are renewed every hour, are valid for a year.
+    pub extend_token_expiration: bool,
+    /// Where the discovery document says that the keys are, if not at this server.
+    pub jwks_uri: Option<String>,
+}
+
+impl Default for ServiceAccounts {
+    fn default() -> Self {
+        Self {
+            issuers: vec![DEFAULT_ISSUER.to_owned()],
+            key_files: Vec::new(),
+            signing_key_file: None,
+            max_token_expiration: None,
+            extend_token_expiration: true,
+            jwks_uri: None,
         }
     }
 }

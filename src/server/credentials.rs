@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use rustls::pki_types::CertificateDer;
+use arc_swap::ArcSwap;
 
 use super::announcement::Announcement;
 use crate::auth::authn::Authenticator;
 use crate::auth::pki::{Admin, Serving, Sources};
 use crate::auth::token_file::Tokens;
+use crate::auth::trust::Trust;
 use crate::auth::{pki, token_file};
-use crate::http::tls::{self, ServingCertificate, Tls};
+use crate::http::tls::{self, Authorities, Proxies, ServingCertificate, Tls};
 use crate::wall_clock::WallClock;
 
 /// The time between two checks of the files; upstream's period.
@@ -40,7 +41,9 @@ pub struct Loaded {
     pub sources: Sources,
     pub token_file: Option<PathBuf>,
     pub serving: Serving,
-    pub client_roots: Vec<CertificateDer<'static>>,
+    pub authorities: Authorities,
+    /// What others are told of the authorities.
+    pub trust: Arc<ArcSwap<Trust>>,
     pub admin: Option<Admin>,
     pub tls: Tls,
     pub authenticator: Authenticator,
@@ -84,7 +87,7 @@ impl Loaded {
     fn reload(&mut self, now: SystemTime) {
         for (what, result) in [
             ("serving certificate", self.reload_serving(now)),
-            ("client CAs", self.reload_client_roots(now)),
+            ("client CAs", self.reload_authorities(now)),
             ("admin's certificate", self.reload_admin(now)),
             ("tokens", self.reload_tokens()),
         ] {
@@ -103,18 +106,20 @@ impl Loaded {
         if serving == self.serving {
             return Ok(false);
         }
-        self.tls.replace(certificate(&serving), self.client_roots.clone())?;
+        self.tls.replace(certificate(&serving), self.authorities.clone())?;
         self.serving = serving;
         Ok(true)
     }
 
-    fn reload_client_roots(&mut self, now: SystemTime) -> Result<bool, Refused> {
-        let client_roots = self.sources.client_roots(now)?;
-        if client_roots == self.client_roots {
+    fn reload_authorities(&mut self, now: SystemTime) -> Result<bool, Refused> {
+        let front_proxy = self.trust.load().front_proxy.clone();
+        let authorities = authorities(&self.sources, &front_proxy.allowed_names, now)?;
+        if authorities == self.authorities {
             return Ok(false);
         }
-        self.tls.replace(certificate(&self.serving), client_roots.clone())?;
-        self.client_roots = client_roots;
+        self.tls.replace(certificate(&self.serving), authorities.clone())?;
+        self.trust.store(Arc::new(authorities.trust(front_proxy)));
+        self.authorities = authorities;
         Ok(true)
     }
 
@@ -132,6 +137,25 @@ impl Loaded {
         let Some(file) = &self.token_file else { return Ok(false) };
         Ok(self.authenticator.replace_tokens(Tokens::load(file)?))
     }
+}
+
+/// The CAs of client certificates at present. Those of users and of front proxies have to differ if any name is a proxy's,
+/// or every user could speak for all others.
+pub fn authorities(
+    sources: &Sources,
+    proxy_names: &[String],
+    now: SystemTime,
+) -> Result<Authorities, pki::Error> {
+    let users = sources.client_roots(now)?;
+    let proxies = sources.proxy_roots()?;
+    if let Some(proxies) = &proxies
+        && proxy_names.is_empty()
+        && proxies.iter().any(|proxy| users.contains(proxy))
+    {
+        return Err(pki::Error::UsersAreProxies);
+    }
+    let proxies = proxies.map(|authorities| Proxies { authorities, names: proxy_names.to_vec() });
+    Ok(Authorities { users, proxies })
 }
 
 /// The certificate with which TLS is served.

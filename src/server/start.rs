@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -12,23 +13,25 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::announcement::Announcement;
-use super::config::{Authorization, Config, Https, IdentityConfig};
-use super::credentials::{Credentials, Loaded, certificate};
+use super::config::{Authentication, Authorization, Config, Https, IdentityConfig};
+use super::credentials::{Credentials, Loaded, authorities, certificate};
 use super::data_dir::{self, Temporary};
 use super::error::Error;
 use super::startup::{Startup, Unfinished, health};
 use super::{Listening, Running, Server, open_files, private};
-use crate::auth::authn::Authenticator;
-use crate::auth::authorizer::{AlwaysAllow, Authorizer, MastersOnly};
+use crate::auth::authn::{Anonymous, Authenticator, Settings};
+use crate::auth::authorizer::{AlwaysAllow, Authorizer, MastersOnly, PUBLIC_PATHS};
+use crate::auth::impersonation::Impersonator;
 use crate::auth::pki::{Pki, ServingNames, Sources, client_url};
 use crate::auth::token_file::Tokens;
+use crate::auth::trust::Trust;
 use crate::cache::LoadProgress;
-use crate::http::app::Door;
 use crate::http::discovery::version;
+use crate::http::door::Door;
 use crate::http::health::HealthChecks;
-use crate::http::routes::starting_router;
+use crate::http::routes::Starting;
 use crate::http::server::{self as listener, Ending, Responder, Routes};
-use crate::http::tls::Tls;
+use crate::http::tls::{Authorities, Tls};
 use crate::identity::ServerIdentity;
 use crate::kinds::behavior::format;
 use crate::runtime::Runtime;
@@ -41,6 +44,10 @@ pub struct Environment {
     pub config: Config,
     /// The bound address; `None` for a server without a port.
     pub address: Option<SocketAddr>,
+    /// The certificates in PEM by which clients verify the server; `None` without a port.
+    pub server_authority: Option<String>,
+    /// What clients' certificates are checked with at present.
+    pub trust: Arc<ArcSwap<Trust>>,
     pub door: Arc<Door>,
     /// `None` if the configuration has no identity.
     pub identity: Option<ServerIdentity>,
@@ -72,10 +79,13 @@ where
     let network =
         config.https.as_ref().map(|https| Network::prepare(https, &config, &runtime)).transpose()?;
     let identity = config.identity.as_ref().map(identity).transpose()?;
-    let authenticator = network.as_ref().map(|network| network.authenticator.clone()).unwrap_or_default();
+    let authenticator = match &network {
+        Some(network) => network.authenticator.clone(),
+        None => Authenticator::new(settings(&config), Tokens::default()),
+    };
     let door = Arc::new(door(&config, authenticator, &ending.draining));
     let startup = Startup::default();
-    let routes = Routes::new(starting_router(door.clone(), health(&ending.draining, &startup)));
+    let routes = Routes::new(Starting::new(door.clone(), health(&ending.draining, &startup)));
     let network = match network {
         Some(network) => Some(network.listen(&routes, &ending, &runtime).await?),
         None => None,
@@ -84,6 +94,11 @@ where
     let environment = Environment {
         config: config.clone(),
         address: network.as_ref().map(|(address, _)| *address),
+        trust: network.as_ref().map(|(_, network)| network.trust.clone()).unwrap_or_default(),
+        server_authority: match &network {
+            Some((_, network)) => Some(network.sources.server_authority(&network.pki.serving)?),
+            None => None,
+        },
         door,
         identity,
         progress: startup.progress.clone(),
@@ -123,6 +138,8 @@ struct Network {
     https: Https,
     sources: Sources,
     pki: Pki,
+    authorities: Authorities,
+    trust: Arc<ArcSwap<Trust>>,
     tls: Tls,
     authenticator: Authenticator,
     temporary: Option<Temporary>,
@@ -139,9 +156,13 @@ impl Network {
         };
         let sources = sources(https, config, data_dir.join("pki"));
         let pki = sources.ensure(runtime.clock.now())?;
-        let tls = Tls::new(certificate(&pki.serving), pki.client_roots.clone(), runtime.clock.clone())?;
-        let authenticator = Authenticator::new(tokens(https)?);
-        Ok(Self { https: https.clone(), sources, pki, tls, authenticator, temporary })
+        let authorities =
+            authorities(&sources, &config.authentication.front_proxy.allowed_names, runtime.clock.now())?;
+        let tls = Tls::new(certificate(&pki.serving), authorities.clone(), runtime.clock.clone())?;
+        let authenticator = Authenticator::new(settings(config), tokens(https)?);
+        let front_proxy = config.authentication.front_proxy.clone();
+        let trust = Arc::new(ArcSwap::from_pointee(authorities.trust(front_proxy)));
+        Ok(Self { https: https.clone(), sources, pki, authorities, trust, tls, authenticator, temporary })
     }
 
     /// Starts to serve the routes, which change later.
@@ -173,13 +194,14 @@ impl Network {
 
     /// Starts the regular check of the credentials.
     fn refresh(self, address: SocketAddr, announcement: Announcement, runtime: &Runtime) -> Listening {
-        let Self { https, sources, pki, tls, authenticator, temporary } = self;
-        let Pki { serving, client_roots, admin } = pki;
+        let Self { https, sources, pki, authorities, trust, tls, authenticator, temporary } = self;
+        let Pki { serving, admin, .. } = pki;
         let loaded = Loaded {
             sources,
             token_file: https.token_auth_file,
             serving,
-            client_roots,
+            authorities,
+            trust,
             admin,
             tls,
             authenticator,
@@ -197,7 +219,23 @@ fn door(config: &Config, authenticator: Authenticator, draining: &CancellationTo
         Authorization::AlwaysAllow => Arc::new(AlwaysAllow),
     };
     let goaway_chance = config.limits.goaway_chance;
-    Door { authenticator, authorizer, goaway_chance, shutdown: draining.clone() }
+    let impersonator = Impersonator::default();
+    Door { authenticator, authorizer, impersonator, goaway_chance, shutdown: draining.clone() }
+}
+
+/// The settings of the chain of authenticators. Where everything is allowed, nobody is anonymous but on the public paths:
+/// upstream lets nobody be anonymous then.
+fn settings(config: &Config) -> Settings {
+    let Authentication { anonymous, front_proxy, .. } = &config.authentication;
+    let anonymous = match (anonymous, config.authorization) {
+        (false, _) => Anonymous::Nowhere,
+        (true, Authorization::AlwaysAllow) => Anonymous::At(PUBLIC_PATHS.map(str::to_owned).to_vec()),
+        (true, Authorization::Masters) => Anonymous::Everywhere,
+    };
+    let has_proxies =
+        config.https.as_ref().is_some_and(|https| https.certificates.front_proxy_ca_file.is_some());
+    let front_proxy = has_proxies.then(|| front_proxy.clone());
+    Settings { anonymous, front_proxy, audiences: config.authentication.audiences().into() }
 }
 
 fn sources(https: &Https, config: &Config, dir: PathBuf) -> Sources {

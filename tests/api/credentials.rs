@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::config::Kubeconfig;
+use rowplane::auth::authn::FrontProxy;
 use rowplane::auth::pki::{Overrides, Pki, ServingNames, Sources};
 use rowplane::wall_clock::WallClock;
 use rustls::pki_types::CertificateDer;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::client::{Client, Protocol, connect};
@@ -124,6 +125,156 @@ async fn a_replaced_serving_certificate_is_shown_once_its_key_is_there() {
     copy(&other_dir.path().join("apiserver.key"), &setup.file("serving.key"));
     server.reload_credentials().await;
     assert_eq!(shown().await, other.serving.chain);
+    server.stop().await;
+}
+
+/// What other API servers read of this one's CAs (10).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a010_others_learn_whom_to_trust() {
+    let (foreign, _) = elsewhere();
+    let mut setup = Setup::new(Database::memory());
+    setup.cluster_authentication = true;
+    setup.certificates.front_proxy_ca_file = Some(foreign.path().join("ca.crt"));
+    setup.authentication.front_proxy.username_headers = vec!["x-remote-user".parse().expect("a name")];
+    setup.authentication.front_proxy.allowed_names = vec!["front-proxy".to_owned()];
+    let server = setup.start().await;
+    let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    let data = server.get(path).await.ok()["data"].clone();
+    let own = std::fs::read_to_string(setup.file("pki/ca.crt")).expect("a CA");
+    let proxies = std::fs::read_to_string(foreign.path().join("ca.crt")).expect("a CA");
+    let base64 = |pem: &str| pem.lines().filter(|line| !line.starts_with("---")).collect::<String>();
+    let text = |key: &str| base64(data[key].as_str().expect("a text"));
+    assert_eq!(text("client-ca-file"), base64(&own));
+    assert_eq!(text("requestheader-client-ca-file"), base64(&proxies));
+    assert_eq!(data["requestheader-username-headers"], r#"["X-Remote-User"]"#);
+    assert_eq!(data["requestheader-allowed-names"], r#"["front-proxy"]"#);
+    assert_eq!(data["requestheader-group-headers"], "[]");
+    let maps = "/api/v1/namespaces/kube-system/configmaps?watch=1";
+    let mut watch = server.watch(maps).await;
+    server.delete(path).await.ok();
+    while watch.next().await.expect("an event")["type"] != "DELETED" {}
+    let back = watch.expect_named("ADDED", "extension-apiserver-authentication").await;
+    assert_eq!(back["data"], data);
+    server.stop().await;
+}
+
+/// Bootstrap tokens (11): every condition has to hold.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a011_bootstrap_tokens() {
+    let mut setup = Setup::new(Database::memory());
+    setup.authentication.bootstrap_tokens = true;
+    let server = setup.start().await;
+    let secrets = "/api/v1/namespaces/kube-system/secrets";
+    let right = json!({
+        "metadata": {"name": "bootstrap-token-abcdef"},
+        "type": "bootstrap.kubernetes.io/token",
+        "stringData": {
+            "token-id": "abcdef",
+            "token-secret": "0123456789abcdef",
+            "usage-bootstrap-authentication": "true",
+            "auth-extra-groups": "system:bootstrappers:b,system:bootstrappers:a",
+            "expiration": "2999-01-01T00:00:00Z",
+        },
+    });
+    let known = async || server.token("abcdef.0123456789abcdef").get("/version").await.status;
+    assert_eq!(known().await, 401);
+    for (field, wrong) in [
+        ("token-id", "abcdeg"),
+        ("token-secret", "0123456789abcdee"),
+        ("usage-bootstrap-authentication", "True"),
+        ("auth-extra-groups", "system:masters"),
+        ("expiration", "2020-01-01T00:00:00Z"),
+        ("expiration", "soon"),
+    ] {
+        let mut secret = right.clone();
+        secret["stringData"][field] = wrong.into();
+        server.post(secrets, &secret).await.expect(201);
+        assert_eq!(known().await, 401, "{field}");
+        server.delete(format!("{secrets}/bootstrap-token-abcdef")).await.ok();
+    }
+    let mut opaque = right.clone();
+    opaque["type"] = "Opaque".into();
+    server.post(secrets, &opaque).await.expect(201);
+    assert_eq!(known().await, 401);
+    server.delete(format!("{secrets}/bootstrap-token-abcdef")).await.ok();
+    server.post("/api/v1/namespaces/t/secrets", &right).await.expect(201);
+    assert_eq!(known().await, 401, "of another namespace");
+    server.post(secrets, &right).await.expect(201);
+    assert_eq!(known().await, 200);
+    let question = json!({"spec": {"token": "abcdef.0123456789abcdef"}});
+    let review = server.post("/apis/authentication.k8s.io/v1/tokenreviews", &question).await.expect(201);
+    let groups =
+        ["system:bootstrappers", "system:bootstrappers:a", "system:bootstrappers:b", "system:authenticated"];
+    let user = json!({"username": "system:bootstrap:abcdef", "groups": groups});
+    assert_eq!(review["status"]["user"], user);
+    server.stop().await;
+}
+
+/// Certificates of another CA (4), with and without a token.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a004_a_foreign_certificate_is_refused_unless_a_token_is_good() {
+    let (foreign, pki) = elsewhere();
+    let setup = Setup::new(Database::memory());
+    let server = setup.start().await;
+    let stranger = with_certificate(&setup, &pki);
+    for path in ["/version", CONFIGMAPS] {
+        stranger.get(path).await.fails(401, "Unauthorized", "Unauthorized", Value::Null);
+    }
+    let root = stranger.get(CONFIGMAPS).header("authorization", "Bearer root-token").await;
+    assert_eq!(root.status, 200);
+    drop(foreign);
+    server.stop().await;
+}
+
+/// A client that shows the admin's certificate of another CA.
+fn with_certificate(setup: &Setup, pki: &Pki) -> Client {
+    let mut kubeconfig = setup.kubeconfig();
+    let user = kubeconfig.auth_infos[0].auth_info.as_mut().expect("a user");
+    let admin = pki.admin.as_ref().expect("an admin");
+    user.client_certificate_data = Some(STANDARD.encode(&admin.certificate));
+    user.client_key_data = Some(STANDARD.encode(&admin.key).into());
+    Client::of_certificate(&kubeconfig, Protocol::Any)
+}
+
+/// A proxy says by headers whose request it passes on (8).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a008_a_front_proxy_speaks_for_others() {
+    let names = |list: &[&str]| list.iter().map(|name| name.parse().expect("a name")).collect();
+    let (dir, pki) = elsewhere();
+    let mut setup = Setup::new(Database::memory());
+    setup.certificates.front_proxy_ca_file = Some(dir.path().join("ca.crt"));
+    setup.authentication.front_proxy = FrontProxy {
+        username_headers: names(&["X-Remote-User"]),
+        uid_headers: names(&["X-Remote-Uid"]),
+        group_headers: names(&["X-Remote-Group"]),
+        extra_prefixes: vec!["x-remote-extra-".to_owned()],
+        allowed_names: vec!["kubernetes-admin".to_owned()],
+    };
+    let server = setup.start().await;
+    let who = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let ask = |client: &Client| {
+        let request =
+            client.post(who, &json!({})).header("x-remote-user", "jane").header("x-remote-uid", "7");
+        request.header("x-remote-group", "system:masters").header("x-remote-extra-scopes%2fx", "a")
+    };
+    let jane = ask(&with_certificate(&setup, &pki)).await.expect(201)["status"]["userInfo"].clone();
+    let groups = ["system:masters", "system:authenticated"];
+    let want = json!({"username": "jane", "uid": "7", "groups": groups, "extra": {"scopes/x": ["a"]}});
+    assert_eq!(jane, want);
+    // A proxy that speaks for nobody is nobody here, since its CA is none of users.
+    with_certificate(&setup, &pki).get("/version").await.fails(
+        401,
+        "Unauthorized",
+        "Unauthorized",
+        Value::Null,
+    );
+    // Users speak for themselves.
+    let admin = ask(&server).await.expect(201)["status"]["userInfo"]["username"].clone();
+    assert_eq!(admin, "kubernetes-admin");
+    server.stop().await;
+    setup.authentication.front_proxy.allowed_names = vec!["front-proxy".to_owned()];
+    let server = setup.start().await;
+    ask(&with_certificate(&setup, &pki)).await.fails(401, "Unauthorized", "Unauthorized", Value::Null);
     server.stop().await;
 }
 

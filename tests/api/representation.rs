@@ -100,7 +100,8 @@ async fn c94_every_error_is_a_status(setup: Setup) {
     let generated = json!({"metadata": {"name": "x", "generateName": "x"}});
     let answers = [
         (400, "BadRequest", server.get(format!("{CONFIGMAPS}?limit=x")).await),
-        (401, "Unauthorized", server.anonymous().get(&x).await),
+        (401, "Unauthorized", server.token("forged").get(&x).await),
+        (403, "Forbidden", server.anonymous().get(&x).await),
         (403, "Forbidden", alice.get(&x).await),
         (403, "Forbidden", alice.get("/metrics").await),
         (404, "NotFound", server.get(format!("{CONFIGMAPS}/none")).await),

@@ -88,9 +88,9 @@ async fn while_loading(admin: &Client, anonymous: &Client) {
     }
     let body = config_map("early", json!({}));
     assert_eq!(admin.request(Method::POST, CONFIGMAPS).json(&body).await.failure(), starting());
-    // Who may not come in later may not now.
-    for path in [CONFIGMAPS, "/readyz/startup"] {
-        assert_eq!(anonymous.get(path).await.failure()["code"], 401, "{path}");
+    // Nobody is told more than that it is too early, except about health.
+    for (path, code) in [(CONFIGMAPS, 503), ("/readyz/startup", 403)] {
+        assert_eq!(anonymous.get(path).await.failure()["code"], code, "{path}");
     }
 }
 

@@ -41,6 +41,10 @@ impl Installation {
         // All servers of a test run on one host, so each gets a name of its own.
         let hostname = format!("--hostname-override=server-{}", installation.port());
         installation.arguments.push(hostname);
+        // Namespaces are empty, so that tests find what they have made.
+        for flag in ["--namespace-contents=false", "--cluster-authentication=false"] {
+            installation.arguments.push(flag.to_owned());
+        }
         installation
     }
 

@@ -14,7 +14,7 @@ use rowplane::http;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
-use rowplane::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
+use rowplane::server::config::{ApiLimits, Authentication, Config, Https, IdentityConfig, Registration};
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
 use rowplane::storage::{Backend, Compaction};
@@ -47,6 +47,11 @@ pub struct Setup {
     /// Resources that are stored in another version than the default.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
+    pub authentication: Authentication,
+    /// Off unless the test sets it, so that namespaces are empty.
+    pub namespace_contents: bool,
+    /// Likewise.
+    pub cluster_authentication: bool,
     /// The clock by which certificates expire.
     pub clock: WallClock,
     data: TempDir,
@@ -66,6 +71,9 @@ impl Setup {
             identity: None,
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
+            authentication: Authentication::default(),
+            namespace_contents: false,
+            cluster_authentication: false,
             clock: WallClock::default(),
             data,
         }
@@ -156,6 +164,9 @@ impl Setup {
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
             storage_versions: self.storage_versions.clone(),
+            authentication: self.authentication.clone(),
+            namespace_contents: self.namespace_contents,
+            cluster_authentication: self.cluster_authentication,
             ..Config::default()
         }
     }

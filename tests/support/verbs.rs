@@ -11,7 +11,11 @@ use rowplane::api::conversion::Converter;
 use rowplane::api::definitions::{Definitions, names_resource};
 use rowplane::api::meta::generate_name;
 use rowplane::api::services::port_claims;
+use rowplane::api::token_request::TokenIssuing;
 use rowplane::api::{self, Api};
+use rowplane::auth::jwt::keys::SigningKey;
+use rowplane::auth::pki::temporary_token_key;
+use rowplane::auth::service_accounts::{Issuer, Keys, Setup};
 use rowplane::cache::Cache;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::kinds::built_in;
@@ -41,6 +45,12 @@ pub async fn api_that_admits(backend: Arc<dyn Backend>, admission: Chain) -> Arc
     api_of(backend, |prefix| generate_name(prefix, &mut rand::rng()), admission).await
 }
 
+fn issuer() -> Arc<Issuer> {
+    let signing = SigningKey::of_pem(temporary_token_key().expect("a key").as_bytes()).expect("a key");
+    let keys = Keys::new(signing, Vec::new());
+    Issuer::new(Setup { issuers: Vec::new(), keys, max_seconds: None, extends: true, jwks_uri: None })
+}
+
 async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
@@ -68,12 +78,14 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         )),
         port_claims,
         admission,
+        tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         lanes: Default::default(),
         unreadable: Default::default(),
         runtime,
         config: api::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),
+            namespace_contents: None,
             generate_name: Arc::new(generate_name),
         },
     })

@@ -109,12 +109,6 @@ impl Error {
         Self::Unavailable { message: message.to_owned(), retry_after: 1 }
     }
 
-    /// 403 of a request with impersonation.
-    pub fn impersonation() -> Self {
-        let text = "impersonation is not supported by this server: a request with Impersonate headers (kubectl's --as, --as-group and --as-uid) is refused, as it would be made with all the rights of its own credential";
-        Self::ForbiddenPath(text.to_owned())
-    }
-
     /// 429 because of a limit that upstream does not have.
     pub fn too_many(what: &str) -> Self {
         Self::TooManyRequests { message: format!("too many {what}, please try again later"), retry_after: 1 }

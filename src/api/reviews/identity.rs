@@ -3,43 +3,38 @@
 use super::{Sources, like};
 use crate::api::error::Error;
 use crate::api::{ObjectMap, fields};
+use crate::auth::authn::{Audiences, Authenticator, TokenError};
 use crate::tree::{Value, json};
 use crate::user::User;
 
-/// The text of upstream's bearer token authenticator for invalid tokens.
-const INVALID_TOKEN: &str = "invalid bearer token";
-
-pub(super) fn review_token(mut question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
-    let token = fields::text(&question, &["spec", "token"]);
+/// Asks the whole chain of authenticators about a bearer token.
+pub(super) async fn review_token(
+    mut question: ObjectMap,
+    authenticator: &Authenticator,
+) -> Result<ObjectMap, Error> {
+    let token = fields::text(&question, &["spec", "token"]).to_owned();
     if token.is_empty() {
         return Err(Error::bad_request("token is required for TokenReview in authentication"));
     }
-    let status = match audiences(&question, sources).and_then(|audiences| {
-        let user = (sources.authenticate)(token)?;
-        Some((user, audiences))
-    }) {
-        None => json!({"user": {}, "error": INVALID_TOKEN}),
-        Some((user, audiences)) => {
-            let mut status = json!({"authenticated": true, "user": user_info(&user)});
-            if !audiences.is_empty() {
-                status["audiences"] = audiences.into();
-            }
-            status
+    let wanted = fields::items(&question, &["spec", "audiences"]).iter().filter_map(Value::as_str);
+    let mut wanted: Vec<String> = wanted.map(str::to_owned).collect();
+    if wanted.is_empty() {
+        wanted = authenticator.audiences().to_vec();
+    }
+    let status = match authenticator.token(&token, &wanted).await {
+        Ok(accepted) => {
+            let audiences = match accepted.audiences {
+                Audiences::Api => authenticator.audiences().to_vec(),
+                Audiences::These(audiences) => audiences,
+            };
+            json!({"authenticated": true, "user": user_info(&accepted.user), "audiences": audiences})
         }
+        Err(TokenError::Refused(why)) => json!({"user": {}, "error": why.to_string()}),
+        Err(TokenError::Starting) => return Err(Error::starting()),
+        Err(TokenError::Unknown(error)) => return Err(error.into()),
     };
     question.insert("status", status);
     Ok(question)
-}
-
-/// The wanted audiences for which the token is valid. Tokens here name no audience, so they are valid for the server's
-/// own (upstream `WrapAudienceAgnosticToken`); `None` if the client wants none of these.
-fn audiences<'a>(question: &ObjectMap, sources: &Sources<'a>) -> Option<Vec<&'a str>> {
-    let wanted = fields::items(question, &["spec", "audiences"]);
-    if wanted.is_empty() {
-        return Some(sources.audiences.to_vec());
-    }
-    let served = sources.audiences.iter().filter(|own| wanted.iter().any(|wanted| wanted == **own));
-    Some(served.copied().collect::<Vec<_>>()).filter(|served| !served.is_empty())
 }
 
 /// Of the request only version and kind are returned.

@@ -1,5 +1,7 @@
 use super::*;
+use crate::auth::authn::Settings;
 use crate::auth::authorizer::{Attributes, Decision, MastersOnly};
+use crate::auth::token_file::Tokens;
 use crate::tree::{Value, json};
 use crate::user::MASTERS;
 
@@ -14,25 +16,23 @@ fn ask(kind: &str, master: bool, question: Value) -> Result<Value, String> {
 
 fn ask_of(authorizer: &dyn Authorizer, kind: &str, master: bool, question: Value) -> Result<Value, String> {
     let user = user("me", if master { &[MASTERS] } else { &["devs"] });
-    let authenticate = |token: &str| (token == "secret").then(|| Arc::new(self::user("bob", &["b"])));
-    let audiences = ["api", "more"];
-    let sources = Sources {
-        user: &user,
-        authorizer,
-        authenticate: &authenticate,
-        audiences: &audiences,
-        now: "2026-07-01T10:00:00Z",
-    };
+    let sources = Sources { user: &user, authorizer, now: "2026-07-01T10:00:00Z" };
     let question = question.as_object().unwrap().clone();
     let answer = Review::of_kind(kind).unwrap().answer(question, &sources);
     answer.map(Value::Object).map_err(|error| error.to_string())
 }
 
-#[test]
-fn tokens() {
-    let status =
-        |spec: Value| ask("TokenReview", false, json!({"spec": spec})).map(|answer| answer["status"].clone());
-    let bob = json!({"username": "bob", "groups": ["b"]});
+#[tokio::test]
+async fn tokens() {
+    let settings =
+        Settings { audiences: ["api".to_owned(), "more".to_owned()].into(), ..Settings::default() };
+    let authenticator = Authenticator::new(settings, Tokens::parse("secret,bob,,b\n").unwrap());
+    let status = async |spec: Value| {
+        let question = json!({"spec": spec}).as_object().unwrap().clone();
+        let answer = identity::review_token(question, &authenticator).await;
+        answer.map(|answer| answer["status"].clone()).map_err(|error| error.to_string())
+    };
+    let bob = json!({"username": "bob", "groups": ["b", "system:authenticated"]});
     let cases = [
         (
             json!({"token": "secret"}),
@@ -49,10 +49,10 @@ fn tokens() {
         (json!({"token": "wrong"}), json!({"user": {}, "error": "invalid bearer token"})),
     ];
     for (spec, want) in cases {
-        assert_eq!(status(spec), Ok(want));
+        assert_eq!(status(spec).await, Ok(want));
     }
     for spec in [json!({}), json!(null), json!({"token": 3})] {
-        assert_eq!(status(spec), Err("token is required for TokenReview in authentication".to_owned()));
+        assert_eq!(status(spec).await, Err("token is required for TokenReview in authentication".to_owned()));
     }
 }
 
@@ -174,27 +174,29 @@ fn rules() {
     assert_eq!(ask("SelfSubjectRulesReview", true, json!({})), Err("no namespace on request".to_owned()));
 }
 
-#[test]
-fn through_the_door() {
-    let tokens = crate::auth::token_file::Tokens::parse("secret,bob,7\n").unwrap();
+#[tokio::test]
+async fn through_the_door() {
+    let tokens = Tokens::parse("secret,bob,7\n").unwrap();
     let me = user("me", &[MASTERS]);
-    let reviewer =
-        Reviewer { user: &me, authorizer: &MastersOnly, authenticator: &Authenticator::new(tokens) };
-    let ask = |kind: &str, namespace, question: Value| {
+    let authenticator = Authenticator::new(Settings::default(), tokens);
+    let reviewer = Reviewer { user: &me, authorizer: &MastersOnly, authenticator: &authenticator };
+    let ask = async |kind: &str, namespace, question: Value| {
         let definitions = crate::kinds::built_in::definitions();
         let definition =
             definitions.iter().find(|definition| definition.kind_name().as_str() == kind).unwrap();
-        reviewer.answer(definition, namespace, question.as_object().unwrap().clone())
+        reviewer.answer(definition, namespace, question.as_object().unwrap().clone()).await
     };
-    let token = ask("TokenReview", None, json!({"spec": {"token": "secret"}})).unwrap();
+    let token = ask("TokenReview", None, json!({"spec": {"token": "secret"}})).await.unwrap();
     assert_eq!(token["status"]["user"]["username"], "bob");
     let attributes = json!({"namespace": "n"});
     let local = json!({"spec": {"user": "u", "resourceAttributes": attributes}});
-    let local = ask("LocalSubjectAccessReview", Some("n"), local).unwrap();
+    let local = ask("LocalSubjectAccessReview", Some("n"), local).await.unwrap();
     assert_eq!(
         (&local["metadata"], &local["status"]),
         (&json!({"namespace": "n"}), &json!({"allowed": false}))
     );
-    assert!(ask("LocalSubjectAccessReview", Some("n"), json!({"metadata": {"namespace": "m"}})).is_err());
-    assert!(matches!(ask("Pod", None, json!({})), Err(Error::UnknownResource)));
+    assert!(
+        ask("LocalSubjectAccessReview", Some("n"), json!({"metadata": {"namespace": "m"}})).await.is_err()
+    );
+    assert!(matches!(ask("Pod", None, json!({})).await, Err(Error::UnknownResource)));
 }

@@ -128,12 +128,17 @@ impl Profile<'_> {
 
 /// Creates a key exclusively, then always reads it back: of two processes that start at the same time, one creates the
 /// key, and both use it.
-fn ensure_key(path: &Path) -> Result<KeyPair, Error> {
+pub(super) fn ensure_key(path: &Path) -> Result<KeyPair, Error> {
     if files::try_read(path)?.is_none() {
-        let key = KeyPair::generate().map_err(|error| cannot_issue(path, &error))?;
+        let key = new_key(path)?;
         files::create(path, key.serialize_pem().as_bytes(), Access::Owner)?;
     }
     read_key(path)
+}
+
+/// `path` is what errors name.
+pub(super) fn new_key(path: &Path) -> Result<KeyPair, Error> {
+    KeyPair::generate().map_err(|error| cannot_issue(path, &error))
 }
 
 fn read_key(path: &Path) -> Result<KeyPair, Error> {

@@ -66,7 +66,7 @@ fn the_admin_is_a_master() {
     let dir = TempDir::new().unwrap();
     let pki = ensure(&dir, "127.0.0.1").unwrap();
     let chain = certificates(Path::new("admin"), admin(&pki).certificate.as_bytes()).unwrap();
-    let user = user_of_certificate(&chain[0]).unwrap();
+    let user = user_of_certificate(&chain[0]).unwrap().unwrap();
     assert_eq!(user.name, "kubernetes-admin");
     assert!(user.is_in("system:masters"));
 }
@@ -162,7 +162,7 @@ fn with_files_of_ones_own_no_ca_is_made_and_nothing_of_it_is_trusted() {
     let (dir, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let foreign = ensure(&other, "127.0.0.1").unwrap();
     let file = |name: &str| other.path().join("pki").join(name);
-    let clients = Overrides { client_ca_file: Some(file("ca.crt")), serving: None };
+    let clients = Overrides { client_ca_file: Some(file("ca.crt")), ..Overrides::default() };
     let serving = Some((file("apiserver.crt"), file("apiserver.key")));
     let both = Overrides { serving: serving.clone(), ..clients.clone() };
     let now = SystemTime::now();
@@ -177,7 +177,7 @@ fn with_files_of_ones_own_no_ca_is_made_and_nothing_of_it_is_trusted() {
     assert_eq!((&pki.client_roots, &pki.admin), (&foreign.client_roots, &None));
     assert!(!dir.path().join("pki/admin.key").exists());
 
-    let pki = sources(&dir, "127.0.0.1", Overrides { client_ca_file: None, serving }).ensure(now).unwrap();
+    let pki = sources(&dir, "127.0.0.1", Overrides { serving, ..Overrides::default() }).ensure(now).unwrap();
     assert_eq!((&pki.serving.chain, pki.client_roots.len()), (&foreign.serving.chain, 1));
     let shown = String::from_utf8(fs::read(file("apiserver.crt")).unwrap()).unwrap();
     assert!(admin(&pki).server_authority.contains(shown.trim_end()));
@@ -190,7 +190,7 @@ fn our_ca_is_trusted_beside_others_where_their_file_names_it() {
     ensure(&other, "127.0.0.1").unwrap();
     let both = dir.path().join("clients.crt");
     fs::write(&both, [read(&other, "ca.crt"), read(&dir, "ca.crt")].concat()).unwrap();
-    let overrides = Overrides { client_ca_file: Some(both), serving: None };
+    let overrides = Overrides { client_ca_file: Some(both), ..Overrides::default() };
     let pki = sources(&dir, "127.0.0.1", overrides).ensure(SystemTime::now()).unwrap();
     assert_eq!((pki.client_roots.len(), pki.admin.is_some()), (2, true));
 }

@@ -44,12 +44,7 @@ fn envtest() {
     let serving = https.certificates.serving.unwrap();
     assert_eq!(serving, (dir.path().join("apiserver.crt"), dir.path().join("apiserver.key")));
     assert_eq!(https.certificates.client_ca_file, Some(dir.path().join("client-cert-auth-ca.crt")));
-    for named in [
-        "--allow-privileged (",
-        "--etcd-servers (",
-        "--service-account-issuer (",
-        "--disable-admission-plugins (",
-    ] {
+    for named in ["--allow-privileged (", "--etcd-servers (", "--disable-admission-plugins ("] {
         assert!(notes.contains(named), "{named}: {notes}");
     }
     assert!(!notes.contains("--secure-port"), "{notes}");

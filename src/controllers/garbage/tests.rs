@@ -12,7 +12,11 @@ use crate::api::definitions::{Definitions, names_resource};
 use crate::api::options::delete::DeleteOptions;
 use crate::api::request::Request;
 use crate::api::services::port_claims;
+use crate::api::token_request::TokenIssuing;
 use crate::api::{Answer, Target};
+use crate::auth::jwt::keys::SigningKey;
+use crate::auth::pki::temporary_token_key;
+use crate::auth::service_accounts::{Issuer, Keys, Setup};
 use crate::cache::Cache;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::kinds::built_in;
@@ -49,15 +53,23 @@ async fn api(directory: &std::path::Path) -> Api {
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
         admission: Chain::built_in(),
+        tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         lanes: Default::default(),
         unreadable: Default::default(),
         runtime,
         config: crate::api::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),
+            namespace_contents: None,
             generate_name: Arc::new(str::to_owned),
         },
     }
+}
+
+fn issuer() -> Arc<Issuer> {
+    let signing = SigningKey::of_pem(temporary_token_key().expect("a key").as_bytes()).expect("a key");
+    let keys = Keys::new(signing, Vec::new());
+    Issuer::new(Setup { issuers: Vec::new(), keys, max_seconds: None, extends: true, jwks_uri: None })
 }
 
 async fn create(api: &Api, plural: &str, object: Value) -> Arc<Object> {

@@ -23,6 +23,11 @@ impl Context<'_> {
         Ok(true)
     }
 
+    /// Whether a token of a service account is asked for.
+    pub(super) fn is_token_request(&self) -> bool {
+        &*self.definition.plural == "serviceaccounts" && self.path.subresource.as_deref() == Some("token")
+    }
+
     /// A POST of `bindings`, which has no table, as what it does to a pod that only the body names.
     fn binding<'a>(&'a self, options: &'a WriteOptions) -> Result<Request<'a>, Error> {
         let pods = self.app.api.resources.get(&Gvr::fixed("v1", "pods")).ok_or(Error::UnknownResource)?;

@@ -94,23 +94,6 @@ impl Action {
         }
     }
 
-    /// The verb that a request is taken for, whether the resource has it or not; empty for methods that are none.
-    /// Authorizers decide on it before anything is said about the resource.
-    pub fn requested(method: &Method, path: &ResourcePath, query: &Query) -> &'static str {
-        let named = path.name.is_some();
-        match *method {
-            Method::GET | Method::HEAD if path.watch || !named && is_watch(query) => "watch",
-            Method::GET | Method::HEAD if named => "get",
-            Method::GET | Method::HEAD => "list",
-            Method::POST => "create",
-            Method::PUT => "update",
-            Method::PATCH => "patch",
-            Method::DELETE if named => "delete",
-            Method::DELETE => "deletecollection",
-            _ => "",
-        }
-    }
-
     /// As authorizers know it.
     pub fn verb(self) -> &'static str {
         self.as_verb().as_str()

@@ -57,7 +57,7 @@ async fn serve_from(
 ) -> Outcome {
     match served.find(&path.resource) {
         Some(found) => serve_found(app, found, path, parts, body.body()).await,
-        None => Outcome::Refused(unknown(served, app, path, parts)),
+        None => Outcome::Refused(unknown(served, path, parts)),
     }
 }
 

@@ -48,7 +48,6 @@ impl Context<'_> {
 
     /// The watch, and when its time is up even if nobody reads it.
     pub fn watch(&self, active: LongRunning) -> Result<(Response, Instant), Error> {
-        self.authorize()?;
         let accept = accept(&self.parts.headers);
         self.check_route(accept, WATCH_ROUTE_TYPES)?;
         let negotiated = negotiate::negotiate_stream(accept, self.offers())?;

@@ -36,8 +36,12 @@ impl Context<'_> {
         if self.act(&body, &options).await? {
             return self.value(&negotiated, StatusCode::CREATED, done());
         }
+        if self.is_token_request() {
+            let answer = self.app.api.request_token(&self.request(&options)?, &body).await?;
+            return self.value(&negotiated, StatusCode::CREATED, Value::Object(answer));
+        }
         if self.is_virtual() {
-            let answer = self.review(&body, &options)?;
+            let answer = self.review(&body, &options).await?;
             return self.value(&negotiated, StatusCode::CREATED, Value::Object(answer));
         }
         let encoder = self.encoder(&negotiated)?;
@@ -45,7 +49,7 @@ impl Context<'_> {
         self.answered(StatusCode::CREATED, encoder, answer).await
     }
 
-    fn review(&self, body: &Encoded, options: &WriteOptions) -> Result<ObjectMap, Error> {
+    async fn review(&self, body: &Encoded, options: &WriteOptions) -> Result<ObjectMap, Error> {
         let strictness = Strictness { validation: options.field_validation, warnings: self.warnings };
         let mut question = decode::object(self.definition, body, strictness)?;
         managed::open(&mut question);
@@ -54,7 +58,7 @@ impl Context<'_> {
             authorizer: &*self.app.door.authorizer,
             authenticator: &self.app.door.authenticator,
         };
-        reviewer.answer(self.definition, self.path.namespace.as_deref(), question)
+        reviewer.answer(self.definition, self.path.namespace.as_deref(), question).await
     }
 
     pub async fn update(&self, body: Body) -> Result<Response, Error> {

@@ -113,7 +113,7 @@ impl Server {
         let draining = self.ending.draining.child_token();
         let connection = place.connection().clone();
         let info = Arc::new(ConnectionInfo { remote, certificates, draining, place });
-        if info.user().is_some() {
+        if info.certified().is_some_and(|certified| matches!(certified.user, Ok(Some(_)))) {
             // If there are too many connections, its requests are refused later.
             info.authenticate();
         }

@@ -130,7 +130,8 @@ impl Running {
 /// `/who` returns the user's name; `/watch` streams until the server drains; `/stuck` never ends; `/panic` panics.
 fn router() -> Router {
     async fn who(Extension(connection): Extension<Arc<ConnectionInfo>>) -> String {
-        connection.user().map_or("nobody".to_owned(), |user| user.name.clone())
+        let user = connection.certified().and_then(|certified| certified.user.ok().flatten());
+        user.map_or("nobody".to_owned(), |user| user.name.clone())
     }
     async fn watch(Extension(connection): Extension<Arc<ConnectionInfo>>) -> Body {
         let started = futures_util::stream::iter([Ok::<_, Infallible>("started\n")]);

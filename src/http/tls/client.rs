@@ -1,4 +1,4 @@
-//! The user of a connection's client certificates, checked at present.
+//! What a connection's client certificates say at present.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::Tls;
-use crate::auth::authn::user_of_certificate;
-use crate::user::User;
+use super::{Current, Tls};
+use crate::auth::authn::{Certified, certificate_identifier, common_name_of, user_of_certificate};
 
 /// Certificates that a client has shown and whose key it has. The result of checking them is cached until it may
 /// change.
@@ -28,7 +28,7 @@ pub struct ClientCertificates {
 struct Verdict {
     generation: u64,
     holds: Range<u64>,
-    user: Option<Arc<User>>,
+    certified: Certified,
 }
 
 impl ClientCertificates {
@@ -37,35 +37,46 @@ impl ClientCertificates {
         Self { tls, chain, verdict }
     }
 
-    /// The user of the certificates; `None` if no trusted CA has signed them, if they are not valid at present, or if
-    /// they name nobody.
-    pub fn user(&self) -> Option<Arc<User>> {
+    /// The user that the certificates name, if a trusted CA has signed them and they are valid at present.
+    pub fn certified(&self) -> Certified {
         let (now, generation) =
             (self.tls.shared.clock.seconds(), self.tls.shared.generation.load(Ordering::Acquire));
         let verdict = self.verdict.load();
         if verdict.generation == generation && verdict.holds.contains(&now) {
-            return verdict.user.clone();
+            return verdict.certified.clone();
         }
         let fresh = Arc::new(verify(&self.tls, &self.chain));
         self.verdict.store(fresh.clone());
-        fresh.user.clone()
+        fresh.certified.clone()
     }
 }
 
 fn verify(tls: &Tls, chain: &[CertificateDer<'static>]) -> Verdict {
     let (current, now) = (tls.shared.current.load(), tls.shared.clock.seconds());
     let holds = unchanged_around(now, chain);
-    let user = chain.split_first().and_then(|(end_entity, intermediates)| {
-        let time = UnixTime::since_unix_epoch(Duration::from_secs(now));
-        match current.clients.verify_client_cert(end_entity, intermediates, time) {
-            Ok(_) => user_of_certificate(end_entity).map(Arc::new),
+    let time = UnixTime::since_unix_epoch(Duration::from_secs(now));
+    Verdict { generation: current.generation, holds, certified: certified(&current, chain, time) }
+}
+
+fn certified(current: &Current, chain: &[CertificateDer<'static>], time: UnixTime) -> Certified {
+    let check = |verifier: &dyn ClientCertVerifier| -> Result<&CertificateDer<'static>, Arc<str>> {
+        let (leaf, intermediates) = chain.split_first().ok_or("no certificate")?;
+        match verifier.verify_client_cert(leaf, intermediates, time) {
+            Ok(_) => Ok(leaf),
             Err(error) => {
-                tracing::debug!(%error, "client certificate is not trusted");
-                None
+                Err(format!("verifying certificate {} failed: {error}", certificate_identifier(leaf)).into())
             }
         }
+    };
+    let user = check(&*current.users).and_then(|leaf| Ok(user_of_certificate(leaf)?.map(Arc::new)));
+    let proxy = current.proxies.as_ref().map(|(verifier, names)| {
+        let name = common_name_of(check(&**verifier)?);
+        match names.is_empty() || names.contains(&name) {
+            true => Ok(()),
+            false => Err(format!("x509: subject with cn={name} is not in the allowed list").into()),
+        }
     });
-    Verdict { generation: current.generation, holds, user }
+    Certified { user, proxy }
 }
 
 /// The range of seconds around `now` in which the same certificates are valid.

@@ -12,7 +12,10 @@ use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 
 pub static KIND: BuiltIn = BuiltIn {
-    definition: namespaced("serviceaccounts", "ServiceAccount").short(&["sa"]).returns_deleted(),
+    definition: namespaced("serviceaccounts", "ServiceAccount")
+        .short(&["sa"])
+        .sub(&["token"])
+        .returns_deleted(),
     strategy: Strategy::PLAIN,
     rules: Rules::METADATA,
     warnings: KindWarnings::new(warn, warn_update),

@@ -1,0 +1,170 @@
+//! Tokens of OpenID Connect: issuers elsewhere vouch for users.
+//!
+//! What an issuer's keys are is fetched in the background, and again when a token names a key that is not known. What its
+//! claims mean is a [`Mapping`].
+
+mod mapping;
+mod provider;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ring::digest::{SHA256, digest};
+use serde::Deserialize;
+
+use super::authn::Refusals;
+use super::jwt::{Audience, Compact, Date, claimed_issuer};
+use super::recent::Recent;
+use crate::tree::Map;
+use crate::user::User;
+use crate::wall_clock::WallClock;
+
+pub use self::mapping::Mapping;
+use self::provider::Provider;
+
+/// The tokens of a generation that are remembered.
+const MOST: usize = 1024;
+/// For how long, in seconds, a token may come too early.
+const EARLY: i64 = 300;
+
+/// An issuer that is trusted, and what is taken from its tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issuer {
+    /// What tokens name, exactly.
+    pub url: String,
+    /// Where the discovery document is, if not below the URL.
+    pub discovery_url: Option<String>,
+    /// In PEM; empty for the system's.
+    pub authorities: Vec<u8>,
+    /// A token has to be for one of them.
+    pub audiences: Vec<String>,
+    /// By which tokens may be signed, such as `RS256`.
+    pub algorithms: Vec<String>,
+    pub mapping: Mapping,
+}
+
+/// Verifies tokens of all issuers.
+pub struct Oidc {
+    providers: Vec<Arc<Provider>>,
+    clock: WallClock,
+    /// By the tokens' hashes.
+    known: Recent<[u8; 32], Arc<Known>>,
+}
+
+/// A token that was accepted before.
+struct Known {
+    user: Arc<User>,
+    until: i64,
+    /// The keys that the issuer had then.
+    generation: u64,
+    provider: usize,
+}
+
+#[derive(Deserialize)]
+struct Standard {
+    #[serde(default)]
+    aud: Audience,
+    #[serde(default)]
+    exp: Option<Date>,
+    #[serde(default)]
+    nbf: Option<Date>,
+}
+
+impl Oidc {
+    pub fn new(issuers: Vec<Issuer>, clock: WallClock) -> Self {
+        let providers = issuers.into_iter().map(|issuer| Arc::new(Provider::new(issuer))).collect();
+        Self { providers, clock, known: Recent::new(MOST) }
+    }
+
+    /// Fetches the issuers' keys, and ends when all are there.
+    pub async fn discover(&self) {
+        futures_util::future::join_all(self.providers.iter().map(|provider| provider.discover())).await;
+    }
+
+    /// The user of a token; `None` if no issuer here has issued it.
+    pub async fn verify(&self, token: &str) -> Option<Result<Arc<User>, Refusals>> {
+        let now = i64::try_from(self.clock.seconds()).unwrap_or(i64::MAX);
+        let hash = hash(token);
+        if let Some(known) = self.known.get(&hash)
+            && now <= known.until
+            && self.providers[known.provider].generation() == known.generation
+        {
+            return Some(Ok(known.user.clone()));
+        }
+        let issuer = claimed_issuer(token)?;
+        let index = self.providers.iter().position(|provider| provider.issuer.url == issuer)?;
+        let provider = &self.providers[index];
+        let generation = provider.generation();
+        Some(match check(provider, token, now).await {
+            Ok((user, until)) => {
+                let user = Arc::new(user);
+                let known = Known { user: user.clone(), until, generation, provider: index };
+                self.known.put(hash, Arc::new(known));
+                Ok(user)
+            }
+            Err(why) => {
+                let mut refused = Refusals::default();
+                refused.add(why);
+                Err(refused)
+            }
+        })
+    }
+}
+
+/// The user of a token, and until when it is valid.
+async fn check(provider: &Provider, token: &str, now: i64) -> Result<(User, i64), String> {
+    if !provider.is_ready() {
+        return Err("oidc: authenticator not initialized".to_owned());
+    }
+    let verifying = |why: String| format!("oidc: verify token: {why}");
+    let malformed = || verifying("oidc: malformed jwt".to_owned());
+    let compact = Compact::parse(token).ok_or_else(malformed)?;
+    let standard: Standard = compact.claims().ok_or_else(malformed)?;
+    let until = standard.exp.map_or(0, |exp| exp.0);
+    if until < now {
+        return Err(verifying("oidc: token is expired".to_owned()));
+    }
+    if standard.nbf.is_some_and(|from| now.saturating_add(EARLY) < from.0) {
+        return Err(verifying("oidc: current time is before the nbf (not before) time".to_owned()));
+    }
+    let algorithms = &provider.issuer.algorithms;
+    if !algorithms.contains(&compact.header.alg) {
+        let (wanted, got) = (quoted(algorithms), crate::gotext::quote(&compact.header.alg));
+        let why = format!("oidc: id token signed with unsupported algorithm, expected {wanted} got {got}");
+        return Err(verifying(why));
+    }
+    provider.verify(&compact).await.map_err(verifying)?;
+    let audiences = &provider.issuer.audiences;
+    if !standard.aud.0.iter().any(|audience| audiences.contains(audience)) {
+        let (wanted, got) = (quoted(audiences), quoted(&standard.aud.0));
+        return Err(verifying(format!("oidc: expected audience in {wanted} got {got}")));
+    }
+    let claims: Map = compact.claims().ok_or_else(|| "oidc: parse claims: no object".to_owned())?;
+    Ok((provider.issuer.mapping.user(&claims)?, until))
+}
+
+/// As Go prints a list of texts with `%q`.
+fn quoted(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| crate::gotext::quote(text)).collect();
+    format!("[{}]", texts.join(" "))
+}
+
+fn hash(token: &str) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+    hash
+}
+
+/// Counts what replaces what.
+#[derive(Debug, Default)]
+struct Generation(AtomicU64);
+
+impl Generation {
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn next(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+}

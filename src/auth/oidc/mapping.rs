@@ -1,0 +1,148 @@
+//! Which user the claims of a token name.
+
+use std::collections::BTreeMap;
+
+use crate::auth::authn::CREDENTIAL_ID;
+use crate::tree::{Map, Value};
+use crate::user::User;
+
+/// Which claims are taken, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    pub username_claim: String,
+    pub username_prefix: String,
+    /// Empty for no groups.
+    pub groups_claim: String,
+    pub groups_prefix: String,
+    /// Claims that have to be there with these values.
+    pub required: Vec<(String, String)>,
+}
+
+impl Mapping {
+    /// The user, or why there is none.
+    pub fn user(&self, claims: &Map) -> Result<User, String> {
+        let name = self.name(claims)?;
+        let groups = self.groups(claims)?;
+        let mut extra = BTreeMap::new();
+        if let Some(id) = claims.get("jti").and_then(Value::as_str).filter(|id| !id.is_empty()) {
+            extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
+        }
+        for (claim, wanted) in &self.required {
+            let found = claims.get(claim.as_str());
+            let found =
+                found.ok_or_else(|| format!("oidc: required claim {claim} not present in ID token"))?;
+            let text =
+                found.as_str().ok_or_else(|| format!("oidc: parse claim {claim}: {}", no_text(found)))?;
+            if text != wanted {
+                return Err(format!(
+                    "oidc: required claim {claim} value does not match. Got = {text}, want = {wanted}"
+                ));
+            }
+        }
+        Ok(User { name, groups, extra, ..User::default() }.authenticated())
+    }
+
+    fn name(&self, claims: &Map) -> Result<String, String> {
+        let claim = &self.username_claim;
+        let parse =
+            |why: String| format!("oidc: parse username claims {}: {why}", crate::gotext::quote(claim));
+        let found = claims.get(claim.as_str()).ok_or_else(|| parse("claim not present".to_owned()))?;
+        let name = found.as_str().ok_or_else(|| parse(no_text(found)))?;
+        if claim == "email"
+            && let Some(verified) = claims.get("email_verified")
+        {
+            match verified {
+                Value::Bool(true) => {}
+                Value::Bool(false) => return Err("oidc: email not verified".to_owned()),
+                other => {
+                    let kind = crate::gotext::json_kind(other);
+                    return Err(format!(
+                        "oidc: parse 'email_verified' claim: json: cannot unmarshal {kind} into Go value of type bool"
+                    ));
+                }
+            }
+        }
+        Ok(format!("{}{name}", self.username_prefix))
+    }
+
+    fn groups(&self, claims: &Map) -> Result<Vec<String>, String> {
+        let Some(found) = claims.get(self.groups_claim.as_str()).filter(|_| !self.groups_claim.is_empty())
+        else {
+            return Ok(Vec::new());
+        };
+        let prefixed = |text: &str| format!("{}{text}", self.groups_prefix);
+        let texts = match found {
+            Value::String(one) => vec![prefixed(one)],
+            Value::Null => Vec::new(),
+            other => {
+                let texts = other.as_array().and_then(|items| {
+                    items.iter().map(|item| item.as_str().map(prefixed)).collect::<Option<Vec<_>>>()
+                });
+                texts.ok_or_else(|| {
+                    let claim = crate::gotext::quote(&self.groups_claim);
+                    format!("oidc: parse groups claim {claim}: neither a text nor a list of texts")
+                })?
+            }
+        };
+        Ok(texts)
+    }
+}
+
+/// What Go's decoder says of another value in place of a text.
+fn no_text(value: &Value) -> String {
+    format!("json: cannot unmarshal {} into Go value of type string", crate::gotext::json_kind(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::json;
+
+    fn mapping() -> Mapping {
+        Mapping {
+            username_claim: "email".into(),
+            username_prefix: String::new(),
+            groups_claim: "groups".into(),
+            groups_prefix: "oidc:".into(),
+            required: vec![("hd".into(), "example.com".into())],
+        }
+    }
+
+    fn user(claims: Value) -> Result<User, String> {
+        mapping().user(claims.as_object().expect("an object"))
+    }
+
+    #[test]
+    fn claims_become_a_user() {
+        let found =
+            user(json!({"email": "a@b", "groups": ["x", "y"], "hd": "example.com", "jti": "7"})).unwrap();
+        assert_eq!((&*found.name, &*found.groups[0]), ("a@b", "oidc:x"));
+        assert_eq!(found.groups, ["oidc:x", "oidc:y", "system:authenticated"]);
+        assert_eq!(found.extra[CREDENTIAL_ID], ["JTI=7"]);
+        let one = user(json!({"email": "a@b", "groups": "x", "hd": "example.com"})).unwrap();
+        assert_eq!(one.groups, ["oidc:x", "system:authenticated"]);
+    }
+
+    #[test]
+    fn claims_that_do_not_fit_are_named() {
+        for (claims, why) in [
+            (json!({}), "oidc: parse username claims \"email\": claim not present"),
+            (
+                json!({"email": 7}),
+                "oidc: parse username claims \"email\": json: cannot unmarshal number into Go value of type string",
+            ),
+            (json!({"email": "a@b", "email_verified": false}), "oidc: email not verified"),
+            (json!({"email": "a@b"}), "oidc: required claim hd not present in ID token"),
+            (
+                json!({"email": "a@b", "hd": "other"}),
+                "oidc: required claim hd value does not match. Got = other, want = example.com",
+            ),
+            (
+                json!({"email": "a@b", "hd": "example.com", "groups": [7]}),
+                "oidc: parse groups claim \"groups\": neither a text nor a list of texts",
+            ),
+        ] {
+            assert_eq!(user(claims), Err(why.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! An issuer's keys.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tokio::sync::Mutex;
+
+use super::{Generation, Issuer};
+use crate::auth::jwt::Compact;
+use crate::auth::jwt::keys::PublicKey;
+use crate::tree::Value;
+use crate::webhook::Fetcher;
+
+/// The time between two attempts to find an issuer's keys.
+const RETRY: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Keys are fetched at most so often because of tokens that none of them has signed.
+const PAUSE: Duration = Duration::from_secs(10);
+
+pub struct Provider {
+    pub issuer: Issuer,
+    fetcher: Fetcher,
+    keys: ArcSwapOption<Keys>,
+    generation: Generation,
+    /// When keys were fetched last. Held while they are fetched.
+    fetched: Mutex<Option<Instant>>,
+}
+
+struct Keys {
+    /// Where they come from.
+    url: String,
+    /// With the ids that the issuer gives them.
+    list: Vec<(String, PublicKey)>,
+}
+
+impl Provider {
+    /// Blocks where the system's CAs are read.
+    pub fn new(issuer: Issuer) -> Self {
+        let fetcher = Fetcher::new(&issuer.authorities, TIMEOUT);
+        Self {
+            issuer,
+            fetcher,
+            keys: ArcSwapOption::empty(),
+            generation: Generation::default(),
+            fetched: Mutex::new(None),
+        }
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.keys.load().is_some()
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation.now()
+    }
+
+    /// Fetches the keys, and tries again until that works.
+    pub async fn discover(&self) {
+        loop {
+            match self.fetch_all().await {
+                Ok(()) => return,
+                Err(error) => {
+                    tracing::error!(issuer = self.issuer.url, %error, "cannot fetch the keys of an issuer")
+                }
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    async fn fetch_all(&self) -> Result<(), String> {
+        let url = match &self.issuer.discovery_url {
+            Some(url) => url.clone(),
+            None => format!("{}/.well-known/openid-configuration", self.issuer.url.trim_end_matches('/')),
+        };
+        let document = self.fetcher.get(&url).await.map_err(|error| error.to_string())?;
+        let document: Value = serde_json::from_slice(&document).map_err(|error| error.to_string())?;
+        let text = |name: &str| document.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (found, wanted) = (text("issuer"), &self.issuer.url);
+        if found != wanted {
+            return Err(format!(
+                "oidc: issuer did not match the issuer returned by provider, expected {wanted:?} got {found:?}"
+            ));
+        }
+        let mut fetched = self.fetched.lock().await;
+        *fetched = Some(Instant::now());
+        self.fetch_keys(text("jwks_uri")).await
+    }
+
+    async fn fetch_keys(&self, url: &str) -> Result<(), String> {
+        let set = self.fetcher.get(url).await.map_err(|error| error.to_string())?;
+        let set: Value = serde_json::from_slice(&set).map_err(|error| error.to_string())?;
+        let keys = set.get("keys").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let list = keys.iter().filter_map(key).collect();
+        self.keys.store(Some(Arc::new(Keys { url: url.to_owned(), list })));
+        self.generation.next();
+        Ok(())
+    }
+
+    /// Checks the signature; with new keys, if those that are known have not made it.
+    pub async fn verify(&self, token: &Compact<'_>) -> Result<(), String> {
+        let refused = || "failed to verify signature: failed to verify id token signature".to_owned();
+        let known = self.keys.load_full().ok_or_else(refused)?;
+        if known.has_signed(token) {
+            return Ok(());
+        }
+        let mut fetched = self.fetched.lock().await;
+        if fetched.is_none_or(|at| at.elapsed() >= PAUSE) {
+            *fetched = Some(Instant::now());
+            if let Err(error) = self.fetch_keys(&known.url).await {
+                tracing::warn!(issuer = self.issuer.url, %error, "cannot fetch the keys of an issuer again");
+            }
+        }
+        match self.keys.load().as_ref().is_some_and(|keys| keys.has_signed(token)) {
+            true => Ok(()),
+            false => Err(refused()),
+        }
+    }
+}
+
+impl Keys {
+    fn has_signed(&self, token: &Compact<'_>) -> bool {
+        let id = &token.header.kid;
+        let fitting = self.list.iter().filter(|(own, _)| id.is_empty() || own == id);
+        token.verify(fitting.map(|(_, key)| key)).is_ok()
+    }
+}
+
+/// A key of a set; `None` if it is of another sort or cannot be read.
+fn key(jwk: &Value) -> Option<(String, PublicKey)> {
+    let text = |name: &str| jwk.get(name).and_then(Value::as_str).unwrap_or_default();
+    let bytes = |name: &str| URL_SAFE_NO_PAD.decode(text(name)).ok();
+    if !matches!(text("use"), "" | "sig") {
+        return None;
+    }
+    let key = match text("kty") {
+        "RSA" => PublicKey::of_rsa(&bytes("n")?, &bytes("e")?),
+        "EC" => PublicKey::of_point(text("crv"), &bytes("x")?, &bytes("y")?)?,
+        _ => return None,
+    };
+    Some((text("kid").to_owned(), key))
+}

@@ -1,0 +1,197 @@
+//! Tokens of service accounts: who issues them, and who is the user of one.
+//!
+//! A token is believed for its signature, which is checked once, and for the objects that it names, which are looked up in
+//! the watch cache at each use: a token ends with its account, and with the Pod, the Secret or the Node that it is bound to.
+
+mod bound;
+mod checked;
+mod claims;
+pub mod issuer;
+mod keys;
+mod legacy;
+mod live;
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use self::checked::Checked;
+pub use self::claims::{Binding, Reference, TokenClaims};
+pub use self::issuer::{Issuer, Setup};
+pub use self::keys::{KeyFileError, Keys, shared_keys};
+pub use self::legacy::{LAST_USED, Used};
+use self::live::Live;
+pub use self::live::Resources;
+use super::authn::{Accepted, Audiences, Notes, TokenError};
+use super::jwt::{Compact, claimed_issuer};
+use crate::cache::Cache;
+use crate::user::User;
+use crate::wall_clock::WallClock;
+
+/// Uses of tokens that wait to be noted.
+const USES: usize = 64;
+
+/// The prefix of the names of service accounts as users.
+pub const USER_PREFIX: &str = "system:serviceaccount:";
+/// The issuer of tokens in Secrets.
+pub const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
+
+/// The name of an account as a user.
+pub fn user_name(namespace: &str, name: &str) -> String {
+    format!("{USER_PREFIX}{namespace}:{name}")
+}
+
+/// The namespace and the name of the account that is this user.
+pub fn of_user_name(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix(USER_PREFIX)?.split_once(':')?;
+    (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
+}
+
+/// The groups of all accounts of a namespace.
+pub fn groups(namespace: &str) -> Vec<String> {
+    vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
+}
+
+/// Verifies tokens of service accounts.
+pub struct Verifier {
+    issuer: Arc<Issuer>,
+    cache: Cache,
+    resources: Resources,
+    clock: WallClock,
+    checked: Checked,
+    used: mpsc::Sender<Used>,
+}
+
+/// A token whose signature is right, with all that follows from its claims alone.
+pub struct Verified {
+    /// The id of the key that has signed it.
+    key: String,
+    content: Content,
+}
+
+enum Content {
+    Bound { user: Arc<User>, claims: Box<TokenClaims>, seen: bound::Seen },
+    Legacy { user: Arc<User>, claims: Box<legacy::LegacyClaims> },
+}
+
+impl Verifier {
+    /// Also returns the tokens in Secrets that are used for the first time on a day.
+    pub fn new(
+        issuer: Arc<Issuer>,
+        cache: Cache,
+        resources: Resources,
+        clock: WallClock,
+    ) -> (Self, mpsc::Receiver<Used>) {
+        let (used, uses) = mpsc::channel(USES);
+        (Self { issuer, cache, resources, clock, checked: Checked::default(), used }, uses)
+    }
+
+    /// The user of a token that is for one of these audiences; `None` if the token is none of these issuers'. On several
+    /// replicas the answer holds every write that was answered before the call.
+    pub async fn verify(
+        &self,
+        token: &str,
+        wanted: &[String],
+        own: &Arc<[String]>,
+    ) -> Option<Result<Accepted, TokenError>> {
+        let verified = match self.checked.get(token) {
+            Some(verified) => verified,
+            None => match self.check(token)? {
+                Ok(verified) => self.checked.put(token, verified),
+                Err(error) => return Some(Err(refused(error))),
+            },
+        };
+        let state = match self.cache.fresh().await {
+            Ok(state) => state,
+            Err(error) => return Some(Err(TokenError::Unknown(error))),
+        };
+        let live = Live { state: &state, resources: &self.resources };
+        if !self.issuer.keys.is_known(&verified.key, &live) {
+            return Some(Err(refused("invalid signature, no keys found")));
+        }
+        Some(self.judge(&verified, token, wanted, own, &live).map_err(refused))
+    }
+
+    /// Checks the signature.
+    fn check(&self, token: &str) -> Option<Result<Verified, &'static str>> {
+        let issuer = claimed_issuer(token)?;
+        let is_legacy = issuer == LEGACY_ISSUER;
+        if !is_legacy && !self.issuer.issuers.contains(&issuer) {
+            return None;
+        }
+        let compact = Compact::parse(token)?;
+        let state = self.cache.any();
+        let live = Live { state: &state, resources: &self.resources };
+        Some(match self.issuer.keys.verify(&compact, &live) {
+            Ok(key) => match is_legacy {
+                true => legacy::content(&compact),
+                false => bound::content(&compact),
+            }
+            .map(|content| Verified { key, content }),
+            Err(why) => Err(why),
+        })
+    }
+
+    fn judge(
+        &self,
+        verified: &Verified,
+        token: &str,
+        wanted: &[String],
+        own: &Arc<[String]>,
+        live: &Live<'_>,
+    ) -> Result<Accepted, String> {
+        let now = self.clock.seconds();
+        let mut notes = Notes::default();
+        let (user, audiences) = match &verified.content {
+            Content::Bound { user, claims, seen } => {
+                let audiences = audiences(&claims.aud.0, &claims.sub, wanted, own, &mut notes)?;
+                bound::judge(claims, seen, live, now as i64, &mut notes)?;
+                (user, audiences)
+            }
+            Content::Legacy { user, claims } => {
+                let audiences = audiences(&claims.aud.0, &claims.sub, wanted, own, &mut notes)?;
+                legacy::judge(claims, token, live, now as i64, &mut notes, &self.used)?;
+                (user, audiences)
+            }
+        };
+        Ok(Accepted { user: user.clone(), audiences, notes })
+    }
+}
+
+fn refused(why: impl Into<String>) -> TokenError {
+    let mut refusals = super::authn::Refusals::default();
+    refusals.add(why.into());
+    TokenError::Refused(refusals)
+}
+
+/// The wanted audiences that the token is for. A token that names none is for this server.
+fn audiences(
+    named: &[String],
+    subject: &str,
+    wanted: &[String],
+    own: &Arc<[String]>,
+    notes: &mut Notes,
+) -> Result<Audiences, String> {
+    let named = match named {
+        [] => {
+            notes.annotate("authentication.k8s.io/legacy-token", subject.to_owned());
+            own
+        }
+        named => named,
+    };
+    if named == wanted && wanted == &**own {
+        return Ok(Audiences::Api);
+    }
+    let common: Vec<String> = named.iter().filter(|name| wanted.contains(name)).cloned().collect();
+    if common.is_empty() {
+        let (named, wanted) = (quoted(named), quoted(wanted));
+        return Err(format!("token audiences {named} is invalid for the target audiences {wanted}"));
+    }
+    Ok(Audiences::These(common))
+}
+
+/// As Go prints a list of texts with `%q`.
+fn quoted(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| crate::gotext::quote(text)).collect();
+    format!("[{}]", texts.join(" "))
+}

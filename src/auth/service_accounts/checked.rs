@@ -1,0 +1,38 @@
+//! Tokens whose signature was checked already.
+
+use std::sync::Arc;
+
+use ring::digest::{SHA256, digest};
+
+use super::Verified;
+use crate::auth::recent::Recent;
+
+/// The tokens of a generation. What is known of a token takes about 1 KiB.
+const MOST: usize = 1024;
+
+/// By the tokens' hashes: tokens themselves are not kept.
+pub struct Checked(Recent<[u8; 32], Arc<Verified>>);
+
+impl Default for Checked {
+    fn default() -> Self {
+        Self(Recent::new(MOST))
+    }
+}
+
+impl Checked {
+    pub fn get(&self, token: &str) -> Option<Arc<Verified>> {
+        self.0.get(&hash(token))
+    }
+
+    pub fn put(&self, token: &str, verified: Verified) -> Arc<Verified> {
+        let verified = Arc::new(verified);
+        self.0.put(hash(token), verified.clone());
+        verified
+    }
+}
+
+fn hash(token: &str) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+    hash
+}

@@ -1,0 +1,106 @@
+//! The flags about an issuer of OpenID Connect.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::auth::oidc::{Issuer, Mapping};
+use crate::cli::error::Error;
+
+/// Those of RSA and of the curves P-256 and P-384.
+const ALGORITHMS: [&str; 8] = ["RS256", "RS384", "RS512", "ES256", "ES384", "PS256", "PS384", "PS512"];
+
+#[derive(Clone, Debug, Args)]
+pub struct OidcArgs {
+    /// An issuer of OpenID Connect whose tokens are accepted, with --oidc-client-id
+    #[arg(long, env = "ROWPLANE_OIDC_ISSUER_URL", value_name = "URL")]
+    oidc_issuer_url: Option<String>,
+
+    /// The audience that tokens of --oidc-issuer-url must be for
+    #[arg(long, env = "ROWPLANE_OIDC_CLIENT_ID", value_name = "ID")]
+    oidc_client_id: Option<String>,
+
+    /// The CAs of --oidc-issuer-url [default: those of the system]
+    #[arg(long, env = "ROWPLANE_OIDC_CA_FILE", value_name = "FILE")]
+    oidc_ca_file: Option<PathBuf>,
+
+    /// The claim that is the user's name
+    #[arg(long, env = "ROWPLANE_OIDC_USERNAME_CLAIM", value_name = "CLAIM", default_value = "sub")]
+    oidc_username_claim: String,
+
+    /// What stands before the user's name; "-" for nothing [default: the issuer and #, nothing before email]
+    #[arg(long, env = "ROWPLANE_OIDC_USERNAME_PREFIX", value_name = "PREFIX")]
+    oidc_username_prefix: Option<String>,
+
+    /// The claim that lists the user's groups
+    #[arg(long, env = "ROWPLANE_OIDC_GROUPS_CLAIM", value_name = "CLAIM")]
+    oidc_groups_claim: Option<String>,
+
+    /// What stands before the user's groups
+    #[arg(long, env = "ROWPLANE_OIDC_GROUPS_PREFIX", value_name = "PREFIX")]
+    oidc_groups_prefix: Option<String>,
+
+    /// A claim that has to be there with this value
+    #[arg(long, env = "ROWPLANE_OIDC_REQUIRED_CLAIM", value_name = "CLAIM=VALUE", value_delimiter = ',')]
+    oidc_required_claim: Vec<String>,
+
+    /// By which algorithms tokens may be signed
+    #[arg(long, env = "ROWPLANE_OIDC_SIGNING_ALGS", value_name = "ALGORITHM", value_delimiter = ',', default_value = "RS256", value_parser = clap::builder::PossibleValuesParser::new(ALGORITHMS))]
+    oidc_signing_algs: Vec<String>,
+}
+
+impl OidcArgs {
+    pub fn into_config(self) -> Result<Option<Issuer>, Error> {
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let usage = |why: &str| Err(Error::Usage(why.to_owned()));
+        let others = self.oidc_ca_file.is_some()
+            || self.oidc_username_claim != "sub"
+            || self.oidc_username_prefix.is_some()
+            || self.oidc_groups_claim.is_some()
+            || self.oidc_groups_prefix.is_some()
+            || !self.oidc_required_claim.is_empty();
+        let (url, client) = match (given(self.oidc_issuer_url), given(self.oidc_client_id)) {
+            (Some(url), Some(client)) => (url, client),
+            (None, None) if !others => return Ok(None),
+            _ => {
+                return usage(
+                    "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set",
+                );
+            }
+        };
+        if !url.starts_with("https://") {
+            return usage("oidc-issuer-url: URL scheme must be https");
+        }
+        let prefix = match self.oidc_username_prefix.as_deref() {
+            Some("-") => String::new(),
+            Some("") | None if self.oidc_username_claim == "email" => String::new(),
+            Some("") | None => format!("{url}#"),
+            Some(prefix) => prefix.to_owned(),
+        };
+        let pair = |text: String| {
+            let pair = text.split_once('=').map(|(claim, value)| (claim.to_owned(), value.to_owned()));
+            pair.ok_or_else(|| Error::Usage(format!("--oidc-required-claim {text:?} must be CLAIM=VALUE")))
+        };
+        let required = self.oidc_required_claim.into_iter().map(pair).collect::<Result<_, _>>()?;
+        let authorities = match &self.oidc_ca_file {
+            None => Vec::new(),
+            Some(path) => std::fs::read(path).map_err(|error| {
+                Error::Usage(format!("--oidc-ca-file: cannot read {}: {error}", path.display()))
+            })?,
+        };
+        Ok(Some(Issuer {
+            url,
+            discovery_url: None,
+            authorities,
+            audiences: vec![client],
+            algorithms: self.oidc_signing_algs,
+            mapping: Mapping {
+                username_claim: self.oidc_username_claim,
+                username_prefix: prefix,
+                groups_claim: self.oidc_groups_claim.unwrap_or_default(),
+                groups_prefix: self.oidc_groups_prefix.unwrap_or_default(),
+                required,
+            },
+        }))
+    }
+}

@@ -1,0 +1,81 @@
+//! The flags about tokens of service accounts.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::auth::authn::DEFAULT_ISSUER;
+use crate::cli::error::Error;
+use crate::gotext;
+use crate::server::config::ServiceAccounts;
+
+/// Upstream's bounds of `--service-account-max-token-expiration`.
+const SHORTEST_MAXIMUM: Duration = Duration::from_secs(3600);
+const LONGEST_MAXIMUM: Duration = Duration::from_secs(1 << 32);
+
+#[derive(Clone, Debug, Args)]
+pub struct ServiceAccountArgs {
+    /// The issuer of tokens of service accounts; tokens of the second and later ones are accepted too
+    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_ISSUER", value_name = "ISSUER", value_delimiter = ',', default_value = DEFAULT_ISSUER)]
+    service_account_issuer: Vec<String>,
+
+    /// A file in PEM with the key that signs tokens of service accounts [default: one that is made in the data directory]
+    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_SIGNING_KEY_FILE", value_name = "FILE")]
+    service_account_signing_key_file: Option<PathBuf>,
+
+    /// Files in PEM with more keys that verify tokens of service accounts
+    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_KEY_FILE", value_name = "FILE", value_delimiter = ',')]
+    service_account_key_file: Vec<PathBuf>,
+
+    /// The longest life of a token that a client may ask for, at least an hour [default: as long as it asks for]
+    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_MAX_TOKEN_EXPIRATION", value_name = "DURATION", value_parser = maximum)]
+    service_account_max_token_expiration: Option<Duration>,
+
+    /// Whether tokens in Pods, which kubelets renew every hour, are valid for a year
+    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_EXTEND_TOKEN_EXPIRATION", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    service_account_extend_token_expiration: bool,
+
+    /// Where the discovery document of the issuer says that its keys are [default: at this server]
+    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_JWKS_URI", value_name = "URL")]
+    service_account_jwks_uri: Option<String>,
+
+    /// The audiences of tokens for this server [default: the issuers of tokens of service accounts]
+    #[arg(long, env = "ROWPLANE_API_AUDIENCES", value_name = "AUDIENCE", value_delimiter = ',')]
+    api_audiences: Vec<String>,
+}
+
+impl ServiceAccountArgs {
+    /// With the audiences of this server.
+    pub fn into_config(self) -> Result<(ServiceAccounts, Vec<String>), Error> {
+        let issuers = self.service_account_issuer;
+        if issuers.iter().any(String::is_empty) {
+            return Err(Error::Usage("--service-account-issuer must not be empty".to_owned()));
+        }
+        if let Some((at, issuer)) =
+            issuers.iter().enumerate().find(|(at, issuer)| issuers[..*at].contains(issuer))
+        {
+            return Err(Error::Usage(format!(
+                "--service-account-issuer {issuer:?} is given twice ({})",
+                at + 1
+            )));
+        }
+        let config = ServiceAccounts {
+            issuers,
+            key_files: self.service_account_key_file,
+            signing_key_file: self.service_account_signing_key_file,
+            max_token_expiration: self.service_account_max_token_expiration,
+            extend_token_expiration: self.service_account_extend_token_expiration,
+            jwks_uri: self.service_account_jwks_uri,
+        };
+        Ok((config, self.api_audiences))
+    }
+}
+
+fn maximum(text: &str) -> Result<Duration, String> {
+    let maximum = gotext::parse_duration(text)?;
+    if (SHORTEST_MAXIMUM..=LONGEST_MAXIMUM).contains(&maximum) {
+        return Ok(maximum);
+    }
+    Err("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds".to_owned())
+}

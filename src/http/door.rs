@@ -1,0 +1,172 @@
+//! The order of one request (docs/spec/auth.md): what it asks for, who asks, whether he may, and only then its handler.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Version, header};
+use axum::response::Response;
+use tokio_util::sync::CancellationToken;
+
+use super::in_process::Caller;
+use super::request::{AUDIT_ID, new_audit_id};
+use super::request_info::RequestInfo;
+use super::server::ConnectionInfo;
+use super::{response, warnings};
+use crate::api::error::Error;
+use crate::auth::authn::{Authenticated, Authenticator, Notes, Shown, forget_credentials};
+use crate::auth::authorizer::{Authorizer, is_public_path};
+use crate::auth::impersonation::{self, Impersonator};
+use crate::user::User;
+
+/// What stands between a connection and the handlers, also while the server starts.
+pub struct Door {
+    pub authenticator: Authenticator,
+    pub authorizer: Arc<dyn Authorizer>,
+    pub impersonator: Impersonator,
+    /// The share of HTTP/2 requests after which the connection is told to close, so that clients behind one address
+    /// spread over all replicas.
+    pub goaway_chance: f64,
+    /// Cancelled when the server starts to drain.
+    pub shutdown: CancellationToken,
+}
+
+/// How much of the server is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Health endpoints alone answer. Nothing else is authorized, since roles are not known yet and nobody is served.
+    Starting,
+    Started,
+}
+
+/// A request that was let in; its user is in the extensions of its head.
+pub struct Entered {
+    pub info: RequestInfo,
+    pub parts: Parts,
+    pub body: Body,
+}
+
+impl Door {
+    /// Lets a request in to its handler, or refuses it.
+    pub async fn enter<F: Future<Output = Response>>(
+        &self,
+        stage: Stage,
+        request: Request,
+        handler: impl FnOnce(Entered) -> F,
+    ) -> Response {
+        let (mut parts, body) = request.into_parts();
+        let audit_id = audit_id(&parts.headers);
+        let mut notes = Notes::default();
+        let mut response = match self.admit(stage, &mut parts, &mut notes).await {
+            Ok(info) => handler(Entered { info, parts, body }).await,
+            Err(error) => response::failure(&error, &parts),
+        };
+        if !notes.warnings().is_empty() {
+            let texts: Vec<String> = notes.warnings().iter().map(|text| (*text).to_owned()).collect();
+            warnings::put(response.headers_mut(), &texts);
+        }
+        finish(response, audit_id)
+    }
+
+    /// The steps before the handler, in upstream's order.
+    async fn admit(&self, stage: Stage, parts: &mut Parts, notes: &mut Notes) -> Result<RequestInfo, Error> {
+        let info = RequestInfo::of(&parts.method, &parts.uri)?;
+        self.refuse_while_draining(parts)?;
+        let user = self.authenticate(parts, notes).await?;
+        let user = self.impersonate(user, &info, &mut parts.headers).await?;
+        if stage == Stage::Started || is_health(parts.uri.path()) {
+            self.authorizer.authorize(&info.attributes(&user))?;
+        }
+        parts.extensions.insert(user);
+        Ok(info)
+    }
+
+    fn refuse_while_draining(&self, parts: &Parts) -> Result<(), Error> {
+        match self.shutdown.is_cancelled() && !is_public_path(parts.uri.path()) {
+            true => Err(Error::shutting_down()),
+            false => Ok(()),
+        }
+    }
+
+    /// The user of the credentials. A connection on which no credential was ever shown has lower limits, and if it
+    /// speaks HTTP/2, which can be abused for floods, is closed after its first request (upstream's
+    /// `UnauthenticatedHTTP2DOSMitigation`).
+    async fn authenticate(&self, parts: &mut Parts, notes: &mut Notes) -> Result<Arc<User>, Error> {
+        if let Some(Caller(user)) = parts.extensions.get() {
+            return Ok(user.clone());
+        }
+        let connection = parts.extensions.get::<Arc<ConnectionInfo>>().cloned();
+        let certified = connection.as_ref().and_then(|connection| connection.certified());
+        let shown = Shown { certified, headers: &mut parts.headers, path: parts.uri.path() };
+        let answer = self.authenticator.authenticate(shown).await;
+        if let Some(connection) = &connection {
+            let is_known = matches!(&answer, Ok(found) if !found.is_anonymous);
+            self.account(connection, is_known, parts.version)?;
+        }
+        let Authenticated { user, notes: said, .. } = answer?;
+        notes.extend(said);
+        forget_credentials(&mut parts.headers);
+        Ok(user)
+    }
+
+    /// The user in whose name the request is to be made, if it names one.
+    async fn impersonate(
+        &self,
+        user: Arc<User>,
+        info: &RequestInfo,
+        headers: &mut HeaderMap,
+    ) -> Result<Arc<User>, Error> {
+        let Some(wanted) = impersonation::requested(headers)? else { return Ok(user) };
+        let attributes = info.attributes(&user);
+        let found = self.impersonator.impersonate(&wanted, &attributes, &*self.authorizer).await?;
+        tracing::debug!(
+            user = user.name,
+            impersonated = found.user.name,
+            "a request in somebody else's name"
+        );
+        Ok(found.user)
+    }
+
+    fn account(&self, connection: &ConnectionInfo, is_known: bool, version: Version) -> Result<(), Error> {
+        if is_known {
+            if !connection.authenticate() {
+                connection.go_away();
+                return Err(Error::too_many("connections"));
+            }
+            let chance = self.goaway_chance;
+            if chance > 0.0 && version == Version::HTTP_2 && rand::random_bool(chance) {
+                connection.go_away();
+            }
+            return Ok(());
+        }
+        if version == Version::HTTP_2 {
+            connection.go_away();
+        }
+        if connection.is_crowded() { Err(Error::too_many("requests without a credential")) } else { Ok(()) }
+    }
+}
+
+/// Whether the path is a health endpoint or one of its checks.
+pub fn is_health(path: &str) -> bool {
+    let rest = ["/livez", "/readyz", "/healthz"].iter().find_map(|endpoint| path.strip_prefix(endpoint));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The audit id that the client sent.
+fn audit_id(headers: &HeaderMap) -> Option<HeaderValue> {
+    headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned()
+}
+
+/// Sets the headers of every response: an audit id, and no caching unless the handler allows it.
+fn finish(mut response: Response, audit_id: Option<HeaderValue>) -> Response {
+    let headers = response.headers_mut();
+    // A failure that was logged has an audit id already.
+    if !headers.contains_key(AUDIT_ID)
+        && let Some(audit_id) = audit_id.or_else(new_audit_id)
+    {
+        headers.insert(AUDIT_ID, audit_id);
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+    response
+}

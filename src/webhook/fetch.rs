@@ -1,0 +1,63 @@
+//! A document that is fetched over HTTPS.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{Method, Request, header};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+
+use super::link::{Link, Response};
+use super::{CallError, client_config};
+
+/// Bytes of a document.
+const LARGEST: usize = 1 << 20;
+
+/// Fetches documents from servers that certain CAs vouch for.
+#[derive(Debug)]
+pub struct Fetcher {
+    tls: Result<Arc<ClientConfig>, String>,
+    timeout: Duration,
+}
+
+impl Fetcher {
+    /// `authorities` is PEM; without any, those of the system are trusted. Blocks where these are read.
+    pub fn new(authorities: &[u8], timeout: Duration) -> Self {
+        Self { tls: client_config(authorities), timeout }
+    }
+
+    /// The body of a success.
+    pub async fn get(&self, url: &str) -> Result<Bytes, CallError> {
+        let failed = |why: String| CallError(format!("Get \"{url}\": {why}"));
+        match tokio::time::timeout(self.timeout, self.exchange(url)).await {
+            Ok(Ok(Response { status: 200, body, .. })) => Ok(body),
+            Ok(Ok(Response { status, body, .. })) => {
+                let body = String::from_utf8_lossy(&body[..body.len().min(256)]).into_owned();
+                Err(CallError(format!("{status}: {body}")))
+            }
+            Ok(Err(why)) => Err(failed(why)),
+            Err(_) => Err(failed("context deadline exceeded".to_owned())),
+        }
+    }
+
+    async fn exchange(&self, url: &str) -> Result<Response, String> {
+        let parsed = url::Url::parse(url).map_err(|error| error.to_string())?;
+        let host = parsed.host_str().filter(|_| parsed.scheme() == "https").ok_or("no https URL")?;
+        let port = parsed.port_or_known_default().unwrap_or(443);
+        let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
+        let path = &parsed[url::Position::BeforePath..url::Position::AfterQuery];
+        let request = Request::builder()
+            .method(Method::GET)
+            .uri(path)
+            .header(header::HOST, &parsed[url::Position::BeforeHost..url::Position::AfterPort])
+            .header(header::ACCEPT, "application/json, */*")
+            .header(header::USER_AGENT, concat!("rowplane/", env!("CARGO_PKG_VERSION")))
+            .body(Full::new(Bytes::new()))
+            .map_err(|error| error.to_string())?;
+        let mut link = Link::open(&format!("{host}:{port}"), self.tls.clone()?, name).await?;
+        link.exchange(request, LARGEST).await
+    }
+}
