@@ -160,7 +160,7 @@ async fn rules_without_end(setup: Setup) {
     }
     // Each is cheap enough, and so are all together; they end with the budget of an object.
     let dear = json!({"rule": "self.all(a, self.all(b, a + b >= 0)) || true"});
-    with(&server, &rules(vec![dear; 15])).await;
+    with(&server, &rules(vec![dear; 10])).await;
     let numbers = vec![1; 1000];
     let told = refusal(&server.post(WIDGETS, &widget("w", json!({"x": numbers}))).await, 422);
     assert!(told.contains("no further validation rules will be run"), "{told}");
