@@ -64,7 +64,7 @@ use self::unreadable::Unreadable;
 use crate::cache::Cache;
 use crate::codec::object::Object;
 pub use crate::fields::{self, ObjectMap};
-pub use crate::gotext::now;
+use crate::gotext;
 use crate::long_work::Lanes;
 use crate::runtime::Runtime;
 use crate::storage::{Key, ResourceId, Store};
@@ -89,6 +89,18 @@ pub struct Api {
     pub tokens: TokenIssuing,
     /// Where work on large stored objects is done, whichever request asked for it.
     pub lanes: Lanes,
+}
+
+impl Api {
+    /// The time of day in the form of `creationTimestamp`.
+    pub fn now(&self) -> String {
+        gotext::time(self.runtime.clock.timestamp())
+    }
+
+    /// The time of day in the form of a Lease's `renewTime`.
+    pub fn now_micro(&self) -> String {
+        gotext::micro_time(self.runtime.clock.timestamp())
+    }
 }
 
 /// Settings of the verbs.

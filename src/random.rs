@@ -25,6 +25,14 @@ impl Random {
         }
     }
 
+    /// A source apart, whose numbers do not depend on what others draw from this one later.
+    pub fn fork(&self) -> Self {
+        match &self.0 {
+            None => Self::default(),
+            Some(_) => Self::seeded(self.with(|rng| rng.random())),
+        }
+    }
+
     /// A random UUID of version 4.
     pub fn uuid(&self) -> Uuid {
         Builder::from_random_bytes(self.with(|rng| rng.random())).into_uuid()
@@ -48,5 +56,9 @@ mod tests {
         let [one, other] = draws(Random::seeded(7));
         assert!(one != other && one.get_version_num() == 4);
         assert_ne!(draws(Random::default()), draws(Random::default()));
+        let forks = [Random::seeded(7), Random::seeded(7)].map(|random| (random.fork(), random));
+        forks[0].1.uuid();
+        assert_eq!(forks[0].0.uuid(), forks[1].0.uuid());
+        assert_ne!(forks[0].0.uuid(), forks[0].0.fork().uuid());
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
+
 /// A clock. Clones are the same clock.
 #[derive(Clone)]
 pub struct WallClock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
@@ -15,6 +17,11 @@ impl WallClock {
 
     pub fn now(&self) -> SystemTime {
         (self.0)()
+    }
+
+    /// The same for calendars; the end of time if the clock is beyond it.
+    pub fn timestamp(&self) -> Timestamp {
+        Timestamp::try_from(self.now()).unwrap_or(Timestamp::MAX)
     }
 
     /// Whole seconds since the Unix epoch.

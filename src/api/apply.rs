@@ -4,7 +4,7 @@ use super::decode::{check_place, configuration};
 use super::error::Error;
 use super::meta;
 use super::modify::Modified;
-use super::ownership::{self, Kind, acting, conflict_error, entries, first_managers};
+use super::ownership::{self, Kind, Tracking, acting, conflict_error, entries, first_managers};
 use super::request::Request;
 use super::strictness::Strictness;
 use super::write::{Current, Proposal, Write};
@@ -23,12 +23,12 @@ impl Api {
         part: Part,
         body: &[u8],
     ) -> Result<Modified, Error> {
-        let config = configuration::parse(body)?;
+        let (config, now) = (configuration::parse(body)?, self.now());
         let strictness = request.strictness();
         let config = Configuration { object: &config.object, problem: config.problem.as_deref(), strictness };
         let propose = &mut |found: Option<&Current>| match found {
-            Some(current) => changed(request, part, config, current).map(Proposal::Object),
-            None if part == Part::Main => created(request, config).map(Proposal::Object),
+            Some(current) => changed(request, part, config, current, &now).map(Proposal::Object),
+            None if part == Part::Main => created(request, config, &now).map(Proposal::Object),
             None => Err(request.target.not_found()),
         };
         self.modify(Write::change(request, part, None), propose).await
@@ -55,11 +55,12 @@ fn changed(
     part: Part,
     configured: Configuration<'_>,
     current: &Current,
+    now: &str,
 ) -> Result<ObjectMap, Error> {
     let (target, config, options) = (request.target, configured.object, request.options.write());
     let kind = Kind::new(target.resource, part).seen(current.conversions.as_deref());
     let manager = options.manager();
-    let acting = acting(target.resource, manager, part, Operation::Apply);
+    let acting = acting(target.resource, Tracking { manager, part, now }, Operation::Apply);
     let managers = Managers::decode(entries(&current.object).unwrap_or_default())
         .map_err(|why| Error::Unclassified(format!("failed to decode managed fields: {why}")))?;
     configuration::check(config, target.resource.definition.gvk())?;
@@ -85,12 +86,13 @@ fn changed(
     Ok(new)
 }
 
-fn created(request: &Request<'_>, configured: Configuration<'_>) -> Result<ObjectMap, Error> {
+fn created(request: &Request<'_>, configured: Configuration<'_>, now: &str) -> Result<ObjectMap, Error> {
     let (target, config) = (request.target, configured.object);
     let resource = target.resource;
     let kind = Kind::new(resource, Part::Main);
     configuration::check(config, target.resource.definition.gvk())?;
-    let acting = acting(resource, request.options.write().manager(), Part::Main, Operation::Apply);
+    let tracking = Tracking { manager: request.options.write().manager(), part: Part::Main, now };
+    let acting = acting(resource, tracking, Operation::Apply);
     let nothing: ObjectMap = ["kind", "apiVersion"]
         .iter()
         .filter_map(|name| kind.zero().get_key_value(name))

@@ -4,7 +4,7 @@ use super::decode::{Encoded, subresource_kind, typed_object};
 use super::error::{Error, Subject};
 use super::request::Request;
 use super::write::{Current, Next, Proposal, Write};
-use super::{Api, ObjectMap, Target, fields, meta, metadata_mut, now};
+use super::{Api, ObjectMap, Target, fields, meta, metadata_mut};
 use crate::causes::{Cause, aggregate};
 use crate::gotext;
 use crate::kinds::core::pod::condition;
@@ -30,9 +30,10 @@ impl Api {
         self.admission.validate(&action).await?;
         let binding = action.take_object()?;
         let write = Write { relies_on: &action.requires, ..Write::part_of_action(request) };
+        let now = self.now();
         let propose = &mut |found: Option<&Current>| {
             let current = found.ok_or_else(|| pod.not_found())?;
-            Ok(Proposal::Decided(Next::Put(bound(pod, &binding, current)?)))
+            Ok(Proposal::Decided(Next::Put(bound(pod, &binding, current, &now)?)))
         };
         self.modify(write, propose).await.map(drop)
     }
@@ -51,7 +52,7 @@ fn check_node(binding: &ObjectMap) -> Result<(), Error> {
     if causes.is_empty() { Ok(()) } else { Err(Error::Unclassified(aggregate(&causes))) }
 }
 
-fn bound(target: Target<'_>, binding: &ObjectMap, current: &Current) -> Result<ObjectMap, Error> {
+fn bound(target: Target<'_>, binding: &ObjectMap, current: &Current, now: &str) -> Result<ObjectMap, Error> {
     let pod = &current.object;
     check_preconditions(target, binding, pod)?;
     let name = target.name;
@@ -63,7 +64,7 @@ fn bound(target: Target<'_>, binding: &ObjectMap, current: &Current) -> Result<O
     } else if !fields::items(pod, &["spec", "schedulingGates"]).is_empty() {
         format!("pod {name} has non-empty .spec.schedulingGates")
     } else {
-        return Ok(assigned(pod.clone(), binding));
+        return Ok(assigned(pod.clone(), binding, now));
     };
     let subject = Subject::Resource(GroupResource::new("", "pods/binding"));
     Err(Error::Conflict { subject, name: name.to_owned(), reason: refused })
@@ -85,7 +86,7 @@ fn check_preconditions(target: Target<'_>, binding: &ObjectMap, pod: &ObjectMap)
 }
 
 /// The pod on its node, with the binding's labels and annotations added.
-fn assigned(mut pod: ObjectMap, binding: &ObjectMap) -> ObjectMap {
+fn assigned(mut pod: ObjectMap, binding: &ObjectMap, now: &str) -> ObjectMap {
     let node = fields::text(binding, &["target", "name"]);
     fields::object_mut(&mut pod, "spec").insert("nodeName", node.into());
     for field in ["annotations", "labels"] {
@@ -96,6 +97,6 @@ fn assigned(mut pod: ObjectMap, binding: &ObjectMap) -> ObjectMap {
     }
     let status = fields::object_mut(&mut pod, "status");
     status.shift_remove("nominatedNodeName");
-    condition::set(status, &condition::Condition::plain("PodScheduled"), &now());
+    condition::set(status, &condition::Condition::plain("PodScheduled"), now);
     pod
 }

@@ -6,6 +6,9 @@
 //!
 //! Deletions and the metadata that controllers write need no webhook: they change an object in the version it is stored
 //! in ([`Reads::AsStored`](super::write::Reads)).
+//!
+//! Few requests need a call, and every request is one future with room for what it may await: calls are futures of their
+//! own, in boxes, so that the future of a request that needs none is small.
 
 mod hook;
 mod kept;
@@ -76,7 +79,7 @@ impl Converter {
             None => Ok(object),
             Some((custom, _)) if !custom.needs_hook(&object) => Ok(object),
             Some(_) => {
-                let mut converted = self.objects(resource, vec![object]).await?;
+                let mut converted = Box::pin(self.objects(resource, vec![object])).await?;
                 converted.pop().ok_or_else(|| Error::Internal("a conversion lost its object".to_owned()))
             }
         }
@@ -106,7 +109,7 @@ impl Converter {
                 Turn::Work(work) => {
                     let batch: Vec<Arc<Object>> =
                         work.places().iter().map(|place| wanted[*place].1.clone()).collect();
-                    match self.convert_stored(custom, hook, &batch).await {
+                    match Box::pin(self.convert_stored(custom, hook, &batch)).await {
                         Ok(converted) => work.finish(converted, &mut found),
                         Err(failed) => return Err(work.fail(failed)),
                     }
@@ -182,7 +185,7 @@ impl Converter {
             return Ok(object);
         }
         managed::open(&mut object);
-        let mut converted = self.call(custom, hook, to, &[object]).await?;
+        let mut converted = Box::pin(self.call(custom, hook, to, &[object])).await?;
         converted.pop().ok_or_else(|| Error::Internal("a conversion lost its object".to_owned()))
     }
 

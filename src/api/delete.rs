@@ -1,7 +1,5 @@
 //! DELETE of one object: it is removed at once, or marked and removed later.
 
-use jiff::Timestamp;
-
 use super::deletion::{self, Plan, Rules};
 use super::error::Error;
 use super::modify::Outcome;
@@ -67,11 +65,13 @@ impl Api {
             let current = &found.ok_or_else(|| target.not_found())?.object;
             deletion::check(current, &options.preconditions, definition, strategy)?;
             let rules = Rules { strategy, behavior: definition.behavior };
-            Ok(Proposal::Decided(match deletion::plan(current, options, rules, Timestamp::now()) {
-                Plan::Remove(shown) => Next::Delete(shown),
-                Plan::Keep { changed: false, .. } => Next::Unchanged,
-                Plan::Keep { object, .. } => Next::Put(object),
-            }))
+            Ok(Proposal::Decided(
+                match deletion::plan(current, options, rules, self.runtime.clock.timestamp()) {
+                    Plan::Remove(shown) => Next::Delete(shown),
+                    Plan::Keep { changed: false, .. } => Next::Unchanged,
+                    Plan::Keep { object, .. } => Next::Put(object),
+                },
+            ))
         };
         let modified = self.modify(write, propose).await?;
         Ok(match modified.outcome {

@@ -13,7 +13,7 @@ use super::options::{DryRun, GetOptions, ReadAt};
 use super::request::{Options, Request};
 use super::resource::Resource;
 use super::write::{Current, Proposal, Write};
-use super::{Answer, Api, ObjectMap, Target, deletion, fields, meta, metadata_mut, now};
+use super::{Answer, Api, ObjectMap, Target, deletion, fields, meta, metadata_mut};
 use crate::causes::{Cause, CauseReason};
 use crate::kinds::behavior::part::Part;
 use crate::kinds::core::pod::condition::{self, Condition};
@@ -132,7 +132,7 @@ impl Api {
         let write = Write::change(request, Part::Status, Some(options.manager()));
         let propose = &mut |found: Option<&Current>| {
             let current = found.ok_or_else(|| target.not_found())?;
-            Budget::of(current.object.clone()).disrupted(pod.name, &now()).map(Proposal::Object)
+            Budget::of(current.object.clone()).disrupted(pod.name, &self.now()).map(Proposal::Object)
         };
         self.modify(write, propose).await.map(drop)
     }
@@ -150,7 +150,7 @@ impl Api {
                 let Resource { definition, behavior, .. } = pod.resource;
                 deletion::check(current, &delete.preconditions, definition, &behavior.strategy)?;
                 let mut new = current.clone();
-                condition::set(fields::object_mut(&mut new, "status"), &TARGET, &now());
+                condition::set(fields::object_mut(&mut new, "status"), &TARGET, &self.now());
                 Ok(Proposal::Object(new))
             };
             let marking = Request { options: Options::None, warnings: &Warnings::UNREAD, ..**request };

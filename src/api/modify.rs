@@ -63,15 +63,18 @@ impl Api {
                 false => None,
             };
             let is_long = AtomicBool::new(stored.as_ref().is_some_and(|stored| stored.size() >= LONG));
-            let attempt = pin!(async {
-                let current = match stored {
-                    Some(stored) => Some(self.current(target, write.reads, stored).await?),
-                    None => None,
-                };
-                let ready = self.attempt(write, propose, current.as_ref()).await;
-                Ok::<_, Error>((current, ready))
-            });
-            let (current, ready) = self.lanes.drive(attempt, &is_long).await?;
+            // Within a block, so that the request's future has one room for this attempt and for what follows it.
+            let (current, ready) = {
+                let attempt = pin!(async {
+                    let current = match stored {
+                        Some(stored) => Some(self.current(target, write.reads, stored).await?),
+                        None => None,
+                    };
+                    let ready = self.attempt(write, propose, current.as_ref()).await;
+                    Ok::<_, Error>((current, ready))
+                });
+                self.lanes.drive(attempt, &is_long).await?
+            };
             if !proven && !proves_itself(&write, &ready) {
                 state = self.cache.fresh().await?;
                 proven = true;
@@ -80,7 +83,7 @@ impl Api {
             let judged_at = match self.put(write, ready?, current).await? {
                 Placed::Done(mut modified) => {
                     if self.definitions.are(target.resource) {
-                        self.show_definitions().await;
+                        Box::pin(self.show_definitions()).await;
                     }
                     if write.reads == Reads::AsServed {
                         modified.answer = self.converter.answer(target.resource, modified.answer).await?;
@@ -91,7 +94,7 @@ impl Api {
                     failed.unmet += 1;
                     if target.resource.custom.is_some() {
                         self.cache.at_least(judged_at).await?;
-                        self.follow_definitions().await?;
+                        Box::pin(self.follow_definitions()).await?;
                         self.check_current(target)?;
                     }
                     judged_at

@@ -3,7 +3,7 @@
 
 use super::error::Error;
 use super::write::{create, put_mutation};
-use super::{Api, ObjectMap, Target, metadata_mut, now, ownership};
+use super::{Api, ObjectMap, Target, metadata_mut, ownership};
 use crate::kinds::behavior::strategy::Writer;
 use crate::schema::names::Gvr;
 use crate::storage::{Expect, Mutation};
@@ -72,11 +72,11 @@ impl Api {
 
     /// The mutation that a create of the object would end in.
     fn companion(&self, target: Target<'_>, mut object: ObjectMap) -> Result<Mutation, Error> {
-        let (now, user) = (now(), User::apiserver());
+        let (now, user) = (self.now(), User::apiserver());
         metadata_mut(&mut object).insert("namespace", target.namespace.into());
         target.resource.default(&mut object)?;
-        ownership::track_create(target.resource, &mut object, MANAGER);
-        create::stamp(target.resource, &mut object, &*self.config.generate_name, &now);
+        ownership::track_create(target.resource, &mut object, MANAGER, &now);
+        create::stamp(self, target.resource, &mut object, &now);
         let writer = Writer { user: &user, now: &now, warnings: &Warnings::UNREAD };
         create::prepare(target.resource, &mut object, &writer);
         put_mutation(target, Expect::Absent, object)

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::conversion::managers::Conversions;
 use super::error::Error;
 use super::resource::Resource;
-use super::{ObjectMap, metadata, metadata_mut, now};
+use super::{ObjectMap, metadata, metadata_mut};
 use crate::causes::{Cause, CauseReason};
 use crate::kinds::behavior::part::Part;
 use crate::patch::apply::conflict::{self, Conflict};
@@ -30,6 +30,8 @@ const FIELD: &str = "managedFields";
 pub(super) struct Tracking<'a> {
     pub manager: &'a str,
     pub part: Part,
+    /// The time of the write, as `creationTimestamp` has it.
+    pub now: &'a str,
 }
 
 /// What the rules of field sets need to know of a resource, restricted to one of its parts.
@@ -75,17 +77,18 @@ impl Versions for Kind<'_> {
 
 /// The manager of an update, as the rules of field sets identify it.
 pub(super) fn updater(resource: &Resource, tracking: Tracking<'_>) -> Acting {
-    acting(resource, tracking.manager, tracking.part, Operation::Update)
+    acting(resource, tracking, Operation::Update)
 }
 
-pub(super) fn acting(resource: &Resource, manager: &str, part: Part, operation: Operation) -> Acting {
+pub(super) fn acting(resource: &Resource, tracking: Tracking<'_>, operation: Operation) -> Acting {
+    let Tracking { manager, part, now } = tracking;
     let identity = Identity {
         name: manager.to_owned(),
         operation,
         api_version: resource.definition.api_version().to_string(),
         subresource: part.subresource().to_owned(),
     };
-    Acting { identity, now: now() }
+    Acting { identity, now: now.to_owned() }
 }
 
 /// The entries of `managedFields`; `None` if the object has no such list.
@@ -102,8 +105,8 @@ pub(super) fn put(object: &mut ObjectMap, entries: Option<Value>) {
 }
 
 /// Gives a new object its first manager.
-pub(super) fn track_create(resource: &Resource, object: &mut ObjectMap, manager: &str) {
-    let tracking = Tracking { manager, part: Part::Main };
+pub(super) fn track_create(resource: &Resource, object: &mut ObjectMap, manager: &str, now: &str) {
+    let tracking = Tracking { manager, part: Part::Main, now };
     let kind = Kind::new(resource, Part::Main);
     let sent = entries(object).and_then(|entries| Managers::decode(entries).ok()).unwrap_or_default();
     put(object, None);

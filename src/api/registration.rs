@@ -12,7 +12,7 @@ use super::ownership::{self, Tracking};
 use super::resource::Resource;
 use super::storage_version::{self, Entry};
 use super::write::{create, put_mutation};
-use super::{Api, ObjectMap, Target, fields, metadata_mut, now};
+use super::{Api, ObjectMap, Target, fields, metadata_mut};
 use crate::api::options::write::WriteOptions;
 use crate::cache::{Range, State};
 use crate::codec::at_rest::ValueFormat;
@@ -174,9 +174,26 @@ impl Api {
         };
         let is_own = |server: &str| server == own.server();
         match storage_version::servers(&object).any(is_own) {
-            true => removal(resource, found, &object, is_own).map(Some),
+            true => self.removal(resource, found, &object, is_own).map(Some),
             false => Ok(None),
         }
+    }
+
+    /// Writes the object without these entries, or deletes it if neither entries nor finalizers are left.
+    fn removal(
+        &self,
+        resource: &Resource,
+        found: &Object,
+        object: &ObjectMap,
+        gone: impl Fn(&str) -> bool,
+    ) -> Result<Mutation, Error> {
+        let (target, now) = (Target { resource, namespace: "", name: found.name() }, self.now());
+        let status = storage_version::without_entries(object, gone, &now);
+        let new = with_status(resource, object, status, &now);
+        if storage_version::entries(&new).is_empty() && !found.mentions("finalizers") {
+            return Ok(deletion(target, found));
+        }
+        put_mutation(target, Expect::At(found.revision()), new)
     }
 
     /// Removes the entries of servers that are `gone` according to a state, StorageVersions that are left without
@@ -204,7 +221,7 @@ impl Api {
                 let before = mutations.len();
                 for server in leaving {
                     if before == mutations.len() {
-                        mutations.push(removal(resource, found, &object, |server| gone(state, server))?);
+                        mutations.push(self.removal(resource, found, &object, |server| gone(state, server))?);
                     }
                     if !servers.iter().any(|known| &**known == server) {
                         servers.push(server.into());
@@ -240,9 +257,9 @@ impl Api {
         object.extend(resource.definition.gvk().claims());
         metadata_mut(&mut object).insert("name", target.name.into());
         object.insert("spec", ObjectMap::new().into());
-        ownership::track_create(resource, &mut object, WriteOptions::default().manager());
-        let now = now();
-        create::stamp(resource, &mut object, &*self.config.generate_name, &now);
+        let now = self.now();
+        ownership::track_create(resource, &mut object, WriteOptions::default().manager(), &now);
+        create::stamp(self, resource, &mut object, &now);
         let writer = Writer { user: &User::apiserver(), now: &now, warnings: &Warnings::UNREAD };
         create::prepare(resource, &mut object, &writer);
         object
@@ -261,7 +278,7 @@ impl Api {
             Some(found) => (resource.decode_closed(found)?, Expect::At(found.revision())),
             None => (self.new_object(target), Expect::Absent),
         };
-        let status = storage_version::with_entry(&old, &entry(&own.server, encoded), &now());
+        let status = storage_version::with_entry(&old, &entry(&own.server, encoded), &self.now());
         let owner = owner.as_ref().map(Owner::reference).filter(|owner| !is_owned(&old, owner));
         if old.get("status") == Some(&status) && owner.is_none() {
             return Ok(None);
@@ -269,7 +286,7 @@ impl Api {
         if let Some(owner) = owner {
             metadata_mut(&mut old).insert("ownerReferences", vec![owner].into());
         }
-        put_mutation(target, expect, with_status(resource, &old, status)).map(Some)
+        put_mutation(target, expect, with_status(resource, &old, status, &self.now())).map(Some)
     }
 
     fn storage_versions(&self) -> Result<&Arc<Resource>, Error> {
@@ -293,28 +310,13 @@ fn entry(server: &str, encoded: &EncodedResource) -> Entry {
     }
 }
 
-fn with_status(resource: &Resource, old: &ObjectMap, status: Value) -> ObjectMap {
+fn with_status(resource: &Resource, old: &ObjectMap, status: Value, now: &str) -> ObjectMap {
     let mut new = old.clone();
     new.insert("status", status);
     let options = WriteOptions::default();
-    let tracking = Tracking { manager: options.manager(), part: Part::Status };
+    let tracking = Tracking { manager: options.manager(), part: Part::Status, now };
     ownership::track_update(resource, None, old, &mut new, tracking);
     new
-}
-
-/// Writes the object without these entries, or deletes it if neither entries nor finalizers are left.
-fn removal(
-    resource: &Resource,
-    found: &Object,
-    object: &ObjectMap,
-    gone: impl Fn(&str) -> bool,
-) -> Result<Mutation, Error> {
-    let target = Target { resource, namespace: "", name: found.name() };
-    let new = with_status(resource, object, storage_version::without_entries(object, gone, &now()));
-    if storage_version::entries(&new).is_empty() && !found.mentions("finalizers") {
-        return Ok(deletion(target, found));
-    }
-    put_mutation(target, Expect::At(found.revision()), new)
 }
 
 fn delete(target: Target<'_>, state: &State) -> Option<Mutation> {

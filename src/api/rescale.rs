@@ -4,7 +4,7 @@ use super::decode::patch::Patch;
 use super::decode::{Body, check_place, configuration};
 use super::error::Error;
 use super::modify::Modified;
-use super::ownership::{self, conflict_error};
+use super::ownership::{self, Tracking, conflict_error};
 use super::request::Request;
 use super::write::rescale::{Owners, Rescale};
 use super::write::{Current, Proposal, Propose, UidRule, Write};
@@ -46,13 +46,15 @@ impl Api {
     pub(super) async fn apply_scale(&self, request: &Request<'_>, body: &[u8]) -> Result<Modified, Error> {
         let (target, options) = (request.target, request.options.write());
         let configuration::Config { object: config, problem } = configuration::parse(body)?;
+        let now = self.now();
         let propose = &mut |found: Option<&Current>| {
             let parent = &found.ok_or_else(|| target.not_found())?.object;
             configuration::check(&config, &scale::GVK)?;
             let live = scale::to_change(target.resource, parent)?;
             let scales = (&live, &config);
-            let (manager, conflicts) = (options.manager(), options.conflicts);
-            let applied = ownership::scale::apply(target.resource, parent, scales, manager, conflicts)
+            let tracking = Tracking { manager: options.manager(), part: Part::Scale, now: &now };
+            let conflicts = options.conflicts;
+            let applied = ownership::scale::apply(target.resource, parent, scales, tracking, conflicts)
                 .map_err(|refusal| match refusal {
                     Refusal::Unfit(why) => ownership::scale::unfit(&config, &why),
                     Refusal::Conflicts(found) => conflict_error(&found),

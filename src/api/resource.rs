@@ -124,7 +124,7 @@ impl Resource {
 
     fn served(&self, object: &Object, map: ObjectMap) -> Result<ObjectMap, Error> {
         if let Some(custom) = &self.custom {
-            return if custom.is_converted(object) { Ok(map) } else { custom.read(map) };
+            return if custom.serves_as_stored(object) { Ok(map) } else { custom.read(map) };
         }
         Ok(match &self.behavior.other_version {
             Some(other) if map.get("apiVersion").is_some_and(|v| v == other.api_version) => {

@@ -100,13 +100,13 @@ impl Api {
         families::complete(spec, old, &self.config.services).map_err(invalid)?;
         let mut made = Vec::new();
         for Wanted { place, want, reason } in wants::of(spec, old) {
-            match self.claim(target, want, dry_run).await {
+            match Box::pin(self.claim(target, want, dry_run)).await {
                 Ok(claim) => {
                     made.push(claim);
                     place.put(spec, claim);
                 }
                 Err(refusal) => {
-                    self.release(target, &made).await;
+                    Box::pin(self.release(target, &made)).await;
                     return Err(match reason.explain(spec, &refusal) {
                         Some(cause) => invalid(vec![cause]),
                         None => refusal.into_error(target.name),
@@ -136,8 +136,10 @@ impl Api {
     ) {
         if let Some(Allocation { made, given_up }) = allocation {
             match written {
-                Ok(Written::Committed { .. }) => self.release(target, &given_up).await,
-                Ok(Written::Conflict { .. } | Written::Unmet { .. }) => self.release(target, &made).await,
+                Ok(Written::Committed { .. }) => Box::pin(self.release(target, &given_up)).await,
+                Ok(Written::Conflict { .. } | Written::Unmet { .. }) => {
+                    Box::pin(self.release(target, &made)).await;
+                }
                 Err(_) => {}
             }
         }
@@ -146,7 +148,7 @@ impl Api {
     /// Releases what was claimed for a write that does not reach the store.
     pub(super) async fn give_back(&self, target: Target<'_>, allocation: Option<Allocation>) {
         if let Some(Allocation { made, .. }) = allocation {
-            self.release(target, &made).await;
+            Box::pin(self.release(target, &made)).await;
         }
     }
 }

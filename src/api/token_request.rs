@@ -2,7 +2,6 @@
 //! (`pkg/registry/core/serviceaccount/storage/token.go`).
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -58,7 +57,7 @@ impl Api {
             account.resource.decode(&*self.get(account, GetOptions { at: ReadAt::Latest }).await?)?;
         let uid = fields::text(&stored, &["metadata", "uid"]).to_owned();
         check_uid(asked, account.name, &uid)?;
-        let now = self.now();
+        let now = self.runtime.clock.timestamp().as_second();
         complete(asked, account, &uid, now, &self.tokens.audiences);
         let seconds = seconds(asked)?;
         self.admission.validate(&action).await?;
@@ -70,12 +69,6 @@ impl Api {
         asked.insert("status", json!({"token": token, "expirationTimestamp": until}));
         managed::open(&mut asked);
         Ok(asked)
-    }
-
-    fn now(&self) -> i64 {
-        let now: SystemTime = self.runtime.clock.now();
-        let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
     }
 
     /// The object that the token is to be bound to.

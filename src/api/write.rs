@@ -17,7 +17,7 @@ use super::definitions::Custom;
 use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::request::Request;
-use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, now, scale};
+use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, scale};
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
@@ -153,17 +153,17 @@ impl<'a> Write<'a> {
         let resource = self.request.target.resource;
         match (self.manager, found) {
             (Some(manager), Some(found)) => {
-                let tracking = Tracking { manager, part: self.part };
+                let tracking = Tracking { manager, part: self.part, now };
                 let seen = found.conversions.as_deref();
                 ownership::track_update(resource, seen, &found.object, &mut object, tracking);
             }
-            (Some(manager), None) => ownership::track_create(resource, &mut object, manager),
+            (Some(manager), None) => ownership::track_create(resource, &mut object, manager, now),
             (None, _) => {}
         }
         self.check_uid(&mut object, found)?;
         let naming = match found {
             Some(_) => None,
-            None => Some(create::stamp(resource, &mut object, &*api.config.generate_name, now)),
+            None => Some(create::stamp(api, resource, &mut object, now)),
         };
         Ok((object, naming))
     }
@@ -300,7 +300,7 @@ impl Api {
         owners: Option<Owners>,
         found: Option<&Current>,
     ) -> Result<Ready, Error> {
-        let (request, now) = (write.request, now());
+        let (request, now) = (write.request, self.now());
         let (object, naming) = self.begun(write, object, found, &now).await?;
         let operation = if found.is_some() { Operation::Update } else { Operation::Create };
         let resource = request.target.resource;
@@ -313,7 +313,7 @@ impl Api {
         let mut object = attempt.take_object()?;
         let is_scale = owners.is_some();
         if let (Some(owners), Some(found)) = (owners, found) {
-            object = owners.parent(request.target, &object, &found.object)?;
+            object = owners.parent(request.target, &object, &found.object, &now)?;
         }
         write.prepare(&mut object, found, &now)?;
         write.validate(attempt.target.name, &object, found).await?;

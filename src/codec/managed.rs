@@ -5,13 +5,15 @@
 //! object or the body to the new object without being parsed; code that needs the set parses the string. Such objects
 //! are called closed, others open. Answers to clients are open.
 
+mod sorted;
+
 use super::depth;
 use crate::gotext;
 use crate::json::plain::{self, ManagedPosition};
 use crate::json::{self, Parsed, scan};
 use crate::tree::{Map, Value};
 
-const FIELDS: &str = "fieldsV1";
+pub(super) const FIELDS: &str = "fieldsV1";
 /// The levels around `fieldsV1`: the object, its metadata, the list, and the entry.
 const LEVELS_ABOVE: usize = 4;
 
@@ -47,6 +49,18 @@ pub fn close(object: &mut Map) {
 pub fn open(object: &mut Map) {
     for fields in sets(object) {
         if let Value::String(text) = fields {
+            *fields = json::parse(text.as_bytes()).map_or(Value::Null, |parsed| parsed.value);
+        }
+    }
+}
+
+/// Opens the sets of a closed object whose text is not what [`write_json`](crate::json::text::write_json) prints of
+/// sorted sets; the text of the others can be printed as it is.
+pub(super) fn open_unsorted(object: &mut Map) {
+    for fields in sets(object) {
+        if let Value::String(text) = fields
+            && !sorted::is_sorted(text.as_bytes())
+        {
             *fields = json::parse(text.as_bytes()).map_or(Value::Null, |parsed| parsed.value);
         }
     }

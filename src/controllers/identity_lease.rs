@@ -5,7 +5,7 @@ mod claim;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use rand::RngExt as _;
 
 pub use self::claim::{Claimant, Claimed, claim};
 
@@ -15,7 +15,6 @@ use crate::api::error::Error;
 use crate::api::options::{GetOptions, ReadAt};
 use crate::api::request::Request;
 use crate::api::{Answer, Api, ObjectMap, Target, fields, metadata_mut};
-use crate::gotext;
 use crate::schema::resource::Verb;
 use crate::tasks::{Failure, Tasks};
 use crate::tree::json;
@@ -37,7 +36,10 @@ pub async fn run(api: Arc<Api>, claimed: Arc<Claimed>, tasks: Tasks) -> Result<(
     let mut held = Held::Lease(claimed.lease.clone());
     loop {
         let interval = claimed.config.renew_interval;
-        tokio::time::sleep(interval.mul_f64(1.0 + JITTER * rand::random::<f64>())).await;
+        tokio::time::sleep(
+            interval.mul_f64(1.0 + JITTER * api.runtime.random.with(|rng| rng.random::<f64>())),
+        )
+        .await;
         match heartbeat.renew(&mut held).await {
             Ok(()) => {}
             Err(NotRenewed::Failed(error)) => {
@@ -125,16 +127,17 @@ impl Claimed {
     /// Makes a lease this server's as of now: the one that was found, or a new one. Fails if it has been written since
     /// it was read.
     async fn write(&self, api: &Api, found: Option<ObjectMap>) -> Result<ObjectMap, Error> {
+        let now = &api.now_micro();
         match found {
             Some(mut lease) => {
-                self.renewed(&mut lease);
+                self.renewed(&mut lease, now);
                 let request = Request::own(Verb::Update, self.target());
                 stored(api.update(&request, Body::Object(&lease)).await?.answer)
             }
             None => {
                 let mut lease = ObjectMap::new();
                 metadata_mut(&mut lease).insert("name", self.identity.id().into());
-                self.renewed(&mut lease);
+                self.renewed(&mut lease, now);
                 let target = Target { name: "", ..self.target() };
                 stored(api.create(&Request::own(Verb::Create, target), Body::Object(&lease)).await?)
             }
@@ -166,7 +169,7 @@ impl Claimed {
         )
     }
 
-    fn renewed(&self, lease: &mut ObjectMap) {
+    fn renewed(&self, lease: &mut ObjectMap, now: &str) {
         lease.insert("apiVersion", "coordination.k8s.io/v1".into());
         lease.insert("kind", "Lease".into());
         let labels = metadata_mut(lease).entry("labels").or_insert_with(|| json!({}));
@@ -182,7 +185,7 @@ impl Claimed {
         let spec = lease.entry("spec").or_insert_with(|| json!({}));
         spec["holderIdentity"] = self.holder.as_str().into();
         spec["leaseDurationSeconds"] = self.config.duration_seconds.into();
-        spec["renewTime"] = gotext::micro_time(Timestamp::now()).into();
+        spec["renewTime"] = now.into();
     }
 
     fn target(&self) -> Target<'_> {

@@ -7,7 +7,6 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use metrics::Gauge;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -19,7 +18,6 @@ use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, metadata_mut};
 use crate::codec::object::Object;
-use crate::gotext;
 use crate::metrics::Metrics;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
@@ -187,7 +185,7 @@ impl Candidate<'_> {
 
     /// The lease with this replica as its holder.
     fn mine(&self, mut lease: ObjectMap) -> ObjectMap {
-        let now = gotext::micro_time(Timestamp::now());
+        let now = self.api.now_micro();
         let new = text(&lease, "holderIdentity") != self.holder;
         let spec = lease.entry("spec").or_insert_with(|| json!({}));
         if new {

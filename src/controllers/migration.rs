@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::task::JoinSet;
 
 use self::definition::Turn;
@@ -133,7 +132,7 @@ impl Migrator {
     async fn work(&mut self, state: &State, migration: &Migration) -> Result<Waits, Error> {
         let resource = match self.find(&migration.resource) {
             Found::Resource(resource) => resource,
-            Found::Nothing if migration.is_young(Timestamp::now()) => return Ok(true),
+            Found::Nothing if migration.is_young(self.api.runtime.clock.timestamp()) => return Ok(true),
             Found::Nothing => {
                 return self.fail(migration, "resource does not exist in discovery".to_owned()).await;
             }

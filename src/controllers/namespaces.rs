@@ -19,7 +19,7 @@ use crate::api::options::GetOptions;
 use crate::api::options::ReadAt;
 use crate::api::options::delete::DeleteOptions;
 use crate::api::resource::Resource;
-use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
+use crate::api::{Api, ObjectMap, Target, meta, metadata};
 use crate::cache::Range;
 use crate::codec::object::Object;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
@@ -90,7 +90,7 @@ async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
         finalize(api, target, found).await?;
         return Ok(true);
     }
-    if let Some(conditions) = remains.conditions(&found, &now()) {
+    if let Some(conditions) = remains.conditions(&found, &api.now()) {
         report(api, target, found, conditions).await?;
     }
     Ok(false)

@@ -7,7 +7,7 @@ use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::request::Request;
 use crate::api::services::OF_FLAGS as NAME;
-use crate::api::{Api, ObjectMap, Target, fields, now};
+use crate::api::{Api, ObjectMap, Target, fields};
 use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Conflicts;
@@ -83,7 +83,7 @@ async fn apply_ready(api: &Api, target: Target<'_>) -> Result<(), Error> {
         "status": {"conditions": [{
             "type": "Ready",
             "status": "True",
-            "lastTransitionTime": now(),
+            "lastTransitionTime": api.now(),
             "message": "Kubernetes default Service CIDR is ready",
         }]},
     });

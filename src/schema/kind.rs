@@ -109,6 +109,16 @@ impl Kind {
         Ok(())
     }
 
+    /// Whether an object from the store stays as it is when [`Kind::conform_stored`] and [`Kind::default`] see it.
+    pub fn is_settled(&self, object: &Map) -> bool {
+        if let Shape::Structural(shape) = &self.shape {
+            return shape.is_settled(object);
+        }
+        let mut read = object.clone();
+        let is_read = self.conform_stored(&mut read).is_ok() && self.default(&mut read).is_ok();
+        is_read && read == *object
+    }
+
     /// Conforms and defaults an object that was stored before the present defaults existed; `None` if it does not fit
     /// the kind.
     pub fn complete(&self, mut object: Map) -> Option<Map> {

@@ -185,6 +185,30 @@ impl Structural {
         Ok(())
     }
 
+    /// Whether an object from the store stays as it is when it conforms and gets its defaults.
+    pub fn is_settled(&self, object: &Map) -> bool {
+        let metadata = object.get("metadata").and_then(Value::as_object);
+        metadata.is_some_and(|metadata| {
+            metadata.get("generation").is_some_and(|generation| generation.as_i64() != Some(0))
+                && self.is_metadata(metadata)
+        }) && prune::knows_all(&self.root, object, self.root.unknown_members())
+            && self.root.leaves_as_is(object, &|resource| self.is_resource(resource))
+    }
+
+    /// Whether an embedded resource stays as it is.
+    fn is_resource(&self, resource: &Map) -> bool {
+        let is_text = |name| resource.get(name).is_none_or(Value::is_string);
+        let metadata = resource.get("metadata");
+        is_text("apiVersion")
+            && is_text("kind")
+            && metadata.is_none_or(|metadata| metadata.as_object().is_some_and(|map| self.is_metadata(map)))
+    }
+
+    fn is_metadata(&self, metadata: &Map) -> bool {
+        let mut conformed = metadata.clone();
+        super::types::conform(&self.metadata, None, &mut conformed).is_ok() && conformed == *metadata
+    }
+
     /// Gives an object that conforms its defaults.
     pub fn default(&self, object: &mut Map) -> Result<(), DefaultsTooLarge> {
         self.root.default_members(object, &mut DefaultRoom::default())

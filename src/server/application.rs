@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::config::{Config, Controllers, IdentityConfig};
@@ -56,6 +55,7 @@ use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{self, Backend, HighWaterMark, OpenError, SAFETY_GAP, Store, compact_regularly};
 use crate::tasks::{Failure, Tasks};
+use crate::wall_clock::WallClock;
 
 /// For how long, in seconds, a key signs continue tokens. It verifies them for twice as long afterwards.
 const TOKEN_KEY_AGE: i64 = 24 * 60 * 60;
@@ -124,7 +124,7 @@ pub async fn build_with_api(
         definitions: Definitions::new(&built_in, names),
         converter,
         catalog: Catalog::new(built_in),
-        token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
+        token_keys: ArcSwap::from_pointee(token_keys(&*backend, &runtime.clock).await?),
         port_claims,
         unreadable: Unreadable::new(runtime.metrics.clone()),
         runtime: runtime.clone(),
@@ -134,7 +134,7 @@ pub async fn build_with_api(
             namespace_contents: config
                 .namespace_contents
                 .then(|| NamespaceContents { root_ca: server_authority }),
-            generate_name: names_from(runtime.random.clone()),
+            generate_name: names_from(runtime.random.fork()),
         },
         admission: Chain::built_in(),
         tokens: TokenIssuing {
@@ -297,8 +297,8 @@ async fn resource_ids(
     Ok(names.into_iter().zip(ids).collect())
 }
 
-async fn token_keys(backend: &dyn Backend) -> Result<TokenKeys, storage::Error> {
-    let keys = backend.token_keys(Timestamp::now().as_second(), TOKEN_KEY_AGE).await?;
+async fn token_keys(backend: &dyn Backend, clock: &WallClock) -> Result<TokenKeys, storage::Error> {
+    let keys = backend.token_keys(clock.timestamp().as_second(), TOKEN_KEY_AGE).await?;
     let mut keys = keys.into_iter().map(|key| TokenKey { id: key.id, secret: key.secret });
     let newest = keys.next().ok_or_else(|| storage::Error::Corrupt("there is no token key".into()))?;
     Ok(TokenKeys::new(newest, keys.collect()))
@@ -307,7 +307,7 @@ async fn token_keys(backend: &dyn Backend) -> Result<TokenKeys, storage::Error> 
 async fn refresh_token_keys(api: Arc<Api>) {
     loop {
         tokio::time::sleep(TOKEN_KEY_REFRESH).await;
-        match token_keys(&**api.cache.backend()).await {
+        match token_keys(&**api.cache.backend(), &api.runtime.clock).await {
             Ok(keys) => api.token_keys.store(Arc::new(keys)),
             Err(error) => {
                 tracing::warn!(%error, "cannot read the keys of continue tokens, keeping the old ones")

@@ -2,8 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use uuid::Uuid;
-
 use super::config::Registration;
 use crate::api::gate::Gate;
 use crate::api::registration::OwnRegistration;
@@ -63,7 +61,9 @@ impl Replica {
         let (this, runner, tasks) = (self.clone(), runner.clone(), runner.runtime.tasks.clone());
         tasks.clone().spawn("identity", async move {
             let joining = async {
-                if let Some(claimed) = claim(&runner.api, claimant, Uuid::new_v4(), &this.gate).await {
+                if let Some(claimed) =
+                    claim(&runner.api, claimant, runner.runtime.random.uuid(), &this.gate).await
+                {
                     this.join(&runner, Arc::new(claimed));
                 }
                 this.gate.opened().await;
@@ -83,7 +83,7 @@ impl Replica {
     fn join(&self, runner: &Runner, claimed: Arc<Claimed>) {
         let (server, holder) = (claimed.identity.id().to_owned(), claimed.holder.clone());
         if self.registration == Registration::On {
-            let incarnation = Uuid::new_v4().to_string();
+            let incarnation = runner.runtime.random.uuid().to_string();
             let own = Arc::new(OwnRegistration::new(&server, &incarnation));
             runner.api.store.set_fence(runner.api.fence(&own));
             let (own, holder) = self.own.get_or_init(|| (own, holder));

@@ -1,7 +1,7 @@
 //! Servers in this process, used without a socket.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
@@ -14,6 +14,7 @@ use rowplane::server::Builder;
 use rowplane::server::application::build_on;
 use rowplane::storage::{Backend, memory};
 use rowplane::user::User;
+use rowplane::wall_clock::WallClock;
 use tempfile::TempDir;
 
 use super::configmap;
@@ -145,6 +146,17 @@ async fn a_kubeconfig_leads_to_the_port() {
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
     let client = Client::try_from(config).unwrap();
     assert_eq!(client.apiserver_version().await.unwrap().minor, "37");
+}
+
+#[tokio::test]
+async fn objects_bear_the_time_of_their_server() {
+    let then = SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000);
+    let server =
+        Server::builder().without_controllers().clock(WallClock::new(move || then)).start().await.unwrap();
+    let created = config_maps(&server).create(&PostParams::default(), &configmap("a", 1)).await.unwrap();
+    assert_eq!(created.creation_timestamp().unwrap().0.as_second(), 2_000_000_000);
+    let managers = created.metadata.managed_fields.unwrap();
+    assert_eq!(managers[0].time.as_ref().unwrap().0.as_second(), 2_000_000_000);
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ impl Converter {
         for _ in 0..ROUNDS {
             let result = rules();
             let Some((to, objects)) = conversions.wanted() else { return result };
-            let converted = self.for_managers(resource, &to, &objects).await;
+            let converted = Box::pin(self.for_managers(resource, &to, &objects)).await;
             conversions.learn(&to, &objects, converted);
         }
         Err(Error::Internal("the managers of an object ask for too many conversions".to_owned()))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Definitions;
 use crate::api::ownership::{self, Tracking};
-use crate::api::{Api, ObjectMap, Target, fields, now};
+use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
 use crate::codec::object::{Draft, Object};
 use crate::kinds::apiextensions::custom_resource_definition::naming::{self, Name, Sort};
@@ -37,10 +37,10 @@ impl Api {
         let state = self.cache.any();
         let group = fields::text(new, &["spec", "group"]).to_owned();
         let rows = Rows { definitions: &self.definitions, state: &state, group: &group, owner: target.name };
-        let before = new.clone();
-        naming::settle(new, &|name| rows.is_taken(name), &now());
+        let (before, now) = (new.clone(), self.now());
+        naming::settle(new, &|name| rows.is_taken(name), &now);
         if before.get("status") != new.get("status") {
-            let tracking = Tracking { manager: MANAGER, part: Part::Status };
+            let tracking = Tracking { manager: MANAGER, part: Part::Status, now: &now };
             ownership::track_update(target.resource, None, &before, new, tracking);
         }
         let asked = naming::requested(new);

@@ -17,28 +17,24 @@ impl Custom {
     pub fn serves_as_stored(&self, object: &Object) -> bool {
         let version = self.served_version();
         object.api_version() == Some(version.kind.gvk.api_version())
-            && object
-                .is_settled_by(version.number, || object.to_map().is_ok_and(|map| is_settled(version, &map)))
+            && object.is_settled_by(version.number, || {
+                object.to_map().is_ok_and(|map| version.kind.is_settled(&map))
+            })
     }
 
     /// Whether an object is stored as it would be stored now: an update that changes nothing writes it again if not.
     pub fn is_stored_as_now(&self, object: &Object) -> bool {
         let stored = self.version.definition.stored();
         object.api_version() == Some(stored.kind.gvk.api_version())
-            && object
-                .is_settled_by(stored.number, || object.to_map().is_ok_and(|map| is_settled(stored, &map)))
+            && object.is_settled_by(stored.number, || {
+                object.to_map().is_ok_and(|map| stored.kind.is_settled(&map))
+            })
     }
 
     /// Whether only the definition's webhook can make the served version of a stored object.
     pub fn needs_hook(&self, object: &Object) -> bool {
         let served = self.served_version().kind.gvk.api_version();
         self.hook.is_some() && object.api_version().is_some_and(|stored| stored != served)
-    }
-
-    /// Whether an object needs no reading, as what a webhook has made: its defaults are those of the version that it is
-    /// stored in.
-    pub fn is_converted(&self, object: &Object) -> bool {
-        self.hook.is_some() && self.serves_as_stored(object)
     }
 
     /// The version that a stored object names.
@@ -81,7 +77,7 @@ impl Custom {
     /// What is known of an object that is about to be stored.
     pub fn mark(&self, stored: &ObjectMap) -> Mark {
         let version = self.version.definition.stored();
-        match is_settled(version, stored) {
+        match version.kind.is_settled(stored) {
             true => Mark::settled(version.number),
             false => Mark::default(),
         }
@@ -119,13 +115,4 @@ fn api_version(object: &ObjectMap) -> &str {
 pub fn conform(version: &CustomVersion, object: &mut ObjectMap) -> Result<(), Error> {
     let conformed = version.kind.conform_stored(object);
     conformed.map_err(|why| Error::Internal(format!("a stored object is none of its kind: {why}")))
-}
-
-/// Whether the version's schema has nothing to prune of an object, or to add to it.
-fn is_settled(version: &CustomVersion, object: &ObjectMap) -> bool {
-    let mut read = object.clone();
-    if version.kind.conform_stored(&mut read).is_err() || version.kind.default(&mut read).is_err() {
-        return false;
-    }
-    read == *object
 }

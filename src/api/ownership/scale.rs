@@ -3,11 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::{Tracking, first_managers};
+use crate::api::ObjectMap;
 use crate::api::decode::configuration;
 use crate::api::error::Error;
 use crate::api::resource::Resource;
 use crate::api::scale::{self, GVK};
-use crate::api::{ObjectMap, now};
 use crate::kinds::behavior::part::Part;
 use crate::patch::apply::fields::{FieldSet, field_paths};
 use crate::patch::apply::filter::Filter;
@@ -73,7 +73,7 @@ pub fn track(
     if seen.0.is_empty() {
         return;
     }
-    let acting = acting(tracking.manager, Operation::Update);
+    let acting = acting(tracking, Operation::Update);
     let (old, new) = scales;
     if let Some(changed) = ownership::update(&Scale::new(resource), old, new, &seen, &acting) {
         super::put(parent, to_parent(resource, managers, &changed).encode());
@@ -85,11 +85,11 @@ pub fn apply(
     resource: &Resource,
     parent: &ObjectMap,
     (live, config): (&ObjectMap, &ObjectMap),
-    manager: &str,
+    tracking: Tracking<'_>,
     conflicts: Conflicts,
 ) -> Result<Applied, Refusal> {
     let managers = Managers::decode(super::entries(parent).unwrap_or_default()).unwrap_or_default();
-    let acting = acting(manager, Operation::Apply);
+    let acting = acting(tracking, Operation::Apply);
     let scale = Scale::new(resource);
     let seen = of_parent(resource, &managers);
     let seen = if seen.0.is_empty() { first_managers(&scale, live, &acting, &zero()) } else { seen };
@@ -111,14 +111,14 @@ pub fn unfit(config: &ObjectMap, why: &str) -> Error {
     configuration::unfit(config, &GVK, why)
 }
 
-fn acting(manager: &str, operation: Operation) -> Acting {
+fn acting(tracking: Tracking<'_>, operation: Operation) -> Acting {
     let identity = Identity {
-        name: manager.to_owned(),
+        name: tracking.manager.to_owned(),
         operation,
         api_version: GVK.api_version().to_string(),
         subresource: Part::Scale.subresource().to_owned(),
     };
-    Acting { identity, now: now() }
+    Acting { identity, now: tracking.now.to_owned() }
 }
 
 fn of_parent(resource: &Resource, managers: &Managers) -> Managers {

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use rand::RngExt as _;
+
 use super::ranges::{Family, candidate_ports};
 use super::wants::Want;
 use super::{Claim, is_service};
@@ -9,7 +11,7 @@ use crate::api::decode::Body;
 use crate::api::error::Error;
 use crate::api::options::DryRun;
 use crate::api::request::Request;
-use crate::api::{Api, ObjectMap, Target, fields, now};
+use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::{Draft, Object, Undecodable};
@@ -103,7 +105,8 @@ impl Api {
                 }
                 let open = self.open_networks(&self.cache.any(), family);
                 for network in open.networks {
-                    let candidates = network.candidates(rand::random()).map(Claim::Address);
+                    let candidates =
+                        network.candidates(self.runtime.random.with(|rng| rng.random())).map(Claim::Address);
                     if let Some(claim) = self.claim_any(target, candidates, dry_run).await? {
                         return Ok(claim);
                     }
@@ -111,7 +114,10 @@ impl Api {
                 Err(open.unreadable.map_or(full, Refusal::Failed))
             }
             Want::AnyPort => {
-                let ports = candidate_ports(&self.config.services.node_ports, rand::random());
+                let ports = candidate_ports(
+                    &self.config.services.node_ports,
+                    self.runtime.random.with(|rng| rng.random()),
+                );
                 let found = self.claim_any(target, ports.map(Claim::Port), dry_run).await?;
                 found.ok_or(Refusal::Full { addresses: false })
             }
@@ -213,11 +219,11 @@ impl Api {
 
     async fn try_claim_port(&self, target: Target<'_>, port: u16) -> Result<bool, Error> {
         let name = port.to_string();
-        let uid = uuid::Uuid::new_v4().to_string();
+        let uid = self.runtime.random.uuid().to_string();
         let object = json!({
             "kind": "NodePort",
             "apiVersion": PORT_VERSION,
-            "metadata": {"name": name, "uid": uid, "creationTimestamp": now()},
+            "metadata": {"name": name, "uid": uid, "creationTimestamp": self.now()},
             "spec": {"parentRef": parent_of(target)},
         });
         let Value::Object(object) = object else { return Ok(false) };

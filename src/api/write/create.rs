@@ -1,11 +1,9 @@
 //! The steps of a create, as pure functions.
 
-use uuid::Uuid;
-
 use crate::api::error::Error;
 use crate::api::meta::{self, create::Stamp};
 use crate::api::resource::Resource;
-use crate::api::{ObjectMap, metadata, metadata_mut};
+use crate::api::{Api, ObjectMap, metadata, metadata_mut};
 use crate::causes::Causes;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
@@ -22,22 +20,17 @@ pub(in crate::api) struct Naming {
 }
 
 /// Gives an object its uid, and a name if it needs one.
-pub(in crate::api) fn stamp(
-    resource: &Resource,
-    object: &mut ObjectMap,
-    generate_name: &dyn Fn(&str) -> String,
-    now: &str,
-) -> Naming {
+pub(in crate::api) fn stamp(api: &Api, resource: &Resource, object: &mut ObjectMap, now: &str) -> Naming {
     let metadata = metadata_mut(object);
     let version = meta::text(metadata, "resourceVersion").to_owned();
     let generated = meta::create::wants_generated_name(metadata);
     let prefix = meta::text(metadata, "generateName");
     let prefixed = !prefix.is_empty();
     let given = match generated {
-        true => Some(generate_name(prefix)),
+        true => Some((api.config.generate_name)(prefix)),
         false => resource.behavior.strategy.own_name(metadata),
     };
-    let uid = Uuid::new_v4().to_string();
+    let uid = api.runtime.random.uuid().to_string();
     meta::create::prepare(metadata, &Stamp { uid: &uid, now });
     if let Some(name) = given {
         metadata.insert("name", name.into());

@@ -49,7 +49,7 @@ impl Api {
                 if let Some(shown) = &shown {
                     advise(shown, Some(&current.object));
                 }
-                self.remove(write, requires, current, shown).await
+                Box::pin(self.remove(write, requires, current, shown)).await
             }
             (Next::Put(mut object), current) => {
                 let target = write.target(naming.as_ref());
@@ -58,7 +58,7 @@ impl Api {
                 let allocation = self.allocate(target, &mut object, old, dry_run).await?;
                 advise(&object, old);
                 if dry_run == DryRun::Yes {
-                    return self.pretend(write, naming.as_ref(), object, old.is_some()).await;
+                    return Box::pin(self.pretend(write, naming.as_ref(), object, old.is_some())).await;
                 }
                 let expect =
                     current.as_ref().map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));

@@ -27,6 +27,7 @@ impl Owners {
         target: Target<'_>,
         scale: &ObjectMap,
         current: &ObjectMap,
+        now: &str,
     ) -> Result<ObjectMap, Error> {
         let mut parent = current.clone();
         scale::put(target.resource, &mut parent, scale, target.name)?;
@@ -35,7 +36,7 @@ impl Owners {
             Self::Update { manager } => {
                 let (old, new) = (scale::of(target.resource, current)?, scale::of(target.resource, &parent)?);
                 let scales = (&old, &new);
-                let tracking = Tracking { manager: &manager, part: Part::Scale };
+                let tracking = Tracking { manager: &manager, part: Part::Scale, now };
                 ownership::scale::track(target.resource, &mut parent, scales, tracking);
             }
         }

@@ -7,7 +7,7 @@ use super::layout::Layout;
 use super::{Mark, Object, joined_key, tree};
 use crate::codec::at_rest::{self, Opened, StorageMediaType, ValueFormat};
 use crate::codec::protobuf::{self, with_version};
-use crate::codec::{managed, yaml};
+use crate::codec::yaml;
 use crate::json::scan;
 use crate::revision::Revision;
 use crate::schema::builtin;
@@ -40,7 +40,6 @@ impl Draft {
         // Whatever the media type is, the object is stored as upstream's Go types would print it.
         let typed = claimed(&object).and_then(|kind| Some((typed(&kind, &object)?, kind)));
         let Some((Typed { message, json }, kind)) = typed else {
-            managed::open(&mut object);
             return Self::of_json(namespace, name, tree::encode(object).into());
         };
         let value = match media {

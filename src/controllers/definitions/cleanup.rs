@@ -11,7 +11,7 @@ use super::write_status;
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
-use crate::api::{Api, ObjectMap, Target, fields, meta, metadata, now};
+use crate::api::{Api, ObjectMap, Target, fields, meta, metadata};
 use crate::cache::Range;
 use crate::codec::object::Object;
 use crate::kinds::apiextensions::custom_resource_definition::conditions::{self, CLEANUP, Condition};
@@ -40,7 +40,7 @@ pub async fn clean_up(api: &Api, target: Target<'_>) -> Result<(), Error> {
     let reason = conditions::find(&definition, "Terminating").map(|condition| condition["reason"].clone());
     if reason.is_none_or(|reason| reason != "InstanceDeletionInProgress") {
         let message = "CustomResource deletion is in progress";
-        tell(&mut definition, "InstanceDeletionInProgress", message.to_owned());
+        tell(api, &mut definition, "InstanceDeletionInProgress", message.to_owned());
         write_status(api, target, &definition).await?;
         let Some(found) = api.cache.fresh().await?.get(target.resource.id, "", target.name) else {
             return Ok(());
@@ -58,7 +58,7 @@ pub async fn clean_up(api: &Api, target: Target<'_>) -> Result<(), Error> {
         return release(api, target, definition, "InstanceDeletionCompleted", "removed all instances").await;
     };
     if let Err(error) = delete_all(api, resource).await {
-        tell(&mut definition, "InstanceDeletionFailed", format!("could not issue all deletes: {error}"));
+        tell(api, &mut definition, "InstanceDeletionFailed", format!("could not issue all deletes: {error}"));
         write_status(api, target, &definition).await?;
         return Err(error);
     }
@@ -72,8 +72,8 @@ fn meta_finalizers(definition: &ObjectMap) -> impl Iterator<Item = &str> {
     metadata(definition).into_iter().flat_map(meta::finalizers)
 }
 
-fn tell(definition: &mut ObjectMap, reason: &'static str, message: String) {
-    conditions::set(definition, &Condition::new("Terminating", true, reason, message), &now());
+fn tell(api: &Api, definition: &mut ObjectMap, reason: &'static str, message: String) {
+    conditions::set(definition, &Condition::new("Terminating", true, reason, message), &api.now());
 }
 
 /// Takes the finalizer off, together with the last word on the definition's objects.
@@ -84,7 +84,7 @@ async fn release(
     reason: &'static str,
     message: &str,
 ) -> Result<(), Error> {
-    conditions::set(&mut definition, &Condition::new("Terminating", false, reason, message), &now());
+    conditions::set(&mut definition, &Condition::new("Terminating", false, reason, message), &api.now());
     let others: Vec<Value> =
         meta_finalizers(&definition).filter(|finalizer| *finalizer != CLEANUP).map(Value::from).collect();
     fields::object_mut(&mut definition, "metadata").insert("finalizers", others.into());

@@ -129,13 +129,13 @@ impl Claimant {
             instance: self.instance.clone(),
             address: self.address,
             config: self.config,
-            since: Timestamp::now(),
+            since: api.runtime.clock.timestamp(),
             lease: ObjectMap::new(),
         };
         let mut last = None;
         for _ in 0..TRIES {
             let mut found = claimed.read(api).await?;
-            match self.judge(found.as_ref(), Timestamp::now()) {
+            match self.judge(found.as_ref(), api.runtime.clock.timestamp()) {
                 Lease::Free => {}
                 Lease::Taken => return Ok(None),
                 Lease::Silent => {

@@ -10,7 +10,7 @@ use super::svm::Migration;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::request::Request;
-use crate::api::{Api, ObjectMap, Target, fields, meta, metadata, now};
+use crate::api::{Api, ObjectMap, Target, fields, meta, metadata};
 use crate::kinds::apiextensions::custom_resource_definition::conditions;
 use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
@@ -67,7 +67,7 @@ impl Reporter {
         if news.is_told_by(&definition) {
             return Ok(());
         }
-        let body = news.configuration(&definition);
+        let body = news.configuration(&definition, &api.now());
         let target = Target { resource, namespace: "", name: &name };
         let options = WriteOptions {
             field_manager: Some(MANAGER.to_owned()),
@@ -131,10 +131,10 @@ impl News {
     }
 
     /// What is applied to the definition as it was found.
-    fn configuration(&self, definition: &ObjectMap) -> Value {
+    fn configuration(&self, definition: &ObjectMap, now: &str) -> Value {
         let before = conditions::find(definition, CONDITION);
         let same = before.filter(|condition| condition["status"] == self.status);
-        let since = same.map_or_else(|| now().into(), |condition| condition["lastTransitionTime"].clone());
+        let since = same.map_or_else(|| now.into(), |condition| condition["lastTransitionTime"].clone());
         let mut condition = json!({"type": CONDITION, "status": self.status, "lastTransitionTime": since,
             "reason": self.reason, "message": self.message});
         if !self.observed.is_null() {

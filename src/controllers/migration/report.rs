@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rand::RngExt as _;
+
 use super::svm::{self, Step};
 use crate::api::decode::Body;
 use crate::api::error::Error;
@@ -9,7 +11,7 @@ use crate::api::options::write::WriteOptions;
 use crate::api::options::{GetOptions, ReadAt};
 use crate::api::request::Request;
 use crate::api::resource::Resource;
-use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
+use crate::api::{Api, ObjectMap, Target, meta, metadata};
 use crate::kinds::behavior::part::Part;
 use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
@@ -37,8 +39,8 @@ impl Reporter {
                 Err(error) => return Err(error),
             };
             let mut object = self.resource.decode(&found)?;
-            svm::take(&mut object, step, &now());
-            let event = event(&object, step);
+            svm::take(&mut object, step, &self.api.now());
+            let event = self.event(&object, step);
             let options = options();
             let request = Request::own(Verb::Update, target).on(Part::Status).with(&options);
             match self.api.update(&request, Body::Object(&object)).await {
@@ -61,6 +63,36 @@ impl Reporter {
         self.api.cache.any().get(self.resource.id, "", name).is_some()
     }
 
+    fn event(&self, migration: &ObjectMap, step: &Step) -> Option<ObjectMap> {
+        let (kind, reason, message) = match step {
+            Step::Start => ("Normal", "MigrationRunning", "The migration is running".to_owned()),
+            Step::Succeed(progress) => (
+                "Normal",
+                "MigrationSucceeded",
+                format!("Migration completed, {} objects were stale", progress.all),
+            ),
+            Step::Fail(why) => ("Warning", "MigrationFailed", why.clone()),
+            Step::Checkpoint(_) | Step::Report { .. } | Step::CleanUp => return None,
+        };
+        let metadata = metadata(migration)?;
+        let (name, now) = (meta::text(metadata, "name"), self.api.now());
+        let event = json!({
+            "kind": "Event", "apiVersion": "v1",
+            "metadata": {"name": format!("{name}.{:016x}", self.api.runtime.random.with(|rng| rng.random::<u64>())), "namespace": NAMESPACE},
+            "involvedObject": {
+                "kind": "StorageVersionMigration", "apiVersion": "storagemigration.k8s.io/v1",
+                "name": name, "uid": meta::text(metadata, "uid"),
+            },
+            "type": kind, "reason": reason, "message": message, "count": 1,
+            "firstTimestamp": now, "lastTimestamp": now,
+            "source": {"component": MANAGER}, "reportingComponent": MANAGER,
+        });
+        match event {
+            Value::Object(event) => Some(event),
+            _ => None,
+        }
+    }
+
     async fn tell(&self, event: ObjectMap) {
         let Some(events) = self.api.resources.get(&Gvr::fixed("v1", "events")) else { return };
         let (options, target) = (options(), Target { resource: events, namespace: NAMESPACE, name: "" });
@@ -73,34 +105,4 @@ impl Reporter {
 
 fn options() -> WriteOptions {
     WriteOptions { field_manager: Some(MANAGER.to_owned()), ..WriteOptions::default() }
-}
-
-fn event(migration: &ObjectMap, step: &Step) -> Option<ObjectMap> {
-    let (kind, reason, message) = match step {
-        Step::Start => ("Normal", "MigrationRunning", "The migration is running".to_owned()),
-        Step::Succeed(progress) => (
-            "Normal",
-            "MigrationSucceeded",
-            format!("Migration completed, {} objects were stale", progress.all),
-        ),
-        Step::Fail(why) => ("Warning", "MigrationFailed", why.clone()),
-        Step::Checkpoint(_) | Step::Report { .. } | Step::CleanUp => return None,
-    };
-    let metadata = metadata(migration)?;
-    let (name, now) = (meta::text(metadata, "name"), now());
-    let event = json!({
-        "kind": "Event", "apiVersion": "v1",
-        "metadata": {"name": format!("{name}.{:016x}", rand::random::<u64>()), "namespace": NAMESPACE},
-        "involvedObject": {
-            "kind": "StorageVersionMigration", "apiVersion": "storagemigration.k8s.io/v1",
-            "name": name, "uid": meta::text(metadata, "uid"),
-        },
-        "type": kind, "reason": reason, "message": message, "count": 1,
-        "firstTimestamp": now, "lastTimestamp": now,
-        "source": {"component": MANAGER}, "reportingComponent": MANAGER,
-    });
-    match event {
-        Value::Object(event) => Some(event),
-        _ => None,
-    }
 }

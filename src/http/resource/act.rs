@@ -14,10 +14,10 @@ impl Context<'_> {
         let api = &self.app.api;
         match (&*self.definition.plural, self.path.subresource.as_deref()) {
             ("bindings", None) if self.definition.group().is_empty() => {
-                api.bind(&self.binding(options)?, body).await?;
+                Box::pin(api.bind(&self.binding(options)?, body)).await?;
             }
-            ("pods", Some("binding")) => api.bind(&self.request(options)?, body).await?,
-            ("pods", Some("eviction")) => api.evict(&self.request(options)?, body).await?,
+            ("pods", Some("binding")) => Box::pin(api.bind(&self.request(options)?, body)).await?,
+            ("pods", Some("eviction")) => Box::pin(api.evict(&self.request(options)?, body)).await?,
             _ => return Ok(false),
         }
         Ok(true)

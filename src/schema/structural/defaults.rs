@@ -98,6 +98,40 @@ impl SchemaNode {
         }
     }
 
+    /// Whether [`Self::drop_nulls`] and [`Self::default_members`] would change nothing, and no embedded resource fails
+    /// `is_resource`.
+    pub(super) fn leaves_as_is(&self, object: &Map, is_resource: &impl Fn(&Map) -> bool) -> bool {
+        let mut defaults = self.properties.iter().filter(|(_, schema)| schema.default.is_some());
+        defaults.all(|(name, _)| object.contains_key(name))
+            && object.iter().all(|(name, value)| {
+                self.member(name).is_none_or(|schema| schema.leaves_value_as_is(value, is_resource))
+            })
+    }
+
+    fn leaves_value_as_is(&self, value: &Value, is_resource: &impl Fn(&Map) -> bool) -> bool {
+        match value {
+            Value::Null => self.nullable,
+            Value::Object(members) => {
+                (!self.embedded || is_resource(members)) && self.leaves_as_is(members, is_resource)
+            }
+            Value::Array(items) => {
+                let mut items = items.iter();
+                self.items
+                    .as_ref()
+                    .is_none_or(|schema| items.all(|item| schema.leaves_item_as_is(item, is_resource)))
+            }
+            _ => true,
+        }
+    }
+
+    /// Nulls in lists stay, unless there is a default for them.
+    fn leaves_item_as_is(&self, item: &Value, is_resource: &impl Fn(&Map) -> bool) -> bool {
+        match item {
+            Value::Null => self.nullable || self.default.is_none(),
+            item => self.leaves_value_as_is(item, is_resource),
+        }
+    }
+
     fn is_misplaced_null(&self, value: &Value) -> bool {
         value.is_null() && !self.nullable
     }

@@ -24,6 +24,34 @@ impl SchemaNode {
     }
 }
 
+/// Whether a [`Pruner`] would find nothing to drop of an object.
+pub fn knows_all(schema: &SchemaNode, object: &Map, unknown: UnknownMembers) -> bool {
+    object.iter().all(|(name, value)| {
+        if unknown == UnknownMembers::Dropped && !schema.knows(name) {
+            return false;
+        }
+        schema.is_object_member(name)
+            || match (schema.member(name), &schema.additional) {
+                (Some(below), _) => knows_all_of_value(Some(below), value, below.unknown_members()),
+                (None, Additional::Unsaid) => true,
+                (None, _) => knows_all_of_value(None, value, UnknownMembers::Dropped),
+            }
+    })
+}
+
+fn knows_all_of_value(schema: Option<&SchemaNode>, value: &Value, unknown: UnknownMembers) -> bool {
+    match (schema, value) {
+        (Some(schema), Value::Object(members)) => knows_all(schema, members, unknown),
+        (None, Value::Object(members)) => unknown == UnknownMembers::Preserved || members.is_empty(),
+        (schema, Value::Array(items)) => {
+            let schema = schema.and_then(|schema| schema.items.as_deref());
+            let unknown = SchemaNode::unknown_members_of_items(schema, unknown);
+            items.iter().all(|item| knows_all_of_value(schema, item, unknown))
+        }
+        _ => true,
+    }
+}
+
 /// Drops unknown members; metadata is not its business.
 #[derive(Default)]
 pub struct Pruner {

@@ -125,7 +125,7 @@ fn plain(object: &Map) -> Value {
 /// What comes of one object after another.
 #[test]
 fn random_objects_are_judged_as_upstream_judges_them() {
-    let (mut judged, mut wrong, mut excused, mut refused) = (0, 0, 0, 0);
+    let (mut judged, mut wrong, mut excused, mut refused, mut settled) = (0, 0, 0, 0, 0);
     for (number, line) in unpacked(RANDOM).lines().enumerate() {
         let line: Map = serde_json::from_str(line).expect("JSON");
         let shape = Structural::read(line["schema"].as_object().expect("a schema"), &builtin::types());
@@ -155,6 +155,9 @@ fn random_objects_are_judged_as_upstream_judges_them() {
             shape.default(&mut object).expect("room");
             let want = case.get("defaulted").and_then(Value::as_object).unwrap_or(want);
             assert_eq!(plain(&object), plain(want), "{}", what());
+            for stored in [case["sent"].as_object().expect("an object"), &object] {
+                settled += usize::from(settles(&shape, stored));
+            }
             assert_eq!(told(shape.validate(&object)), texts(case, "errors"), "{}", what());
             let mut lists = told(shape.list_type_causes(&object));
             let mut kindless = Vec::new();
@@ -187,6 +190,21 @@ fn random_objects_are_judged_as_upstream_judges_them() {
         judged > 2500 && wrong > 800 && excused > 300 && refused > 20,
         "{judged} {wrong} {excused} {refused}"
     );
+    assert!(settled > judged / 2 && settled < 2 * judged, "{settled} of twice {judged}");
+}
+
+/// Looks whether an object of the first generation is settled, which has to be true if reading it changes nothing.
+fn settles(shape: &Structural, object: &Map) -> bool {
+    let mut object = object.clone();
+    let metadata = object.entry("metadata").or_insert_with(|| Map::new().into());
+    if let Value::Object(metadata) = metadata {
+        metadata.insert("generation", 1.into());
+    }
+    let mut read = object.clone();
+    let conforms = shape.conform_stored(&mut read).is_ok();
+    shape.default(&mut read);
+    assert_eq!(shape.is_settled(&object), conforms && read == object, "{object:?}");
+    read == object
 }
 
 #[test]
