@@ -202,7 +202,7 @@ fn settles(shape: &Structural, object: &Map) -> bool {
     }
     let mut read = object.clone();
     let conforms = shape.conform_stored(&mut read).is_ok();
-    shape.default(&mut read);
+    shape.default(&mut read).expect("room");
     assert_eq!(shape.is_settled(&object), conforms && read == object, "{object:?}");
     read == object
 }
