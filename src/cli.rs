@@ -1,6 +1,8 @@
 //! Subcommands, flags, start-up and shutdown. The only module that reads flags or the environment.
 
 pub mod args;
+mod audit;
+mod audit_args;
 mod banner;
 pub mod config;
 mod envtest_assets;
@@ -73,6 +75,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> Result
             let inventory = runtime(give_back)?.block_on(status::inventory(&datastore, wait))?;
             status::print(&inventory).map_err(Error::Output)
         }
+        Command::Audit(arguments) => runtime(give_back)?.block_on(audit::show(arguments)),
         Command::Migrate(arguments) => {
             let (from, to) = arguments.into_config()?;
             runtime(give_back)?.block_on(transfer::migrate(&from, &to))?.print()

@@ -10,6 +10,7 @@ pub mod cluster_authentication;
 mod create;
 mod definitions;
 mod events;
+pub mod flow_control;
 mod garbage;
 pub mod identity_lease;
 pub mod identity_lease_gc;
@@ -55,6 +56,8 @@ const RESTART: Duration = Duration::from_secs(1);
 pub struct Config {
     /// How long an event is kept after it was last written.
     pub event_ttl: Duration,
+    /// Whether the objects of Priority and Fairness are kept.
+    pub flow_control: bool,
     pub advertised: Advertised,
     pub migration: migration::Config,
 }
@@ -91,6 +94,9 @@ impl Runner {
             Box::pin(kubernetes_service::run(api, config.advertised))
         });
         self.run_as(leader(), "migration", move |api| Box::pin(migration::run(api, config.migration)));
+        if config.flow_control {
+            self.run_as(leader(), "flow-control", |api| Box::pin(flow_control::run(api)));
+        }
         self.run_as(leader(), "event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
     }
 

@@ -1,6 +1,7 @@
 //! HTTP: routes, media types, streaming bodies, discovery, health. This module knows nothing of SQL.
 
 pub mod app;
+mod audited;
 mod body;
 mod compress;
 mod conditional;
@@ -9,6 +10,7 @@ pub mod document;
 mod documents;
 pub mod door;
 mod encode;
+mod fair_share;
 pub mod health;
 pub mod in_process;
 pub mod limits;

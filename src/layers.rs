@@ -11,6 +11,7 @@ const ROWS: &[&[&str]] = &[
     &["http"],
     &["controllers"],
     &["api"],
+    &["audit", "flow_control"],
     &["kinds"],
     &["auth"],
     &["patch"],

@@ -13,6 +13,8 @@ pub mod auth;
 pub mod controllers;
 
 pub mod api;
+pub mod audit;
+pub mod flow_control;
 pub mod kinds;
 pub mod patch;
 

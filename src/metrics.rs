@@ -5,6 +5,8 @@
 //! per set of labels; using one costs an atomic operation. [`Metrics::request`] is a lookup in a map, using its result
 //! is not.
 
+mod audit;
+mod flow_control;
 mod process;
 mod request;
 
@@ -18,6 +20,8 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 
 use crate::schema::names::Gvr;
 
+pub use audit::AuditMetrics;
+pub use flow_control::{FlowMetrics, LevelMetrics};
 pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope};
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
@@ -47,7 +51,13 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 ];
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-const COUNTERS: [(&str, &str); 7] = [
+const COUNTERS: [(&str, &str); 13] = [
+    (flow_control::REJECTED, "Number of requests rejected by API Priority and Fairness."),
+    (flow_control::DISPATCHED, "Number of requests executed by API Priority and Fairness."),
+    (audit::EVENTS, "Counter of audit events generated and sent to the audit backend."),
+    (audit::LEVELS, "Counter of policy levels for audit events (1 per request)."),
+    (audit::ERRORS, "Counter of audit events that were not recorded, by the plugin that lost them."),
+    (audit::REJECTED, "Counter of requests refused because of an error in an audit backend."),
     ("apiserver_request_aborts_total", "Number of requests whose response was broken off."),
     ("apiserver_request_terminations_total", "Number of requests refused or ended in self-defense."),
     ("rowplane_limit_reached_total", "Times a limit has refused or ended something, by limit."),
@@ -56,14 +66,19 @@ const COUNTERS: [(&str, &str); 7] = [
     ("apiserver_watch_events_total", "Number of events sent in watch clients"),
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
-const HISTOGRAMS: [(&str, &str); 5] = [
+const HISTOGRAMS: [(&str, &str); 6] = [
+    (flow_control::WAIT_SECONDS, "Length of time a request spent waiting in its queue."),
     (REQUEST_SECONDS, "Response latency distribution in seconds."),
     (CONVERSION_SECONDS, "Time that calls of conversion webhooks take."),
     (DEFINITION_CONVERSION_SECONDS, "Time that conversions by webhook take, by definition."),
     (COMMIT_SECONDS, "Time to make one group of writes durable."),
     (COMMIT_SIZE, "Number of writes committed together."),
 ];
-const GAUGES: [(&str, &str); 9] = [
+const GAUGES: [(&str, &str); 13] = [
+    (flow_control::WAITING, "Number of requests currently pending in queues of the priority level."),
+    (flow_control::SEATS, "Seats that requests of the priority level occupy now."),
+    (flow_control::NOMINAL, "Nominal number of execution seats configured for each priority level."),
+    (flow_control::LIMIT, "Current derived number of execution seats available to each priority level."),
     ("apiserver_longrunning_requests", "Gauge of all active long-running apiserver requests."),
     ("apiserver_current_inflight_requests", "Requests being worked on, per request kind."),
     (
@@ -160,6 +175,21 @@ impl Metrics {
     /// Counts what a limit has refused or ended.
     pub fn limit_reached(&self, limit: &'static str) -> Counter {
         self.counter("rowplane_limit_reached_total", labels_of(&[("limit", limit)]))
+    }
+
+    /// The metrics of auditing.
+    pub fn audit(&self) -> AuditMetrics {
+        AuditMetrics::new(&self.recorder)
+    }
+
+    /// The metrics of a priority level. Names come from stored objects.
+    pub fn level(&self, level: &str) -> LevelMetrics {
+        LevelMetrics::new(&self.recorder, level)
+    }
+
+    /// The metrics of a FlowSchema. Names come from stored objects.
+    pub fn flow(&self, level: &str, flow: &str) -> FlowMetrics {
+        FlowMetrics::new(&self.recorder, level, flow)
     }
 
     /// 1 while this server leads, otherwise 0.
@@ -302,7 +332,8 @@ impl CommitMetrics {
 }
 
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
-    let buckets: [(&str, &[f64]); 5] = [
+    let buckets: [(&str, &[f64]); 6] = [
+        (flow_control::WAIT_SECONDS, &flow_control::WAIT_BUCKETS),
         (REQUEST_SECONDS, &REQUEST_BUCKETS),
         (COMMIT_SECONDS, &COMMIT_BUCKETS),
         (CONVERSION_SECONDS, &CONVERSION_BUCKETS),

@@ -36,6 +36,7 @@ use tokio_util::task::TaskTracker;
 
 use self::credentials::Credentials;
 use self::data_dir::Temporary;
+use crate::audit::Audit;
 use crate::auth::pki::client_url;
 use crate::http::in_process::InProcess;
 use crate::http::routes::stopped_router;
@@ -56,6 +57,7 @@ pub struct Server {
     /// Counts in-process requests that have not been answered completely.
     under_way: TaskTracker,
     metrics: Arc<Metrics>,
+    audit: Option<Arc<Audit>>,
     running: Running,
 }
 
@@ -158,10 +160,13 @@ impl Server {
         async move { tasks.failed().await }
     }
 
-    /// Reads the files of certificates and tokens again. This also happens every minute.
+    /// Reads the files of certificates and tokens, and the audit policy, again. This also happens regularly.
     pub async fn reload_credentials(&self) {
         if let Some(listening) = &self.listening {
             listening.credentials.reload().await;
+        }
+        if let Some(audit) = &self.audit {
+            audit.reload_policy().await;
         }
     }
 

@@ -10,6 +10,7 @@
 //!
 //! The only module that knows SQL, and the only one that assigns revisions.
 
+pub mod audit;
 pub mod backup;
 mod commit;
 mod compactor;
@@ -39,6 +40,7 @@ use crate::codec::object::Object;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
+pub use audit::{AuditQuery, AuditRow};
 pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
 pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};
@@ -378,6 +380,15 @@ pub trait Backend: Send + Sync + 'static {
     /// All token keys, newest first. Creates a key if the newest is older than `max_age` seconds at `now` (seconds
     /// since the epoch), and drops keys older than three times `max_age`.
     async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error>;
+
+    /// Adds audit events in a transaction of their own. Those of writes come with the [`Mutation`].
+    async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error>;
+
+    /// The newest audit events that are asked for, the oldest of them first.
+    async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error>;
+
+    /// Removes up to `limit` audit events from before a time, in microseconds since the epoch. Returns their number.
+    async fn remove_audit_rows(&self, before: i64, limit: u32) -> Result<u64, Error>;
 
     /// Returns when another server may have committed something. It is only a hint: it may come late, or although
     /// nothing was committed.

@@ -4,6 +4,7 @@
 //! the call that uses it, so that no task runs for it.
 
 mod fetch;
+mod kubeconfig;
 mod link;
 #[cfg(test)]
 mod tests;
@@ -15,10 +16,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::header::HeaderValue;
 use hyper::{Method, Request, header};
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
 pub use self::fetch::Fetcher;
 use self::link::{Link, Response};
@@ -29,6 +31,8 @@ const MOST_IDLE: usize = 4;
 
 /// Bytes of an answer; upstream has no bound.
 const LARGEST_ANSWER: usize = 16 << 20;
+
+pub use self::kubeconfig::KubeconfigError;
 
 /// Why a call failed, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +56,16 @@ pub struct Webhook {
     endpoint: Endpoint,
     tls: Result<Arc<ClientConfig>, String>,
     timeout: Duration,
+    client: Client,
     idle: Mutex<Vec<Link>>,
+}
+
+/// What a hook is shown of who calls it.
+#[derive(Debug, Default)]
+struct Client {
+    /// A certificate's chain and its key.
+    identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+    authorization: Option<HeaderValue>,
 }
 
 impl Endpoint {
@@ -85,7 +98,12 @@ impl Endpoint {
 impl Webhook {
     /// `ca_bundle` is PEM; without one, the system's authorities are trusted. Blocks where these are read.
     pub fn new(endpoint: Endpoint, ca_bundle: &[u8], timeout: Duration) -> Self {
-        Self { tls: client_config(ca_bundle), endpoint, timeout, idle: Mutex::default() }
+        Self::as_client(endpoint, ca_bundle, timeout, Client::default())
+    }
+
+    fn as_client(endpoint: Endpoint, ca_bundle: &[u8], timeout: Duration, mut client: Client) -> Self {
+        let tls = client_config(ca_bundle, client.identity.take());
+        Self { endpoint, tls, timeout, client, idle: Mutex::default() }
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -99,10 +117,23 @@ impl Webhook {
 
     /// Posts a body to the hook at `address`, and answers with the body of the answer.
     pub async fn post(&self, address: &str, body: Bytes) -> Result<Bytes, CallError> {
+        words::judge(self.answer(address, body).await?)
+    }
+
+    /// Posts a body to the endpoint's own address. An answer may be empty.
+    pub async fn send(&self, body: Bytes) -> Result<(), CallError> {
+        let response = self.answer(&self.endpoint.address(), body).await?;
+        match response.status {
+            200..=206 => Ok(()),
+            _ => words::judge(response).map(drop),
+        }
+    }
+
+    async fn answer(&self, address: &str, body: Bytes) -> Result<Response, CallError> {
         let failed = |why: String| self.failed(&why);
         let call = self.exchange(address, body);
         match tokio::time::timeout(self.timeout, call).await {
-            Ok(Ok(response)) => words::judge(response),
+            Ok(Ok(response)) => Ok(response),
             Ok(Err(why)) => Err(failed(why)),
             Err(_) => Err(failed(
                 "context deadline exceeded (Client.Timeout exceeded while awaiting headers)".into(),
@@ -142,6 +173,10 @@ impl Webhook {
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json, */*")
             .header(header::USER_AGENT, concat!("rowplane/", env!("CARGO_PKG_VERSION")));
+        let request = match &self.client.authorization {
+            Some(authorization) => request.header(header::AUTHORIZATION, authorization),
+            None => request,
+        };
         request.body(Full::new(body.clone())).map_err(|error| error.to_string())
     }
 
@@ -157,7 +192,10 @@ impl Webhook {
     }
 }
 
-fn client_config(ca_bundle: &[u8]) -> Result<Arc<ClientConfig>, String> {
+fn client_config(
+    ca_bundle: &[u8],
+    identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+) -> Result<Arc<ClientConfig>, String> {
     let trusted = if ca_bundle.trim_ascii().is_empty() {
         Trusted::system()
     } else {
@@ -165,12 +203,15 @@ fn client_config(ca_bundle: &[u8]) -> Result<Arc<ClientConfig>, String> {
         Trusted::these(certificates.map_err(|error| error.to_string())?)?
     };
     let verifier = Arc::new(ServerVerifier::new(Some(trusted), true));
-    let mut config = ClientConfig::builder_with_provider(verifier.provider.clone())
+    let builder = ClientConfig::builder_with_provider(verifier.provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(verifier);
+    let mut config = match identity {
+        Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| error.to_string())?,
+        None => builder.with_no_client_auth(),
+    };
     // One connection with many requests would not be spread over the replicas of a Service.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))

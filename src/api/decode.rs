@@ -55,15 +55,22 @@ impl Body<'_> {
             Body::Object(object) => object.clone(),
         };
         resource.default(&mut decoded)?;
+        if let Some(record) = request.audit {
+            record.requested(&decoded);
+        }
         Ok(decoded)
     }
 
     /// The decoded Scale of a PUT of the subresource.
     pub(super) fn decode_scale(self, request: &Request<'_>) -> Result<ObjectMap, Error> {
-        match self {
-            Body::Encoded(body) => typed_object(subresource_kind(request)?, body, request.strictness()),
-            Body::Object(object) => Ok(object.clone()),
+        let scale = match self {
+            Body::Encoded(body) => typed_object(subresource_kind(request)?, body, request.strictness())?,
+            Body::Object(object) => object.clone(),
+        };
+        if let Some(record) = request.audit {
+            record.requested(&scale);
         }
+        Ok(scale)
     }
 }
 

@@ -8,6 +8,7 @@ use super::options::DryRun;
 use super::options::delete::DeleteOptions;
 use super::options::write::{FieldValidation, WriteOptions};
 use super::strictness::Strictness;
+use crate::audit::Record;
 use crate::auth::authorizer::{Attributes, Authorizer, MastersOnly};
 use crate::kinds::behavior::part::Part;
 use crate::patch::apply::ownership::Conflicts;
@@ -30,6 +31,8 @@ pub struct Request<'a> {
     pub warnings: &'a Warnings,
     /// Decides what else the user may do: a PATCH that creates an object also needs the right to create.
     pub authorizer: &'a dyn Authorizer,
+    /// What is recorded of the request, if an audit policy wants it.
+    pub audit: Option<&'a Record>,
 }
 
 /// The parsed options of the verb.
@@ -61,6 +64,7 @@ impl<'a> Request<'a> {
             options: Options::None,
             warnings: &Warnings::UNREAD,
             authorizer: &MastersOnly,
+            audit: None,
         }
     }
 

@@ -9,10 +9,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::http::HeaderName;
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use jiff::Timestamp;
 
 use self::oidc::OidcArgs;
 use self::service_accounts::ServiceAccountArgs;
+use super::audit_args::{AuditArgs, switch};
 use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
 use super::feature_gates::FeatureGates;
@@ -30,8 +32,8 @@ use crate::kinds::built_in;
 use crate::schema::names::{GroupResource, GroupVersion};
 use crate::server::config::{ApiLimits, Authentication, Config, Https, IdentityConfig, Registration};
 use crate::server::datastore::Datastore;
-use crate::storage::Compaction;
 use crate::storage::postgres::ClusterId;
+use crate::storage::{AuditQuery, Compaction, audit};
 
 /// The Kubernetes API on SQL.
 #[derive(Debug, Parser)]
@@ -60,6 +62,8 @@ pub enum Command {
     Restore(BackupArgs),
     /// Show in which versions objects are stored, and who writes them, also while servers run
     Status(StatusArgs),
+    /// Show who did what: the audit events in the database, also while servers run
+    Audit(AuditQueryArgs),
     /// Fill a new store with the state of another, whose servers have been stopped
     Migrate(MigrateArgs),
     /// Fill a directory with what test environments start, for KUBEBUILDER_ASSETS
@@ -147,6 +151,47 @@ impl StatusArgs {
     pub fn into_config(self) -> Result<(Datastore, WaitMigrations), Error> {
         let wait = if self.wait_migrations { WaitMigrations::Yes } else { WaitMigrations::No };
         Ok((self.store.datastore()?, wait))
+    }
+}
+
+/// Which audit events.
+#[derive(Clone, Debug, Args)]
+pub struct AuditQueryArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Only what this user did
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Only this verb: create, update, patch, delete, deletecollection, get, list, watch, …
+    #[arg(long, value_name = "VERB")]
+    verb: Option<String>,
+    /// Only this object, or what is below it: deployments.apps/prod/web, pods/default, nodes, …
+    #[arg(long, value_name = "RESOURCE/NAMESPACE/NAME")]
+    object: Option<String>,
+    /// Only what happened since so long ago
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    since: Option<Duration>,
+    /// The most events to show, the newest ones
+    #[arg(long, value_name = "EVENTS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=i64::from(audit::MOST)))]
+    limit: u32,
+    /// A table, or whole events as lines of JSON
+    #[arg(long, short, value_name = "FORMAT", value_enum, default_value = "table")]
+    output: AuditOutput,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AuditOutput {
+    Table,
+    Json,
+}
+
+impl AuditQueryArgs {
+    pub fn into_query(self) -> Result<(Datastore, AuditQuery, AuditOutput), Error> {
+        let Self { store, user, verb, object, since, limit, output } = self;
+        let since = since.map_or(0, |ago| {
+            Timestamp::now().checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH).as_microsecond()
+        });
+        Ok((store.datastore()?, AuditQuery { user, verb, object, since, limit }, output))
     }
 }
 
@@ -336,6 +381,12 @@ pub struct ServeArgs {
     )]
     max_mutating_requests_inflight: usize,
 
+    /// Whether requests wait for their share of the server, by FlowSchemas and PriorityLevelConfigurations. If not, only the
+    /// number of requests is limited
+    #[arg(long, env = "ROWPLANE_ENABLE_PRIORITY_AND_FAIRNESS", value_name = "BOOL", default_value = "true", action = ArgAction::Set,
+        num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch)]
+    enable_priority_and_fairness: bool,
+
     /// Requests at once on a connection of HTTP/2, watches among them; 0 is the default
     #[arg(long, env = "ROWPLANE_HTTP2_MAX_STREAMS_PER_CONNECTION", value_name = "STREAMS", default_value_t = server::Limits::default().streams)]
     http2_max_streams_per_connection: u32,
@@ -399,6 +450,9 @@ pub struct ServeArgs {
     /// Switches features on or off: APIServerIdentity, StorageVersionAPI [default: both are on]
     #[arg(long, env = "ROWPLANE_FEATURE_GATES", value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = FeatureGates::parse)]
     feature_gates: FeatureGates,
+
+    #[command(flatten)]
+    audit: AuditArgs,
 
     /// How much to log: 0 to 3 informs, 4 and 5 debug, 6 and more trace
     #[arg(long = "v", short = 'v', env = "ROWPLANE_V", value_name = "LEVEL", default_value_t = 0)]
@@ -485,6 +539,7 @@ impl ServeArgs {
                     reading: self.max_requests_inflight,
                     mutating: self.max_mutating_requests_inflight,
                 },
+                priority_and_fairness: self.enable_priority_and_fairness,
                 goaway_chance: self.goaway_chance,
                 request_timeout: self.request_timeout,
                 min_request_timeout: Duration::from_secs(self.min_request_timeout.into()),
@@ -499,6 +554,7 @@ impl ServeArgs {
             shutdown_grace: self.shutdown_grace_period,
             identity: self.feature_gates.api_server_identity.then_some(identity),
             storage_versions: self.storage_version,
+            audit: self.audit.into_config()?,
             ..Config::default()
         };
         Ok(ServeConfig { server, log: LogConfig { verbosity: self.v, format: self.log_format } })

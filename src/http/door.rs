@@ -1,23 +1,29 @@
 //! The order of one request (docs/spec/auth.md): what it asks for, who asks, whether he may, and only then its handler.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Version, header};
 use axum::response::Response;
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use super::audited::{self, Answering};
+use super::fair_share::{self, Admitted};
 use super::in_process::Caller;
 use super::request::{AUDIT_ID, new_audit_id};
 use super::request_info::RequestInfo;
 use super::server::ConnectionInfo;
 use super::{response, warnings};
 use crate::api::error::Error;
+use crate::audit::Audit;
 use crate::auth::authn::{Authenticated, Authenticator, Notes, Shown, forget_credentials};
 use crate::auth::authorizer::{Authorizer, is_public_path};
 use crate::auth::impersonation::{self, Impersonator};
+use crate::flow_control::FlowControl;
 use crate::user::User;
 
 /// What stands between a connection and the handlers, also while the server starts.
@@ -25,6 +31,12 @@ pub struct Door {
     pub authenticator: Authenticator,
     pub authorizer: Arc<dyn Authorizer>,
     pub impersonator: Impersonator,
+    /// `None` if nothing is recorded.
+    pub audit: Option<Arc<Audit>>,
+    /// `None` if only the number of requests is limited.
+    pub flow_control: Option<Arc<FlowControl>>,
+    /// How long a request may take.
+    pub request_time: Duration,
     /// The share of HTTP/2 requests after which the connection is told to close, so that clients behind one address
     /// spread over all replicas.
     pub goaway_chance: f64,
@@ -55,13 +67,14 @@ impl Door {
         request: Request,
         handler: impl FnOnce(Entered) -> F,
     ) -> Response {
+        let received = Timestamp::now();
         let (mut parts, body) = request.into_parts();
+        if self.audit.is_some() {
+            audited::ensure_id(&mut parts.headers);
+        }
         let audit_id = audit_id(&parts.headers);
         let mut notes = Notes::default();
-        let mut response = match self.admit(stage, &mut parts, &mut notes).await {
-            Ok(info) => handler(Entered { info, parts, body }).await,
-            Err(error) => response::failure(&error, &parts),
-        };
+        let mut response = self.identify(stage, (parts, body), received, &mut notes, handler).await;
         if !notes.warnings().is_empty() {
             let texts: Vec<String> = notes.warnings().iter().map(|text| (*text).to_owned()).collect();
             warnings::put(response.headers_mut(), &texts);
@@ -69,17 +82,97 @@ impl Door {
         finish(response, audit_id)
     }
 
-    /// The steps before the handler, in upstream's order.
-    async fn admit(&self, stage: Stage, parts: &mut Parts, notes: &mut Notes) -> Result<RequestInfo, Error> {
-        let info = RequestInfo::of(&parts.method, &parts.uri)?;
-        self.refuse_while_draining(parts)?;
-        let user = self.authenticate(parts, notes).await?;
-        let user = self.impersonate(user, &info, &mut parts.headers).await?;
-        if stage == Stage::Started || is_health(parts.uri.path()) {
-            self.authorizer.authorize(&info.attributes(&user))?;
+    /// The first steps: what is asked, and by whom. From then on the request is recorded, if an audit policy wants it.
+    async fn identify<F: Future<Output = Response>>(
+        &self,
+        stage: Stage,
+        (mut parts, body): (Parts, Body),
+        received: Timestamp,
+        notes: &mut Notes,
+        handler: impl FnOnce(Entered) -> F,
+    ) -> Response {
+        let info = RequestInfo::of(&parts.method, &parts.uri);
+        let info = match info.and_then(|info| self.refuse_while_draining(&parts).map(|()| info)) {
+            Ok(info) => info,
+            Err(error) => return response::failure(&error, &parts),
+        };
+        let user = self.authenticate(&mut parts, notes).await;
+        let answering = match &user {
+            Ok(_) => Answering::of(&info),
+            Err(_) => Answering::Unauthenticated,
+        };
+        if let Some(audit) = &self.audit {
+            let begun = audited::begin(audit, &mut parts, &info, user.as_ref().ok(), received);
+            if Box::pin(begun).await.is_err() {
+                return audited::refused(&parts);
+            }
         }
-        parts.extensions.insert(user);
-        Ok(info)
+        match audited::record(&parts).cloned() {
+            Some(record) => {
+                let answer = self.answer(stage, info, user, (parts, body), handler);
+                Box::pin(audited::answer(record, answering, received, answer)).await
+            }
+            None => self.answer(stage, info, user, (parts, body), handler).await,
+        }
+    }
+
+    /// The other steps: in whose name, whether there is room, whether he may, and the handler.
+    async fn answer<F: Future<Output = Response>>(
+        &self,
+        stage: Stage,
+        info: RequestInfo,
+        user: Result<Arc<User>, Error>,
+        (mut parts, body): (Parts, Body),
+        handler: impl FnOnce(Entered) -> F,
+    ) -> Response {
+        let user = match user {
+            Ok(user) => self.impersonate(user, &info, &mut parts).await,
+            Err(error) => Err(error),
+        };
+        let user = match user {
+            Ok(user) => user,
+            Err(error) => return response::failure(&error, &parts),
+        };
+        let seats = match self.seats(stage, &mut parts, &info, &user).await {
+            Ok(seats) => seats,
+            Err(refusal) => return refusal,
+        };
+        let response = match self.authorize(stage, &parts, &info, &user) {
+            Ok(()) => {
+                parts.extensions.insert(user);
+                handler(Entered { info, parts, body }).await
+            }
+            Err(error) => response::failure(&error, &parts),
+        };
+        match seats {
+            Some(seats) => seats.finish(response),
+            None => response,
+        }
+    }
+
+    /// Waits for the request's share of the server.
+    async fn seats(
+        &self,
+        stage: Stage,
+        parts: &mut Parts,
+        info: &RequestInfo,
+        user: &User,
+    ) -> Result<Option<Admitted>, Response> {
+        match &self.flow_control {
+            Some(control) if stage == Stage::Started => {
+                fair_share::admit(control, parts, info, user, self.request_time).await
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn authorize(&self, stage: Stage, parts: &Parts, info: &RequestInfo, user: &User) -> Result<(), Error> {
+        if stage == Stage::Starting && !is_health(parts.uri.path()) {
+            return Ok(());
+        }
+        let authorized = self.authorizer.authorize(&info.attributes(user));
+        audited::note_decision(parts, authorized.is_ok(), "");
+        Ok(authorized?)
     }
 
     fn refuse_while_draining(&self, parts: &Parts) -> Result<(), Error> {
@@ -115,9 +208,9 @@ impl Door {
         &self,
         user: Arc<User>,
         info: &RequestInfo,
-        headers: &mut HeaderMap,
+        parts: &mut Parts,
     ) -> Result<Arc<User>, Error> {
-        let Some(wanted) = impersonation::requested(headers)? else { return Ok(user) };
+        let Some(wanted) = impersonation::requested(&mut parts.headers)? else { return Ok(user) };
         let attributes = info.attributes(&user);
         let found = self.impersonator.impersonate(&wanted, &attributes, &*self.authorizer).await?;
         tracing::debug!(
@@ -125,6 +218,9 @@ impl Door {
             impersonated = found.user.name,
             "a request in somebody else's name"
         );
+        if let Some(record) = audited::record(parts) {
+            record.impersonated(found.user.clone(), found.constraint.unwrap_or_default());
+        }
         Ok(found.user)
     }
 

@@ -104,6 +104,11 @@ impl Encoder {
         Ok(encoder)
     }
 
+    /// The same form of objects as compact JSON.
+    pub fn into_json_encoder(self) -> Self {
+        Self { media: MediaType::Json, pretty: false, ..self }
+    }
+
     /// The whole answer with one object.
     pub fn answer(&self, answer: &Answer) -> Result<Vec<u8>, Error> {
         match answer {
@@ -112,6 +117,14 @@ impl Encoder {
                 encode(&self.formed(Value::Object(object.clone())), self.media, self.pretty)
             }
         }
+    }
+
+    /// The answer with one object as a value, whatever it is encoded in.
+    pub fn value(&self, answer: &Answer) -> Result<Value, Error> {
+        Ok(self.formed(match answer {
+            Answer::Stored(object) => self.decode(object)?,
+            Answer::Unstored(object) => Value::Object(object.clone()),
+        }))
     }
 
     /// The whole answer with one stored object.

@@ -20,8 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::action::Action;
 use super::app::App;
+use super::audited;
 use super::compress::compress;
 use super::encode::Encoder;
+use super::fair_share::Seated;
 use super::negotiate::{self, CUSTOM, Negotiated, Offer, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
 use super::request::{self, accept};
 use super::request_body;
@@ -37,6 +39,7 @@ use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::request::{Options, Request};
 use crate::api::resource::Resource;
+use crate::audit::Record;
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::names::internal_package;
@@ -106,7 +109,10 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
     let metrics = app.metrics.request(&labels(action, path, &definition));
     let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
     let in_flight = (action != Action::Watch).then(|| app.metrics.in_flight(kind));
-    if in_flight.as_ref().is_some_and(|request| app.limits.in_flight.are_reached(kind, request)) {
+    // Priority and Fairness has counted those with seats.
+    let is_seated = parts.extensions.get::<Seated>().is_some();
+    if !is_seated && in_flight.as_ref().is_some_and(|request| app.limits.in_flight.are_reached(kind, request))
+    {
         metrics.terminated(429);
         metrics.finished(429, started.elapsed());
         return Outcome::Answered(response::too_many_requests());
@@ -117,6 +123,9 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
         let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
         let subresource = subresource.map_or("", |subresource| &subresource.name);
         app.metrics.deprecated_api_requested(&definition.gvr(), subresource);
+        if let Some(record) = audited::record(parts) {
+            record.annotate("k8s.io/deprecated", "true");
+        }
     }
     let context = Context {
         app,
@@ -224,7 +233,13 @@ impl Context<'_> {
             options: options.into(),
             warnings: self.warnings,
             authorizer: &*self.app.door.authorizer,
+            audit: self.record(),
         })
+    }
+
+    /// What is recorded of the request, if an audit policy wants it.
+    fn record(&self) -> Option<&Record> {
+        audited::record(self.parts).map(|record| &**record)
     }
 
     /// The stored resource; reviews have none.

@@ -5,6 +5,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 
+use super::audited;
 use super::encode::{encode, encode_json};
 use super::negotiate::{self, PLAIN};
 use super::request::{AUDIT_ID, accept, new_audit_id, pretty};
@@ -45,6 +46,9 @@ pub fn failure(error: &Error, request: &Parts) -> Response {
 
 fn status(error: &Error, request: &Parts) -> Response {
     let failure = Failure::from(error);
+    if let Some(record) = audited::record(request) {
+        record.answered_status(&failure.body);
+    }
     let code = StatusCode::from_u16(failure.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let negotiated = negotiate::negotiate(accept(&request.headers), PLAIN);
     let media = negotiated.as_ref().map_or(MediaType::Json, |negotiated| negotiated.media);

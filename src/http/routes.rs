@@ -24,7 +24,7 @@ use super::server::Responder;
 use super::{resource, response};
 use crate::api::error::Error;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
-use crate::metrics::{Metrics, RequestKind, RequestLabels, Scope};
+use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::registry::Group;
 use crate::schema::resource::Origin;
 
@@ -147,7 +147,7 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
     Ok(match path {
         "/" | "/index.html" => documents::plain(publication.documents.index()),
         "/version" | "/version/" => documents::plain(&publication.documents.version),
-        "/metrics" => metrics(&app.metrics),
+        "/metrics" => metrics(app),
         "/.well-known/openid-configuration" | "/openid/v1/jwks" => match &app.issuer_documents {
             Some(documents) => issuer_document(documents, path),
             None => response::not_found(),
@@ -170,9 +170,12 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
 }
 
 /// The metrics in Prometheus' text format.
-fn metrics(metrics: &Metrics) -> Response {
+fn metrics(app: &App) -> Response {
+    if let Some(control) = &app.door.flow_control {
+        control.observe();
+    }
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    ([(header::CONTENT_TYPE, kind)], metrics.render()).into_response()
+    ([(header::CONTENT_TYPE, kind)], app.metrics.render()).into_response()
 }
 
 /// A document by which others verify tokens of service accounts.

@@ -1,5 +1,6 @@
 //! The group `flowcontrol.apiserver.k8s.io`.
 
+pub mod bootstrap;
 pub mod flow_schema;
 pub mod priority_level_configuration;
 pub mod shared;

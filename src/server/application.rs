@@ -31,13 +31,14 @@ use crate::auth::bootstrap_tokens::BootstrapTokens;
 use crate::auth::oidc::Oidc;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::auth::service_accounts::{Verifier, shared_keys};
-use crate::cache::Cache;
+use crate::cache::{Cache, Range};
 use crate::controllers::cluster_authentication;
 use crate::controllers::identity_lease::Claimant;
 use crate::controllers::kubernetes_service::Advertised;
 use crate::controllers::leader::Election;
 use crate::controllers::migration::{self, Agreement};
-use crate::controllers::{self, IdentityLeases, Runner};
+use crate::controllers::{self, IdentityLeases, Runner, flow_control};
+use crate::flow_control::Sizes;
 use crate::http::app::{App, Limits};
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::{BodyBudget, Printing};
@@ -154,6 +155,16 @@ pub async fn build_with_api(
     }
     api.follow_definitions().await?;
     controlling.tasks.run("definitions", definitions::follow(api.clone()));
+    if let Some(control) = &door.flow_control {
+        flow_control::ensure(&api).await?;
+        flow_control::adopt(&api, control);
+        control.estimate_by(sizes(&api));
+        controlling.tasks.run("flow-control-levels", flow_control::follow(api.clone(), control.clone()));
+    }
+    let audit = door.audit.clone();
+    if let Some(audit) = &audit {
+        audit.open_database(&backend);
+    }
 
     let replica = config.identity.as_ref().map(|config| Replica::new(&api, config.registration));
     let gate = replica.as_ref().map_or_else(Gate::open, |replica| replica.gate.clone());
@@ -161,7 +172,12 @@ pub async fn build_with_api(
     let runner = Runner { api: api.clone(), runtime: controlling.clone() };
     let agreement = replica.as_ref().map_or(Agreement::Unknown, Replica::agreement);
     let migration = migration::Config { rate: config.limits.migration_rate, agreement };
-    let settings = controllers::Config { event_ttl: config.limits.event_ttl, advertised, migration };
+    let settings = controllers::Config {
+        event_ttl: config.limits.event_ttl,
+        flow_control: door.flow_control.is_some(),
+        advertised,
+        migration,
+    };
     if config.controllers == Controllers::Run {
         runner.spawn(settings, &gate, &election);
         if config.cluster_authentication {
@@ -239,6 +255,9 @@ pub async fn build_with_api(
         if let Some(replica) = replica {
             replica.leave(&api).await;
         }
+        if let Some(audit) = audit {
+            audit.close().await;
+        }
         storing.tasks.stop();
         // Dropping the last handle ends the writer and the cache.
         drop(api);
@@ -247,6 +266,21 @@ pub async fn build_with_api(
         backend.close().await;
     };
     Ok((Application { responder, stop: Box::pin(stopping) }, shared))
+}
+
+/// How many objects a resource has, and the mean size of some of them.
+fn sizes(api: &Arc<Api>) -> Box<Sizes> {
+    const SAMPLE: usize = 8;
+    let api = Arc::downgrade(api);
+    Box::new(move |name| {
+        let api = api.upgrade()?;
+        let served = api.catalog.served();
+        let objects = api.cache.any().objects(served.find(name)?.resource?.id);
+        let sampled: Vec<usize> =
+            objects.range(&Range::of(None)).take(SAMPLE).map(|object| object.size()).collect();
+        let mean = sampled.iter().sum::<usize>().checked_div(sampled.len()).unwrap_or_default();
+        Some((objects.len(), mean))
+    })
 }
 
 fn names_from(random: Random) -> Arc<dyn Fn(&str) -> String + Send + Sync> {

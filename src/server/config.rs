@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::datastore::Datastore;
 use crate::api::services;
+use crate::audit;
 use crate::auth::authn::{DEFAULT_ISSUER, FrontProxy};
 use crate::auth::oidc;
 use crate::auth::pki::Overrides;
@@ -49,6 +50,7 @@ pub struct Config {
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than the default, with that version.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
+    pub audit: audit::config::Config,
 }
 
 impl Default for Config {
@@ -71,6 +73,7 @@ impl Default for Config {
             shutdown_grace: Duration::from_secs(10),
             identity: None,
             storage_versions: Vec::new(),
+            audit: audit::config::Config::default(),
         }
     }
 }
@@ -198,6 +201,8 @@ pub struct ApiLimits {
     /// The limit of all requests together.
     pub max_request_body_bytes_inflight: usize,
     pub in_flight: InFlightLimits,
+    /// Whether requests wait for their share of the server (Priority and Fairness), and not just their number is limited.
+    pub priority_and_fairness: bool,
     /// The share of HTTP/2 requests after which the connection is closed.
     pub goaway_chance: f64,
     /// The limit for requests that are not long-running; `timeout` in the query can only shorten it.
@@ -215,6 +220,7 @@ impl Default for ApiLimits {
             max_request_body_bytes: 3 << 20,
             max_request_body_bytes_inflight: 128 << 20,
             in_flight: InFlightLimits { reading: 400, mutating: 200 },
+            priority_and_fairness: true,
             goaway_chance: 0.0,
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::start::BuildError;
+use crate::audit;
 use crate::auth::{pki, token_file};
 use crate::http::tls;
 use crate::storage::OpenError;
@@ -21,6 +22,8 @@ pub enum Error {
     Pki(#[from] pki::Error),
     #[error(transparent)]
     Tokens(#[from] token_file::Error),
+    #[error(transparent)]
+    Audit(#[from] audit::Error),
     #[error(transparent)]
     Tls(#[from] tls::Error),
     #[error("{0} is already in use")]

@@ -19,6 +19,7 @@ use super::data_dir::{self, Temporary};
 use super::error::Error;
 use super::startup::{Startup, Unfinished, health};
 use super::{Listening, Running, Server, open_files, private};
+use crate::audit::Audit;
 use crate::auth::authn::{Anonymous, Authenticator, Settings};
 use crate::auth::authorizer::{AlwaysAllow, Authorizer, MastersOnly, PUBLIC_PATHS};
 use crate::auth::impersonation::Impersonator;
@@ -26,9 +27,11 @@ use crate::auth::pki::{Pki, ServingNames, Sources, client_url};
 use crate::auth::token_file::Tokens;
 use crate::auth::trust::Trust;
 use crate::cache::LoadProgress;
+use crate::flow_control::FlowControl;
 use crate::http::discovery::version;
 use crate::http::door::Door;
 use crate::http::health::HealthChecks;
+use crate::http::limits::InFlightLimits;
 use crate::http::routes::Starting;
 use crate::http::server::{self as listener, Ending, Responder, Routes};
 use crate::http::tls::{Authorities, Tls};
@@ -83,7 +86,8 @@ where
         Some(network) => network.authenticator.clone(),
         None => Authenticator::new(settings(&config), Tokens::default()),
     };
-    let door = Arc::new(door(&config, authenticator, &ending.draining));
+    let audit = Audit::start(&config.audit, &runtime)?;
+    let door = Arc::new(door(&config, authenticator, audit.clone(), &ending.draining, &runtime));
     let startup = Startup::default();
     let routes = Routes::new(Starting::new(door.clone(), health(&ending.draining, &startup)));
     let network = match network {
@@ -130,7 +134,7 @@ where
         application: Some(application.stop),
         runtime: Handle::current(),
     };
-    Ok(Server { listening, routes, under_way: TaskTracker::new(), metrics: runtime.metrics, running })
+    Ok(Server { listening, routes, under_way: TaskTracker::new(), metrics: runtime.metrics, audit, running })
 }
 
 /// The parts of start-up that concern the network.
@@ -213,14 +217,32 @@ impl Network {
     }
 }
 
-fn door(config: &Config, authenticator: Authenticator, draining: &CancellationToken) -> Door {
+fn door(
+    config: &Config,
+    authenticator: Authenticator,
+    audit: Option<Arc<Audit>>,
+    draining: &CancellationToken,
+    runtime: &Runtime,
+) -> Door {
     let authorizer: Arc<dyn Authorizer> = match config.authorization {
         Authorization::Masters => Arc::new(MastersOnly),
         Authorization::AlwaysAllow => Arc::new(AlwaysAllow),
     };
     let goaway_chance = config.limits.goaway_chance;
-    let impersonator = Impersonator::default();
-    Door { authenticator, authorizer, impersonator, goaway_chance, shutdown: draining.clone() }
+    let InFlightLimits { reading, mutating } = config.limits.in_flight;
+    let is_fair = config.limits.priority_and_fairness && reading + mutating > 0;
+    let flow_control =
+        is_fair.then(|| Arc::new(FlowControl::new(reading + mutating, runtime.metrics.clone())));
+    Door {
+        authenticator,
+        authorizer,
+        impersonator: Impersonator::default(),
+        audit,
+        flow_control,
+        request_time: config.limits.request_timeout,
+        goaway_chance,
+        shutdown: draining.clone(),
+    }
 }
 
 /// The settings of the chain of authenticators. Where everything is allowed, nobody is anonymous but on the public paths:

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::Key;
+use super::judge::Write;
+use super::{AuditRow, Key};
 use crate::codec::object::Draft;
 use crate::revision::Revision;
 
@@ -21,6 +22,8 @@ pub struct Mutation {
     pub requires: Vec<Requirement>,
     /// Whether it and the next mutation of the batch pass together or not at all.
     pub joins_next: bool,
+    /// The audit event that is committed with the write.
+    pub audit: Option<Arc<AuditRow>>,
 }
 
 /// A precondition on another row than the one that a [`Mutation`] writes, for example that the namespace of a new
@@ -44,7 +47,7 @@ pub enum Expect {
 impl Mutation {
     /// A write without preconditions on other rows.
     pub fn new(key: Key, expect: Expect, change: Change) -> Self {
-        Self { key, expect, change, requires: Vec::new(), joins_next: false }
+        Self { key, expect, change, requires: Vec::new(), joins_next: false, audit: None }
     }
 
     /// Adds requirements to the write.
@@ -62,6 +65,11 @@ impl Expect {
             Self::At(expected) => found == Some(expected),
         }
     }
+}
+
+/// The audit events of the mutations that are written.
+pub(super) fn audit_rows<'a>(batch: &'a [Mutation], writes: &[Write]) -> Vec<&'a AuditRow> {
+    writes.iter().filter_map(|write| batch[write.index].audit.as_deref()).collect()
 }
 
 /// The keys of all [requirements](Requirement) of a batch, each once, in the order in which they first occur. A backend

@@ -7,18 +7,21 @@
 mod reads;
 mod tables;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 
 use self::tables::Tables;
+use super::audit::KEPT_IN_MEMORY;
+use super::commit::audit_rows;
 use super::judge::judge_under;
 use super::token_key::rotate;
 use super::{
-    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Fence, Registration, RegistryChange,
-    ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Fence, Registration,
+    RegistryChange, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -37,6 +40,7 @@ struct Held {
     servers: HashMap<Arc<str>, Arc<Registration>>,
     /// Sorted from the newest to the oldest.
     token_keys: Vec<TokenKey>,
+    audit: VecDeque<AuditRow>,
 }
 
 /// Opens an empty store. This takes no time and cannot fail.
@@ -89,6 +93,7 @@ impl Backend for Memory {
         let registered = terms.fence.is_some_and(|fence| held.is_registered(fence));
         let (verdict, registry) = judge_under(mutations, base, &live, registered, terms)?;
         held.tables.write(mutations, &verdict.writes);
+        held.add_audit_rows(audit_rows(mutations, &verdict.writes).into_iter().cloned());
         if let Some(change) = registry {
             held.register(change);
         }
@@ -197,6 +202,30 @@ impl Backend for Memory {
         Ok(rotation.keys)
     }
 
+    async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error> {
+        self.lock().add_audit_rows(rows.into_iter());
+        Ok(())
+    }
+
+    async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
+        let held = self.lock();
+        let mut found: Vec<&AuditRow> = held.audit.iter().filter(|row| query.matches(row)).collect();
+        found.sort_by_key(|row| row.at);
+        let extra = found.len().saturating_sub(query.limit as usize);
+        Ok(found[extra..].iter().map(|row| row.event.clone()).collect())
+    }
+
+    async fn remove_audit_rows(&self, before: i64, limit: u32) -> Result<u64, Error> {
+        let audit = &mut self.lock().audit;
+        let (held, mut removed) = (audit.len(), 0);
+        audit.retain(|row| {
+            let goes = row.at < before && removed < limit;
+            removed += u32::from(goes);
+            !goes
+        });
+        Ok((held - audit.len()) as u64)
+    }
+
     /// Never returns: no other server commits to this store.
     async fn hint(&self) {
         std::future::pending().await
@@ -208,6 +237,12 @@ impl Backend for Memory {
 impl Held {
     fn is_registered(&self, fence: &Fence) -> bool {
         self.servers.get(&fence.server).is_some_and(|found| found.incarnation == fence.incarnation)
+    }
+
+    fn add_audit_rows(&mut self, rows: impl Iterator<Item = AuditRow>) {
+        self.audit.extend(rows);
+        let extra = self.audit.len().saturating_sub(KEPT_IN_MEMORY);
+        self.audit.drain(..extra);
     }
 
     fn register(&mut self, change: &RegistryChange) {

@@ -1,6 +1,7 @@
 //! PostgreSQL: any number of servers share one database and take turns by the lock on the clock's row.
 
 mod address;
+mod audit;
 mod batch;
 mod error;
 mod fate;
@@ -20,6 +21,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::TryFutureExt as _;
 use sqlx::Connection;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnection;
@@ -27,6 +30,7 @@ use tokio::time::Instant;
 
 pub use self::address::Address;
 use self::batch::Failure;
+use self::error::unavailable;
 use self::fate::Fate;
 pub use self::lineage::ClusterId;
 use self::lineage::Lineage;
@@ -36,8 +40,8 @@ use self::session::{Connector, Purpose};
 use super::judge::{Write, judge_under};
 use super::migrations::embedded_migrations;
 use super::{
-    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, HighWaterMark, Mutation, OpenError,
-    ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, migrations,
+    AuditQuery, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, HighWaterMark,
+    Mutation, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -49,6 +53,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0003_timeline.sql",
     "0004_system_identifier.sql",
     "0005_value_formats.sql",
+    "0006_audit_events.sql",
 );
 
 /// Connections for two batches in flight, upkeep, and short reads. Few, since the database is shared with other
@@ -343,6 +348,25 @@ impl Backend for Postgres {
 
     async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
         short(upkeep::token_keys(&self.pool, now, max_age)).await
+    }
+
+    async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error> {
+        let mut connection = self.pool.acquire().await?;
+        let rows: Vec<&AuditRow> = rows.iter().collect();
+        let added = short(audit::insert(&mut connection, &rows).map_err(unavailable)).await;
+        checked(connection, added)
+    }
+
+    async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
+        let mut connection = self.pool.acquire().await?;
+        let found = long(audit::find(&mut connection, query)).await;
+        checked(connection, found)
+    }
+
+    async fn remove_audit_rows(&self, before: i64, limit: u32) -> Result<u64, Error> {
+        let mut connection = self.pool.acquire().await?;
+        let removed = long(audit::remove(&mut connection, before, limit)).await;
+        checked(connection, removed)
     }
 
     async fn hint(&self) {

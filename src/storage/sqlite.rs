@@ -4,6 +4,7 @@
 //! the transaction and reads, the other writes and commits.
 
 mod anchor;
+mod audit;
 mod batch;
 mod checkpoint;
 mod error;
@@ -24,6 +25,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use sqlx::ConnectOptions;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{
@@ -39,8 +41,8 @@ use self::write_connection::{Opened, WriteConnection};
 use super::judge::judge_under;
 use super::migrations::{self, embedded_migrations};
 use super::{
-    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, OpenError, ResourceId, RowStream, Scan,
-    Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, OpenError, ResourceId,
+    RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -52,6 +54,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0003_timeline.sql",
     "0004_system_identifier.sql",
     "0005_value_formats.sql",
+    "0006_audit_events.sql",
 );
 
 /// With larger pages, every key of a batch logs a larger page of the index; with smaller ones, fewer rows of 2 KB share
@@ -288,6 +291,26 @@ impl Backend for Sqlite {
         let keys = self.writer.heed(upkeep::token_keys(&mut turn.connection, now, max_age).await)?;
         turn.finish(None).await?.flush().await?;
         Ok(keys)
+    }
+
+    async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error> {
+        let mut turn = self.writer.turn().await?;
+        let rows: Vec<&AuditRow> = rows.iter().collect();
+        let added = audit::insert(&mut turn.connection, &rows).await.map_err(unavailable);
+        self.writer.heed(added)?;
+        turn.finish(None).await?.flush().await
+    }
+
+    async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
+        let mut connection = self.readers.acquire().await.map_err(unavailable)?;
+        audit::find(&mut connection, query).await
+    }
+
+    async fn remove_audit_rows(&self, before: i64, limit: u32) -> Result<u64, Error> {
+        let mut turn = self.writer.turn().await?;
+        let removed = self.writer.heed(audit::remove(&mut turn.connection, before, limit).await)?;
+        turn.leave().await?;
+        Ok(removed)
     }
 
     /// Never returns: no other server commits to this file.

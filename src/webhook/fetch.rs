@@ -25,7 +25,7 @@ pub struct Fetcher {
 impl Fetcher {
     /// `authorities` is PEM; without any, those of the system are trusted. Blocks where these are read.
     pub fn new(authorities: &[u8], timeout: Duration) -> Self {
-        Self { tls: client_config(authorities), timeout }
+        Self { tls: client_config(authorities, None), timeout }
     }
 
     /// The body of a success.

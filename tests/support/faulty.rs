@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{
-    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, ResourceId, RowStream, Scan, Stale, StaleRow,
-    Swept, Terms, TokenKey,
+    AuditQuery, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, ResourceId, RowStream,
+    Scan, Stale, StaleRow, Swept, Terms, TokenKey,
 };
 
 pub struct Faulty {
@@ -138,6 +139,18 @@ impl Backend for Faulty {
 
     async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
         self.inner.token_keys(now, max_age).await
+    }
+
+    async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error> {
+        self.inner.add_audit_rows(rows).await
+    }
+
+    async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
+        self.inner.audit_rows(query).await
+    }
+
+    async fn remove_audit_rows(&self, before: i64, limit: u32) -> Result<u64, Error> {
+        self.inner.remove_audit_rows(before, limit).await
     }
 
     async fn hint(&self) {

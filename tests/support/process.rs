@@ -112,6 +112,16 @@ impl Installation {
         (status.code(), String::from_utf8(stderr).expect("UTF-8"))
     }
 
+    /// Runs a subcommand on the server's store, and answers with what it prints.
+    pub async fn run(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rowplane"));
+        command.args(arguments).arg("--data-dir").arg(self.dir.path());
+        command.args(self.arguments.iter().filter(|argument| argument.starts_with("--datastore=")));
+        let Output { status, stdout, stderr } = command.output().await.expect("start rowplane");
+        assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+        String::from_utf8(stdout).expect("UTF-8")
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("--data-dir").arg(self.dir.path()).arg(format!("--secure-port={}", self.port()));

@@ -14,7 +14,9 @@ use rowplane::http;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
-use rowplane::server::config::{ApiLimits, Authentication, Config, Https, IdentityConfig, Registration};
+use rowplane::server::config::{
+    ApiLimits, Authentication, Authorization, Config, Https, IdentityConfig, Registration,
+};
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
 use rowplane::storage::{Backend, Compaction};
@@ -47,6 +49,8 @@ pub struct Setup {
     /// Resources that are stored in another version than the default.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
+    pub audit: rowplane::audit::config::Config,
+    pub authorization: Authorization,
     pub authentication: Authentication,
     /// Off unless the test sets it, so that namespaces are empty.
     pub namespace_contents: bool,
@@ -71,6 +75,8 @@ impl Setup {
             identity: None,
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
+            audit: rowplane::audit::config::Config::default(),
+            authorization: Authorization::default(),
             authentication: Authentication::default(),
             namespace_contents: false,
             cluster_authentication: false,
@@ -164,6 +170,8 @@ impl Setup {
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
             storage_versions: self.storage_versions.clone(),
+            audit: self.audit.clone(),
+            authorization: self.authorization,
             authentication: self.authentication.clone(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,

@@ -171,6 +171,31 @@ pub fn micro_time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
+/// A `time.Duration` as Go prints it: `1h2m3.5s`, `1.5ms`, `0s`.
+pub fn duration(duration: Duration) -> String {
+    let nanoseconds = duration.as_nanos();
+    let (unit, name) = match nanoseconds {
+        0 => return "0s".to_owned(),
+        1..1_000 => (1, "ns"),
+        1_000..1_000_000 => (1_000, "µs"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    let (whole, fraction) = (nanoseconds / unit, nanoseconds % unit);
+    let width = match unit {
+        1 => 0,
+        unit => unit.ilog10() as usize,
+    };
+    let fraction = if fraction == 0 { String::new() } else { format!(".{fraction:0width$}") };
+    let fraction = fraction.trim_end_matches('0');
+    match (whole / 3600, whole / 60 % 60, whole % 60) {
+        _ if name != "s" => format!("{whole}{fraction}{name}"),
+        (0, 0, seconds) => format!("{seconds}{fraction}s"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds}{fraction}s"),
+        (hours, minutes, seconds) => format!("{hours}h{minutes}m{seconds}{fraction}s"),
+    }
+}
+
 /// The current time in the form of `creationTimestamp`.
 pub fn now() -> String {
     time(Timestamp::now())
@@ -315,6 +340,22 @@ fn unit_nanos(unit: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_like_go() {
+        let cases = [
+            (0, "0s"),
+            (7, "7ns"),
+            (1_500, "1.5µs"),
+            (20_000_000, "20ms"),
+            (1_000_000_000, "1s"),
+            (61_050_000_000, "1m1.05s"),
+            (3_600_000_000_000, "1h0m0s"),
+        ];
+        for (nanoseconds, text) in cases {
+            assert_eq!(duration(Duration::from_nanos(nanoseconds)), text);
+        }
+    }
 
     #[test]
     fn quotes_like_go() {

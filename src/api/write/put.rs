@@ -1,16 +1,21 @@
 //! Writes to the store what admission has accepted: claim, warn, put.
 
+use std::sync::Arc;
+
 use super::create::Naming;
 use super::{Current, Existing, Next, Reads, Ready, Write};
 use crate::api::error::{Error, Exists};
 use crate::api::modify::{Modified, Outcome};
 use crate::api::options::DryRun;
+use crate::api::request::Request;
 use crate::api::{Answer, Api, ObjectMap, Target, meta, metadata, metadata_mut};
+use crate::audit::Record;
 use crate::codec::depth::MAX_DEPTH;
 use crate::codec::managed;
 use crate::codec::object::Draft;
 use crate::revision::Revision;
-use crate::storage::{Change, Expect, Mutation, Requirement, Written};
+use crate::schema::resource::Verb;
+use crate::storage::{AuditRow, Change, Expect, Mutation, Requirement, Written};
 
 /// The outcome of a write at the store.
 pub(in crate::api) enum Placed {
@@ -73,8 +78,9 @@ impl Api {
                     write.refuse_version(naming.as_ref())?;
                     put_mutation(target, expect, object)
                 };
+                let audited = write.audited(target.name, expect == Expect::Absent);
                 let mutation = match self.lanes.run(size, encode).await {
-                    Ok(mutation) => mutation.requiring(requires),
+                    Ok(mutation) => Mutation { audit: audited.row(), ..mutation.requiring(requires) },
                     Err(error) => {
                         self.give_back(target, allocation).await;
                         return Err(error);
@@ -85,6 +91,7 @@ impl Api {
                 let outcome = if expect == Expect::Absent { Outcome::Created } else { Outcome::Updated };
                 Ok(match written? {
                     Written::Committed { object: Some(object), .. } => {
+                        audited.committed();
                         Placed::done(Answer::Stored(object), outcome)
                     }
                     Written::Committed { object: None, .. } => {
@@ -109,10 +116,13 @@ impl Api {
             let answer = unstored(shown.unwrap_or(current.object));
             return Ok(Placed::done(answer, Outcome::Deleted(found)));
         }
+        let audited = write.audited(target.name, false);
         let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete).requiring(requires);
+        let mutation = Mutation { audit: audited.row(), ..mutation };
         let names = self.release_names(target, &current.object);
         Ok(match self.store.write_joined(names, mutation).await? {
             Written::Committed { revision, .. } => {
+                audited.committed();
                 self.release_all(target, &current.object).await;
                 let last = shown.unwrap_or_else(|| {
                     let mut last = current.object;
@@ -190,10 +200,40 @@ impl<'a> Write<'a> {
         Target { name: naming.map_or(target.name, |naming| &naming.name), ..target }
     }
 
+    /// What is recorded of the request in the database, with the write itself.
+    fn audited<'b>(&self, name: &'b str, creates: bool) -> Audited<'b>
+    where
+        'a: 'b,
+    {
+        let Request { verb, audit, .. } = *self.request;
+        let code = if creates || verb == Verb::Create { 201 } else { 200 };
+        // A request that deletes many objects is one event.
+        Audited { record: audit.filter(|_| verb != Verb::DeleteCollection), name, code }
+    }
+
     fn refuse_version(&self, naming: Option<&Naming>) -> Result<(), Error> {
         match (self.existing, naming) {
             (Existing::Refuse, Some(naming)) => meta::create::refuse_version(&naming.version),
             _ => Ok(()),
+        }
+    }
+}
+
+/// The record of the request that a write is part of.
+struct Audited<'a> {
+    record: Option<&'a Record>,
+    name: &'a str,
+    code: u16,
+}
+
+impl Audited<'_> {
+    fn row(&self) -> Option<Arc<AuditRow>> {
+        self.record?.to_commit(self.name, self.code)
+    }
+
+    fn committed(&self) {
+        if let Some(record) = self.record {
+            record.committed(self.code);
         }
     }
 }

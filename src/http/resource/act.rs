@@ -39,6 +39,7 @@ impl Context<'_> {
             options: Options::Write(options),
             warnings: self.warnings,
             authorizer: &*self.app.door.authorizer,
+            audit: self.record(),
         })
     }
 }

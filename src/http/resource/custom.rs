@@ -13,6 +13,7 @@ use super::{Outcome, serve_found, unknown};
 use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::http::app::App;
+use crate::http::audited;
 use crate::http::request_path::ResourcePath;
 use crate::http::response;
 
@@ -41,6 +42,9 @@ async fn serve_newest(
         let newest = app.api.newest_served().await?;
         if is_same(&served, &newest, path) {
             return Ok(refused);
+        }
+        if let Some(record) = audited::record(parts) {
+            record.unanswered();
         }
         served = newest;
     }

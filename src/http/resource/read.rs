@@ -1,21 +1,25 @@
 //! GET, LIST and WATCH as HTTP.
 
+use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use tokio::time::Instant;
 
 use super::Context;
 use crate::api::error::Error;
+use crate::api::list::List;
 use crate::api::options::GetOptions;
 use crate::api::options::list::{Collection, ListOptions};
 use crate::api::options::watch::{WatchOptions, WatchPath};
 use crate::api::resource::Resource;
 use crate::api::{Answer, ObjectMap, Target, scale};
+use crate::codec::media_type::MediaType;
 use crate::http::compress::compress_stream;
+use crate::http::encode::Encoder;
 use crate::http::negotiate::{self, Negotiated, Shape, WATCH_ROUTE_TYPES};
 use crate::http::request::accept;
 use crate::http::server::delivery::SLACK;
-use crate::http::{body, encode, response};
+use crate::http::{body, encode, request_body, response};
 use crate::metrics::LongRunning;
 use crate::schema::names::GroupResource;
 use crate::tree::Value;
@@ -42,8 +46,26 @@ impl Context<'_> {
         let options = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
         let encoder = self.encoder(&negotiated)?;
         let list = self.app.api.list(resource, self.path.namespace.as_deref(), options).await?;
-        let body = body::list(encoder, list, &self.app.printing).await?;
+        let body = self.list_body(encoder, list).await?;
         Ok(response::encoded(StatusCode::OK, negotiated.media, body))
+    }
+
+    /// The body of a list. One that an audit policy wants is made as JSON before it is sent.
+    pub(super) async fn list_body(&self, encoder: Encoder, list: List) -> Result<Body, Error> {
+        let Some(record) = self.record().filter(|record| record.wants_response()) else {
+            return body::list(encoder, list, &self.app.printing).await;
+        };
+        let (media, pretty) = (encoder.media, encoder.pretty);
+        let text = body::list(encoder.into_json_encoder(), list, &self.app.printing).await?;
+        let text = request_body::read(text, usize::MAX).await?;
+        let value: Value = serde_json::from_slice(&text)
+            .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
+        let body = match (media, pretty) {
+            (MediaType::Json, false) => Body::from(text),
+            _ => encode::encode(&value, media, pretty)?.into(),
+        };
+        record.answered(|| Some(value));
+        Ok(body)
     }
 
     /// The watch, and when its time is up even if nobody reads it.
@@ -93,8 +115,11 @@ impl Context<'_> {
 
     pub(super) fn scale(&self, negotiated: &Negotiated, scale: ObjectMap) -> Result<Response, Error> {
         let pretty = self.pretty || negotiated.pretty;
-        let include = self.query.get("includeObject");
-        let body = encode::scale(self.resource()?, Value::Object(scale), negotiated, include, pretty)?;
+        let (include, scale) = (self.query.get("includeObject"), Value::Object(scale));
+        if let Some(record) = self.record() {
+            record.answered(|| Some(scale.clone()));
+        }
+        let body = encode::scale(self.resource()?, scale, negotiated, include, pretty)?;
         Ok(response::encoded(StatusCode::OK, negotiated.media, body))
     }
 
@@ -105,6 +130,12 @@ impl Context<'_> {
         status: StatusCode,
         object: Value,
     ) -> Result<Response, Error> {
+        if let Some(record) = self.record() {
+            match object.get("kind").and_then(Value::as_str) {
+                Some("Status") => record.answered_status(&object),
+                _ => record.answered(|| Some(object.clone())),
+            }
+        }
         let body = encode::encode(&object, negotiated.media, self.pretty || negotiated.pretty)?;
         Ok(response::encoded(status, negotiated.media, body))
     }

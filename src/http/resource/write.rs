@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
+use bytes::Bytes;
 
 use super::Context;
 use crate::api::decode::{self, Encoded};
@@ -16,16 +17,17 @@ use crate::api::resource::Resource;
 use crate::api::reviews::Reviewer;
 use crate::api::strictness::Strictness;
 use crate::api::{Answer, ObjectMap};
-use crate::codec::managed;
-use crate::http::encode::Encoder;
+use crate::codec::{managed, yaml};
+use crate::http::encode::{Encoder, encode_json};
 use crate::http::negotiate::{self, Negotiated, PatchTarget, Shape};
 use crate::http::request::header_text;
 use crate::http::request_body::media_type;
 use crate::http::status::{deleted, done};
 use crate::http::{body as bodies, response};
 use crate::kinds::behavior::deletion::Dependents;
+use crate::patch::PatchKind;
 use crate::schema::resource::Origin;
-use crate::tree::Value;
+use crate::tree::{Value, json};
 
 impl Context<'_> {
     pub async fn create(&self, body: Body) -> Result<Response, Error> {
@@ -52,6 +54,9 @@ impl Context<'_> {
     async fn review(&self, body: &Encoded, options: &WriteOptions) -> Result<ObjectMap, Error> {
         let strictness = Strictness { validation: options.field_validation, warnings: self.warnings };
         let mut question = decode::object(self.definition, body, strictness)?;
+        if let Some(record) = self.record() {
+            record.requested(&question);
+        }
         managed::open(&mut question);
         let reviewer = Reviewer {
             user: &self.user,
@@ -76,6 +81,9 @@ impl Context<'_> {
         let kind = negotiate::patch_kind(content_type, self.patch_target())?;
         let negotiated = self.negotiate(Shape::Single)?;
         let bytes = self.read(body).await?;
+        if let Some(record) = self.record() {
+            record.requested_text(|| patch_text(kind, &bytes));
+        }
         let options = WriteOptions::parse_patch(&self.query, kind)?.or_agent(self.agent());
         let modified = self.app.api.patch(&self.request(&options)?, kind, &bytes).await?;
         self.modified(&negotiated, modified).await
@@ -116,7 +124,7 @@ impl Context<'_> {
         let namespace = self.path.namespace.as_deref();
         let request = self.request(&options)?;
         let list = self.app.api.delete_collection(&request, resource, namespace, list).await?;
-        match bodies::list(encoder, list, &self.app.printing).await {
+        match self.list_body(encoder, list).await {
             Ok(body) => Ok(response::encoded(StatusCode::OK, negotiated.media, body)),
             // All that is left is to show the objects, for which a webhook was needed.
             Err(_) if resource.hooked().is_some() => self.value(&negotiated, StatusCode::OK, done()),
@@ -139,6 +147,9 @@ impl Context<'_> {
         }
         let media = media_type(&self.parts.headers)?;
         let body = decode::options(&Encoded { media, bytes })?;
+        if let Some(record) = self.record() {
+            record.requested_text(|| Some(encode_json(&recorded_options(&body), false).into()));
+        }
         DeleteOptions::parse(Some(&body), &self.query)
     }
 
@@ -160,6 +171,10 @@ impl Context<'_> {
         answer: Answer,
     ) -> Result<Response, Error> {
         let media = encoder.media;
+        if let Some(record) = self.record().filter(|record| record.wants_response()) {
+            let value = encoder.value(&answer)?;
+            record.answered(|| Some(value));
+        }
         Ok(response::encoded(status, media, bodies::object(encoder, answer, &self.app.printing).await?))
     }
 
@@ -170,4 +185,31 @@ impl Context<'_> {
     pub(super) fn is_scale(&self) -> bool {
         self.path.subresource.as_deref() == Some("scale")
     }
+}
+
+/// A patch as JSON. Server-side apply sends YAML.
+fn patch_text(kind: PatchKind, body: &Bytes) -> Option<Bytes> {
+    match kind {
+        PatchKind::Apply => Some(encode_json(&yaml::parse(body).ok()?, false).into()),
+        _ => serde_json::from_slice::<&serde_json::value::RawValue>(body).is_ok().then(|| body.clone()),
+    }
+}
+
+/// DeleteOptions as upstream records them: in the version that it decodes them to.
+fn recorded_options(body: &Value) -> Value {
+    const FIELDS: [&str; 6] = [
+        "gracePeriodSeconds",
+        "preconditions",
+        "orphanDependents",
+        "propagationPolicy",
+        "dryRun",
+        "ignoreStoreReadErrorWithClusterBreakingPotential",
+    ];
+    let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"});
+    for field in FIELDS {
+        if let Some(value) = body.get(field).filter(|value| !value.is_null()) {
+            options[field] = value.clone();
+        }
+    }
+    options
 }

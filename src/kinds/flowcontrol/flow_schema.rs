@@ -20,7 +20,8 @@ use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::StatusMetadata;
 use crate::kinds::behavior::warnings::KindWarnings;
-use crate::kinds::flowcontrol::shared::status;
+use crate::kinds::flowcontrol::bootstrap;
+use crate::kinds::flowcontrol::shared::{mandatory, status};
 use crate::tree::Value;
 
 pub static KIND: BuiltIn = BuiltIn {
@@ -68,6 +69,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     for one in spec.get("rules").items() {
         rule(&one, errors);
     }
+    mandatory(object, bootstrap::flows(), errors);
     status(object, object, errors);
 }
 

@@ -14,7 +14,8 @@ use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::StatusMetadata;
 use crate::kinds::behavior::warnings::KindWarnings;
-use crate::kinds::flowcontrol::shared::status;
+use crate::kinds::flowcontrol::bootstrap;
+use crate::kinds::flowcontrol::shared::{mandatory, status};
 use crate::tree::Value;
 
 pub static KIND: BuiltIn = BuiltIn {
@@ -65,6 +66,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         "" => errors.required(&kind, ""),
         other => errors.not_supported(&kind, other, &["Exempt", "Limited"]),
     }
+    mandatory(object, bootstrap::levels(), errors);
     status(object, object, errors);
 }
 

@@ -8,10 +8,10 @@ use sqlx::{Executor, Row as _};
 use super::error::{corrupt, unavailable};
 use super::listener::Channel;
 use super::pool::short;
-use super::registration;
+use super::{audit, registration};
 use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
-use crate::storage::commit::required_keys;
+use crate::storage::commit::{audit_rows, required_keys};
 use crate::storage::judge::Write;
 use crate::storage::{Change, Error, Fence, Mutation, RegistryChange};
 
@@ -127,6 +127,7 @@ async fn insert(
     writes: &[Write],
     format: ValueFormat,
 ) -> Result<(), sqlx::Error> {
+    audit::insert(connection, &audit_rows(mutations, writes)).await?;
     let keys = || writes.iter().map(|write| &mutations[write.index].key);
     let stored = |pick: fn(&Change) -> &str| {
         writes.iter().map(|write| pick(&mutations[write.index].change)).collect::<Vec<_>>()

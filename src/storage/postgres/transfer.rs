@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
@@ -19,7 +20,7 @@ use crate::storage::transfer::{
     Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, LIVE_OBJECTS_OF,
     Length, Meter, ObjectRow, Record, Step, StoredObject, TOKEN_KEYS, clock_after, compare,
 };
-use crate::storage::{self, TokenKey, migrations, transfer};
+use crate::storage::{self, AuditQuery, TokenKey, migrations, transfer};
 
 impl Postgres {
     /// The newest state of the store, from one snapshot. Takes no lock: servers go on writing.
@@ -59,6 +60,15 @@ impl Postgres {
         let rows = sqlx::query_as(LIVE_OBJECTS_OF).bind(&*resource.group).bind(&*resource.plural);
         let rows: Vec<ObjectRow> = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
         Ok(rows.into_iter().map(StoredObject::from).collect())
+    }
+
+    /// The audit events that are asked for, from one snapshot. Takes no lock.
+    pub async fn audit_events(address: &Address, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
+        let Snapshot { mut connection, schema, connector: _connector, .. } = snapshot(address).await?;
+        if schema < storage::audit::MIGRATION {
+            return Ok(Vec::new());
+        }
+        Ok(super::audit::find(&mut connection, query).await?)
     }
 
     /// Fills this store, which must be new, in one transaction.

@@ -9,9 +9,9 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnection};
 use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
 use super::error::{corrupt, unavailable};
-use super::{checkpoint, registration};
+use super::{audit, checkpoint, registration};
 use crate::revision::Revision;
-use crate::storage::commit::{LARGEST_BATCH, required_keys};
+use crate::storage::commit::{LARGEST_BATCH, audit_rows, required_keys};
 use crate::storage::judge::Write;
 use crate::storage::{Change, ChangeKind, Error, Fence, Key, Mutation, RegistryChange};
 
@@ -187,6 +187,7 @@ pub async fn finish(
         sqlx::query("COMMIT").execute(&mut *connection).await.map_err(unavailable)?;
         return checkpoint::frames(connection).await;
     }
+    audit::insert(connection, &audit_rows(mutations, writes)).await.map_err(unavailable)?;
     let arguments = rows(texts, mutations, writes).map_err(unbound)?;
     let query = sqlx::query_with(AssertSqlSafe(texts.finish.clone()), arguments);
     checkpoint::frames_of(&query.fetch_one(connection).await.map_err(unavailable)?)

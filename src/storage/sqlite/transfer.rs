@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
@@ -20,7 +21,7 @@ use crate::storage::transfer::{
     Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, LIVE_OBJECTS_OF,
     Length, Meter, ObjectRow, Record, Step, StoredObject, TOKEN_KEYS, clock_after, compare,
 };
-use crate::storage::{self, OpenError, ResourceId, TokenKey, migrations, transfer};
+use crate::storage::{self, AuditQuery, OpenError, ResourceId, TokenKey, migrations, transfer};
 
 /// The page cache, in KiB (negative in SQLite's terms), of the connection that fills a store: for pages that were
 /// written and for sorting keys.
@@ -60,6 +61,15 @@ impl Sqlite {
         let rows = sqlx::query_as(LIVE_OBJECTS_OF).bind(&*resource.group).bind(&*resource.plural);
         let rows: Vec<ObjectRow> = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
         Ok(rows.into_iter().map(StoredObject::from).collect())
+    }
+
+    /// The audit events that are asked for, from one snapshot. Takes no lock.
+    pub async fn audit_events(path: &Path, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
+        let Snapshot { mut connection, schema, .. } = snapshot(path).await?;
+        if schema < storage::audit::MIGRATION {
+            return Ok(Vec::new());
+        }
+        Ok(super::audit::find(&mut connection, query).await?)
     }
 
     /// Fills this store, which must be new, in one transaction, and closes it.

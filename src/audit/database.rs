@@ -1,0 +1,149 @@
+//! The database backend: what became of requests, in the server's own database, for a time.
+//!
+//! The event of a write is committed with the write ([`Record::to_commit`](super::Record::to_commit)): both are there or
+//! neither. Other events are added in batches. Each request has one event, the last one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+
+use super::backend::{self, Backend, Delivery, Entry, Receipt};
+use super::config::{Batching, DatabaseConfig, Delivery as DeliveryConfig, Mode};
+use super::event::{Event, standing_alone};
+use super::policy::Stage;
+use crate::metrics::AuditMetrics;
+use crate::storage::{self, AuditRow};
+use crate::tasks::Tasks;
+
+/// Events that are not committed with a write.
+const BATCHES: Batching = Batching {
+    buffer: 10_000,
+    largest: 256,
+    wait: Duration::from_millis(500),
+    throttle: None,
+    overlap: false,
+};
+/// The time between two removals of old events.
+const REMOVAL_PERIOD: Duration = Duration::from_secs(60);
+/// Events removed at once, so that writers do not wait long.
+const REMOVED_AT_ONCE: u32 = 500;
+
+pub struct Database {
+    batches: Box<dyn Backend>,
+}
+
+/// Adds events in transactions of their own.
+struct Additions {
+    store: Arc<dyn storage::Backend>,
+}
+
+impl Database {
+    pub fn start(
+        store: Arc<dyn storage::Backend>,
+        config: DatabaseConfig,
+        tasks: &Tasks,
+        metrics: &AuditMetrics,
+    ) -> Self {
+        tasks.run("audit-retention", remove_old(store.clone(), config.retention));
+        let delivery = DeliveryConfig { mode: Mode::Batch, batches: BATCHES, truncation: None };
+        Self { batches: backend::of(Additions { store }, &delivery, tasks, metrics) }
+    }
+
+    /// The row of an event about an object with this name.
+    pub fn row(&self, event: &Event<'_>, name: &str) -> AuditRow {
+        row(event, Some(name), event.item())
+    }
+}
+
+impl Backend for Database {
+    fn take(&self, event: &Event<'_>) -> Receipt {
+        let is_last = match event.stage {
+            Stage::RequestReceived => false,
+            Stage::ResponseStarted => event.head.user.is_none(),
+            Stage::ResponseComplete | Stage::Panic => true,
+        };
+        let code = event.growing.status.as_ref().map(|status| status.code);
+        let is_there = event.growing.committed.is_some() && event.growing.committed == code;
+        if !is_last || is_there {
+            return Receipt::Taken;
+        }
+        self.batches.take(event)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.batches.close()
+    }
+}
+
+impl Delivery for Additions {
+    const PLUGIN: &'static str = "database";
+    type Entry = AuditRow;
+
+    fn entry(&self, event: &Event<'_>, item: Bytes) -> AuditRow {
+        row(event, None, item)
+    }
+
+    async fn deliver(&self, rows: Vec<AuditRow>) -> Result<(), String> {
+        self.store.add_audit_rows(rows).await.map_err(|error| error.to_string())
+    }
+}
+
+impl Entry for AuditRow {
+    fn size(&self) -> usize {
+        self.event.len()
+    }
+}
+
+fn row(event: &Event<'_>, name: Option<&str>, item: Bytes) -> AuditRow {
+    let head = event.head;
+    AuditRow {
+        at: event.at.as_microsecond(),
+        user: head.user.as_deref().map_or("", |user| &user.name).into(),
+        verb: head.verb.as_str().into(),
+        object: object(event, name).into(),
+        event: standing_alone(&item).into(),
+    }
+}
+
+/// What an event is found by: `pods/default/web/log`, `deployments.apps/default/web`, `nodes/n1`, or a path. `name` is that of
+/// a new object.
+fn object(event: &Event<'_>, name: Option<&str>) -> String {
+    let Some(object) = &event.growing.object else {
+        return event.head.uri.split('?').next().unwrap_or_default().to_owned();
+    };
+    let mut text = object.resource.clone();
+    if !object.group.is_empty() {
+        text.push('.');
+        text.push_str(&object.group);
+    }
+    let is_namespace = object.resource == "namespaces" && object.group.is_empty();
+    let namespace = if is_namespace { "" } else { &object.namespace };
+    for part in [namespace, name.unwrap_or(&object.name), &object.subresource] {
+        if !part.is_empty() {
+            text.push('/');
+            text.push_str(part);
+        }
+    }
+    text
+}
+
+/// Removes events that are old enough, a few at a time.
+async fn remove_old(store: Arc<dyn storage::Backend>, retention: Duration) {
+    loop {
+        tokio::time::sleep(REMOVAL_PERIOD).await;
+        let before = Timestamp::now().checked_sub(retention).unwrap_or(Timestamp::MIN).as_microsecond();
+        loop {
+            match store.remove_audit_rows(before, REMOVED_AT_ONCE).await {
+                Ok(removed) if removed < u64::from(REMOVED_AT_ONCE) => break,
+                Ok(_) => tokio::task::yield_now().await,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot remove old audit events, will try again");
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+use super::*;
+use crate::tree::json;
+
+fn head(level: Level) -> Head {
+    let user = User {
+        name: "u<1>".to_owned(),
+        groups: vec!["g".to_owned(), "system:authenticated".to_owned()],
+        extra: [("k".to_owned(), vec!["v".to_owned()])].into(),
+        ..User::default()
+    };
+    Head {
+        level,
+        audit_id: "id-1".to_owned(),
+        uri: "/api/v1/namespaces/n/pods?x=1&y=2".to_owned(),
+        verb: "create".to_owned(),
+        user: Some(Arc::new(user)),
+        source_ips: vec!["10.0.0.1".parse().expect("an address"), "::1".parse().expect("an address")],
+        user_agent: "kubectl".to_owned(),
+        received: "2026-01-02T03:04:05.000600Z".parse().expect("a time"),
+    }
+}
+
+fn shown(head: &Head, growing: &Growing, stage: Stage) -> String {
+    let at = "2026-01-02T03:04:06.5Z".parse().expect("a time");
+    String::from_utf8(standing_alone(&Event::new(head, growing, stage, at).item())).expect("text")
+}
+
+#[test]
+fn json_is_upstreams() {
+    let growing = Growing {
+        object: Some(ObjectReference {
+            resource: "pods".to_owned(),
+            namespace: "n".to_owned(),
+            version: "v1".to_owned(),
+            ..ObjectReference::default()
+        }),
+        status: Some(ResponseStatus { status: Value::Null, code: 201 }),
+        request_object: Some(Bytes::from_static(b"{\"a\":1}\n")),
+        annotations: vec![
+            ("b".into(), "2".to_owned()),
+            ("authorization.k8s.io/decision".into(), "allow".to_owned()),
+        ],
+        ..Growing::default()
+    };
+    assert_eq!(
+        shown(&head(Level::Request), &growing, Stage::ResponseComplete),
+        concat!(
+            r#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Request","auditID":"id-1","stage":"ResponseComplete","#,
+            r#""requestURI":"/api/v1/namespaces/n/pods?x=1\u0026y=2","verb":"create","#,
+            r#""user":{"username":"u\u003c1\u003e","groups":["g","system:authenticated"],"extra":{"k":["v"]}},"#,
+            r#""sourceIPs":["10.0.0.1","::1"],"userAgent":"kubectl","#,
+            r#""objectRef":{"resource":"pods","namespace":"n","apiVersion":"v1"},"#,
+            r#""responseStatus":{"metadata":{},"code":201},"requestObject":{"a":1},"#,
+            r#""requestReceivedTimestamp":"2026-01-02T03:04:05.000600Z","stageTimestamp":"2026-01-02T03:04:06.500000Z","#,
+            r#""annotations":{"authorization.k8s.io/decision":"allow","b":"2"}}"#
+        )
+    );
+}
+
+#[test]
+fn a_status_nobody_and_impersonation() {
+    let mut nobody = head(Level::Metadata);
+    nobody.user = None;
+    nobody.source_ips.clear();
+    let status = json!({"kind": "Status", "status": "Failure", "message": "m", "reason": "r", "details": {"kind": "pods"}, "code": 1});
+    let growing = Growing {
+        status: Some(ResponseStatus { status, code: 403 }),
+        impersonated: Some(Impersonated {
+            user: Arc::new(User { name: "bob".to_owned(), ..User::default() }),
+            constraint: "impersonate:user-info".to_owned(),
+        }),
+        ..Growing::default()
+    };
+    let text = shown(&nobody, &growing, Stage::ResponseStarted);
+    for part in [
+        r#""user":{},"impersonatedUser":{"username":"bob"},"authenticationMetadata":{"impersonationConstraint":"impersonate:user-info"},"userAgent""#,
+        r#""responseStatus":{"metadata":{},"status":"Failure","message":"m","reason":"r","details":{"kind":"pods"},"code":403},"#,
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(!text.contains("annotations"));
+}
+
+#[test]
+fn truncated_events_lose_their_objects() {
+    let head = head(Level::RequestResponse);
+    let growing = Growing {
+        request_object: Some(Bytes::from_static(b"{}")),
+        response_object: Some(Bytes::from_static(b"{}")),
+        ..Growing::default()
+    };
+    let event = Event::new(&head, &growing, Stage::ResponseComplete, head.received);
+    let text = String::from_utf8(event.truncated().to_vec()).expect("text");
+    assert!(!text.contains("requestObject") && !text.contains("responseObject"));
+    assert!(text.ends_with(r#""annotations":{"audit.k8s.io/truncated":"true"}}"#), "{text}");
+}
+
+#[test]
+fn the_legacy_line_is_upstreams() {
+    let head = head(Level::Metadata);
+    let growing = Growing::default();
+    let event = Event::new(&head, &growing, Stage::RequestReceived, head.received);
+    assert_eq!(
+        event.legacy(),
+        concat!(
+            r#"2026-01-02T03:04:05.0006Z AUDIT: id="id-1" stage="RequestReceived" ip="10.0.0.1" method="create" user="u<1>" "#,
+            r#"groups="\"g\",\"system:authenticated\"" as="<self>" asgroups="<lookup>" user-agent="kubectl" "#,
+            r#"namespace="<none>" uri="/api/v1/namespaces/n/pods?x=1&y=2" response="<deferred>""#
+        )
+    );
+}
+
+#[test]
+fn long_agents_are_cut() {
+    assert_eq!(user_agent("kubectl"), "kubectl");
+    let cut = user_agent(&"a".repeat(1025));
+    assert_eq!((cut.len(), &cut[1024..]), (1024 + AGENT_SUFFIX.len(), AGENT_SUFFIX));
+}
+
+#[test]
+fn addresses_of_proxies_and_of_the_peer() {
+    let shown = |forwarded: &str, real: &str, peer: &str| {
+        let ips = source_ips(forwarded, real, peer.parse().ok());
+        ips.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(shown("", "", "10.0.0.1"), "10.0.0.1");
+    assert_eq!(shown("1.1.1.1, x, 2.2.2.2", "3.3.3.3", "10.0.0.1"), "1.1.1.1 2.2.2.2 3.3.3.3 10.0.0.1");
+    assert_eq!(shown("1.1.1.1,2.2.2.2", "1.1.1.1", "2.2.2.2"), "1.1.1.1 2.2.2.2");
+    assert_eq!(shown("", "", "::ffff:10.0.0.1"), "10.0.0.1");
+    assert_eq!(shown("", "", ""), "");
+}

@@ -1,0 +1,253 @@
+//! A file that is put aside when it is full: `audit.log` becomes `audit-2026-01-02T03-04-05.678.log`, as upstream's does.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use crate::audit::config::Rotation;
+use crate::private_files::MODE;
+
+const MEBIBYTE: u64 = 1 << 20;
+/// The time in the names of files that were put aside; UTC.
+const TIME: &str = "%Y-%m-%dT%H-%M-%S%.3f";
+const COMPRESSED: &str = ".gz";
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub struct File {
+    path: PathBuf,
+    rotation: Rotation,
+    file: fs::File,
+    size: u64,
+}
+
+/// A file that was put aside.
+struct Backup {
+    path: PathBuf,
+    at: SystemTime,
+    is_compressed: bool,
+}
+
+impl File {
+    /// Opens the file for appending, and makes it and its directory if they are missing.
+    pub fn open(path: PathBuf, rotation: Rotation) -> io::Result<Self> {
+        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+            fs::create_dir_all(directory)?;
+        }
+        let file = appending(&path)?;
+        let size = file.metadata()?.len();
+        Ok(Self { path, rotation, file, size })
+    }
+
+    /// Appends lines. None of them is divided between two files.
+    pub fn write(&mut self, lines: &[Bytes]) -> io::Result<()> {
+        let mut rest = lines;
+        while !rest.is_empty() {
+            let fitting = self.fitting(rest);
+            let (now, later) = rest.split_at(fitting);
+            if now.is_empty() {
+                self.rotate()?;
+                continue;
+            }
+            let text = now.concat();
+            self.file.write_all(&text)?;
+            self.size += text.len() as u64;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// How many of the lines fit into the file. Into an empty one, a line fits always.
+    fn fitting(&self, lines: &[Bytes]) -> usize {
+        let limit = match self.rotation.largest {
+            0 => u64::MAX,
+            megabytes => megabytes * MEBIBYTE,
+        };
+        let mut size = self.size;
+        let fits = |line: &&Bytes| {
+            let is_first = size == 0;
+            size += line.len() as u64;
+            is_first || size <= limit
+        };
+        lines.iter().take_while(fits).count()
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        fs::rename(&self.path, self.free_backup_path())?;
+        self.file = appending(&self.path)?;
+        self.size = 0;
+        // What cannot be cleared away now is cleared away the next time.
+        if let Err(error) = self.clear_away() {
+            tracing::warn!(path = %self.path.display(), %error, "cannot clear away old audit logs");
+        }
+        Ok(())
+    }
+
+    fn free_backup_path(&self) -> PathBuf {
+        let mut at = Timestamp::now();
+        loop {
+            let (stem, extension) = self.name_parts();
+            let time = at.strftime(TIME);
+            let path = self.path.with_file_name(format!("{stem}-{time}{extension}"));
+            if !path.exists() && !with_suffix(&path).exists() {
+                return path;
+            }
+            at += Duration::from_millis(1);
+        }
+    }
+
+    /// Removes and compresses files that were put aside, as the settings say.
+    fn clear_away(&self) -> io::Result<()> {
+        let Rotation { days, backups: most, compress, .. } = self.rotation;
+        let mut backups = self.backups()?;
+        backups.sort_by_key(|backup| std::cmp::Reverse(backup.at));
+        let too_many = if most == 0 { backups.len() } else { backups.len().min(most as usize) };
+        let oldest = SystemTime::now().checked_sub(DAY * days);
+        for (index, backup) in backups.iter().enumerate() {
+            let is_too_old = days > 0 && oldest.is_some_and(|oldest| backup.at < oldest);
+            if index >= too_many || is_too_old {
+                fs::remove_file(&backup.path)?;
+            } else if compress && !backup.is_compressed {
+                compressed(&backup.path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn backups(&self) -> io::Result<Vec<Backup>> {
+        let directory = self.path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        let mut backups = Vec::new();
+        for entry in fs::read_dir(directory.unwrap_or(Path::new(".")))? {
+            let path = entry?.path();
+            backups.extend(self.backup(path));
+        }
+        Ok(backups)
+    }
+
+    fn backup(&self, path: PathBuf) -> Option<Backup> {
+        let (stem, extension) = self.name_parts();
+        let name = path.file_name()?.to_str()?;
+        let is_compressed = name.ends_with(COMPRESSED);
+        let name = name.strip_suffix(COMPRESSED).unwrap_or(name);
+        let time = name.strip_prefix(&stem)?.strip_prefix('-')?.strip_suffix(&extension)?;
+        let time = DateTime::strptime(TIME, time).ok()?;
+        let at = TimeZone::UTC.to_timestamp(time).ok()?.into();
+        Some(Backup { path, at, is_compressed })
+    }
+
+    /// The file's name before its extension, and the extension with its dot.
+    fn name_parts(&self) -> (String, String) {
+        let text = |part: Option<&std::ffi::OsStr>| {
+            part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        let extension = text(self.path.extension());
+        let extension = if extension.is_empty() { extension } else { format!(".{extension}") };
+        (text(self.path.file_stem()), extension)
+    }
+}
+
+fn appending(path: &Path) -> io::Result<fs::File> {
+    OpenOptions::new().create(true).append(true).mode(MODE).open(path)
+}
+
+fn with_suffix(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(COMPRESSED);
+    name.into()
+}
+
+/// Replaces a file by its compressed form.
+fn compressed(path: &Path) -> io::Result<()> {
+    let target =
+        OpenOptions::new().create(true).truncate(true).write(true).mode(MODE).open(with_suffix(path))?;
+    let mut encoder = GzEncoder::new(target, Compression::default());
+    io::copy(&mut fs::File::open(path)?, &mut encoder)?;
+    encoder.finish()?.flush()?;
+    fs::remove_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    const UNLIMITED: Rotation = Rotation { largest: 1, days: 0, backups: 0, compress: false };
+
+    fn line(letter: u8, length: usize) -> Bytes {
+        let mut line = vec![letter; length - 1];
+        line.push(b'\n');
+        line.into()
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("a directory");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_full_file_is_put_aside_and_no_line_is_divided() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("logs/audit.log");
+        let mut file = File::open(path.clone(), UNLIMITED).expect("opens");
+        file.write(&[line(b'a', 600 << 10), line(b'b', 600 << 10), line(b'c', 100 << 10)]).expect("writes");
+        let names = names(path.parent().expect("a parent"));
+        assert_eq!(names.len(), 2, "{names:?}");
+        assert!(names[0].starts_with("audit-2") && names[0].ends_with(".log"), "{names:?}");
+        assert_eq!(fs::metadata(&path).expect("a file").len(), 700 << 10);
+        let mut again = File::open(path.clone(), UNLIMITED).expect("opens");
+        again.write(&[line(b'd', 10)]).expect("writes");
+        assert_eq!(fs::metadata(&path).expect("a file").len(), (700 << 10) + 10);
+    }
+
+    #[test]
+    fn a_line_beyond_the_limit_gets_a_file_of_its_own() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut file = File::open(dir.path().join("audit"), UNLIMITED).expect("opens");
+        file.write(&[line(b'a', 2 << 20), line(b'b', 2 << 20)]).expect("writes");
+        assert_eq!(names(dir.path()).len(), 2);
+    }
+
+    #[test]
+    fn only_so_many_files_are_kept_and_they_are_compressed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("audit.log");
+        fs::write(dir.path().join("audit-other.log"), "not ours").expect("writes");
+        let rotation = Rotation { backups: 2, compress: true, ..UNLIMITED };
+        let mut file = File::open(path, rotation).expect("opens");
+        for letter in b'a'..=b'e' {
+            file.write(&[line(letter, 1 << 20)]).expect("writes");
+        }
+        let names = names(dir.path());
+        let kept: Vec<&String> = names.iter().filter(|name| name.ends_with(".log.gz")).collect();
+        assert_eq!((names.len(), kept.len()), (4, 2), "{names:?}");
+        let newest = fs::File::open(dir.path().join(kept[1])).expect("a file");
+        let mut text = Vec::new();
+        flate2::read::GzDecoder::new(newest).read_to_end(&mut text).expect("gzip");
+        assert_eq!((text.len(), text[0]), (1 << 20, b'd'));
+    }
+
+    #[test]
+    fn old_files_are_removed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let old = dir.path().join("audit-2020-01-02T03-04-05.678.log");
+        fs::write(&old, "old").expect("writes");
+        let mut file =
+            File::open(dir.path().join("audit.log"), Rotation { days: 7, ..UNLIMITED }).expect("opens");
+        file.write(&[line(b'a', 1 << 20), line(b'b', 1 << 20)]).expect("writes");
+        assert!(!old.exists());
+        assert_eq!(names(dir.path()).len(), 2);
+    }
+}

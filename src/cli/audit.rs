@@ -1,0 +1,127 @@
+//! `rowplane audit`: what the database knows of who did what, also while servers run.
+
+use std::io::{self, Write as _};
+
+use bytes::Bytes;
+
+use super::args::{AuditOutput, AuditQueryArgs};
+use super::error::Error;
+use crate::server::datastore::Datastore;
+use crate::storage::AuditQuery;
+use crate::storage::postgres::Postgres;
+use crate::storage::sqlite::Sqlite;
+use crate::tree::Value;
+
+const HEAD: [&str; 5] = ["TIME", "USER", "VERB", "OBJECT", "CODE"];
+
+/// Reads the events of a store, and prints them.
+pub async fn show(arguments: AuditQueryArgs) -> Result<(), Error> {
+    let (datastore, query, output) = arguments.into_query()?;
+    let events = events(&datastore, &query).await?;
+    let text = match output {
+        AuditOutput::Json => lines(&events),
+        AuditOutput::Table => table(&events),
+    };
+    print(&text).map_err(Error::Output)
+}
+
+async fn events(datastore: &Datastore, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
+    Ok(match datastore {
+        Datastore::Memory => return Err(Error::InMemory),
+        Datastore::Sqlite(path) => Sqlite::audit_events(path, query).await?,
+        Datastore::Postgres(address) => Postgres::audit_events(address, query).await?,
+    })
+}
+
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+fn lines(events: &[Bytes]) -> String {
+    events.iter().map(|event| String::from_utf8_lossy(event).into_owned() + "\n").collect()
+}
+
+fn table(events: &[Bytes]) -> String {
+    let mut rows = vec![HEAD.map(str::to_owned)];
+    rows.extend(
+        events.iter().filter_map(|event| serde_json::from_slice(event).ok()).map(|event| row(&event)),
+    );
+    let widths: [usize; 5] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let mut text = String::new();
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn row(event: &Value) -> [String; 5] {
+    let text = |value: &Value| printable(value.as_str().unwrap_or_default());
+    let user = match text(&event["impersonatedUser"]["username"]) {
+        other if other.is_empty() => text(&event["user"]["username"]),
+        other => format!("{} as {other}", text(&event["user"]["username"])),
+    };
+    let code = event["responseStatus"]["code"].as_i64().map(|code| code.to_string()).unwrap_or_default();
+    [text(&event["stageTimestamp"]), user, text(&event["verb"]), object(event), code]
+}
+
+fn object(event: &Value) -> String {
+    let object = &event["objectRef"];
+    let Some(resource) = object["resource"].as_str() else {
+        return printable(event["requestURI"].as_str().unwrap_or_default());
+    };
+    let mut text = resource.to_owned();
+    if let Some(group) = object["apiGroup"].as_str() {
+        text.push('.');
+        text.push_str(group);
+    }
+    let is_namespace = text == "namespaces";
+    for field in ["namespace", "name", "subresource"] {
+        if let Some(part) = object[field].as_str().filter(|_| !(is_namespace && field == "namespace")) {
+            text.push('/');
+            text.push_str(part);
+        }
+    }
+    printable(&text)
+}
+
+/// Names come from clients: what would move the cursor is not shown.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_as_a_table() {
+        let events = [
+            r#"{"stageTimestamp":"2026-01-02T03:04:05.000000Z","user":{"username":"alice"},"verb":"delete","objectRef":{"resource":"deployments","namespace":"prod","name":"web","apiGroup":"apps"},"responseStatus":{"code":200}}"#,
+            r#"{"stageTimestamp":"2026-01-02T03:04:06.000000Z","user":{"username":"admin"},"impersonatedUser":{"username":"b\u001bob"},"verb":"update","objectRef":{"resource":"namespaces","namespace":"n","name":"n","subresource":"finalize"},"responseStatus":{"code":403}}"#,
+            r#"{"stageTimestamp":"2026-01-02T03:04:07.000000Z","user":{},"verb":"get","requestURI":"/metrics"}"#,
+        ];
+        let events = events.map(|event| Bytes::from_static(event.as_bytes()));
+        let expected = "\
+TIME                         USER            VERB    OBJECT                     CODE
+2026-01-02T03:04:05.000000Z  alice           delete  deployments.apps/prod/web  200
+2026-01-02T03:04:06.000000Z  admin as b?ob   update  namespaces/n/finalize      403
+2026-01-02T03:04:07.000000Z                  get     /metrics
+";
+        let shown = table(&events);
+        let squeezed = |text: &str| {
+            text.lines()
+                .map(str::split_whitespace)
+                .map(Vec::from_iter)
+                .map(|w| w.join(" "))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(squeezed(&shown), squeezed(expected));
+        assert!(!shown.contains('\u{1b}'));
+    }
+}

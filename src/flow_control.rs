@@ -1,0 +1,248 @@
+//! Priority and Fairness: which requests may run when not all can.
+//!
+//! A FlowSchema says to which priority level a request belongs. A level has a part of the server's seats, which it lends to
+//! others while it does not need them. Requests for which there is no seat wait in queues, so that no flow can hold up all
+//! others, or are refused.
+
+mod allocation;
+mod dealer;
+mod demand;
+mod flow;
+mod level;
+mod queue_set;
+mod retry_after;
+mod watches;
+mod width;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::time::Instant;
+
+use self::allocation::{Claim, Limits, divide};
+use self::dealer::flow_hash;
+use self::flow::Flow;
+use self::level::{Level, LevelSpec};
+use self::queue_set::Discipline;
+use self::watches::Watches;
+use crate::auth::authorizer::Attributes;
+use crate::kinds::flowcontrol::bootstrap;
+use crate::metrics::{FlowMetrics, Metrics};
+use crate::tree::Map;
+
+pub use self::level::{Refused, Seat};
+pub use self::queue_set::Width;
+pub use self::watches::Watching;
+pub use self::width::{Listing, Sizes};
+
+/// The time between two divisions of the seats by demand.
+pub const DIVISION_PERIOD: Duration = Duration::from_secs(10);
+const CATCH_ALL: &str = "catch-all";
+
+/// The levels and flows of now.
+pub struct FlowControl {
+    /// The seats of all levels together.
+    seats: usize,
+    flows: ArcSwap<Vec<Arc<FlowOfLevel>>>,
+    levels: Mutex<BTreeMap<Arc<str>, LevelState>>,
+    metrics: Arc<Metrics>,
+    watches: Arc<Watches>,
+    /// How many objects a resource has, and how large they are. Known once the objects are.
+    sizes: OnceLock<Box<Sizes>>,
+}
+
+/// A FlowSchema and the level that it refers to.
+pub struct FlowOfLevel {
+    flow: Flow,
+    level: Arc<Level>,
+    level_uid: Arc<str>,
+    is_exempt: bool,
+    metrics: FlowMetrics,
+}
+
+struct LevelState {
+    level: Arc<Level>,
+    spec: LevelSpec,
+    limits: Limits,
+}
+
+impl FlowControl {
+    /// With the mandatory levels and flows alone.
+    pub fn new(seats: usize, metrics: Arc<Metrics>) -> Self {
+        let this = Self {
+            seats,
+            flows: ArcSwap::default(),
+            levels: Mutex::default(),
+            metrics,
+            watches: Arc::default(),
+            sizes: OnceLock::new(),
+        };
+        this.configure(&[], &[]);
+        this
+    }
+
+    /// Says where sizes of lists are known from.
+    pub fn estimate_by(&self, sizes: Box<Sizes>) {
+        let _ = self.sizes.set(sizes);
+    }
+
+    /// Takes over what the objects say: PriorityLevelConfigurations and FlowSchemas.
+    pub fn configure(&self, levels: &[Map], flows: &[Map]) {
+        let mut specs: Vec<LevelSpec> = levels.iter().filter_map(LevelSpec::read).collect();
+        let imagined = bootstrap::levels().filter(|level| level.mandatory);
+        for level in imagined.filter_map(|level| LevelSpec::read(&level.object)) {
+            if specs.iter().all(|spec| spec.name != level.name) {
+                specs.push(level);
+            }
+        }
+        let mut states = self.levels();
+        self.adopt(&mut states, specs.clone());
+        let mut flows: Vec<Flow> = flows.iter().map(Flow::read).collect();
+        flows.retain(|flow| specs.iter().any(|spec| *spec.name == *flow.level));
+        for flow in bootstrap::flows().filter(|flow| flow.mandatory).map(|flow| Flow::read(&flow.object)) {
+            if flows.iter().all(|known| known.name != flow.name) {
+                flows.push(flow);
+            }
+        }
+        flows.sort_by(|one, other| (one.precedence, &one.name).cmp(&(other.precedence, &other.name)));
+        let flows = flows.into_iter().filter_map(|flow| self.flow_of_level(flow, &states)).collect();
+        self.flows.store(Arc::new(flows));
+    }
+
+    fn flow_of_level(&self, flow: Flow, states: &BTreeMap<Arc<str>, LevelState>) -> Option<Arc<FlowOfLevel>> {
+        let LevelState { level, spec, .. } = states.get(flow.level.as_str())?;
+        Some(Arc::new(FlowOfLevel {
+            level: level.clone(),
+            level_uid: spec.uid.clone(),
+            is_exempt: spec.discipline == Discipline::Exempt,
+            metrics: self.metrics.flow(&spec.name, &flow.name),
+            flow,
+        }))
+    }
+
+    /// Adopts the specs. Levels without an object stay as long as they have requests.
+    fn adopt(&self, states: &mut BTreeMap<Arc<str>, LevelState>, specs: Vec<LevelSpec>) {
+        states.retain(|name, state| specs.iter().any(|spec| spec.name == *name) || !state.level.is_idle());
+        let kept = states.values().map(|state| &state.spec);
+        let kept = kept.filter(|old| specs.iter().all(|spec| spec.name != old.name)).cloned();
+        let specs: Vec<LevelSpec> = specs.iter().cloned().chain(kept.collect::<Vec<_>>()).collect();
+        let all_shares = specs.iter().map(|spec| u64::from(spec.shares.nominal)).sum();
+        for spec in specs {
+            let limits = Limits::of(spec.shares, all_shares, self.seats);
+            let level = match states.get(&spec.name) {
+                Some(state) => {
+                    state.level.configure(&spec, limits);
+                    state.level.clone()
+                }
+                None => Arc::new(Level::new(&spec, limits, self.metrics.level(&spec.name))),
+            };
+            states.insert(spec.name.clone(), LevelState { level, spec, limits });
+        }
+        divide_among(states);
+    }
+
+    /// Divides the seats anew by what the levels have needed.
+    pub fn divide(&self) {
+        divide_among(&self.levels());
+    }
+
+    /// Brings gauges up to date.
+    pub fn observe(&self) {
+        self.levels().values().for_each(|state| state.level.observe());
+    }
+
+    /// The flow that a request belongs to. There is always the flow `catch-all`.
+    pub fn classify(&self, request: &Attributes<'_>) -> Option<Arc<FlowOfLevel>> {
+        let flows = self.flows.load();
+        let found = flows.iter().find(|entry| entry.flow.matches(request));
+        found.or_else(|| flows.iter().find(|entry| &*entry.flow.name == CATCH_ALL)).cloned()
+    }
+
+    /// Counts a watch as long as it lives, since writes of what it sees are work.
+    pub fn watching(&self, request: &Attributes<'_>) -> Watching {
+        self.watches.clone().register(request)
+    }
+
+    /// How many seats a request needs.
+    pub fn width(
+        &self,
+        request: &Attributes<'_>,
+        listing: impl FnOnce() -> Listing,
+        flow: &FlowOfLevel,
+    ) -> Width {
+        match request.verb {
+            "list" | "watch" if !request.resource.is_empty() => {
+                let most = flow.level.widest(width::LARGEST_LIST);
+                width::list(request, &listing(), self.sizes.get().map(|sizes| &**sizes), most)
+            }
+            "create" | "update" | "patch" | "delete" if !request.resource.is_empty() => {
+                width::write(request, self.watches.concerned(request), flow.level.widest(width::WIDEST_WRITE))
+            }
+            _ => Width::ONE,
+        }
+    }
+
+    fn levels(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, LevelState>> {
+        self.levels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn divide_among(states: &BTreeMap<Arc<str>, LevelState>) {
+    let claims: Vec<Claim> = states
+        .values()
+        .map(|state| Claim {
+            limits: state.limits,
+            demand: state.level.demand(),
+            is_exempt: state.spec.discipline == Discipline::Exempt,
+        })
+        .collect();
+    for (state, seats) in states.values().zip(divide(&claims)) {
+        state.level.set_limit(seats);
+    }
+}
+
+impl FlowOfLevel {
+    pub fn flow_uid(&self) -> &str {
+        &self.flow.uid
+    }
+
+    pub fn level_uid(&self) -> &str {
+        &self.level_uid
+    }
+
+    pub fn flow_name(&self) -> &str {
+        &self.flow.name
+    }
+
+    pub fn level_name(&self) -> &str {
+        &self.level.name
+    }
+
+    /// Whether requests of the flow never wait.
+    pub fn is_exempt(&self) -> bool {
+        self.is_exempt
+    }
+
+    /// Waits for the seats of a request, at most until then.
+    pub async fn enter(
+        &self,
+        request: &Attributes<'_>,
+        width: Width,
+        until: Instant,
+    ) -> Result<Seat, Refused> {
+        let hash = match self.is_exempt {
+            true => 0,
+            false => flow_hash(&self.flow.name, self.flow.distinguished_by(request)),
+        };
+        let began = Instant::now();
+        let entered = self.level.enter(width, hash, until).await;
+        let waited = (!self.is_exempt).then(|| began.elapsed());
+        self.metrics.entered(entered.as_ref().err().map(|refused| refused.reason), waited);
+        entered
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! A priority level: its seats, and the requests that have them or wait for them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use super::allocation::{Limits, Shares};
+use super::demand::Smoothed;
+use super::queue_set::{Discipline, Place, QueueSet, Start, Ticket, Width};
+use super::retry_after::RetryAfter;
+use crate::fields;
+use crate::metrics::LevelMetrics;
+use crate::tree::{Map, Value};
+
+/// The part of a level's seats that one request may need.
+const WIDEST: f64 = 0.15;
+
+/// What a PriorityLevelConfiguration says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelSpec {
+    pub name: Arc<str>,
+    pub uid: Arc<str>,
+    pub shares: Shares,
+    pub discipline: Discipline,
+}
+
+impl LevelSpec {
+    /// Reads a stored PriorityLevelConfiguration, which validation has seen; `None` if it is broken all the same.
+    pub fn read(object: &Map) -> Option<Self> {
+        let number = |path: &[&str]| {
+            let number = fields::at(object, path).and_then(Value::as_u64);
+            number.and_then(|number| u32::try_from(number).ok())
+        };
+        let is_exempt = fields::text(object, &["spec", "type"]) == "Exempt";
+        let part = if is_exempt { "exempt" } else { "limited" };
+        let share = |field: &str| number(&["spec", part, field]);
+        let queuing = |field: &str| {
+            let count = number(&["spec", part, "limitResponse", "queuing", field])?;
+            Some(count as usize).filter(|count| *count > 0)
+        };
+        let discipline = match fields::text(object, &["spec", part, "limitResponse", "type"]) {
+            _ if is_exempt => Discipline::Exempt,
+            "Queue" => Discipline::Queue {
+                queues: queuing("queues")?,
+                hand: queuing("handSize")?,
+                length: queuing("queueLengthLimit")?,
+            },
+            _ => Discipline::Reject,
+        };
+        Some(Self {
+            name: fields::text(object, &["metadata", "name"]).into(),
+            uid: fields::text(object, &["metadata", "uid"]).into(),
+            shares: Shares {
+                nominal: share("nominalConcurrencyShares").unwrap_or_default(),
+                lendable_percent: share("lendablePercent").unwrap_or_default(),
+                borrowing_percent: share("borrowingLimitPercent"),
+            },
+            discipline,
+        })
+    }
+}
+
+/// Why a request gets no seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// As metrics name it.
+    pub reason: &'static str,
+    /// In seconds.
+    pub retry_after: u64,
+}
+
+/// A priority level, as long as it has requests or an object.
+pub struct Level {
+    pub name: Arc<str>,
+    set: Mutex<QueueSet>,
+    /// The most seats of a request; 0 is no limit.
+    widest: AtomicUsize,
+    refusals: Mutex<RetryAfter>,
+    /// The demand of the past.
+    smoothed: Mutex<Smoothed>,
+    pub metrics: LevelMetrics,
+}
+
+impl Level {
+    pub fn new(spec: &LevelSpec, limits: Limits, metrics: LevelMetrics) -> Self {
+        let set = QueueSet::new(spec.discipline, limits.first(), Instant::now());
+        let level = Self {
+            name: spec.name.clone(),
+            set: Mutex::new(set),
+            widest: AtomicUsize::new(0),
+            refusals: Mutex::default(),
+            smoothed: Mutex::default(),
+            metrics,
+        };
+        level.configure(spec, limits);
+        level
+    }
+
+    /// Takes over what the object says now.
+    pub fn configure(&self, spec: &LevelSpec, limits: Limits) {
+        let widest = match spec.discipline {
+            Discipline::Queue { hand, .. } => {
+                let part = (limits.nominal as f64 * WIDEST).ceil() as usize;
+                part.min(limits.nominal / hand).max(1)
+            }
+            _ => 0,
+        };
+        self.widest.store(widest, Ordering::Relaxed);
+        let mut set = self.set();
+        let limit = set.limit();
+        set.configure(spec.discipline, limit, Instant::now());
+        self.metrics.nominal.set(limits.nominal as f64);
+    }
+
+    /// The most seats that a request may need, of so many.
+    pub fn widest(&self, most: usize) -> usize {
+        match self.widest.load(Ordering::Relaxed) {
+            0 => most,
+            widest => widest.min(most),
+        }
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.set().is_idle()
+    }
+
+    /// The demand until now.
+    pub fn demand(&self) -> Smoothed {
+        let observed = self.set().take_demand(Instant::now());
+        let mut smoothed = self.smoothed.lock().unwrap_or_else(PoisonError::into_inner);
+        smoothed.add(observed);
+        *smoothed
+    }
+
+    pub fn set_limit(&self, limit: usize) {
+        self.set().set_limit(limit, Instant::now());
+        self.metrics.limit.set(limit as f64);
+    }
+
+    /// Puts what is waiting and running into the gauges.
+    pub fn observe(&self) {
+        let set = self.set();
+        self.metrics.waiting.set(set.waiting() as f64);
+        self.metrics.seats.set(set.seats_in_use() as f64);
+    }
+
+    /// Waits for seats, at most until then.
+    pub async fn enter(self: &Arc<Self>, width: Width, hash: u64, until: Instant) -> Result<Seat, Refused> {
+        let started = self.set().start(width, hash, Instant::now());
+        match started {
+            Start::Runs(ticket) => Ok(Seat { level: self.clone(), ticket: Some(ticket) }),
+            Start::Refused(reason) => Err(self.refused(reason)),
+            Start::Waits(place) => Box::pin(self.wait(place, until)).await,
+        }
+    }
+
+    async fn wait(self: &Arc<Self>, place: Place, until: Instant) -> Result<Seat, Refused> {
+        let mut waiter = Waiter { level: self.clone(), place: Some(place) };
+        match tokio::time::timeout_at(until, waiter.dispatched()).await {
+            Ok(Some(seat)) => Ok(seat),
+            _ => waiter.leave().ok_or_else(|| self.refused("time-out")),
+        }
+    }
+
+    fn refused(&self, reason: &'static str) -> Refused {
+        let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        Refused { reason, retry_after: refusals.refused(second) }
+    }
+
+    fn set(&self) -> MutexGuard<'_, QueueSet> {
+        self.set.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that waits. When it is dropped, it leaves its queue.
+struct Waiter {
+    level: Arc<Level>,
+    /// `None` once it has left the queue.
+    place: Option<Place>,
+}
+
+impl Waiter {
+    async fn dispatched(&mut self) -> Option<Seat> {
+        let ticket = (&mut self.place.as_mut()?.dispatched).await.ok()?;
+        self.place = None;
+        Some(Seat { level: self.level.clone(), ticket: Some(ticket) })
+    }
+
+    /// Leaves the queue, or takes the seat that was given meanwhile.
+    fn leave(&mut self) -> Option<Seat> {
+        let Place { queue, id, mut dispatched } = self.place.take()?;
+        if self.level.set().cancel(queue, id, Instant::now()) {
+            return None;
+        }
+        let ticket = dispatched.try_recv().ok()?;
+        Some(Seat { level: self.level.clone(), ticket: Some(ticket) })
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        drop(self.leave());
+    }
+}
+
+/// The seats of a request, until it is dropped.
+pub struct Seat {
+    level: Arc<Level>,
+    ticket: Option<Ticket>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let Some(lingering) = self.level.set().finish(&ticket, Instant::now()) else { return };
+        let level = self.level.clone();
+        let release = move || level.set().release(&ticket, Instant::now());
+        match Handle::try_current() {
+            Ok(runtime) => {
+                runtime.spawn(async move {
+                    tokio::time::sleep(lingering).await;
+                    release();
+                });
+            }
+            Err(_) => release(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! Metrics of auditing.
+
+use std::sync::Arc;
+
+use metrics::Counter;
+use metrics_exporter_prometheus::PrometheusRecorder;
+
+use super::{counter, labels_of};
+
+pub const EVENTS: &str = "apiserver_audit_event_total";
+pub const LEVELS: &str = "apiserver_audit_level_total";
+pub const ERRORS: &str = "apiserver_audit_error_total";
+pub const REJECTED: &str = "apiserver_audit_requests_rejected_total";
+
+const LEVEL_NAMES: [&str; 4] = ["None", "Metadata", "Request", "RequestResponse"];
+
+/// Counts what is recorded, and what is lost. Clones count together.
+#[derive(Clone)]
+pub struct AuditMetrics {
+    recorder: Arc<PrometheusRecorder>,
+    pub events: Counter,
+    /// Requests refused since their first event could not be stored.
+    pub rejected: Counter,
+    levels: [Counter; LEVEL_NAMES.len()],
+}
+
+impl AuditMetrics {
+    pub(super) fn new(recorder: &Arc<PrometheusRecorder>) -> Self {
+        Self {
+            recorder: recorder.clone(),
+            events: counter(recorder, EVENTS, Vec::new()),
+            rejected: counter(recorder, REJECTED, Vec::new()),
+            levels: LEVEL_NAMES.map(|level| counter(recorder, LEVELS, labels_of(&[("level", level)]))),
+        }
+    }
+
+    /// Counts a request by the level that the policy has for it.
+    pub fn level(&self, level: &str) {
+        let index = LEVEL_NAMES.iter().position(|name| *name == level).unwrap_or_default();
+        self.levels[index].increment(1);
+    }
+
+    /// Counts events that a plugin has lost.
+    pub fn lost(&self, plugin: &'static str, events: usize) {
+        let counter = counter(&self.recorder, ERRORS, labels_of(&[("plugin", plugin)]));
+        counter.increment(events as u64);
+    }
+}

@@ -1,0 +1,406 @@
+//! Audit over real HTTPS: events, backends, and what a full disk or a crash leaves of them.
+
+#[macro_use]
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use http::Method;
+use rowplane::audit::config::{
+    Batching, Config, DatabaseConfig, Delivery, LogConfig, LogFormat, LogTarget, Mode, Rotation, Throttle,
+};
+use rowplane::storage::AuditQuery;
+use serde_json::{Value, json};
+
+use crate::support::database::Database;
+use crate::support::postgres::Schema;
+use crate::support::process::Installation;
+use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
+
+const LOG: &str = "audit.log";
+const POLICY: &str = "audit-policy.yaml";
+const EVERYTHING: &str = "
+- {level: Metadata, resources: [{group: '', resources: [secrets]}]}
+- {level: RequestResponse}";
+
+fn batching() -> Batching {
+    Batching { buffer: 10_000, largest: 1, wait: Duration::ZERO, throttle: None::<Throttle>, overlap: false }
+}
+
+fn write_policy(setup: &Setup, rules: &str) -> PathBuf {
+    let path = setup.file(POLICY);
+    let text = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:{rules}\n");
+    std::fs::write(&path, text).expect("writes");
+    path
+}
+
+/// Lets the setup's servers write events to a file in its directory.
+fn audited(mut setup: Setup, mode: Mode, rules: &str) -> Setup {
+    let path = setup.file(LOG);
+    logging_to(&mut setup, path, mode, rules);
+    setup
+}
+
+fn logging_to(setup: &mut Setup, path: PathBuf, mode: Mode, rules: &str) {
+    let rotation = Rotation { largest: 0, days: 0, backups: 0, compress: false };
+    setup.audit = Config {
+        policy_file: Some(write_policy(setup, rules)),
+        log: Some(LogConfig {
+            target: LogTarget::File { path, rotation },
+            format: LogFormat::Json,
+            delivery: Delivery { mode, batches: batching(), truncation: None },
+        }),
+        ..Config::default()
+    };
+}
+
+fn events(setup: &Setup) -> Vec<Value> {
+    let text = std::fs::read_to_string(setup.file(LOG)).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
+}
+
+fn of(events: &[Value], id: &str) -> Vec<Value> {
+    events.iter().filter(|event| event["auditID"] == id).cloned().collect()
+}
+
+/// Replaces what differs from server to server, and from run to run.
+fn normalized(mut event: Value) -> Value {
+    for field in ["requestReceivedTimestamp", "stageTimestamp", "userAgent"] {
+        event.as_object_mut().expect("an event").remove(field);
+    }
+    normalize(&mut event, "");
+    event
+}
+
+fn normalize(value: &mut Value, parent: &str) {
+    const VARYING: [&str; 5] = ["uid", "resourceVersion", "creationTimestamp", "time", "manager"];
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members.iter_mut() {
+                if VARYING.contains(&name.as_str()) {
+                    *value = json!("…");
+                } else {
+                    normalize(value, name);
+                }
+            }
+            // The texts of columns are rowplane's own.
+            members.remove("columnDefinitions");
+        }
+        Value::Array(items) => {
+            if parent == "items" {
+                items.retain(|item| item["metadata"]["name"] != "kube-root-ca.crt");
+            }
+            items.iter_mut().for_each(|item| normalize(item, ""));
+        }
+        _ => {}
+    }
+}
+
+async fn ask(server: &TestServer, id: &str, method: Method, path: &str, media: &str, body: &str) -> u16 {
+    let client = server.token("root-token");
+    let request = client.request(method, path).header("audit-id", id);
+    match media {
+        "" => request.await.status,
+        media => request.body(media, body.to_owned()).await.status,
+    }
+}
+
+/// The requests of `testdata/audit`, which a kube-apiserver 1.36.3 has recorded.
+async fn ask_everything(server: &TestServer) {
+    const ALL: &str = "/api/v1/namespaces/default/configmaps";
+    const ONE: &str = "/api/v1/namespaces/default/configmaps/c";
+    const JSON: &str = "application/json";
+    let wrong = server.token("wrong").get("/api/v1/pods").header("audit-id", "a401").await;
+    assert_eq!(wrong.header("audit-id"), Some("a401"));
+    let post = Method::POST;
+    for (id, method, path, media, body) in [
+        ("create", post.clone(), ALL, JSON, r#"{"metadata":{"name":"c"},"data":{"a":"<1>"}}"#),
+        ("conflict", post.clone(), ALL, JSON, r#"{"metadata":{"name":"c"}}"#),
+        (
+            "secret",
+            post.clone(),
+            "/api/v1/namespaces/default/secrets",
+            JSON,
+            r#"{"metadata":{"name":"s"},"stringData":{"a":"x"}}"#,
+        ),
+        ("patch", Method::PATCH, ONE, "application/merge-patch+json", r#"{"data": {"b":"2"}}"#),
+        (
+            "apply",
+            Method::PATCH,
+            "/api/v1/namespaces/default/configmaps/d?fieldManager=m",
+            "application/apply-patch+yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: d\ndata: {x: \"1\"}\n",
+        ),
+        ("get", Method::GET, ONE, "", ""),
+        ("list", Method::GET, "/api/v1/namespaces/default/configmaps?limit=2", "", ""),
+        ("notfound", Method::GET, "/api/v1/namespaces/default/configmaps/none", "", ""),
+        ("watch", Method::GET, "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1", "", ""),
+        (
+            "delete",
+            Method::DELETE,
+            ONE,
+            JSON,
+            r#"{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}"#,
+        ),
+        ("deletecollection", Method::DELETE, ALL, "", ""),
+        (
+            "review",
+            post.clone(),
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            JSON,
+            r#"{"spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}"#,
+        ),
+        ("bad", post, ALL, JSON, r#"{"metadata":{"name":"C_"}}"#),
+        ("path404", Method::GET, "/nothing", "", ""),
+    ] {
+        ask(server, id, method, path, media, body).await;
+    }
+    server
+        .anonymous()
+        .get("/version")
+        .header("audit-id", "version")
+        .header("x-forwarded-for", "1.1.1.1, 2.2.2.2")
+        .await;
+}
+
+/// 86, 87, 89: field by field.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_are_those_of_a_real_server() {
+    let setup = audited(Setup::new(Database::memory()), Mode::Blocking, EVERYTHING);
+    let server = setup.start_empty().await;
+    ask_everything(&server).await;
+    server.stop().await;
+    let recorded = events(&setup);
+    let expected = include_str!("../testdata/audit/events.jsonl");
+    let expected: Vec<Value> =
+        expected.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
+    for id in [
+        "a401",
+        "create",
+        "conflict",
+        "secret",
+        "patch",
+        "get",
+        "list",
+        "notfound",
+        "watch",
+        "delete",
+        "deletecollection",
+        "version",
+        "bad",
+        "path404",
+        "review",
+    ] {
+        let normalized = |events: Vec<Value>| events.into_iter().map(normalized).collect::<Vec<_>>();
+        let (mut found, mut expected) = (normalized(of(&recorded, id)), normalized(of(&expected, id)));
+        if id == "review" {
+            // A review that is never stored has managed fields there.
+            for event in found.iter_mut().chain(&mut expected) {
+                event.as_object_mut().expect("an event").remove("responseObject");
+            }
+        }
+        if id == "version" {
+            // Which role lets everybody read it is the authorizer's affair.
+            for event in found.iter_mut().chain(&mut expected) {
+                event.as_object_mut().expect("an event").remove("annotations");
+            }
+        }
+        assert_eq!(found, expected, "{id}");
+    }
+    // Upstream loses this event, since YAML is no JSON.
+    let applied = of(&recorded, "apply");
+    assert_eq!(applied[1]["requestObject"]["data"], json!({"x": "1"}));
+    assert_eq!(applied[1]["responseStatus"]["code"], 201);
+}
+
+/// 85.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_policy_there_are_ids_and_no_events() {
+    let setup = Setup::new(Database::memory());
+    let server = setup.start().await;
+    let answer = server.get(CONFIGMAPS).header("audit-id", "mine").await;
+    assert_eq!(answer.header("audit-id"), Some("mine"));
+    let own = server.get(CONFIGMAPS).await;
+    assert_eq!(own.header("audit-id").map(str::len), Some(36));
+    assert!(!setup.file(LOG).exists());
+}
+
+/// 88, 90: what a policy leaves out, before and after it was changed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn policies_choose_and_are_read_again() {
+    let rules = "\n- {level: None, verbs: [get]}\n- {level: Metadata, omitStages: [RequestReceived]}";
+    let setup = audited(Setup::new(Database::memory()), Mode::Blocking, rules);
+    let server = setup.start().await;
+    let get = async |id: &str| server.get(CONFIGMAPS.to_owned() + "/x").header("audit-id", id).await;
+    get("silent").await;
+    server.get(CONFIGMAPS).header("audit-id", "loud").await;
+    write_policy(&setup, "\n- {level: Wrong}");
+    server.reload_credentials().await;
+    get("silent").await;
+    write_policy(&setup, "\n- {level: Metadata}");
+    server.reload_credentials().await;
+    get("now loud").await;
+    server.stop().await;
+    let recorded = events(&setup);
+    assert!(of(&recorded, "silent").is_empty());
+    let stages = |id: &str| of(&recorded, id).iter().map(|event| event["stage"].clone()).collect::<Vec<_>>();
+    assert_eq!(stages("loud"), ["ResponseComplete"]);
+    assert_eq!(stages("now loud"), ["RequestReceived", "ResponseComplete"]);
+}
+
+/// 92.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_stops_only_strict_servers() {
+    for (mode, status) in [(Mode::Blocking, 200), (Mode::BlockingStrict, 500)] {
+        let mut setup = Setup::new(Database::memory());
+        logging_to(&mut setup, "/dev/full".into(), mode, "\n- {level: Metadata, verbs: [list]}");
+        let server = setup.start().await;
+        let answer = server.get(CONFIGMAPS).await;
+        assert_eq!(answer.status, status);
+        if status == 500 {
+            let text = format!("Internal Server Error: \"{CONFIGMAPS}\": failed to store audit event\n");
+            assert_eq!(answer.text(), text);
+        }
+        let metrics = server.get("/metrics").await.text();
+        assert!(metrics.contains("apiserver_audit_error_total{plugin=\"log\"}"), "{metrics}");
+        let rejected = format!("apiserver_audit_requests_rejected_total {}", u8::from(status == 500));
+        assert!(metrics.contains(&rejected), "{metrics}");
+        server.stop().await;
+    }
+}
+
+/// 91: what is buffered when the server stops.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn buffered_events_are_written_at_the_end() {
+    let mut setup = audited(Setup::new(Database::memory()), Mode::Batch, "\n- {level: Metadata}");
+    let log = setup.audit.log.as_mut().expect("a log");
+    log.delivery.batches = Batching { largest: 10_000, wait: Duration::from_secs(3600), ..batching() };
+    let server = setup.start().await;
+    server.get(CONFIGMAPS).header("audit-id", "last").await;
+    assert!(events(&setup).is_empty());
+    server.stop().await;
+    assert_eq!(of(&events(&setup), "last").len(), 2);
+}
+
+on_every_store! {
+    the_database_knows_who_did_what,
+}
+
+fn kept(setup: &mut Setup) {
+    let retention = Duration::from_secs(3600);
+    setup.audit = Config { database: Some(DatabaseConfig { retention }), ..Config::default() };
+}
+
+fn query() -> AuditQuery {
+    AuditQuery { limit: 100, ..AuditQuery::default() }
+}
+
+async fn find(server: &TestServer, query: &AuditQuery) -> Vec<Value> {
+    let found = server.backend.audit_rows(query).await.expect("readable");
+    found.iter().map(|event| serde_json::from_slice(event).expect("an event")).collect()
+}
+
+async fn the_database_knows_who_did_what(mut setup: Setup) {
+    kept(&mut setup);
+    let server = setup.start().await;
+    server.post(CONFIGMAPS, &config_map("a", json!({}))).header("audit-id", "made").await.expect(201);
+    server.get(format!("{CONFIGMAPS}/a")).await.ok();
+    server.delete(format!("{CONFIGMAPS}/a")).header("audit-id", "gone").await.ok();
+    // The event of a write is there when it is answered.
+    let all = find(&server, &AuditQuery { object: Some("configmaps/t/a".into()), ..query() }).await;
+    let shown: Vec<_> =
+        all.iter().map(|event| (&event["auditID"], &event["responseStatus"]["code"])).collect();
+    assert_eq!(shown, [(&json!("made"), &json!(201)), (&json!("gone"), &json!(200))]);
+    let refused = server.token("alice-token").post(CONFIGMAPS, &config_map("b", json!({})));
+    assert_eq!(refused.header("audit-id", "refused").await.status, 403);
+    let TestServer { backend, .. } = &server;
+    let backend = backend.clone();
+    let by = |user: &str, verb: &str| AuditQuery {
+        user: Some(user.into()),
+        verb: Some(verb.into()),
+        object: Some("configmaps".into()),
+        ..query()
+    };
+    assert_eq!(find(&server, &by("kubernetes-admin", "delete")).await.len(), 1);
+    assert_eq!(find(&server, &by("kubernetes-admin", "update")).await.len(), 0);
+    // Others follow soon.
+    loop {
+        let refused = find(&server, &by("alice", "create")).await;
+        if let [event] = refused.as_slice() {
+            assert_eq!(event["responseStatus"]["code"], 403);
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let future = i64::MAX;
+    let removed = backend.remove_audit_rows(future, 1).await.expect("removes");
+    assert_eq!(removed, 1);
+    while backend.remove_audit_rows(future, 100).await.expect("removes") > 0 {}
+    assert!(find(&server, &query()).await.is_empty());
+    server.stop().await;
+}
+
+/// After a crash, every object has the event of its creation, and every such event its object: on the disk they are one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_and_writes_of_sqlite_survive_together() {
+    kill_under_load(Installation::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_and_writes_of_postgres_survive_together() {
+    let schema = Schema::create().await;
+    let database = format!("--datastore={}", schema.url());
+    kill_under_load(Installation::sqlite().with(&database)).await;
+}
+
+async fn kill_under_load(installation: Installation) {
+    const DEFAULT: &str = "/api/v1/namespaces/default/configmaps";
+    let installation = installation.with("--audit-database-retention=24h").without_heartbeats();
+    for round in 0..2 {
+        let server = installation.start().await;
+        let client = installation.client().await;
+        let answered = Arc::new(AtomicU32::new(0));
+        let writers: Vec<_> = (0..8)
+            .map(|writer| {
+                let (client, answered) = (client.clone(), answered.clone());
+                tokio::spawn(async move {
+                    for number in 0.. {
+                        let name = format!("r{round}-w{writer}-{number}");
+                        let object =
+                            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+                        if client.post(DEFAULT, &object).await.is_err() {
+                            return;
+                        }
+                        answered.fetch_add(1, Ordering::SeqCst);
+                    }
+                })
+            })
+            .collect();
+        while answered.load(Ordering::SeqCst) < 100 {
+            tokio::task::yield_now().await;
+        }
+        server.kill().await;
+        join_all(writers).await;
+    }
+    let server = installation.start().await;
+    let listed = installation.client().await.get(DEFAULT).await.expect("an answer").ok();
+    let names = listed["items"].as_array().expect("items").iter().map(|item| &item["metadata"]["name"]);
+    let objects: BTreeSet<String> =
+        names.filter_map(Value::as_str).filter(|name| name.starts_with('r')).map(str::to_owned).collect();
+    let shown = installation
+        .run(&["audit", "--object=configmaps/default", "--verb=create", "--limit=10000", "--output=json"])
+        .await;
+    let events = shown.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event"));
+    let created = events.filter(|event| event["responseStatus"]["code"] == 201);
+    let created: Vec<String> =
+        created.map(|event| event["objectRef"]["name"].as_str().expect("a name").to_owned()).collect();
+    assert!(objects.len() >= 200);
+    assert_eq!(created.len(), objects.len());
+    assert_eq!(BTreeSet::from_iter(created), objects);
+    server.kill().await;
+}

@@ -1,0 +1,284 @@
+//! Priority and Fairness over real HTTPS: the objects every server has, who is counted where, and what a flood does.
+
+mod support;
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use rowplane::server::config::Authorization;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+
+use crate::support::client::{Client, connect_as_nobody};
+use crate::support::database::Database;
+use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
+
+const LEVELS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations";
+const FLOWS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+const FLOW_UID: &str = "x-kubernetes-pf-flowschema-uid";
+const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
+
+async fn uid(server: &TestServer, path: &str, name: &str) -> String {
+    let object = server.get(format!("{path}/{name}")).await.ok();
+    object["metadata"]["uid"].as_str().expect("a uid").to_owned()
+}
+
+/// The flow and the level that a request was counted in.
+async fn counted(client: &Client, path: &str) -> (String, String) {
+    let answer = client.get(path).await;
+    let header = |name| answer.header(name).unwrap_or_else(|| panic!("{answer:?}")).to_owned();
+    (header(FLOW_UID), header(LEVEL_UID))
+}
+
+fn flow(name: &str, precedence: u32, level: &str, user: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {
+        "matchingPrecedence": precedence,
+        "priorityLevelConfiguration": {"name": level},
+        "distinguisherMethod": {"type": "ByUser"},
+        "rules": [{
+            "subjects": [{"kind": "User", "user": {"name": user}}],
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"],
+                "clusterScope": true}],
+        }],
+    }})
+}
+
+fn level(name: &str, shares: u32, response: Value) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"type": "Limited", "limited": {
+        "nominalConcurrencyShares": shares, "lendablePercent": 0, "borrowingLimitPercent": 0,
+        "limitResponse": response}}})
+}
+
+/// Repeats a check until it succeeds: replicas follow the objects soon after they have changed.
+async fn soon(check: impl AsyncFn() -> bool) {
+    while !check().await {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn open_to_everybody(mut setup: Setup) -> Setup {
+    setup.authorization = Authorization::AlwaysAllow;
+    setup
+}
+
+/// 95: what a kube-apiserver 1.36.3 has after its first start; and the next start changes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fresh_server_has_upstreams_objects() {
+    let setup = Setup::new(Database::sqlite());
+    let server = setup.start().await;
+    let expected: Value =
+        serde_json::from_str(include_str!("../testdata/flowcontrol/bootstrap.json")).expect("JSON");
+    let mut versions = Vec::new();
+    for (path, list) in [(LEVELS, "prioritylevelconfigurations"), (FLOWS, "flowschemas")] {
+        let found = server.get(path).await.ok();
+        let found = found["items"].as_array().expect("items");
+        let expected = expected[list].as_array().expect("a list");
+        assert_eq!(found.len(), expected.len());
+        for expected in expected {
+            let object = found.iter().find(|object| object["metadata"]["name"] == expected["name"]);
+            let mut object = object.expect("an object").clone();
+            for condition in
+                object.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten()
+            {
+                condition.as_object_mut().expect("a condition").remove("lastTransitionTime");
+            }
+            assert_eq!(object["spec"], expected["spec"]);
+            assert_eq!(object["metadata"]["annotations"], expected["annotations"]);
+            assert_eq!(object["status"], expected["status"]);
+            versions.push(object["metadata"]["resourceVersion"].clone());
+        }
+    }
+    server.stop().await;
+    let server = setup.start().await;
+    let mut again = Vec::new();
+    for (path, list) in [(LEVELS, "prioritylevelconfigurations"), (FLOWS, "flowschemas")] {
+        let found = server.get(path).await.ok();
+        for expected in expected[list].as_array().expect("a list") {
+            let mut items = found["items"].as_array().expect("items").iter();
+            let object =
+                items.find(|object| object["metadata"]["name"] == expected["name"]).expect("an object");
+            again.push(object["metadata"]["resourceVersion"].clone());
+        }
+    }
+    assert_eq!(again, versions);
+}
+
+/// 96, 98, 99.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_tell_where_requests_are_counted() {
+    let setup = open_to_everybody(Setup::new(Database::memory()));
+    let server = setup.start().await;
+    let alice = server.token("alice-token");
+    let pair =
+        async |flow: &str, level: &str| (uid(&server, FLOWS, flow).await, uid(&server, LEVELS, level).await);
+    assert_eq!(counted(&server, CONFIGMAPS).await, pair("exempt", "exempt").await);
+    assert_eq!(counted(&alice, CONFIGMAPS).await, pair("global-default", "global-default").await);
+    assert_eq!(counted(&alice, "/healthz").await, pair("probes", "exempt").await);
+    assert_eq!(counted(&alice, "/nothing").await, pair("global-default", "global-default").await);
+    let log = alice.get("/api/v1/namespaces/t/pods/p/log").await;
+    assert_eq!(log.header(FLOW_UID), None);
+
+    server.post(FLOWS, &flow("mine", 500, "absent", "alice")).await.expect(201);
+    let dangling = async || {
+        let flow = server.get(format!("{FLOWS}/mine")).await.ok();
+        flow["status"]["conditions"][0]["status"].as_str().unwrap_or_default().to_owned()
+    };
+    soon(async || dangling().await == "True").await;
+    assert_eq!(counted(&alice, CONFIGMAPS).await, pair("global-default", "global-default").await);
+    server.post(LEVELS, &level("absent", 10, json!({"type": "Reject"}))).await.expect(201);
+    soon(async || dangling().await == "False").await;
+    soon(async || counted(&alice, CONFIGMAPS).await == pair("mine", "absent").await).await;
+}
+
+/// 97.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mandatory_and_suggested_objects_are_kept() {
+    let setup = Setup::new(Database::memory());
+    let server = setup.start().await;
+    for path in [format!("{FLOWS}/probes"), format!("{FLOWS}/exempt"), format!("{LEVELS}/exempt")] {
+        let before = server.get(&*path).await.ok();
+        server.delete(&*path).await.ok();
+        soon(async || server.get(&*path).await.status == 200).await;
+        let after = server.get(&*path).await.ok();
+        assert_eq!(before["spec"], after["spec"]);
+        assert_ne!(before["metadata"]["uid"], after["metadata"]["uid"]);
+    }
+    let low = format!("{LEVELS}/workload-low");
+    let edit = async |automatic: &str| {
+        let body = json!({"metadata": {"annotations": {"apf.kubernetes.io/autoupdate-spec": automatic}},
+            "spec": {"limited": {"nominalConcurrencyShares": 7}}});
+        server.patch(&*low, &body).await.ok();
+    };
+    let shares = async || {
+        server.get(&*low).await.ok()["spec"]["limited"]["nominalConcurrencyShares"]
+            .as_u64()
+            .expect("a number")
+    };
+    edit("true").await;
+    soon(async || shares().await == 100).await;
+    edit("false").await;
+    // Something else is put right meanwhile, which shows that the server has looked.
+    server.delete(format!("{FLOWS}/probes")).await.ok();
+    soon(async || server.get(format!("{FLOWS}/probes")).await.status == 200).await;
+    assert_eq!(shares().await, 7);
+    let changed = server
+        .patch(format!("{LEVELS}/catch-all"), &json!({"spec": {"limited": {"nominalConcurrencyShares": 7}}}));
+    let failure = changed.await.failure();
+    assert_eq!(failure["code"], 422);
+    let text = failure["message"].as_str().expect("a message");
+    assert!(text.ends_with("spec of 'catch-all' must equal the fixed value"), "{text}");
+    let exempt = json!({"spec": {"exempt": {"nominalConcurrencyShares": 7}}});
+    server.patch(format!("{LEVELS}/exempt"), &exempt).await.ok();
+}
+
+/// Begins a create that keeps its seat until it is dropped.
+async fn occupy(server: &TestServer, token: &str) -> impl Sized {
+    let mut stream = connect_as_nobody(&server.kubeconfig, "http/1.1").await.expect("a connection");
+    let head = format!(
+        "POST {CONFIGMAPS} HTTP/1.1\r\nhost: kubernetes\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/json\r\ncontent-length: 1000\r\n\r\n{{"
+    );
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    stream.flush().await.expect("sent");
+    stream
+}
+
+async fn seats(server: &TestServer, level: &str) -> String {
+    let metrics = server.get("/metrics").await.text();
+    let start = format!("apiserver_flowcontrol_current_executing_seats{{priority_level=\"{level}\"}} ");
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&start));
+    line.unwrap_or_default().to_owned()
+}
+
+/// 100.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_level_without_seats_refuses_and_others_go_on() {
+    let setup = open_to_everybody(Setup::new(Database::memory()));
+    let server = setup.start().await;
+    let alice = server.token("alice-token");
+    server.post(LEVELS, &level("small", 0, json!({"type": "Reject"}))).await.expect(201);
+    server.post(FLOWS, &flow("mine", 500, "small", "alice")).await.expect(201);
+    let small = uid(&server, LEVELS, "small").await;
+    soon(async || counted(&alice, CONFIGMAPS).await.1 == small).await;
+    // One request passes all the same, as long as it is alone.
+    let _held = occupy(&server, "alice-token").await;
+    soon(async || alice.get(CONFIGMAPS).await.status == 429).await;
+    let refused = alice.get(CONFIGMAPS).await;
+    assert_eq!(refused.text(), "Too many requests, please try again later.\n");
+    let wait: u64 = refused.header("retry-after").expect("a number").parse().expect("a number");
+    assert!((1..=32).contains(&wait), "{wait}");
+    assert_eq!(refused.header(LEVEL_UID), Some(&*small));
+    // Only what is asked of resources is in this flow.
+    assert_eq!(alice.get("/healthz").await.status, 200);
+    server.post(CONFIGMAPS, &config_map("other", json!({}))).await.expect(201);
+    let metrics = server.get("/metrics").await.text();
+    let counted = "apiserver_flowcontrol_rejected_requests_total{priority_level=\"small\",flow_schema=\"mine\",reason=\"concurrency-limit\"}";
+    assert!(metrics.contains(counted), "{metrics}");
+}
+
+/// 101: excess waits, and is served when a seat is free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_wait_for_a_seat() {
+    let mut setup = open_to_everybody(Setup::new(Database::memory()));
+    // 5 of the 245 shares of a fresh server, and of those of the level that is added.
+    (setup.limits.in_flight.reading, setup.limits.in_flight.mutating) = (25, 25);
+    setup.limits.request_timeout = Duration::from_secs(600);
+    let server = setup.start().await;
+    let queues = json!({"type": "Queue", "queuing": {"queues": 1, "handSize": 1, "queueLengthLimit": 3}});
+    server.post(LEVELS, &level("small", 1, queues)).await.expect(201);
+    server.post(FLOWS, &flow("mine", 500, "small", "alice")).await.expect(201);
+    let alice = server.token("alice-token");
+    let small = uid(&server, LEVELS, "small").await;
+    soon(async || counted(&alice, CONFIGMAPS).await.1 == small).await;
+    let held = occupy(&server, "alice-token").await;
+    soon(async || seats(&server, "small").await == "1").await;
+    let waiting: Vec<_> = (0..3).map(|_| alice.get(CONFIGMAPS)).collect();
+    let waiting =
+        tokio::spawn(join_all(waiting.into_iter().map(|request| async move { request.await.status })));
+    let full = async || {
+        let metrics = server.get("/metrics").await.text();
+        metrics.contains("apiserver_flowcontrol_current_inqueue_requests{priority_level=\"small\"} 3")
+    };
+    soon(full).await;
+    let refused = alice.get(CONFIGMAPS).await;
+    assert_eq!((refused.status, refused.header(LEVEL_UID)), (429, Some(&*small)));
+    // Whoever is in another level passes by.
+    server.get(CONFIGMAPS).await.ok();
+    drop(held);
+    assert_eq!(waiting.await.expect("no panic"), [200, 200, 200]);
+}
+
+/// 102.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_occupy_no_seats() {
+    let setup = open_to_everybody(Setup::new(Database::memory()));
+    let server = setup.start().await;
+    let alice = server.token("alice-token");
+    let mut watches = Vec::new();
+    for _ in 0..100 {
+        watches.push(alice.watch(format!("{CONFIGMAPS}?watch=1")).await);
+    }
+    soon(async || seats(&server, "global-default").await == "0").await;
+    server.post(CONFIGMAPS, &config_map("a", json!({}))).await.expect(201);
+    for watch in &mut watches {
+        watch.expect("ADDED").await;
+    }
+}
+
+/// 103, as far as others than masters are concerned.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_priority_and_fairness_only_numbers_count() {
+    let mut setup = open_to_everybody(Setup::new(Database::memory()));
+    setup.limits.priority_and_fairness = false;
+    setup.limits.in_flight.mutating = 1;
+    let server = setup.start().await;
+    let alice = server.token("alice-token");
+    assert_eq!(server.get(LEVELS).await.ok()["items"], json!([]));
+    assert_eq!(alice.get(CONFIGMAPS).await.header(FLOW_UID), None);
+    let held = occupy(&server, "alice-token").await;
+    let one = r#"apiserver_current_inflight_requests{request_kind="mutating"} 1"#;
+    soon(async || server.get("/metrics").await.text().contains(one)).await;
+    let refused = alice.post(CONFIGMAPS, &config_map("a", json!({}))).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
+    drop(held);
+}
