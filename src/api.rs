@@ -16,6 +16,7 @@ pub mod delete;
 pub mod deletecollection;
 pub mod deletion;
 pub mod error;
+mod escalation;
 mod eviction;
 pub mod gate;
 pub mod get;
@@ -37,6 +38,7 @@ pub mod selector;
 pub mod services;
 pub mod storage_version;
 pub mod strictness;
+pub mod together;
 pub mod token_request;
 pub mod touch;
 pub mod unreadable;
@@ -61,6 +63,7 @@ use self::namespace_contents::NamespaceContents;
 use self::resource::Resource;
 use self::token_request::TokenIssuing;
 use self::unreadable::Unreadable;
+use crate::auth::rbac::Rbac;
 use crate::cache::Cache;
 use crate::codec::object::Object;
 pub use crate::fields::{self, ObjectMap};
@@ -89,6 +92,8 @@ pub struct Api {
     pub tokens: TokenIssuing,
     /// Where work on large stored objects is done, whichever request asked for it.
     pub lanes: Lanes,
+    /// Roles and bindings, by which nobody may grant what he does not have. `None` if they are not served.
+    pub rbac: Option<Rbac>,
 }
 
 impl Api {

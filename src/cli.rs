@@ -3,6 +3,7 @@
 pub mod args;
 mod audit;
 mod audit_args;
+pub mod auth;
 mod banner;
 pub mod config;
 mod envtest_assets;
@@ -80,6 +81,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> Result
             let (from, to) = arguments.into_config()?;
             runtime(give_back)?.block_on(transfer::migrate(&from, &to))?.print()
         }
+        Command::Auth(command) => runtime(give_back)?.block_on(auth::run(command)),
         Command::EnvtestAssets(arguments) => envtest_assets::fill(&arguments.dir),
         Command::KubeApiserver(others) => match kube_apiserver::parse(others.arguments)? {
             kube_apiserver::Outcome::Print(text) => print(&text),

@@ -5,6 +5,7 @@
 //! Every replica renews its own lease and watches for expired ones; all other loops run on the replica that leads
 //! ([`leader`]).
 
+mod aggregation;
 mod bootstrap;
 pub mod cluster_authentication;
 mod create;
@@ -19,6 +20,7 @@ pub mod leader;
 pub mod migration;
 mod namespace_contents;
 mod namespaces;
+mod rbac_policy;
 mod registration;
 mod service_cidr;
 mod service_claims;
@@ -85,6 +87,7 @@ impl Runner {
     pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
+        self.run_as(leader(), "aggregation", |api| Box::pin(aggregation::run(api)));
         self.run_as(leader(), "namespace-contents", |api| Box::pin(namespace_contents::run(api)));
         self.run_as(leader(), "token-secrets", |api| Box::pin(token_secrets::run(api)));
         self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));

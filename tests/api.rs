@@ -19,6 +19,8 @@ mod apply_rules;
 mod at_rest;
 #[path = "api/auth.rs"]
 mod auth;
+#[path = "api/authorization.rs"]
+mod authorization;
 #[path = "api/bad_bodies.rs"]
 mod bad_bodies;
 #[path = "api/bad_urls.rs"]

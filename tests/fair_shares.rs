@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use rowplane::server::config::Authorization;
+use rowplane::auth::authorizer::Mode;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
@@ -57,7 +57,7 @@ async fn soon(check: impl AsyncFn() -> bool) {
 }
 
 fn open_to_everybody(mut setup: Setup) -> Setup {
-    setup.authorization = Authorization::AlwaysAllow;
+    setup.authorization = vec![Mode::AlwaysAllow];
     setup
 }
 

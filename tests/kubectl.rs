@@ -55,7 +55,7 @@ with_each_kubectl! {
     server: discovers, proxies;
     cluster: drains, taints, debugs, decides_on_certificates, scales_by_itself, explains_and_gets_every_kind;
     custom: defines_and_uses_custom_resources, the_examples_are_right;
-    imperative: creates_imperatively, asks_who_it_is_and_what_it_may;
+    imperative: creates_imperatively, asks_who_it_is_and_what_it_may, grants;
 }
 
 /// ConfigMap `name` with one label and one entry.

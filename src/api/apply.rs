@@ -17,12 +17,7 @@ mod last_applied;
 
 impl Api {
     /// Applies a configuration. Creates the object if it does not exist.
-    pub(super) async fn apply(
-        &self,
-        request: &Request<'_>,
-        part: Part,
-        body: &[u8],
-    ) -> Result<Modified, Error> {
+    pub async fn apply(&self, request: &Request<'_>, part: Part, body: &[u8]) -> Result<Modified, Error> {
         let (config, now) = (configuration::parse(body)?, self.now());
         let strictness = request.strictness();
         let config = Configuration { object: &config.object, problem: config.problem.as_deref(), strictness };

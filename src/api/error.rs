@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::auth::authn::Unauthenticated;
-use crate::auth::authorizer::Forbidden;
+use crate::auth::authorizer::{Forbidden, Refusal};
 use crate::auth::impersonation::NoName;
 use crate::causes::{Cause, aggregate};
 use crate::codec::object::{Undecodable, Unencodable};
@@ -32,6 +32,9 @@ pub enum Error {
     /// 403 without a resource; contains the complete message.
     #[error("{0}")]
     ForbiddenPath(String),
+    /// 500 of an authorizer that could not decide.
+    #[error("{0}")]
+    NotAuthorized(String),
     /// 404 of an object.
     #[error("{resource} \"{name}\" not found")]
     NotFound { resource: GroupResource, name: String },
@@ -187,6 +190,15 @@ impl From<Forbidden> for Error {
         match error {
             Forbidden::Resource { resource, name, reason } => Self::Forbidden { resource, name, reason },
             Forbidden::Path(message) => Self::ForbiddenPath(message),
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(error: Refusal) -> Self {
+        match error {
+            Refusal::Forbidden { forbidden, .. } => forbidden.into(),
+            Refusal::Failed(why) => Self::NotAuthorized(why),
         }
     }
 }

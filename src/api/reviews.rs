@@ -38,7 +38,7 @@ impl Reviewer<'_> {
         }
         let now = gotext::now();
         let sources = Sources { user: self.user, authorizer: self.authorizer, now: &now };
-        review.answer(question, &sources)
+        review.answer(question, &sources).await
     }
 }
 
@@ -75,13 +75,13 @@ impl Review {
         })
     }
 
-    fn answer(self, question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
+    async fn answer(self, question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
         match self {
             Review::Token => Err(Error::UnknownResource),
             Review::SelfSubject => Ok(identity::review_self(&question, sources)),
-            Review::SubjectAccess => access::review_subject(question, sources),
-            Review::LocalSubjectAccess => access::review_local(question, sources),
-            Review::SelfSubjectAccess => access::review_self(question, sources),
+            Review::SubjectAccess => access::review_subject(question, sources).await,
+            Review::LocalSubjectAccess => access::review_local(question, sources).await,
+            Review::SelfSubjectAccess => access::review_self(question, sources).await,
             Review::SelfSubjectRules => access::review_rules(&question, sources),
         }
     }

@@ -17,7 +17,7 @@ use super::definitions::Custom;
 use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::request::Request;
-use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, scale};
+use super::{Api, ObjectMap, Target, escalation, meta, metadata, metadata_mut, scale};
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
@@ -310,6 +310,9 @@ impl Api {
         let mut attempt = Attempt::new(self, request, operation, old).with(object);
         attempt.target = write.target(naming.as_ref());
         write.mutate(&mut attempt).await?;
+        if escalation::concerns(request) {
+            Box::pin(escalation::check(&attempt)).await?;
+        }
         let mut object = attempt.take_object()?;
         let is_scale = owners.is_some();
         if let (Some(owners), Some(found)) = (owners, found) {
@@ -321,7 +324,7 @@ impl Api {
             write.refuse_to_create_of_ending_definition(attempt.target)?;
         }
         if found.is_none() && request.verb != Verb::Create {
-            request.authorize(Verb::Create)?;
+            request.authorize(Verb::Create).await?;
         }
         let parent;
         (attempt.object, parent) = match is_scale {

@@ -1,8 +1,24 @@
 //! Authorization: the attributes of a request, who decides, and the text of a refusal.
+//!
+//! An [`Authorizer`] allows, denies, or has no opinion. [`Authorization`] asks several of them, one after the other,
+//! members of `system:masters` before all. A decision carries a [`Reason`], which becomes text only when somebody asks
+//! for it: deciding allocates nothing.
 
+mod authorization;
+pub mod mode;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::rbac::PolicyRule;
 use crate::gotext::quote;
 use crate::schema::names::GroupResource;
-use crate::user::{MASTERS, User};
+use crate::user::User;
+
+pub use self::authorization::{Authorization, PUBLIC_PATHS, is_public_path};
+pub use self::mode::Mode;
 
 /// The attributes of a request. Outside the resource API, only `user`, `verb` and `path` are used, and `resource` is
 /// empty.
@@ -20,13 +36,65 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     pub name: &'a str,
     pub path: &'a str,
+    pub selectors: &'a dyn Selectors,
+}
+
+/// The selectors of a list, watch or deletecollection as requirements that all have to be met. Few authorizers look at
+/// them, so they are parsed when one does; a selector that cannot be parsed has no requirements.
+pub trait Selectors: Debug + Send + Sync {
+    fn fields(&self) -> Vec<Requirement>;
+    fn labels(&self) -> Vec<Requirement>;
+}
+
+/// One requirement of a selector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    pub key: String,
+    pub operator: Operator,
+    pub values: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+}
+
+/// The selectors of a request that has none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSelectors;
+
+impl Selectors for NoSelectors {
+    fn fields(&self) -> Vec<Requirement> {
+        Vec::new()
+    }
+
+    fn labels(&self) -> Vec<Requirement> {
+        Vec::new()
+    }
 }
 
 impl<'a> Attributes<'a> {
     /// A request outside the resource API, such as `/metrics`.
     pub fn of_path(user: &'a User, verb: &'a str, path: &'a str) -> Self {
         let (group, version, resource) = ("", "", "");
-        Self { user, verb, group, version, resource, subresource: "", namespace: "", name: "", path }
+        let (subresource, namespace, name) = ("", "", "");
+        let selectors = &NoSelectors;
+        Self { user, verb, group, version, resource, subresource, namespace, name, path, selectors }
+    }
+
+    /// Whether the request is one of the resource API. A review may ask about a resource without a name.
+    pub fn is_resource(&self) -> bool {
+        !self.resource.is_empty() || self.path.is_empty()
+    }
+
+    /// Whether the field selector demands a value of a field, by `=`.
+    pub fn selects_field(&self, key: &str, value: &str) -> bool {
+        let demands =
+            |one: &Requirement| one.key == key && one.operator == Operator::In && one.values == [value];
+        self.selectors.fields().iter().any(demands)
     }
 
     /// The attributes for a namespace. A request for a Namespace object counts as made in that namespace, as in
@@ -82,62 +150,189 @@ pub enum Forbidden {
     Path(String),
 }
 
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// With the reason of the authorizers.
+    #[error("{forbidden}")]
+    Forbidden { forbidden: Forbidden, reason: String },
+    /// Nobody has allowed it, and somebody could not say, with the error.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<Forbidden> for Refusal {
+    fn from(forbidden: Forbidden) -> Self {
+        Self::Forbidden { forbidden, reason: String::new() }
+    }
+}
+
 /// The decision of an [`Authorizer`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Decision {
-    Allow,
-    /// `reason` is sent to the client, and may be empty.
-    Deny {
-        reason: String,
-    },
+    Allow(Reason),
+    Deny(Reason),
+    /// The next authorizer decides.
+    NoOpinion(Reason),
 }
 
-/// Decides by what it has in memory: it is called for every request and must not wait.
+/// Why an authorizer has decided as it has. Sent to the client of a refused request, and to whoever audits.
+#[derive(Clone, Debug, Default)]
+pub enum Reason {
+    #[default]
+    None,
+    Fixed(&'static str),
+    Given(Arc<Given>),
+    Explained(Arc<dyn Explain>),
+    /// Of authorizers that had no opinion.
+    Several(Arc<[Reason]>),
+}
+
+/// The text that an authorizer gave, such as a webhook.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    pub text: String,
+    /// Why the authorizer could not decide.
+    pub error: Option<String>,
+}
+
+/// Finds the words for a decision afterwards.
+pub trait Explain: Debug + Send + Sync {
+    fn explain(&self, attributes: &Attributes<'_>) -> String;
+}
+
+impl Reason {
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self::Given(Arc::new(Given { text: String::new(), error: Some(error.into()) }))
+    }
+
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
+    /// The reason in upstream's words; often empty.
+    pub fn text(&self, attributes: &Attributes<'_>) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Fixed(text) => (*text).to_owned(),
+            Self::Given(given) => given.text.clone(),
+            Self::Explained(how) => how.explain(attributes),
+            Self::Several(reasons) => {
+                let texts = reasons.iter().map(|reason| reason.text(attributes));
+                texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+
+    /// The error of an authorizer that could not decide; several as Go joins them.
+    pub fn error(&self) -> Option<String> {
+        match self {
+            Self::Given(given) => given.error.clone(),
+            Self::Several(reasons) => aggregate(reasons.iter().filter_map(Self::error)),
+            Self::None | Self::Fixed(_) | Self::Explained(_) => None,
+        }
+    }
+
+    /// Both reasons.
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::None, one) | (one, Self::None) => one,
+            (Self::Several(reasons), other) => reasons.iter().cloned().chain([other]).collect(),
+            (one, other) => [one, other].into_iter().collect(),
+        }
+    }
+}
+
+impl FromIterator<Reason> for Reason {
+    fn from_iter<I: IntoIterator<Item = Reason>>(reasons: I) -> Self {
+        Self::Several(reasons.into_iter().collect())
+    }
+}
+
+/// Errors as Go's `utilerrors.Aggregate` prints them: each text once, in brackets if there are several.
+pub fn aggregate(errors: impl IntoIterator<Item = String>) -> Option<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for error in errors {
+        if !texts.contains(&error) {
+            texts.push(error);
+        }
+    }
+    match texts.len() {
+        0 => None,
+        1 => texts.pop(),
+        _ => Some(format!("[{}]", texts.join(", "))),
+    }
+}
+
+/// A decision, at once or after something was asked.
+pub enum Answer<'a> {
+    Now(Decision),
+    Later(BoxFuture<'a, Decision>),
+}
+
+impl Answer<'_> {
+    pub async fn decided(self) -> Decision {
+        match self {
+            Self::Now(decision) => decision,
+            Self::Later(decision) => decision.await,
+        }
+    }
+}
+
+/// Decides what users may do. Called for every request: what is decided from memory is answered at once.
 pub trait Authorizer: Send + Sync {
-    fn decide(&self, attributes: &Attributes<'_>) -> Decision;
+    fn decide<'a>(&'a self, attributes: &'a Attributes<'a>) -> Answer<'a>;
 
-    /// Like [`Self::decide`], with upstream's 403 as the error.
-    fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), Forbidden> {
-        match self.decide(attributes) {
-            Decision::Allow => Ok(()),
-            Decision::Deny { reason } => Err(attributes.forbidden(&reason)),
-        }
+    /// What the user may do in a namespace, as far as this authorizer can tell.
+    fn rules(&self, _: &User, _namespace: &str) -> UserRules {
+        UserRules::default()
     }
 }
 
-/// Paths that everybody may read: upstream's `system:public-info-viewer`. Single checks such as `/readyz/ping` are not
-/// among them, since they tell why they fail.
-pub const PUBLIC_PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
-
-/// Whether everybody may read the path.
-pub fn is_public_path(path: &str) -> bool {
-    PUBLIC_PATHS.contains(&path)
+/// The rules that apply to a user (`SelfSubjectRulesReview`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserRules {
+    pub rules: Vec<PolicyRule>,
+    /// Whether there may be more.
+    pub incomplete: bool,
+    pub errors: Vec<String>,
 }
 
-/// Members of `system:masters` may do everything, all others read the public paths alone.
-///
-/// RBAC will be an authorizer that is asked if this one has not allowed the request.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MastersOnly;
-
-impl Authorizer for MastersOnly {
-    fn decide(&self, attributes: &Attributes<'_>) -> Decision {
-        let is_public = attributes.resource.is_empty() && is_public_path(attributes.path);
-        if is_public || attributes.user.is_in(MASTERS) {
-            Decision::Allow
-        } else {
-            Decision::Deny { reason: String::new() }
-        }
+/// Fails with upstream's 403, or 500 if an authorizer failed, unless the request is allowed.
+pub async fn authorize(authorizer: &dyn Authorizer, attributes: &Attributes<'_>) -> Result<Reason, Refusal> {
+    match authorizer.decide(attributes).decided().await {
+        Decision::Allow(reason) => Ok(reason),
+        Decision::Deny(reason) | Decision::NoOpinion(reason) => Err(match reason.error() {
+            Some(error) => Refusal::Failed(error),
+            None => {
+                let reason = reason.text(attributes);
+                Refusal::Forbidden { forbidden: attributes.forbidden(&reason), reason }
+            }
+        }),
     }
 }
 
-/// Everybody may do everything; who shows no credential is let in to the public paths alone.
+/// Every user may do everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AlwaysAllow;
 
 impl Authorizer for AlwaysAllow {
-    fn decide(&self, _: &Attributes<'_>) -> Decision {
-        Decision::Allow
+    fn decide<'a>(&'a self, _: &'a Attributes<'a>) -> Answer<'a> {
+        Answer::Now(Decision::Allow(Reason::None))
+    }
+
+    fn rules(&self, _: &User, _: &str) -> UserRules {
+        UserRules { rules: PolicyRule::everything(), ..UserRules::default() }
+    }
+}
+
+/// Nobody may do anything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AlwaysDeny;
+
+impl Authorizer for AlwaysDeny {
+    fn decide<'a>(&'a self, _: &'a Attributes<'a>) -> Answer<'a> {
+        Answer::Now(Decision::NoOpinion(Reason::Fixed("Everything is forbidden.")))
     }
 }
 
@@ -145,9 +340,8 @@ impl Authorizer for AlwaysAllow {
 mod tests {
     use super::*;
 
-    fn user(name: &str, groups: &[&str]) -> User {
-        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-        User { name: name.to_owned(), groups, ..User::default() }
+    fn user(name: &str) -> User {
+        User { name: name.to_owned(), ..User::default() }
     }
 
     fn get_pod(user: &User) -> Attributes<'_> {
@@ -161,26 +355,8 @@ mod tests {
     }
 
     #[test]
-    fn masters_may_and_others_may_not() {
-        let admin = user("root", &[MASTERS]);
-        assert_eq!(MastersOnly.authorize(&get_pod(&admin)), Ok(()));
-        assert_eq!(MastersOnly.authorize(&Attributes::of_path(&admin, "get", "/metrics")), Ok(()));
-        assert!(MastersOnly.authorize(&get_pod(&user("u", &["system:authenticated"]))).is_err());
-    }
-
-    #[test]
-    fn everybody_reads_the_public_paths() {
-        let nobody = User::anonymous();
-        for (path, allowed) in [("/readyz", true), ("/version", true), ("/readyz/ping", false), ("/", false)]
-        {
-            let decision = MastersOnly.decide(&Attributes::of_path(&nobody, "get", path));
-            assert_eq!(decision == Decision::Allow, allowed, "{path}");
-        }
-    }
-
-    #[test]
     fn refusals_read_like_upstream() {
-        let u = user("u", &[]);
+        let u = user("u");
         let texts = [
             (
                 get_pod(&u),
@@ -197,16 +373,27 @@ mod tests {
             (Attributes::of_path(&u, "get", "/metrics"), r#"forbidden: User "u" cannot get path "/metrics""#),
         ];
         for (attributes, text) in texts {
-            assert_eq!(MastersOnly.authorize(&attributes).unwrap_err().to_string(), text);
+            assert_eq!(attributes.forbidden("").to_string(), text);
         }
     }
 
     #[test]
     fn hostile_names_are_escaped() {
-        let mallory = user("<b>\"\n", &[]);
+        let mallory = user("<b>\"\n");
         assert_eq!(
             Attributes::of_path(&mallory, "get", "/x").forbidden("no").to_string(),
             r#"forbidden: User "&lt;b&gt;\"\n" cannot get path "/x": no"#
         );
+    }
+
+    #[test]
+    fn reasons_and_errors_are_joined_as_upstream_joins_them() {
+        let (u, none) = (user("u"), Reason::None);
+        let attributes = get_pod(&u);
+        let both = none.and(Reason::Fixed("a")).and(Reason::failed("no")).and(Reason::Fixed("b"));
+        assert_eq!(both.text(&attributes), "a\nb");
+        assert_eq!(both.error().as_deref(), Some("no"));
+        assert_eq!(both.and(Reason::failed("why")).error().as_deref(), Some("[no, why]"));
+        assert_eq!(aggregate(["a".to_owned(), "a".to_owned()]).as_deref(), Some("a"));
     }
 }

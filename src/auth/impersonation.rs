@@ -10,7 +10,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use self::mode::{Checks, Mode};
-use super::authorizer::{Attributes, Authorizer, Forbidden};
+use super::authorizer::{Attributes, Authorizer, Refusal};
 use super::recent::Recent;
 use crate::user::User;
 
@@ -49,7 +49,7 @@ impl Impersonator {
         wanted: &User,
         attributes: &Attributes<'_>,
         authorizer: &dyn Authorizer,
-    ) -> Result<Impersonated, Forbidden> {
+    ) -> Result<Impersonated, Refusal> {
         let requester = self.hashes.hash_one(&attributes.user.name);
         let first = self.passed.get(&requester);
         let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != first);
@@ -66,7 +66,7 @@ impl Impersonator {
             }
         }
         // The mode without constraints applies always, so there is a refusal.
-        Err(refused.unwrap_or_else(|| attributes.forbidden("")))
+        Err(refused.unwrap_or_else(|| attributes.forbidden("").into()))
     }
 }
 

@@ -15,12 +15,14 @@ use jiff::Timestamp;
 use self::oidc::OidcArgs;
 use self::service_accounts::ServiceAccountArgs;
 use super::audit_args::{AuditArgs, switch};
+use super::auth::AuthCommand;
 use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
 use super::feature_gates::FeatureGates;
 use super::status::WaitMigrations;
 use crate::api::services::{self, Network};
 use crate::auth::authn::FrontProxy;
+use crate::auth::authorizer::mode::{self, Mode};
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
@@ -66,6 +68,9 @@ pub enum Command {
     Audit(AuditQueryArgs),
     /// Fill a new store with the state of another, whose servers have been stopped
     Migrate(MigrateArgs),
+    /// Show who may do what, and why, by the roles and bindings in a store, also while servers run
+    #[command(subcommand)]
+    Auth(AuthCommand),
     /// Fill a directory with what test environments start, for KUBEBUILDER_ASSETS
     EnvtestAssets(EnvtestAssetsArgs),
     /// Serve in kube-apiserver's place, with its flags; also when called by its name
@@ -264,6 +269,10 @@ pub struct ServeArgs {
     /// Lines of token,user,uid,"group1,group2" that authenticate bearer tokens
     #[arg(long, env = "ROWPLANE_TOKEN_AUTH_FILE", value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
+
+    /// Who decides who may do what, one after the other: AlwaysAllow, AlwaysDeny, Node, RBAC [default: Node,RBAC]
+    #[arg(long, env = "ROWPLANE_AUTHORIZATION_MODE", value_name = "MODE", value_delimiter = ',')]
+    authorization_mode: Vec<String>,
 
     /// The CAs whose client certificates are accepted: the data directory's own only if it is among them [default: just
     /// that one]
@@ -524,6 +533,7 @@ impl ServeArgs {
             oidc: self.oidc.into_config()?.into_iter().collect(),
         };
         let server = Config {
+            authorization: authorization(&self.authorization_mode)?,
             authentication,
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,
@@ -559,6 +569,13 @@ impl ServeArgs {
         };
         Ok(ServeConfig { server, log: LogConfig { verbosity: self.v, format: self.log_format } })
     }
+}
+
+/// The authorizers of `--authorization-mode`.
+fn authorization(names: &[String]) -> Result<Vec<Mode>, Error> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let modes = mode::parse(&names).map_err(|problems| Error::Refused(problems.join(", ")))?;
+    Ok(if modes.is_empty() { mode::DEFAULT.into() } else { modes })
 }
 
 /// The value of `--service-cluster-ip-range`.

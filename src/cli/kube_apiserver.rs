@@ -18,9 +18,9 @@ use super::args::{Cli, Command};
 use super::config::ServeConfig;
 use super::error::Error;
 use super::feature_gates::FeatureGates;
+use crate::auth::authorizer::mode::{self, Mode};
 use crate::gotext;
 use crate::http::discovery::version;
-use crate::server::config::Authorization;
 
 /// Plugins that always run here, whether they are named or not.
 const BUILT_IN_PLUGINS: [&str; 10] = [
@@ -219,25 +219,14 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn authorization(&mut self) -> Authorization {
-        let modes = self.list("authorization-mode");
-        for mode in &modes {
-            match *mode {
-                "AlwaysAllow" | "RBAC" | "Node" => {}
-                "AlwaysDeny" | "ABAC" | "Webhook" => {
-                    self.problems.push(format!("authorization-mode {mode:?} is not supported yet"));
-                }
-                other => self.problems.push(format!("authorization-mode {other:?} is not a valid mode")),
-            }
-        }
-        if modes.is_empty() || modes.contains(&"AlwaysAllow") {
-            return Authorization::AlwaysAllow;
-        }
-        self.notes.push(
-            "--authorization-mode (members of system:masters may do everything, others nothing yet)"
-                .to_owned(),
-        );
-        Authorization::Masters
+    /// Without the flag, upstream lets everybody do everything.
+    fn authorization(&mut self) -> Vec<Mode> {
+        let modes = mode::parse(&self.list("authorization-mode"));
+        let modes = modes.unwrap_or_else(|problems| {
+            self.problems.extend(problems);
+            Vec::new()
+        });
+        if modes.is_empty() { vec![Mode::AlwaysAllow] } else { modes }
     }
 
     /// A wrong path gets upstream's error.

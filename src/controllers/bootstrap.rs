@@ -5,6 +5,7 @@ use super::create::create;
 use super::identity_lease_gc::Sightings;
 use super::kubernetes_service::{self, Advertised};
 use super::service_cidr;
+use super::{aggregation, rbac_policy};
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::schema::names::Gvr;
@@ -16,6 +17,8 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 pub async fn create_system_objects(api: &Api, advertised: &Advertised) -> Result<(), Error> {
     create_system_namespaces(api).await?;
     create_missing(api, priority_classes()).await?;
+    rbac_policy::reconcile(api).await?;
+    aggregation::bring_up_to_date(api).await?;
     // Two servers may conflict here. Nobody needs these objects at once, and a controller tries again.
     let mut sightings = Sightings::default();
     let service = async { kubernetes_service::reconcile(api, advertised, &mut sightings).await };

@@ -67,6 +67,13 @@ pub fn note_decision(parts: &Parts, is_allowed: bool, reason: &str) {
     }
 }
 
+/// Notes that it could not be found out whether the user may do this.
+pub fn note_failure(parts: &Parts) {
+    if let Some(record) = record(parts) {
+        record.annotate("authorization.k8s.io/reason", "internal error");
+    }
+}
+
 fn head(
     level: Level,
     parts: &Parts,

@@ -21,7 +21,7 @@ use super::{response, warnings};
 use crate::api::error::Error;
 use crate::audit::Audit;
 use crate::auth::authn::{Authenticated, Authenticator, Notes, Shown, forget_credentials};
-use crate::auth::authorizer::{Authorizer, is_public_path};
+use crate::auth::authorizer::{Authorization, Refusal, authorize, is_public_path};
 use crate::auth::impersonation::{self, Impersonator};
 use crate::flow_control::FlowControl;
 use crate::user::User;
@@ -29,7 +29,7 @@ use crate::user::User;
 /// What stands between a connection and the handlers, also while the server starts.
 pub struct Door {
     pub authenticator: Authenticator,
-    pub authorizer: Arc<dyn Authorizer>,
+    pub authorizer: Authorization,
     pub impersonator: Impersonator,
     /// `None` if nothing is recorded.
     pub audit: Option<Arc<Audit>>,
@@ -137,7 +137,7 @@ impl Door {
             Ok(seats) => seats,
             Err(refusal) => return refusal,
         };
-        let response = match self.authorize(stage, &parts, &info, &user) {
+        let response = match self.authorize(stage, &parts, &info, &user).await {
             Ok(()) => {
                 parts.extensions.insert(user);
                 handler(Entered { info, parts, body }).await
@@ -166,13 +166,32 @@ impl Door {
         }
     }
 
-    fn authorize(&self, stage: Stage, parts: &Parts, info: &RequestInfo, user: &User) -> Result<(), Error> {
+    async fn authorize(
+        &self,
+        stage: Stage,
+        parts: &Parts,
+        info: &RequestInfo,
+        user: &User,
+    ) -> Result<(), Error> {
         if stage == Stage::Starting && !is_health(parts.uri.path()) {
             return Ok(());
         }
-        let authorized = self.authorizer.authorize(&info.attributes(user));
-        audited::note_decision(parts, authorized.is_ok(), "");
-        Ok(authorized?)
+        let attributes = info.attributes(user);
+        match authorize(&self.authorizer, &attributes).await {
+            Ok(reason) => {
+                if audited::record(parts).is_some() {
+                    audited::note_decision(parts, true, &reason.text(&attributes));
+                }
+                Ok(())
+            }
+            Err(refusal) => {
+                match &refusal {
+                    Refusal::Forbidden { reason, .. } => audited::note_decision(parts, false, reason),
+                    Refusal::Failed(_) => audited::note_failure(parts),
+                }
+                Err(refusal.into())
+            }
+        }
     }
 
     fn refuse_while_draining(&self, parts: &Parts) -> Result<(), Error> {
@@ -212,7 +231,7 @@ impl Door {
     ) -> Result<Arc<User>, Error> {
         let Some(wanted) = impersonation::requested(&mut parts.headers)? else { return Ok(user) };
         let attributes = info.attributes(&user);
-        let found = self.impersonator.impersonate(&wanted, &attributes, &*self.authorizer).await?;
+        let found = self.impersonator.impersonate(&wanted, &attributes, &self.authorizer).await?;
         tracing::debug!(
             user = user.name,
             impersonated = found.user.name,

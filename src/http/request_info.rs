@@ -10,6 +10,7 @@ use super::request_path::{ApiPath, ResourcePath, decode, parse, segments};
 use crate::api::error::Error;
 use crate::api::options::list::is_watch;
 use crate::api::options::query::Query;
+use crate::api::selector::attributes::QuerySelectors;
 use crate::api::selector::field::FieldSelector;
 use crate::auth::authorizer::Attributes;
 use crate::schema::names::GroupVersion;
@@ -25,6 +26,8 @@ pub struct RequestInfo {
     other: Option<Other>,
     /// The name that a field selector demands of a collection's objects.
     name: Option<String>,
+    /// Those of a collection.
+    selectors: QuerySelectors,
 }
 
 /// What a path asks for that leads to no resource.
@@ -46,7 +49,8 @@ impl RequestInfo {
             && !matches!(&*path.resource.plural, "proxy" | "watch")
         {
             let (verb, name) = asked(method, uri, path);
-            return Ok(Self { verb: verb.into(), other: None, name, route });
+            let selectors = selectors(uri, verb);
+            return Ok(Self { verb: verb.into(), other: None, name, selectors, route });
         }
         let Some((version, rest)) = below_version(&segments) else {
             return Ok(Self::of_path(method, uri, route));
@@ -59,13 +63,15 @@ impl RequestInfo {
         let path = deep(&version, prefix, rest);
         let (verb, name) = asked(method, uri, &path);
         let verb = if prefix == Some("proxy") { "proxy" } else { verb };
-        Ok(Self { route, verb: verb.into(), other: Some(Other::Resource(path)), name })
+        let selectors = QuerySelectors::default();
+        Ok(Self { route, verb: verb.into(), other: Some(Other::Resource(path)), name, selectors })
     }
 
     fn of_path(method: &Method, uri: &Uri, route: Option<ApiPath>) -> Self {
         let path = decode(uri.path()).unwrap_or_else(|| uri.path().to_owned());
         let verb = method.as_str().to_lowercase().into();
-        Self { route, verb, other: Some(Other::Path(path)), name: None }
+        let selectors = QuerySelectors::default();
+        Self { route, verb, other: Some(Other::Path(path)), name: None, selectors }
     }
 
     /// The verb of the API; outside the resource API, the HTTP method in lower case.
@@ -96,6 +102,7 @@ impl RequestInfo {
             resource: &path.resource.plural,
             subresource: path.subresource.as_deref().unwrap_or_default(),
             name: path.name.as_deref().or(self.name.as_deref()).unwrap_or_default(),
+            selectors: &self.selectors,
             ..Attributes::of_path(user, &self.verb, "")
         };
         attributes.within(path.namespace_text())
@@ -155,6 +162,13 @@ fn collection(uri: &Uri) -> (&'static str, Option<String>) {
     let selector = query.get("fieldSelector").and_then(|text| FieldSelector::parse(text).ok());
     let name = selector.as_ref().and_then(|selector| selector.requires_exact_match("metadata.name"));
     (verb, name.filter(|name| is_path_segment(name)).map(str::to_owned))
+}
+
+/// The selectors of a collection, which most requests have none of.
+fn selectors(uri: &Uri, verb: &str) -> QuerySelectors {
+    let query = uri.query().filter(|query| query.contains("Selector"));
+    let query = query.filter(|_| matches!(verb, "list" | "watch" | "deletecollection"));
+    query.map(|query| QuerySelectors::of(&Query::parse(query))).unwrap_or_default()
 }
 
 fn is_path_segment(name: &str) -> bool {

@@ -232,7 +232,7 @@ impl Context<'_> {
             subresource: self.path.subresource.as_deref().unwrap_or_default(),
             options: options.into(),
             warnings: self.warnings,
-            authorizer: &*self.app.door.authorizer,
+            authorizer: &self.app.door.authorizer,
             audit: self.record(),
         })
     }

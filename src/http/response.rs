@@ -12,6 +12,7 @@ use super::request::{AUDIT_ID, accept, new_audit_id, pretty};
 use super::status::Failure;
 use crate::api::error::Error;
 use crate::codec::media_type::MediaType;
+use crate::gotext::quote;
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -33,6 +34,9 @@ pub fn encoded(status: StatusCode, media: MediaType, body: impl Into<Body>) -> R
 /// An error as a `Status`, in an encoding that the request accepts, but never transformed. If it accepts none, indented
 /// JSON, as upstream does.
 pub fn failure(error: &Error, request: &Parts) -> Response {
+    if let Error::NotAuthorized(why) = error {
+        return not_authorized(request, why);
+    }
     let mut response = status(error, request);
     if let Error::Datastore(_) = error
         && let Some(id) = request.headers.get(AUDIT_ID).cloned().or_else(new_audit_id)
@@ -77,6 +81,14 @@ pub fn too_many_requests() -> Response {
         plain_error(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.");
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
+}
+
+/// The answer of upstream's filters if it cannot be found out whether the user may do this.
+fn not_authorized(request: &Parts, why: &str) -> Response {
+    let uri = request.uri.path_and_query().map_or("", |uri| uri.as_str());
+    let text = format!("Internal Server Error: {}: {why}", quote(uri));
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    plain_error(StatusCode::INTERNAL_SERVER_ERROR, &text)
 }
 
 /// An error as Go's `http.Error` writes it.

@@ -171,7 +171,7 @@ fn parts(error: &Error) -> Parts {
         Error::TooManyRequests { retry_after, .. } => {
             (429, "TooManyRequests", Some(Details::retry(*retry_after)))
         }
-        Error::Internal(text) => (500, "InternalError", Some(internal(text))),
+        Error::Internal(text) | Error::NotAuthorized(text) => (500, "InternalError", Some(internal(text))),
         Error::Unclassified(_) => (500, "", None),
         Error::ServerTimeout { resource, operation } => {
             (500, "ServerTimeout", Some(Details { retry_after: 2, ..Details::of(resource, operation) }))

@@ -27,8 +27,11 @@ use crate::api::services::port_claims;
 use crate::api::token_request::TokenIssuing;
 use crate::api::unreadable::Unreadable;
 use crate::api::{self, Api};
+use crate::auth::authorizer::{AlwaysAllow, AlwaysDeny, Authorizer, Mode};
 use crate::auth::bootstrap_tokens::BootstrapTokens;
+use crate::auth::node::NodeAuthorizer;
 use crate::auth::oidc::Oidc;
+use crate::auth::rbac::Rbac;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::auth::service_accounts::{Verifier, shared_keys};
 use crate::cache::{Cache, Range};
@@ -118,6 +121,7 @@ pub async fn build_with_api(
     let store = Store::start(backend.clone(), Some(sink), mark.clone(), &storing);
     let built_in = Arc::new(Served::new(registry, &ids, config.storage_media_type));
     let converter = Arc::new(Converter::new(cache.clone(), &built_in, runtime.clone()));
+    let rbac = Rbac::new(cache.clone(), |resource| Some(built_in.get(resource)?.id));
     let api = Arc::new(Api {
         store,
         cache,
@@ -143,11 +147,21 @@ pub async fn build_with_api(
             audiences: door.authenticator.audiences().clone(),
         },
         lanes: Lanes::default(),
+        rbac: rbac.clone(),
     });
     let token_objects = service_accounts::resources(&api, keys)?;
     service_accounts::publish_key(&api, keys).await?;
     let advertised = advertised(&config, address);
     controllers::create_system_objects(&api, &advertised).await?;
+    health.add_post_start_hook("rbac/bootstrap-roles").finish();
+    let node = NodeAuthorizer::new(api.cache.clone(), |resource| Some(api.resources.get(resource)?.id));
+    door.authorizer.install(authorizers(&config, rbac.as_ref(), &node), &api.cache);
+    if config.authorization.contains(&Mode::Node) {
+        controlling.tasks.run("node-authorizer", node.follow());
+    }
+    if let Some(rbac) = rbac {
+        controlling.tasks.run("rbac", rbac.follow());
+    }
     if config.cluster_authentication
         && let Err(error) = cluster_authentication::reconcile(&api, &trust.load_full()).await
     {
@@ -266,6 +280,19 @@ pub async fn build_with_api(
         backend.close().await;
     };
     Ok((Application { responder, stop: Box::pin(stopping) }, shared))
+}
+
+/// The authorizers of the configuration, in its order.
+fn authorizers(config: &Config, rbac: Option<&Rbac>, node: &NodeAuthorizer) -> Vec<Arc<dyn Authorizer>> {
+    let authorizer = |mode: &Mode| -> Option<Arc<dyn Authorizer>> {
+        match mode {
+            Mode::AlwaysAllow => Some(Arc::new(AlwaysAllow)),
+            Mode::AlwaysDeny => Some(Arc::new(AlwaysDeny)),
+            Mode::Rbac => rbac.map(|rbac| Arc::new(rbac.clone()) as Arc<dyn Authorizer>),
+            Mode::Node => Some(Arc::new(node.clone())),
+        }
+    };
+    config.authorization.iter().filter_map(authorizer).collect()
 }
 
 /// How many objects a resource has, and the mean size of some of them.

@@ -8,6 +8,7 @@ use super::datastore::Datastore;
 use crate::api::services;
 use crate::audit;
 use crate::auth::authn::{DEFAULT_ISSUER, FrontProxy};
+use crate::auth::authorizer::mode::{self, Mode};
 use crate::auth::oidc;
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
@@ -30,7 +31,8 @@ pub struct Config {
     /// The address at which other hosts reach this server, if it differs from the bound one.
     pub advertise_address: Option<IpAddr>,
     pub authentication: Authentication,
-    pub authorization: Authorization,
+    /// The authorizers that decide who may do what, in their order. Members of `system:masters` may do everything.
+    pub authorization: Vec<Mode>,
     pub controllers: Controllers,
     /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server, and
     /// not from kube-controller-manager.
@@ -62,7 +64,7 @@ impl Default for Config {
             https: None,
             advertise_address: None,
             authentication: Authentication::default(),
-            authorization: Authorization::Masters,
+            authorization: mode::DEFAULT.into(),
             controllers: Controllers::Run,
             namespace_contents: true,
             cluster_authentication: true,
@@ -173,16 +175,6 @@ impl Default for ServiceAccounts {
             jwks_uri: None,
         }
     }
-}
-
-/// Which users may do what.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Authorization {
-    /// Members of `system:masters` may do everything, others nothing.
-    #[default]
-    Masters,
-    /// Every authenticated user may do everything.
-    AlwaysAllow,
 }
 
 /// Whether the server's own controllers run, such as the garbage collector and the one that empties namespaces. The

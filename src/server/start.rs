@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::announcement::Announcement;
-use super::config::{Authentication, Authorization, Config, Https, IdentityConfig};
+use super::config::{Authentication, Config, Https, IdentityConfig};
 use super::credentials::{Credentials, Loaded, authorities, certificate};
 use super::data_dir::{self, Temporary};
 use super::error::Error;
@@ -21,7 +21,7 @@ use super::startup::{Startup, Unfinished, health};
 use super::{Listening, Running, Server, open_files, private};
 use crate::audit::Audit;
 use crate::auth::authn::{Anonymous, Authenticator, Settings};
-use crate::auth::authorizer::{AlwaysAllow, Authorizer, MastersOnly, PUBLIC_PATHS};
+use crate::auth::authorizer::{Authorization, Mode, PUBLIC_PATHS};
 use crate::auth::impersonation::Impersonator;
 use crate::auth::pki::{Pki, ServingNames, Sources, client_url};
 use crate::auth::token_file::Tokens;
@@ -224,10 +224,7 @@ fn door(
     draining: &CancellationToken,
     runtime: &Runtime,
 ) -> Door {
-    let authorizer: Arc<dyn Authorizer> = match config.authorization {
-        Authorization::Masters => Arc::new(MastersOnly),
-        Authorization::AlwaysAllow => Arc::new(AlwaysAllow),
-    };
+    let authorizer = Authorization::default();
     let goaway_chance = config.limits.goaway_chance;
     let InFlightLimits { reading, mutating } = config.limits.in_flight;
     let is_fair = config.limits.priority_and_fairness && reading + mutating > 0;
@@ -249,10 +246,10 @@ fn door(
 /// upstream lets nobody be anonymous then.
 fn settings(config: &Config) -> Settings {
     let Authentication { anonymous, front_proxy, .. } = &config.authentication;
-    let anonymous = match (anonymous, config.authorization) {
+    let anonymous = match (anonymous, config.authorization.contains(&Mode::AlwaysAllow)) {
         (false, _) => Anonymous::Nowhere,
-        (true, Authorization::AlwaysAllow) => Anonymous::At(PUBLIC_PATHS.map(str::to_owned).to_vec()),
-        (true, Authorization::Masters) => Anonymous::Everywhere,
+        (true, true) => Anonymous::At(PUBLIC_PATHS.map(str::to_owned).to_vec()),
+        (true, false) => Anonymous::Everywhere,
     };
     let has_proxies =
         config.https.as_ref().is_some_and(|https| https.certificates.front_proxy_ca_file.is_some());

@@ -65,3 +65,34 @@ pub async fn asks_who_it_is_and_what_it_may(kubectl: &Kubectl) {
         "error: You must be logged in to the server (Unauthorized)\n"
     );
 }
+
+/// Roles and bindings as people make them, and what their user may do then.
+pub async fn grants(kubectl: &Kubectl) {
+    let jane = kubectl.as_jane();
+    kubectl.run("create configmap c --from-literal=a=b").await;
+    let list = format!("get configmaps -o name {jane}");
+    assert!(kubectl.fail(&list).await.contains("User \"jane\" cannot list resource \"configmaps\""));
+    kubectl.run("create role reader --verb=get,list --resource=configmaps").await;
+    kubectl.run("create rolebinding readers --role=reader --user=jane").await;
+    assert_eq!(kubectl.run(&list).await, "configmap/c\n");
+    assert_eq!(kubectl.run(&format!("auth can-i list configmaps {jane}")).await, "yes\n");
+    let refused = kubectl.fail(&format!("delete configmap c {jane}")).await;
+    assert!(refused.contains("cannot delete resource"), "{refused}");
+    kubectl.run("create clusterrole scaler --verb=get,update --resource=deployments.apps/scale").await;
+    kubectl.run("create clusterrolebinding scalers --clusterrole=scaler --group=dev").await;
+    let rules = kubectl.run(&format!("auth can-i --list {jane}")).await;
+    for line in ["configmaps [] [] [get list]", "deployments.apps/scale [] [] [get update]"] {
+        let found = rules.lines().any(|own| own.split_whitespace().eq(line.split(' ')));
+        assert!(found, "{line}: {rules}");
+    }
+    let wanted = "{kind: Role, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: reader, namespace: default}, \
+                  rules: [{verbs: [watch], apiGroups: [''], resources: [configmaps]}]}";
+    let reconciled = kubectl.run_with("auth reconcile -f -", wanted).await;
+    assert!(reconciled.contains("role.rbac.authorization.k8s.io/reader reconciled"), "{reconciled}");
+    assert_eq!(kubectl.run(&format!("auth can-i watch configmaps {jane}")).await, "yes\n");
+    // What she does not have she cannot grant.
+    kubectl.run("create role maker --verb=create --resource=roles.rbac.authorization.k8s.io").await;
+    kubectl.run("create rolebinding makers --role=maker --user=jane").await;
+    let refused = kubectl.fail(&format!("create role more --verb=get --resource=secrets {jane}")).await;
+    assert!(refused.contains("is attempting to grant RBAC permissions not currently held"), "{refused}");
+}

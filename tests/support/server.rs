@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
+use rowplane::auth::authorizer::Mode;
+use rowplane::auth::authorizer::mode;
 use rowplane::auth::pki::Overrides;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
@@ -14,9 +16,7 @@ use rowplane::http;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
-use rowplane::server::config::{
-    ApiLimits, Authentication, Authorization, Config, Https, IdentityConfig, Registration,
-};
+use rowplane::server::config::{ApiLimits, Authentication, Config, Https, IdentityConfig, Registration};
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
 use rowplane::storage::{Backend, Compaction};
@@ -50,7 +50,6 @@ pub struct Setup {
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
     pub audit: rowplane::audit::config::Config,
-    pub authorization: Authorization,
     pub authentication: Authentication,
     /// Off unless the test sets it, so that namespaces are empty.
     pub namespace_contents: bool,
@@ -59,6 +58,8 @@ pub struct Setup {
     /// The clock by which certificates expire.
     pub clock: WallClock,
     data: TempDir,
+    /// Who decides who may do what.
+    pub authorization: Vec<Mode>,
 }
 
 impl Setup {
@@ -73,10 +74,10 @@ impl Setup {
             compaction: None,
             storage_media_type: StorageMediaType::default(),
             identity: None,
+            authorization: mode::DEFAULT.into(),
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
             audit: rowplane::audit::config::Config::default(),
-            authorization: Authorization::default(),
             authentication: Authentication::default(),
             namespace_contents: false,
             cluster_authentication: false,
@@ -169,9 +170,9 @@ impl Setup {
             compaction: self.compaction,
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
+            authorization: self.authorization.clone(),
             storage_versions: self.storage_versions.clone(),
             audit: self.audit.clone(),
-            authorization: self.authorization,
             authentication: self.authentication.clone(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,

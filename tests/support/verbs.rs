@@ -80,6 +80,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         admission,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         lanes: Default::default(),
+        rbac: None,
         unreadable: Default::default(),
         runtime,
         config: api::Config {

@@ -2,10 +2,13 @@
 
 use super::{Sources, like};
 use crate::api::error::Error;
+use crate::api::selector::attributes::ReviewSelectors;
 use crate::api::{ObjectMap, fields};
-use crate::auth::authorizer::{Attributes, Authorizer, Decision};
+use crate::auth::authorizer::{Attributes, Authorizer, Decision, aggregate};
+use crate::auth::rbac::PolicyRule;
 use crate::causes::Cause;
 use crate::gotext;
+use crate::kinds::behavior::format::{label_key, label_value};
 use crate::schema::names::GroupKind;
 use crate::tree::{Map, Value, json};
 use crate::user::{MASTERS, User};
@@ -13,47 +16,63 @@ use crate::user::{MASTERS, User};
 const RESOURCE: &str = "resourceAttributes";
 const PATH: &str = "nonResourceAttributes";
 
-pub(super) fn review_subject(question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
+pub(super) async fn review_subject(question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
     let mut causes = attribute_causes(&question);
     causes.extend(subject_cause(&question));
+    causes.extend(selector_causes(&question));
     causes.extend(metadata_cause(&question, &[], "must be empty"));
     refuse(causes)?;
     let user = subject(&question);
-    Ok(decided(question, &user, sources.authorizer))
+    Ok(decided(question, &user, sources.authorizer).await)
 }
 
-pub(super) fn review_self(question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
+pub(super) async fn review_self(question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
     let mut causes = attribute_causes(&question);
+    causes.extend(selector_causes(&question));
     causes.extend(metadata_cause(&question, &[], "must be empty"));
     refuse(causes)?;
-    Ok(decided(question, sources.user, sources.authorizer))
+    Ok(decided(question, sources.user, sources.authorizer).await)
 }
 
-pub(super) fn review_local(question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
+pub(super) async fn review_local(question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
     let mut causes = attribute_causes(&question);
     causes.extend(subject_cause(&question));
+    causes.extend(selector_causes(&question));
     causes.extend(metadata_cause(&question, &["namespace"], "must be empty except for namespace"));
     causes.extend(local_causes(&question));
     refuse(causes)?;
     let user = subject(&question);
-    Ok(decided(question, &user, sources.authorizer))
+    Ok(decided(question, &user, sources.authorizer).await)
 }
 
-/// The rules of the asking user in a namespace. Members of `system:masters` bypass the authorizer and may do
-/// everything; for others no rules are known, since there is no rule resolver yet.
+/// The rules of the asking user in a namespace. Members of `system:masters` may do everything, whoever else decides.
 pub(super) fn review_rules(question: &ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
-    if fields::text(question, &["spec", "namespace"]).is_empty() {
+    let namespace = fields::text(question, &["spec", "namespace"]);
+    if namespace.is_empty() {
         return Err(Error::bad_request("no namespace on request"));
     }
-    let status = if sources.user.is_in(MASTERS) {
-        json!({
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": false,
-        })
-    } else {
-        json!({"resourceRules": [], "nonResourceRules": [], "incomplete": false})
+    let mut found = sources.authorizer.rules(sources.user, namespace);
+    if sources.user.is_in(MASTERS) {
+        found.rules.splice(0..0, PolicyRule::everything());
+    }
+    let only = |rule: &PolicyRule, parts: &[&str]| {
+        let mut value = rule.to_value();
+        if let Value::Object(members) = &mut value {
+            members.retain(|name, _| parts.contains(&name.as_str()));
+        }
+        value
     };
+    let of_resources = found.rules.iter().filter(|rule| !rule.resources.is_empty());
+    let of_paths = found.rules.iter().filter(|rule| !rule.urls.is_empty());
+    let resource_parts = ["verbs", "apiGroups", "resources", "resourceNames"];
+    let mut status = json!({
+        "resourceRules": of_resources.map(|rule| only(rule, &resource_parts)).collect::<Vec<_>>(),
+        "nonResourceRules": of_paths.map(|rule| only(rule, &["verbs", "nonResourceURLs"])).collect::<Vec<_>>(),
+        "incomplete": found.incomplete,
+    });
+    if let Some(error) = aggregate(found.errors) {
+        status["evaluationError"] = error.into();
+    }
     let mut answer = like(question);
     answer.insert("spec", Value::Object(Map::new()));
     answer.insert("status", status);
@@ -84,6 +103,65 @@ fn attribute_causes(question: &ObjectMap) -> Vec<Cause> {
         }
         _ => Vec::new(),
     }
+}
+
+/// The violations of the rules of selectors.
+fn selector_causes(question: &ObjectMap) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let Some(resource) = attributes(question, RESOURCE) else { return causes };
+    for name in ["fieldSelector", "labelSelector"] {
+        let Some(selector) = fields::object(resource, name) else { continue };
+        let at = format!("spec.{RESOURCE}.{name}");
+        let (raw, requirements) =
+            (fields::text(selector, &["rawSelector"]), fields::items(selector, &["requirements"]));
+        match (raw.is_empty(), requirements.is_empty()) {
+            (false, false) => {
+                let why = "may not specified at the same time as requirements";
+                causes.push(Cause::invalid(format!("{at}.rawSelector"), gotext::quote(raw), why));
+            }
+            (true, true) => {
+                let why = format!("when {at} is specified, requirements or rawSelector is required");
+                causes.push(Cause::required(format!("{at}.requirements"), &why));
+            }
+            _ => {}
+        }
+        for (index, requirement) in requirements.iter().filter_map(Value::as_object).enumerate() {
+            let at = format!("{at}.requirements[{index}]");
+            causes.extend(requirement_causes(&at, requirement, name == "labelSelector"));
+        }
+    }
+    causes
+}
+
+fn requirement_causes(at: &str, requirement: &ObjectMap, is_label: bool) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let (key, values) = (fields::text(requirement, &["key"]), fields::items(requirement, &["values"]));
+    if !is_label && key.is_empty() {
+        causes.push(Cause::required(format!("{at}.key"), "must be specified"));
+    }
+    match fields::text(requirement, &["operator"]) {
+        "In" | "NotIn" if values.is_empty() => {
+            let why = "must be specified when `operator` is 'In' or 'NotIn'";
+            causes.push(Cause::required(format!("{at}.values"), why));
+        }
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            causes.push(Cause::forbidden(format!("{at}.values"), why));
+        }
+        // Clients of another version may know more of them.
+        _ => {}
+    }
+    if is_label {
+        let wrong = |at: String, text: &str, whys: Vec<String>| {
+            let quoted = gotext::quote(text);
+            whys.into_iter().map(move |why| Cause::invalid(at.clone(), &quoted, &why)).collect::<Vec<_>>()
+        };
+        causes.extend(wrong(format!("{at}.key"), key, label_key(key)));
+        for (index, value) in values.iter().filter_map(Value::as_str).enumerate() {
+            causes.extend(wrong(format!("{at}.values[{index}]"), value, label_value(value)));
+        }
+    }
+    causes
 }
 
 fn subject_cause(question: &ObjectMap) -> Option<Cause> {
@@ -146,14 +224,28 @@ fn subject(question: &ObjectMap) -> User {
     }
 }
 
-/// The review with the authorizer's decision. A refusal is never a veto, so `denied` is not set.
-fn decided(mut question: ObjectMap, user: &User, authorizer: &dyn Authorizer) -> ObjectMap {
-    let decision = authorizer.decide(&request(&question, user));
-    let status = match decision {
-        Decision::Allow => json!({"allowed": true}),
-        Decision::Deny { reason } if reason.is_empty() => json!({"allowed": false}),
-        Decision::Deny { reason } => json!({"allowed": false, "reason": reason}),
+/// The review with the authorizer's decision.
+async fn decided(mut question: ObjectMap, user: &User, authorizer: &dyn Authorizer) -> ObjectMap {
+    let selectors = attributes(&question, RESOURCE).map(ReviewSelectors::of).unwrap_or_default();
+    let attributes = Attributes { selectors: &selectors, ..request(&question, user) };
+    let decision = authorizer.decide(&attributes).decided().await;
+    let (allowed, denied, reason) = match &decision {
+        Decision::Allow(reason) => (true, false, reason),
+        Decision::Deny(reason) => (false, true, reason),
+        Decision::NoOpinion(reason) => (false, false, reason),
     };
+    let mut status = json!({"allowed": allowed});
+    if denied {
+        status["denied"] = true.into();
+    }
+    let text = reason.text(&attributes);
+    if !text.is_empty() {
+        status["reason"] = text.into();
+    }
+    let problems: Vec<String> = reason.error().into_iter().chain(selectors.left_out.clone()).collect();
+    if !problems.is_empty() {
+        status["evaluationError"] = problems.join("; ").into();
+    }
     question.insert("status", status);
     question
 }

@@ -1,6 +1,10 @@
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+
 use super::*;
 use crate::auth::authn::Settings;
-use crate::auth::authorizer::{Attributes, Decision, MastersOnly};
+use crate::auth::authorizer::{Answer, Attributes, Authorization, Decision, Given, Reason};
 use crate::auth::token_file::Tokens;
 use crate::tree::{Value, json};
 use crate::user::MASTERS;
@@ -11,14 +15,14 @@ fn user(name: &str, groups: &[&str]) -> User {
 
 /// Answers a review of a user who is in `system:masters`, or is not.
 fn ask(kind: &str, master: bool, question: Value) -> Result<Value, String> {
-    ask_of(&MastersOnly, kind, master, question)
+    ask_of(&Authorization::default(), kind, master, question)
 }
 
 fn ask_of(authorizer: &dyn Authorizer, kind: &str, master: bool, question: Value) -> Result<Value, String> {
     let user = user("me", if master { &[MASTERS] } else { &["devs"] });
     let sources = Sources { user: &user, authorizer, now: "2026-07-01T10:00:00Z" };
     let question = question.as_object().unwrap().clone();
-    let answer = Review::of_kind(kind).unwrap().answer(question, &sources);
+    let answer = Review::of_kind(kind).unwrap().answer(question, &sources).now_or_never().expect("at once");
     answer.map(Value::Object).map_err(|error| error.to_string())
 }
 
@@ -128,9 +132,9 @@ fn refused_questions() {
 fn the_authorizer_hears_the_whole_question() {
     struct Spelled;
     impl Authorizer for Spelled {
-        fn decide(&self, attributes: &Attributes<'_>) -> Decision {
+        fn decide<'a>(&'a self, attributes: &'a Attributes<'a>) -> Answer<'a> {
             let a = attributes;
-            let reason = [
+            let text = [
                 a.verb,
                 a.group,
                 a.version,
@@ -142,11 +146,12 @@ fn the_authorizer_hears_the_whole_question() {
                 &a.user.uid,
             ]
             .join(" ");
-            Decision::Deny { reason }
+            Answer::Now(Decision::Deny(Reason::Given(Arc::new(Given { text, error: None }))))
         }
     }
     let reason = |spec: Value| {
         let answer = ask_of(&Spelled, "SubjectAccessReview", false, json!({"spec": spec})).unwrap();
+        assert_eq!(answer["status"]["denied"], true);
         answer["status"]["reason"].clone()
     };
     let resource = json!({"verb": "get", "group": "apps", "resource": "deployments", "subresource": "scale", "namespace": "n", "name": "d"});
@@ -179,7 +184,8 @@ async fn through_the_door() {
     let tokens = Tokens::parse("secret,bob,7\n").unwrap();
     let me = user("me", &[MASTERS]);
     let authenticator = Authenticator::new(Settings::default(), tokens);
-    let reviewer = Reviewer { user: &me, authorizer: &MastersOnly, authenticator: &authenticator };
+    let reviewer =
+        Reviewer { user: &me, authorizer: &Authorization::default(), authenticator: &authenticator };
     let ask = async |kind: &str, namespace, question: Value| {
         let definitions = crate::kinds::built_in::definitions();
         let definition =

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::auth::authorizer::{Attributes, Authorizer, Forbidden};
+use crate::auth::authorizer::{Attributes, Authorizer, Refusal, authorize};
 use crate::auth::service_accounts;
 use crate::gotext::quote;
 use crate::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
@@ -105,7 +105,7 @@ pub struct Checks<'a> {
 
 impl Checks<'_> {
     /// The user to act as.
-    pub async fn run(&self) -> Result<User, Forbidden> {
+    pub async fn run(&self) -> Result<User, Refusal> {
         let stand_in;
         let requester = match self.mode {
             Mode::AssociatedNode => {
@@ -132,8 +132,8 @@ impl Checks<'_> {
         Ok(user)
     }
 
-    async fn check(&self, attributes: &Attributes<'_>) -> Result<(), Forbidden> {
-        self.authorizer.authorize(attributes)
+    async fn check(&self, attributes: &Attributes<'_>) -> Result<(), Refusal> {
+        authorize(self.authorizer, attributes).await.map(drop)
     }
 
     fn about<'a>(
@@ -152,7 +152,7 @@ impl Checks<'_> {
         if self.mode == Mode::Legacy { "" } else { GROUP }
     }
 
-    async fn check_name(&self, requester: &User, user: &mut User) -> Result<(), Forbidden> {
+    async fn check_name(&self, requester: &User, user: &mut User) -> Result<(), Refusal> {
         let wanted = self.wanted;
         let mut asked = self.about(requester, self.group(), "users", &wanted.name);
         if let Some(node) = node_of(&wanted.name).filter(|_| self.mode != Mode::Legacy) {
@@ -169,16 +169,18 @@ impl Checks<'_> {
         self.check(&asked).await
     }
 
-    async fn check_groups(&self, requester: &User) -> Result<(), Forbidden> {
+    async fn check_groups(&self, requester: &User) -> Result<(), Refusal> {
         let groups = &self.wanted.groups;
         let asked = |name| self.about(requester, self.group(), "groups", name);
         if self.mode != Mode::Legacy {
             if groups.iter().any(String::is_empty) {
-                return Err(asked("").forbidden("impersonating the empty string group is not allowed"));
+                return Err(asked("")
+                    .forbidden("impersonating the empty string group is not allowed")
+                    .into());
             }
             if groups.iter().any(|group| group == MASTERS) {
                 let why = "impersonating the system:masters group is not allowed";
-                return Err(asked(MASTERS).forbidden(why));
+                return Err(asked(MASTERS).forbidden(why).into());
             }
             if groups.len() >= MANY && self.check(&asked("*")).await.is_ok() {
                 return Ok(());
@@ -190,7 +192,7 @@ impl Checks<'_> {
         Ok(())
     }
 
-    async fn check_extra(&self, requester: &User) -> Result<(), Forbidden> {
+    async fn check_extra(&self, requester: &User) -> Result<(), Refusal> {
         let extra = &self.wanted.extra;
         let asked =
             |key, value| Attributes { subresource: key, ..self.about(requester, GROUP, "userextras", value) };
@@ -198,7 +200,7 @@ impl Checks<'_> {
             return Ok(());
         }
         if self.mode != Mode::Legacy {
-            check_fields(extra).map_err(|why| asked("", "").forbidden(&why))?;
+            check_fields(extra).map_err(|why| Refusal::from(asked("", "").forbidden(&why)))?;
             let values: usize = extra.values().map(Vec::len).sum();
             if values.max(extra.len()) >= MANY && self.check(&asked("*", "*")).await.is_ok() {
                 return Ok(());

@@ -1,14 +1,14 @@
 use axum::http::HeaderMap;
 
 use super::*;
-use crate::auth::authorizer::Decision;
+use crate::auth::authorizer::{Answer, Decision, Reason};
 use crate::user::{MASTERS, UNAUTHENTICATED};
 
 /// Allows exactly what it lists, each as `verb resource[/subresource] name`, where a star is any name.
 struct Rights(&'static [&'static str]);
 
 impl Authorizer for Rights {
-    fn decide(&self, asked: &Attributes<'_>) -> Decision {
+    fn decide<'a>(&'a self, asked: &'a Attributes<'a>) -> Answer<'a> {
         let resource = match asked.subresource {
             "" => asked.resource.to_owned(),
             subresource => format!("{}/{subresource}", asked.resource),
@@ -16,9 +16,9 @@ impl Authorizer for Rights {
         let named = format!("{} {resource} {}", asked.verb, asked.name);
         let any = format!("{} {resource} *", asked.verb);
         if self.0.iter().any(|right| *right == named || *right == any) {
-            Decision::Allow
+            Answer::Now(Decision::Allow(Reason::None))
         } else {
-            Decision::Deny { reason: String::new() }
+            Answer::Now(Decision::Deny(Reason::None))
         }
     }
 }

@@ -37,7 +37,7 @@ fn envtest() {
     ]
     .map(with_dir);
     let (config, notes) = run(&arguments.each_ref().map(String::as_str)).unwrap();
-    assert_eq!(config.authorization, Authorization::Masters);
+    assert_eq!(config.authorization, [Mode::Rbac]);
     assert_eq!(config.data_dir.as_deref(), Some(dir.path()));
     let https = config.https.unwrap();
     assert_eq!((https.address.to_string().as_str(), https.kubeconfig), ("127.0.0.1:6000", None));
@@ -57,7 +57,7 @@ fn the_last_of_a_scalar_counts_and_underscores_are_dashes() {
     let (config, _) = run(&arguments).unwrap();
     assert_eq!(config.https.unwrap().address.to_string(), "0.0.0.0:2");
     assert_eq!(config.limits.in_flight.reading, 7);
-    assert_eq!(config.authorization, Authorization::AlwaysAllow);
+    assert_eq!(config.authorization, [Mode::AlwaysAllow]);
     assert_eq!(config.datastore.to_string(), "memory:");
     let (config, _) = run(&["--datastore=sqlite:a.db", "--etcd-compaction-interval=0"]).unwrap();
     assert_eq!(config.datastore.to_string(), "sqlite:a.db");

@@ -55,6 +55,7 @@ async fn api(directory: &std::path::Path) -> Api {
         admission: Chain::built_in(),
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         lanes: Default::default(),
+        rbac: None,
         unreadable: Default::default(),
         runtime,
         config: crate::api::Config {

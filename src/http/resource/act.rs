@@ -38,7 +38,7 @@ impl Context<'_> {
             subresource: "binding",
             options: Options::Write(options),
             warnings: self.warnings,
-            authorizer: &*self.app.door.authorizer,
+            authorizer: &self.app.door.authorizer,
             audit: self.record(),
         })
     }

@@ -60,7 +60,7 @@ impl Context<'_> {
         managed::open(&mut question);
         let reviewer = Reviewer {
             user: &self.user,
-            authorizer: &*self.app.door.authorizer,
+            authorizer: &self.app.door.authorizer,
             authenticator: &self.app.door.authenticator,
         };
         reviewer.answer(self.definition, self.path.namespace.as_deref(), question).await

@@ -1,0 +1,160 @@
+//! The authorizers of a server in their order.
+
+use std::sync::{Arc, OnceLock};
+
+use super::{Answer, Attributes, Authorizer, Decision, Reason, UserRules};
+use crate::cache::Cache;
+use crate::user::{MASTERS, User};
+
+/// Paths that everybody may read while a server starts. Afterwards the role `system:public-info-viewer` says who may,
+/// and these are decided from memory: whoever asks whether the server is alive is answered without the database.
+pub const PUBLIC_PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
+
+pub fn is_public_path(path: &str) -> bool {
+    PUBLIC_PATHS.contains(&path)
+}
+
+/// Asks members of `system:masters` nothing, and for others one authorizer after the other until one has an opinion.
+///
+/// Until the authorizers are installed, which need the cache, others may only read the public paths.
+#[derive(Clone, Default)]
+pub struct Authorization {
+    installed: Arc<OnceLock<Installed>>,
+}
+
+struct Installed {
+    authorizers: Vec<Arc<dyn Authorizer>>,
+    /// Set if other servers write, too: what they have answered counts, so decisions wait until it is known here.
+    newest: Option<Cache>,
+}
+
+impl Authorization {
+    /// Decides by these authorizers from now on. Only the first call has an effect.
+    pub fn install(&self, authorizers: Vec<Arc<dyn Authorizer>>, cache: &Cache) {
+        let newest = cache.backend().shared().then(|| cache.clone());
+        let _ = self.installed.set(Installed { authorizers, newest });
+    }
+}
+
+impl Authorizer for Authorization {
+    fn decide<'a>(&'a self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+        if attributes.user.is_in(MASTERS) {
+            return Answer::Now(Decision::Allow(Reason::None));
+        }
+        let is_public = !attributes.is_resource() && is_public_path(attributes.path);
+        match self.installed.get() {
+            Some(Installed { authorizers, newest: Some(cache) }) if !is_public => {
+                Answer::Later(Box::pin(decide_by_newest(cache, authorizers, attributes)))
+            }
+            Some(Installed { authorizers, .. }) => decide_in_order(authorizers, attributes),
+            None if is_public => Answer::Now(Decision::Allow(Reason::None)),
+            None => Answer::Now(Decision::NoOpinion(Reason::None)),
+        }
+    }
+
+    fn rules(&self, user: &User, namespace: &str) -> UserRules {
+        let mut all = UserRules::default();
+        for authorizer in self.installed.get().into_iter().flat_map(|installed| &installed.authorizers) {
+            let UserRules { rules, incomplete, errors } = authorizer.rules(user, namespace);
+            all.rules.extend(rules);
+            all.incomplete |= incomplete;
+            all.errors.extend(errors);
+        }
+        all
+    }
+}
+
+/// Decides by everything that any server has answered before.
+async fn decide_by_newest<'a>(
+    cache: &'a Cache,
+    authorizers: &'a [Arc<dyn Authorizer>],
+    attributes: &'a Attributes<'a>,
+) -> Decision {
+    match cache.fresh().await {
+        Ok(_) => decide_in_order(authorizers, attributes).decided().await,
+        Err(error) => {
+            tracing::warn!(%error, "cannot authorize a request, since the newest policy is not known");
+            Decision::NoOpinion(Reason::failed("the newest policy is not known"))
+        }
+    }
+}
+
+fn decide_in_order<'a>(authorizers: &'a [Arc<dyn Authorizer>], attributes: &'a Attributes<'a>) -> Answer<'a> {
+    let mut reasons = Reason::None;
+    for (at, authorizer) in authorizers.iter().enumerate() {
+        match authorizer.decide(attributes) {
+            Answer::Now(Decision::NoOpinion(reason)) => reasons = reasons.and(reason),
+            Answer::Now(decision) => return Answer::Now(decision),
+            Answer::Later(decision) => {
+                let rest = &authorizers[at + 1..];
+                return Answer::Later(Box::pin(async move {
+                    match decision.await {
+                        Decision::NoOpinion(reason) => {
+                            let reasons = reasons.and(reason);
+                            match Box::pin(decide_in_order(rest, attributes).decided()).await {
+                                Decision::NoOpinion(more) => Decision::NoOpinion(reasons.and(more)),
+                                decision => decision,
+                            }
+                        }
+                        decision => decision,
+                    }
+                }));
+            }
+        }
+    }
+    Answer::Now(Decision::NoOpinion(reasons))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::authorize;
+    use super::*;
+
+    struct Says(fn() -> Decision);
+
+    impl Authorizer for Says {
+        fn decide<'a>(&'a self, _: &'a Attributes<'a>) -> Answer<'a> {
+            match (self.0)() {
+                // One in two has to ask.
+                decision @ Decision::Deny(_) => Answer::Later(Box::pin(async { decision })),
+                decision => Answer::Now(decision),
+            }
+        }
+    }
+
+    async fn decided(authorizers: &[fn() -> Decision]) -> (&'static str, String) {
+        let authorizers: Vec<Arc<dyn Authorizer>> =
+            authorizers.iter().map(|says| Arc::new(Says(*says)) as Arc<dyn Authorizer>).collect();
+        let user = User::default();
+        let attributes = Attributes::of_path(&user, "get", "/x");
+        match decide_in_order(&authorizers, &attributes).decided().await {
+            Decision::Allow(reason) => ("allow", reason.text(&attributes)),
+            Decision::Deny(reason) => ("deny", reason.text(&attributes)),
+            Decision::NoOpinion(reason) => ("none", reason.text(&attributes)),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_opinion_counts() {
+        let (yes, no, none): (fn() -> _, fn() -> _, fn() -> _) = (
+            || Decision::Allow(Reason::Fixed("yes")),
+            || Decision::Deny(Reason::Fixed("no")),
+            || Decision::NoOpinion(Reason::Fixed("hm")),
+        );
+        assert_eq!(decided(&[none, yes, no]).await, ("allow", "yes".to_owned()));
+        assert_eq!(decided(&[none, no, yes]).await, ("deny", "no".to_owned()));
+        assert_eq!(decided(&[none, none]).await, ("none", "hm\nhm".to_owned()));
+        assert_eq!(decided(&[]).await, ("none", String::new()));
+    }
+
+    #[tokio::test]
+    async fn before_authorizers_are_installed_masters_may_everything_and_others_read_public_paths() {
+        let authorization = Authorization::default();
+        let may = async |user: &User, path: &str| {
+            authorize(&authorization, &Attributes::of_path(user, "get", path)).await.is_ok()
+        };
+        assert!(may(&User::admin(), "/metrics").await);
+        assert!(may(&User::anonymous(), "/readyz").await);
+        assert!(!may(&User::anonymous(), "/readyz/ping").await);
+    }
+}

@@ -1,0 +1,66 @@
+//! The kinds of authorizers by the names that `--authorization-mode` has for them.
+
+use std::str::FromStr;
+
+use crate::gotext::quote;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    AlwaysAllow,
+    AlwaysDeny,
+    Node,
+    Rbac,
+}
+
+/// The modes of a server that is told none: nodes by what runs on them, everybody by roles and bindings.
+pub const DEFAULT: [Mode; 2] = [Mode::Node, Mode::Rbac];
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "AlwaysAllow" => Ok(Self::AlwaysAllow),
+            "AlwaysDeny" => Ok(Self::AlwaysDeny),
+            "Node" => Ok(Self::Node),
+            "RBAC" => Ok(Self::Rbac),
+            "ABAC" | "Webhook" => Err(format!("authorization-mode {} is not supported yet", quote(name))),
+            _ => Err(format!("authorization-mode {} is not a valid mode", quote(name))),
+        }
+    }
+}
+
+/// Reads the modes in their order; several problems are told together.
+pub fn parse(names: &[&str]) -> Result<Vec<Mode>, Vec<String>> {
+    let mut problems = Vec::new();
+    let mut modes = Vec::new();
+    for name in names {
+        match name.parse() {
+            Ok(mode) => modes.push(mode),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if names.iter().enumerate().any(|(at, name)| names[..at].contains(name)) {
+        let names = names.iter().map(|name| quote(name)).collect::<Vec<_>>().join(" ");
+        problems.push(format!("authorization-mode [{names}] has mode specified more than once"));
+    }
+    if problems.is_empty() { Ok(modes) } else { Err(problems) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a71_modes_are_known_and_none_comes_twice() {
+        assert_eq!(parse(&["Node", "RBAC"]), Ok(DEFAULT.into()));
+        assert_eq!(
+            parse(&["RABC"]),
+            Err(vec![r#"authorization-mode "RABC" is not a valid mode"#.to_owned()])
+        );
+        assert_eq!(
+            parse(&["RBAC", "RBAC"]),
+            Err(vec![r#"authorization-mode ["RBAC" "RBAC"] has mode specified more than once"#.to_owned()])
+        );
+    }
+}

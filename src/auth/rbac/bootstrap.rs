@@ -1,0 +1,264 @@
+//! The roles and bindings that exist from the start, as data (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`).
+//!
+//! A file lists one role after the other, its rules below it, indented: `apps+batch:jobs,pods/log[x] gl` is a rule for
+//! `jobs` and `pods/log` named `x` in two groups, `URL /a /b g` one for paths. A verb is a word, or several are letters
+//! ([`VERBS`]). `E` stands for the rule by which controllers write events. A line of bindings has the role's name, which
+//! is the binding's own for the cluster, and its subjects.
+
+use super::GROUP;
+use super::rule::PolicyRule;
+use crate::tree::{Map, Value, json};
+
+const CLUSTER_ROLES: &str = include_str!("bootstrap/cluster_roles.txt");
+/// Each is bound to the account `kube-system/<name behind the prefix>`.
+const CONTROLLERS: &str = include_str!("bootstrap/controllers.txt");
+const CLUSTER_ROLE_BINDINGS: &str = include_str!("bootstrap/bindings.txt");
+const ROLES: &str = include_str!("bootstrap/roles.txt");
+const ROLE_BINDINGS: &str = include_str!("bootstrap/role_bindings.txt");
+
+const CONTROLLER_PREFIX: &str = "system:controller:";
+const EVENTS: &str = "core+ev:events cup";
+const AGGREGATE: &str = "rbac.authorization.k8s.io/aggregate-to-";
+
+/// `R` reads and `W` writes; `A` does both.
+const VERBS: [(char, &str); 12] = [
+    ('g', "get"),
+    ('l', "list"),
+    ('w', "watch"),
+    ('c', "create"),
+    ('u', "update"),
+    ('p', "patch"),
+    ('d', "delete"),
+    ('D', "deletecollection"),
+    ('*', "*"),
+    ('R', "glw"),
+    ('W', "cupdD"),
+    ('A', "glwcupdD"),
+];
+
+/// Short names of groups; others stand for themselves.
+const GROUPS: [(&str, &str); 17] = [
+    ("core", ""),
+    ("authn", "authentication.k8s.io"),
+    ("authz", "authorization.k8s.io"),
+    ("certs", "certificates.k8s.io"),
+    ("coord", "coordination.k8s.io"),
+    ("disc", "discovery.k8s.io"),
+    ("net", "networking.k8s.io"),
+    ("rbac", "rbac.authorization.k8s.io"),
+    ("res", "resource.k8s.io"),
+    ("sto", "storage.k8s.io"),
+    ("adm", "admissionregistration.k8s.io"),
+    ("as", "autoscaling"),
+    ("ext", "extensions"),
+    ("ev", "events.k8s.io"),
+    ("int", "internal.apiserver.k8s.io"),
+    ("crd", "apiextensions.k8s.io"),
+    ("svm", "storagemigration.k8s.io"),
+];
+
+/// The annotation by which an object is kept up to date at each start.
+pub const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+
+/// All objects, roles first. Their order within a kind is that of their names.
+pub fn objects() -> Vec<Map> {
+    let mut objects = aggregated();
+    objects.extend(
+        roles(CLUSTER_ROLES).chain(roles(CONTROLLERS)).map(|(name, rules)| cluster_role(name, &rules)),
+    );
+    objects.extend(roles(ROLES).map(|(name, rules)| {
+        let mut role = object("Role", name);
+        role.insert("rules", values(&rules));
+        role
+    }));
+    objects.extend(CLUSTER_ROLE_BINDINGS.lines().map(|line| {
+        let mut words = line.split(' ');
+        let name = words.next().unwrap_or_default();
+        binding(object("ClusterRoleBinding", name), "ClusterRole", name, words)
+    }));
+    objects.extend(roles(CONTROLLERS).map(|(name, _)| {
+        let account = format!("account:kube-system/{}", name.trim_start_matches(CONTROLLER_PREFIX));
+        binding(object("ClusterRoleBinding", name), "ClusterRole", name, std::iter::once(account.as_str()))
+    }));
+    objects.extend(ROLE_BINDINGS.lines().map(|line| {
+        let mut words = line.split(' ');
+        let (name, role) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        binding(object("RoleBinding", name), "Role", role, words)
+    }));
+    objects
+}
+
+/// The rules of a ClusterRole; none if it is not among those that exist from the start.
+pub fn rules(name: &str) -> Vec<PolicyRule> {
+    let mut roles = roles(CLUSTER_ROLES).chain(roles(CONTROLLERS));
+    roles.find(|(own, _)| *own == name).map(|(_, rules)| rules).unwrap_or_default()
+}
+
+/// The roles that consist of others. Each but the first is a part of the one before.
+fn aggregated() -> Vec<Map> {
+    let part_of = [("admin", None), ("edit", Some("admin")), ("view", Some("edit"))];
+    let role = |(name, whole): (&str, Option<&str>)| {
+        let mut role = object("ClusterRole", name);
+        if let Some(whole) = whole {
+            aggregate_to(&mut role, whole);
+        }
+        let label = format!("{AGGREGATE}{name}");
+        let selector = json!({"matchLabels": {label: "true"}});
+        role.insert("aggregationRule", json!({"clusterRoleSelectors": [selector]}));
+        role.insert("rules", Value::Null);
+        role
+    };
+    part_of.map(role).into()
+}
+
+fn cluster_role(name: &str, rules: &[PolicyRule]) -> Map {
+    let mut role = object("ClusterRole", name);
+    if let Some(whole) = name.strip_prefix("system:aggregate-to-") {
+        aggregate_to(&mut role, whole);
+    }
+    role.insert("rules", values(rules));
+    role
+}
+
+fn aggregate_to(role: &mut Map, whole: &str) {
+    if let Some(labels) = role.get_mut("metadata").and_then(|metadata| metadata.get_mut("labels")) {
+        labels[&*format!("{AGGREGATE}{whole}")] = "true".into();
+    }
+}
+
+/// An object without content. `name` may begin with a namespace.
+fn object(kind: &str, name: &str) -> Map {
+    let mut metadata = Map::new();
+    let name = match name.split_once('/') {
+        Some((namespace, name)) => {
+            metadata.insert("namespace", namespace.into());
+            name
+        }
+        None => name,
+    };
+    metadata.insert("name", name.into());
+    metadata.insert("labels", json!({"kubernetes.io/bootstrapping": "rbac-defaults"}));
+    metadata.insert("annotations", json!({AUTOUPDATE: "true"}));
+    let mut object = Map::new();
+    object.insert("kind", kind.into());
+    object.insert("apiVersion", format!("{GROUP}/v1").into());
+    object.insert("metadata", Value::Object(metadata));
+    object
+}
+
+fn binding<'a>(mut binding: Map, kind: &str, role: &str, subjects: impl Iterator<Item = &'a str>) -> Map {
+    binding.insert("roleRef", json!({"apiGroup": GROUP, "kind": kind, "name": role}));
+    let subjects: Vec<Value> = subjects.map(subject).collect();
+    if !subjects.is_empty() {
+        binding.insert("subjects", Value::Array(subjects));
+    }
+    binding
+}
+
+fn subject(text: &str) -> Value {
+    match text.split_once(':') {
+        Some(("user", name)) => json!({"kind": "User", "apiGroup": GROUP, "name": name}),
+        Some(("group", name)) => json!({"kind": "Group", "apiGroup": GROUP, "name": name}),
+        Some((_, account)) => {
+            let (namespace, name) = account.split_once('/').unwrap_or_default();
+            json!({"kind": "ServiceAccount", "name": name, "namespace": namespace})
+        }
+        None => Value::Null,
+    }
+}
+
+fn values(rules: &[PolicyRule]) -> Value {
+    Value::Array(rules.iter().map(PolicyRule::to_value).collect())
+}
+
+/// The roles of a file: a name, and its rules on indented lines.
+fn roles(file: &str) -> impl Iterator<Item = (&str, Vec<PolicyRule>)> {
+    let mut lines = file.lines().peekable();
+    std::iter::from_fn(move || {
+        let name = lines.next()?;
+        let mut rules = Vec::new();
+        while let Some(line) = lines.next_if(|line| line.starts_with(' ')) {
+            rules.push(rule(line.trim()));
+        }
+        Some((name, rules))
+    })
+}
+
+fn rule(text: &str) -> PolicyRule {
+    let text = if text == "E" { EVENTS } else { text };
+    let (what, given_verbs) = text.split_once(' ').unwrap_or((text, ""));
+    if what == "URL" {
+        let (urls, verb) = given_verbs.rsplit_once(' ').unwrap_or_default();
+        return PolicyRule { urls: sorted(urls.split(' ')), verbs: verbs(verb), ..PolicyRule::default() };
+    }
+    let (what, names) = match what.split_once('[') {
+        Some((what, names)) => (what, sorted(names.trim_end_matches(']').split(','))),
+        None => (what, Vec::new()),
+    };
+    let (groups, resources) = what.split_once(':').unwrap_or(("core", what));
+    PolicyRule {
+        verbs: verbs(given_verbs),
+        groups: sorted(groups.split('+').map(group)),
+        resources: sorted(resources.split(',')),
+        names,
+        urls: Vec::new(),
+    }
+}
+
+fn group(name: &str) -> &str {
+    match (name, GROUPS.iter().find(|(short, _)| *short == name)) {
+        ("node", _) => "node.k8s.io",
+        (_, Some((_, group))) => group,
+        (_, None) => name,
+    }
+}
+
+fn verbs(text: &str) -> Vec<String> {
+    let letter = |letter: char| VERBS.iter().find(|(own, _)| *own == letter).map(|(_, verb)| *verb);
+    let verbs = text.split(' ').flat_map(|word| match word.chars().map(letter).collect::<Option<Vec<_>>>() {
+        Some(verbs) => verbs.into_iter().flat_map(|verb| spelled(verb, letter)).collect(),
+        None => vec![word],
+    });
+    sorted(verbs)
+}
+
+/// The verbs behind a letter that stands for several.
+fn spelled<'a>(verb: &'a str, letter: impl Fn(char) -> Option<&'a str>) -> Vec<&'a str> {
+    match verb {
+        "glw" | "cupdD" | "glwcupdD" => verb.chars().filter_map(letter).collect(),
+        verb => vec![verb],
+    }
+}
+
+fn sorted<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut texts: Vec<String> = texts.map(str::to_owned).collect();
+    texts.sort();
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_read() {
+        let read = |text| rule(text).to_value();
+        assert_eq!(
+            read("E"),
+            json!({"verbs": ["create", "patch", "update"], "apiGroups": ["", "events.k8s.io"], "resources": ["events"]})
+        );
+        assert_eq!(
+            read("rbac:clusterroles escalate Rup"),
+            json!({"verbs": ["escalate", "get", "list", "patch", "update", "watch"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"]})
+        );
+        assert_eq!(
+            read("certs:signers[kubernetes.io/b,kubernetes.io/a] sign"),
+            json!({"verbs": ["sign"], "apiGroups": ["certificates.k8s.io"], "resources": ["signers"], "resourceNames": ["kubernetes.io/a", "kubernetes.io/b"]})
+        );
+        assert_eq!(read("URL * *"), json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
+        assert_eq!(
+            read("nodes proxy"),
+            json!({"verbs": ["proxy"], "apiGroups": [""], "resources": ["nodes"]})
+        );
+    }
+}

@@ -1,0 +1,264 @@
+//! `rowplane auth`: who may do what, and why, by the roles and bindings in a store.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+
+use super::args::StoreArgs;
+use super::error::Error;
+use crate::auth::authorizer::Attributes;
+use crate::auth::rbac::account::Account;
+use crate::codec::object::Draft;
+use crate::kinds::built_in;
+use crate::server::datastore::Datastore;
+use crate::storage::postgres::Postgres;
+use crate::storage::sqlite::Sqlite;
+use crate::user::{AUTHENTICATED, MASTERS, User};
+
+#[derive(Debug, Subcommand)]
+pub enum AuthCommand {
+    /// Show whether a user may do something, and every binding that says so
+    Why(WhyArgs),
+    /// Show everybody who may do something, and the bindings that say so
+    WhoCan(WhoCanArgs),
+}
+
+/// What somebody wants to do.
+#[derive(Clone, Debug, Args)]
+pub struct DeedArgs {
+    /// The verb, such as get, list or create
+    #[arg(value_name = "VERB")]
+    verb: String,
+    /// TYPE, TYPE.GROUP or TYPE/NAME as in `pods/web`; or a path such as /metrics
+    #[arg(value_name = "RESOURCE")]
+    resource: String,
+    /// The subresource, such as log
+    #[arg(long, value_name = "NAME", default_value = "")]
+    subresource: String,
+    /// The namespace [default: the whole cluster]
+    #[arg(long, short, value_name = "NAME", default_value = "")]
+    namespace: String,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct WhyArgs {
+    /// The user
+    #[arg(long = "as", value_name = "USER")]
+    user: String,
+    /// A group that the user is in, besides those that follow from the name
+    #[arg(long = "as-group", value_name = "GROUP")]
+    groups: Vec<String>,
+    #[command(flatten)]
+    deed: DeedArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct WhoCanArgs {
+    #[command(flatten)]
+    deed: DeedArgs,
+}
+
+/// Answers on standard output.
+pub async fn run(command: AuthCommand) -> Result<(), Error> {
+    let text = match command {
+        AuthCommand::Why(WhyArgs { user, groups, deed }) => {
+            why(&account(&deed.store.datastore()?).await?, &user_of(user, groups), &deed)
+        }
+        AuthCommand::WhoCan(WhoCanArgs { deed }) => who_can(&account(&deed.store.datastore()?).await?, &deed),
+    };
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Output)
+}
+
+/// Reads the policy of a store, on which servers may be running.
+async fn account(datastore: &Datastore) -> Result<Account, Error> {
+    let mut account = Account::default();
+    for resource in Account::RESOURCES {
+        let group_resource = resource.group_resource();
+        let stored = match datastore {
+            Datastore::Memory => return Err(Error::InMemory),
+            Datastore::Sqlite(path) => Sqlite::live_objects(path, &group_resource).await?,
+            Datastore::Postgres(address) => Postgres::live_objects(address, &group_resource).await?,
+        };
+        for one in stored {
+            let draft = Draft::parse(&one.namespace, &one.name, one.value.into());
+            account.add(&resource, &Arc::new(draft.into_object(one.revision)));
+        }
+    }
+    Ok(account)
+}
+
+/// The user with the groups that such a user always has.
+fn user_of(name: String, mut groups: Vec<String>) -> User {
+    if let Some((namespace, _)) =
+        name.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'))
+    {
+        groups.push("system:serviceaccounts".to_owned());
+        groups.push(format!("system:serviceaccounts:{namespace}"));
+    }
+    if name.starts_with("system:node:") {
+        groups.push("system:nodes".to_owned());
+    }
+    groups.push(if name == "system:anonymous" { "system:unauthenticated" } else { AUTHENTICATED }.to_owned());
+    User { name, groups, ..User::default() }
+}
+
+impl DeedArgs {
+    fn attributes<'a>(&'a self, user: &'a User, target: &'a DeedTarget) -> Attributes<'a> {
+        let path = Attributes::of_path(user, &self.verb, &target.path);
+        let attributes = Attributes {
+            group: &target.group,
+            resource: &target.resource,
+            subresource: &self.subresource,
+            name: &target.name,
+            ..path
+        };
+        attributes.within(&self.namespace)
+    }
+
+    fn target(&self) -> DeedTarget {
+        if self.resource.starts_with('/') {
+            return DeedTarget { path: self.resource.clone(), ..DeedTarget::default() };
+        }
+        let (kind, name) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
+        let (resource, group) = match kind.split_once('.') {
+            Some((resource, group)) => (resource, group.to_owned()),
+            None => (kind, group_of(kind)),
+        };
+        DeedTarget { resource: resource.to_owned(), group, name: name.to_owned(), path: String::new() }
+    }
+}
+
+#[derive(Debug, Default)]
+struct DeedTarget {
+    resource: String,
+    group: String,
+    name: String,
+    path: String,
+}
+
+/// The group of a built-in resource; that of the core if there is one.
+fn group_of(resource: &str) -> String {
+    let definitions = built_in::definitions();
+    let groups = definitions.iter().filter(|one| &*one.plural == resource).map(|one| one.group().as_str());
+    groups.min_by_key(|group| group.len()).unwrap_or_default().to_owned()
+}
+
+fn why(account: &Account, user: &User, deed: &DeedArgs) -> String {
+    let target = deed.target();
+    let attributes = deed.attributes(user, &target);
+    let mut text = String::new();
+    if user.is_in(MASTERS) {
+        let _ = writeln!(text, "yes\nmembers of {MASTERS} may do everything");
+        return text;
+    }
+    let reasons = account.reasons(&attributes);
+    let _ = writeln!(text, "{}", if reasons.is_empty() { "no" } else { "yes" });
+    for reason in &reasons {
+        let _ = writeln!(text, "{reason}");
+    }
+    if reasons.is_empty() {
+        let _ = writeln!(text, "groups: {}", user.groups.join(", "));
+    }
+    if let Some(missing) = account.missing_roles(&attributes) {
+        let _ = writeln!(text, "RBAC: {missing}");
+    }
+    text
+}
+
+fn who_can(account: &Account, deed: &DeedArgs) -> String {
+    let (nobody, target) = (User::default(), deed.target());
+    let grants = account.grants(&deed.attributes(&nobody, &target));
+    let mut text = String::new();
+    let width = grants.iter().map(|(subject, _)| subject.len()).max().unwrap_or_default();
+    for (subject, grant) in grants {
+        let _ = writeln!(text, "{subject:width$}  {grant}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::auth::rbac::{CLUSTER_ROLES, ROLE_BINDINGS};
+    use crate::revision::Revision;
+    use crate::tree::{Value, json};
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: AuthCommand,
+    }
+
+    fn account() -> Account {
+        let mut account = Account::default();
+        let mut add = |resource, namespace: &str, name: &str, object: Value| {
+            let draft = Draft::of_json(namespace, name, object.to_string().into());
+            account.add(&resource, &Arc::new(draft.into_object(Revision(1))));
+        };
+        let rules = json!([{"verbs": ["get"], "apiGroups": ["apps"], "resources": ["deployments", "deployments/scale"]}]);
+        add(CLUSTER_ROLES, "", "reader", json!({"metadata": {"name": "reader"}, "rules": rules}));
+        let subjects = json!([{"kind": "User", "name": "alice"}, {"kind": "ServiceAccount", "name": "s"}]);
+        let role = json!({"kind": "ClusterRole", "name": "reader"});
+        let binding =
+            json!({"metadata": {"name": "b", "namespace": "n"}, "roleRef": role, "subjects": subjects});
+        add(ROLE_BINDINGS, "n", "b", binding);
+        account
+    }
+
+    fn answer(line: &[&str]) -> String {
+        let line = ["rowplane"].iter().chain(line);
+        match Line::try_parse_from(line).map(|line| line.command).expect("a command") {
+            AuthCommand::Why(WhyArgs { user, groups, deed }) => {
+                why(&account(), &user_of(user, groups), &deed)
+            }
+            AuthCommand::WhoCan(WhoCanArgs { deed }) => who_can(&account(), &deed),
+        }
+    }
+
+    #[test]
+    fn why_tells_the_bindings() {
+        let by = "RBAC: allowed by RoleBinding \"b/n\" of ClusterRole \"reader\" to";
+        assert_eq!(
+            answer(&["why", "--as", "alice", "get", "deployments", "-n", "n"]),
+            format!("yes\n{by} User \"alice\"\n")
+        );
+        assert_eq!(
+            answer(&[
+                "why",
+                "--as",
+                "system:serviceaccount:n:s",
+                "get",
+                "deployments.apps/x",
+                "--subresource",
+                "scale",
+                "-n",
+                "n"
+            ]),
+            format!("yes\n{by} ServiceAccount \"s/n\"\n")
+        );
+        assert_eq!(
+            answer(&["why", "--as", "alice", "get", "deployments"]),
+            "no\ngroups: system:authenticated\n"
+        );
+        assert!(answer(&["why", "--as", "a", "--as-group", MASTERS, "get", "/x"]).starts_with("yes\n"));
+    }
+
+    #[test]
+    fn who_can_names_everybody() {
+        let grant = "RoleBinding \"b/n\" of ClusterRole \"reader\" to";
+        assert_eq!(
+            answer(&["who-can", "get", "deployments", "-n", "n"]),
+            format!(
+                "User \"alice\"          {grant} User \"alice\"\nServiceAccount \"s/n\"  {grant} ServiceAccount \"s/n\"\n"
+            )
+        );
+        assert_eq!(answer(&["who-can", "delete", "deployments", "-n", "n"]), "");
+    }
+}
