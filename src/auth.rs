@@ -1,5 +1,6 @@
 //! Authentication and authorization. This module knows nothing of SQL or of HTTP bodies.
 
+pub mod authentication_config;
 pub mod authn;
 pub mod authorizer;
 pub mod bootstrap_tokens;
@@ -13,4 +14,5 @@ mod recent;
 mod secret;
 pub mod service_accounts;
 pub mod token_file;
+pub mod token_webhook;
 pub mod trust;

@@ -73,6 +73,8 @@ mod messages;
 mod namespaces;
 #[path = "api/negotiation.rs"]
 mod negotiation;
+#[path = "api/oidc.rs"]
+mod oidc;
 #[path = "api/openapi.rs"]
 mod openapi;
 #[path = "api/paging.rs"]

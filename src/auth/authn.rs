@@ -27,6 +27,7 @@ use super::jwt;
 use super::oidc::Oidc;
 use super::service_accounts::Verifier;
 use super::token_file::Tokens;
+use super::token_webhook::TokenWebhook;
 use crate::storage;
 use crate::user::User;
 
@@ -103,6 +104,8 @@ struct Shared {
     bootstrap_tokens: OnceLock<BootstrapTokens>,
     /// Issuers elsewhere, if there are any.
     oidc: OnceLock<Arc<Oidc>>,
+    /// A webhook that knows tokens, if there is one.
+    webhook: OnceLock<TokenWebhook>,
 }
 
 impl Authenticator {
@@ -134,6 +137,11 @@ impl Authenticator {
     /// From now on tokens of issuers elsewhere are accepted.
     pub fn know_oidc(&self, oidc: Arc<Oidc>) {
         let _ = self.shared.oidc.set(oidc);
+    }
+
+    /// From now on this webhook is asked about tokens that nobody else knows.
+    pub fn know_webhook(&self, webhook: TokenWebhook) {
+        let _ = self.shared.webhook.set(webhook);
     }
 
     /// The audiences of tokens for this server.
@@ -226,10 +234,20 @@ impl Authenticator {
         if let Some(oidc) = self.shared.oidc.get()
             && let Some(own) = self.api_audiences(audiences)
         {
-            match oidc.verify(token).await {
+            match Box::pin(oidc.verify(token)).await {
                 Some(Ok(user)) => return Ok(Accepted { user, audiences: own, notes: Notes::default() }),
                 Some(Err(why)) => refused.extend(why),
                 None => {}
+            }
+        }
+        if let Some(webhook) = self.shared.webhook.get() {
+            match Box::pin(webhook.verify(token, audiences, self.audiences())).await {
+                Ok(Some((user, for_these))) => {
+                    let audiences = Audiences::These(for_these);
+                    return Ok(Accepted { user, audiences, notes: Notes::default() });
+                }
+                Ok(None) => {}
+                Err(why) => refused.extend(why),
             }
         }
         if refused.is_empty() {

@@ -3,6 +3,7 @@
 //! What an issuer's keys are is fetched in the background, and again when a token names a key that is not known. What its
 //! claims mean is a [`Mapping`].
 
+mod expression;
 mod mapping;
 mod provider;
 
@@ -19,6 +20,7 @@ use crate::tree::Map;
 use crate::user::User;
 use crate::wall_clock::WallClock;
 
+pub use self::expression::{Expression, Subject};
 pub use self::mapping::Mapping;
 use self::provider::Provider;
 
@@ -28,7 +30,7 @@ const MOST: usize = 1024;
 const EARLY: i64 = 300;
 
 /// An issuer that is trusted, and what is taken from its tokens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Issuer {
     /// What tokens name, exactly.
     pub url: String,

@@ -34,6 +34,7 @@ use crate::auth::oidc::Oidc;
 use crate::auth::rbac::Rbac;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::auth::service_accounts::{Verifier, shared_keys};
+use crate::auth::token_webhook::{self, TokenWebhook};
 use crate::cache::{Cache, Range};
 use crate::controllers::cluster_authentication;
 use crate::controllers::identity_lease::Claimant;
@@ -60,6 +61,7 @@ use crate::storage::sqlite::Sqlite;
 use crate::storage::{self, Backend, HighWaterMark, OpenError, SAFETY_GAP, Store, compact_regularly};
 use crate::tasks::{Failure, Tasks};
 use crate::wall_clock::WallClock;
+use crate::webhook::Webhook;
 
 /// For how long, in seconds, a key signs continue tokens. It verifies them for twice as long afterwards.
 const TOKEN_KEY_AGE: i64 = 24 * 60 * 60;
@@ -222,6 +224,11 @@ pub async fn build_with_api(
     if config.authentication.bootstrap_tokens {
         let tokens = BootstrapTokens::new(api.cache.clone(), token_objects.secrets, runtime.clock.clone());
         door.authenticator.know_bootstrap_tokens(tokens);
+    }
+    if let Some(webhook) = &config.authentication.webhook {
+        let hook = Webhook::of_kubeconfig(&webhook.config_file, token_webhook::TIMEOUT)?;
+        let webhook = TokenWebhook::new(hook, webhook.version.clone(), webhook.cache_ttl);
+        door.authenticator.know_webhook(webhook);
     }
     if !config.authentication.oidc.is_empty() {
         let oidc = Arc::new(Oidc::new(config.authentication.oidc.clone(), runtime.clock.clone()));

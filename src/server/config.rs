@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::datastore::Datastore;
 use crate::api::services;
 use crate::audit;
-use crate::auth::authn::{DEFAULT_ISSUER, FrontProxy};
+use crate::auth::authn::{Anonymous, DEFAULT_ISSUER, FrontProxy};
 use crate::auth::authorizer::mode::{self, Mode};
 use crate::auth::oidc;
 use crate::auth::pki::Overrides;
@@ -110,8 +110,8 @@ impl Default for Https {
 /// How the server finds out who makes a request, beside certificates and the token file of [`Https`].
 #[derive(Clone, Debug)]
 pub struct Authentication {
-    /// Whether requests without a credential are let in, as `system:anonymous`.
-    pub anonymous: bool,
+    /// Which requests without a credential are let in, as `system:anonymous`.
+    pub anonymous: Anonymous,
     /// The headers of front proxies. Their CA is [`Overrides::front_proxy_ca_file`]; without one nobody is believed.
     pub front_proxy: FrontProxy,
     /// The audiences of tokens for this server; if there are none, the issuers of tokens of service accounts.
@@ -121,17 +121,19 @@ pub struct Authentication {
     pub bootstrap_tokens: bool,
     /// Issuers of OpenID Connect.
     pub oidc: Vec<oidc::Issuer>,
+    pub webhook: Option<TokenWebhook>,
 }
 
 impl Default for Authentication {
     fn default() -> Self {
         Self {
-            anonymous: true,
+            anonymous: Anonymous::Everywhere,
             front_proxy: FrontProxy::default(),
             api_audiences: Vec::new(),
             service_accounts: ServiceAccounts::default(),
             bootstrap_tokens: false,
             oidc: Vec::new(),
+            webhook: None,
         }
     }
 }
@@ -145,6 +147,17 @@ impl Authentication {
             self.api_audiences.clone()
         }
     }
+}
+
+/// A webhook that knows tokens.
+#[derive(Clone, Debug)]
+pub struct TokenWebhook {
+    /// A kubeconfig.
+    pub config_file: PathBuf,
+    /// Of TokenReviews: `v1` or `v1beta1`.
+    pub version: String,
+    /// How long answers are kept.
+    pub cache_ttl: Duration,
 }
 
 /// Tokens of service accounts.

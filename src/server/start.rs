@@ -247,9 +247,8 @@ fn door(
 fn settings(config: &Config) -> Settings {
     let Authentication { anonymous, front_proxy, .. } = &config.authentication;
     let anonymous = match (anonymous, config.authorization.contains(&Mode::AlwaysAllow)) {
-        (false, _) => Anonymous::Nowhere,
-        (true, true) => Anonymous::At(PUBLIC_PATHS.map(str::to_owned).to_vec()),
-        (true, false) => Anonymous::Everywhere,
+        (Anonymous::Everywhere, true) => Anonymous::At(PUBLIC_PATHS.map(str::to_owned).to_vec()),
+        (anonymous, _) => anonymous.clone(),
     };
     let has_proxies =
         config.https.as_ref().is_some_and(|https| https.certificates.front_proxy_ca_file.is_some());

@@ -1,6 +1,7 @@
 //! Who is asking, and may they: certificates, tokens, refusals, reviews.
 
 use http::Method;
+use rowplane::auth::authn::Anonymous;
 use serde_json::{Value, json};
 
 use crate::support::client::{Answer, Request};
@@ -55,7 +56,7 @@ fn refused(answer: &Answer, user: &str, verb: &str) {
 }
 
 async fn a001_nobody_is_anonymous_if_that_is_switched_off(mut setup: Setup) {
-    setup.authentication.anonymous = false;
+    setup.authentication.anonymous = Anonymous::Nowhere;
     let server = setup.start().await;
     for path in ["/version", "/api", "/healthz", CONFIGMAPS] {
         server.anonymous().get(path).await.fails(401, "Unauthorized", "Unauthorized", Value::Null);

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use crate::support::client::{Answer, Watch};
+use crate::support::database::Database;
 use crate::support::server::{Setup, TestServer};
 
 on_every_store! {
@@ -462,4 +463,24 @@ async fn a013_the_day_of_the_last_use_is_noted(mut setup: Setup) {
     let tracking =
         "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-service-account-token-tracking";
     assert_eq!(server.get(tracking).await.ok()["data"], json!({"since": today}));
+}
+
+/// Two servers with keys of their own believe each other's tokens, and both know at once when one has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_believe_each_others_tokens() {
+    let one_setup = Setup::new(Database::postgres().await);
+    let mut other_setup = Setup::new(Database::sqlite());
+    other_setup.detour = Some(one_setup.database.datastore());
+    let (one, other) = (start(&one_setup).await, other_setup.start_empty().await);
+    let keys = async |server: &TestServer| server.get("/openid/v1/jwks").await.ok()["keys"].clone();
+    let token = token(&one, json!({})).await;
+    assert!(is_known(&one, &token).await && is_known(&other, &token).await);
+    assert_eq!(part(&token, 0)["kid"], keys(&one).await[0]["kid"]);
+    assert_ne!(keys(&one).await[0], keys(&other).await[0], "each signs with its own key");
+    assert_eq!(keys(&other).await.as_array().map(Vec::len), Some(2), "and publishes that of the other");
+    one.delete(format!("{ACCOUNTS}/robot")).await.ok();
+    assert!(!is_known(&other, &token).await, "an answered write counts on every replica");
+    assert!(!is_known(&one, &token).await);
+    other.stop().await;
+    one.stop().await;
 }

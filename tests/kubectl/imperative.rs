@@ -37,6 +37,8 @@ pub async fn creates_imperatively(kubectl: &Kubectl) {
     assert_eq!(exposed, "service/front exposed\n");
     assert_eq!(kubectl.run("get service front -o jsonpath={.spec.selector.app}").await, "web");
     assert_eq!(kubectl.run("get cronjob often -o jsonpath={.spec.schedule}").await, "*/5 * * * *");
+    let token = kubectl.run("create token robot --duration=10m").await;
+    assert_eq!(token.trim().split('.').count(), 3, "{token}");
     let again = kubectl.fail("create configmap a").await;
     assert!(again.ends_with("configmaps \"a\" already exists\n"), "{again}");
 }

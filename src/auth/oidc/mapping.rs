@@ -2,20 +2,33 @@
 
 use std::collections::BTreeMap;
 
+use super::expression::Expression;
 use crate::auth::authn::CREDENTIAL_ID;
 use crate::tree::{Map, Value};
 use crate::user::User;
 
 /// Which claims are taken, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Mapping {
     pub username_claim: String,
     pub username_prefix: String,
     /// Empty for no groups.
     pub groups_claim: String,
     pub groups_prefix: String,
+    /// Takes the place of the claim, as the two below.
+    pub username_expression: Option<Expression>,
+    pub groups_expression: Option<Expression>,
+    /// Empty for no uid.
+    pub uid_claim: String,
+    pub uid_expression: Option<Expression>,
+    /// By their keys.
+    pub extra: Vec<(String, Expression)>,
     /// Claims that have to be there with these values.
     pub required: Vec<(String, String)>,
+    /// What has to be true of the claims, and what is said if it is not.
+    pub claim_rules: Vec<(Expression, String)>,
+    /// Likewise of the user.
+    pub user_rules: Vec<(Expression, String)>,
 }
 
 impl Mapping {
@@ -23,10 +36,33 @@ impl Mapping {
     pub fn user(&self, claims: &Map) -> Result<User, String> {
         let name = self.name(claims)?;
         let groups = self.groups(claims)?;
+        let uid = self.uid(claims)?;
         let mut extra = BTreeMap::new();
         if let Some(id) = claims.get("jti").and_then(Value::as_str).filter(|id| !id.is_empty()) {
             extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
         }
+        for (key, expression) in &self.extra {
+            let failed =
+                |why| format!("oidc: error evaluating extra claim expression: {}: {why}", expression.text);
+            let values = expression.texts_of(claims).map_err(failed)?;
+            if !values.is_empty() {
+                extra.insert(key.clone(), values);
+            }
+        }
+        self.check_required(claims)?;
+        for (rule, message) in &self.claim_rules {
+            let failed = |why| format!("oidc: error evaluating claim validation expression: {why}");
+            rule.holds_for_claims(claims, message).map_err(failed)?;
+        }
+        let user = User { name, uid, groups, extra };
+        for (rule, message) in &self.user_rules {
+            let failed = |why| format!("oidc: error evaluating user info validation rule: {why}");
+            rule.holds_for_user(&user, message).map_err(failed)?;
+        }
+        Ok(user.authenticated())
+    }
+
+    fn check_required(&self, claims: &Map) -> Result<(), String> {
         for (claim, wanted) in &self.required {
             let found = claims.get(claim.as_str());
             let found =
@@ -39,10 +75,34 @@ impl Mapping {
                 ));
             }
         }
-        Ok(User { name, groups, extra, ..User::default() }.authenticated())
+        Ok(())
+    }
+
+    fn uid(&self, claims: &Map) -> Result<String, String> {
+        if let Some(expression) = &self.uid_expression {
+            let uid = expression.text_of(claims, "uid claim expression must return a string");
+            return uid.map_err(|why| format!("oidc: error evaluating uid claim expression: {why}"));
+        }
+        match claims.get(self.uid_claim.as_str()) {
+            _ if self.uid_claim.is_empty() => Ok(String::new()),
+            Some(Value::String(uid)) => Ok(uid.to_string()),
+            found => {
+                let why = found.map_or_else(|| "claim not present".to_owned(), no_text);
+                Err(format!("oidc: parse uid claim {}: {why}", crate::gotext::quote(&self.uid_claim)))
+            }
+        }
     }
 
     fn name(&self, claims: &Map) -> Result<String, String> {
+        if let Some(expression) = &self.username_expression {
+            let name = expression.text_of(claims, "username claim expression must return a string");
+            let name =
+                name.map_err(|why| format!("oidc: error evaluating username claim expression: {why}"))?;
+            return match name.is_empty() {
+                true => Err("oidc: empty username via CEL expression is not allowed".to_owned()),
+                false => Ok(name),
+            };
+        }
         let claim = &self.username_claim;
         let parse =
             |why: String| format!("oidc: parse username claims {}: {why}", crate::gotext::quote(claim));
@@ -66,6 +126,10 @@ impl Mapping {
     }
 
     fn groups(&self, claims: &Map) -> Result<Vec<String>, String> {
+        if let Some(expression) = &self.groups_expression {
+            let groups = expression.texts_of(claims);
+            return groups.map_err(|why| format!("oidc: error evaluating group claim expression: {why}"));
+        }
         let Some(found) = claims.get(self.groups_claim.as_str()).filter(|_| !self.groups_claim.is_empty())
         else {
             return Ok(Vec::new());
@@ -105,6 +169,7 @@ mod tests {
             groups_claim: "groups".into(),
             groups_prefix: "oidc:".into(),
             required: vec![("hd".into(), "example.com".into())],
+            ..Mapping::default()
         }
     }
 
@@ -142,7 +207,7 @@ mod tests {
                 "oidc: parse groups claim \"groups\": neither a text nor a list of texts",
             ),
         ] {
-            assert_eq!(user(claims), Err(why.to_owned()));
+            assert_eq!(user(claims).unwrap_err(), why);
         }
     }
 }

@@ -100,6 +100,7 @@ impl OidcArgs {
                 groups_claim: self.oidc_groups_claim.unwrap_or_default(),
                 groups_prefix: self.oidc_groups_prefix.unwrap_or_default(),
                 required,
+                ..Mapping::default()
             },
         }))
     }

@@ -1,0 +1,137 @@
+//! Tokens that a webhook knows: it is sent a TokenReview (`--authentication-token-webhook-config-file`).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use ring::digest::{SHA256, digest};
+
+use super::authn::Refusals;
+use super::recent::Recent;
+use crate::fields;
+use crate::tree::{Map, Value, json};
+use crate::user::User;
+use crate::webhook::{CallError, Webhook};
+
+/// How long a call may take.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a call is made that fails in passing.
+const TRIES: u32 = 5;
+/// The first pause between two calls; the next ones are half as long again, and up to a fifth longer.
+const PAUSE: Duration = Duration::from_millis(500);
+/// The answers of a generation that are remembered.
+const MOST: usize = 1024;
+
+/// A webhook that knows tokens.
+pub struct TokenWebhook {
+    hook: Webhook,
+    /// `v1` or `v1beta1`.
+    version: String,
+    lifetime: Duration,
+    /// By the hashes of tokens and audiences.
+    answers: Recent<[u8; 32], Arc<Kept>>,
+}
+
+struct Kept {
+    answer: Answer,
+    until: Instant,
+}
+
+/// What the webhook says: the user and the audiences, or nothing.
+type Answer = Option<(Arc<User>, Vec<String>)>;
+
+impl TokenWebhook {
+    pub fn new(hook: Webhook, version: String, lifetime: Duration) -> Self {
+        Self { hook, version, lifetime, answers: Recent::new(MOST) }
+    }
+
+    /// The user of a token that is for one of the wanted audiences, and those it is for. A webhook that names no audience
+    /// means this server's own.
+    pub async fn verify(&self, token: &str, wanted: &[String], own: &[String]) -> Result<Answer, Refusals> {
+        let hash = hash(token, wanted);
+        if let Some(kept) = self.answers.get(&hash).filter(|kept| Instant::now() < kept.until) {
+            return Ok(kept.answer.clone());
+        }
+        let answer = self.ask(token, wanted, own).await.map_err(|why| {
+            let mut refused = Refusals::default();
+            refused.add(why);
+            refused
+        })?;
+        let kept = Kept { answer: answer.clone(), until: Instant::now() + self.lifetime };
+        self.answers.put(hash, Arc::new(kept));
+        Ok(answer)
+    }
+
+    async fn ask(&self, token: &str, wanted: &[String], own: &[String]) -> Result<Answer, String> {
+        let review = json!({
+            "kind": "TokenReview",
+            "apiVersion": format!("authentication.k8s.io/{}", self.version),
+            "metadata": {"creationTimestamp": null},
+            "spec": {"token": token, "audiences": wanted},
+            "status": {"user": {}},
+        });
+        let body = self.call(Bytes::from(review.to_string())).await.map_err(|error| error.to_string())?;
+        let review: Map = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let empty = Map::new();
+        let status = fields::object(&review, "status").unwrap_or(&empty);
+        if status.get("authenticated").and_then(Value::as_bool) != Some(true) {
+            let why = fields::text(status, &["error"]);
+            return if why.is_empty() { Ok(None) } else { Err(why.to_owned()) };
+        }
+        let named = texts(fields::items(status, &["audiences"]));
+        let named = if named.is_empty() { own.to_vec() } else { named };
+        let common: Vec<String> =
+            wanted.iter().filter(|audience| named.contains(audience)).cloned().collect();
+        if common.is_empty() {
+            return Ok(None);
+        }
+        let user = user(fields::object(status, "user").unwrap_or(&empty));
+        Ok(Some((Arc::new(user.authenticated()), common)))
+    }
+
+    async fn call(&self, body: Bytes) -> Result<Bytes, CallError> {
+        let mut pause = PAUSE;
+        let mut tries = 1;
+        loop {
+            match self.hook.post(&self.hook.endpoint().address(), body.clone()).await {
+                Err(error) if tries < TRIES && passes(&error) => {
+                    tracing::debug!(%error, "a token webhook is asked again");
+                    tokio::time::sleep(pause.mul_f64(1.0 + 0.2 * rand::random::<f64>())).await;
+                    pause = pause.mul_f64(1.5);
+                    tries += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+}
+
+/// Whether a failure may pass: the connection was reset, the answer came too late, or the webhook is overloaded or broken.
+fn passes(error: &CallError) -> bool {
+    ["connection reset", "deadline exceeded", "too many requests", "an error on the server", "Internal error"]
+        .iter()
+        .any(|part| error.0.contains(part))
+}
+
+fn texts(items: &[Value]) -> Vec<String> {
+    items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn user(user: &Map) -> User {
+    let extra = fields::object(user, "extra").into_iter().flatten();
+    User {
+        name: fields::text(user, &["username"]).to_owned(),
+        uid: fields::text(user, &["uid"]).to_owned(),
+        groups: texts(fields::items(user, &["groups"])),
+        extra: extra
+            .map(|(key, values)| (key.to_string(), texts(values.as_array().map_or(&[], Vec::as_slice))))
+            .collect(),
+    }
+}
+
+fn hash(token: &str, audiences: &[String]) -> [u8; 32] {
+    let text = json!([token, audiences]).to_string();
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+    hash
+}

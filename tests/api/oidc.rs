@@ -1,0 +1,276 @@
+//! Tokens of issuers elsewhere (assertions 29, 30 and 32): a stand-in for one answers over HTTPS.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rowplane::auth::authentication_config;
+use rowplane::auth::authn::DEFAULT_ISSUER;
+use rowplane::auth::jwt::keys::SigningKey;
+use rowplane::auth::oidc::{Issuer, Mapping};
+use rowplane::auth::pki::temporary_token_key;
+use rowplane::server::config::TokenWebhook;
+use rowplane::tree;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use crate::support::database::Database;
+use crate::support::server::{Setup, TestServer};
+
+const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
+const CONFIGURATION: &str = "/.well-known/openid-configuration";
+
+/// Serves documents by their paths.
+struct Site {
+    address: SocketAddr,
+    certificate: String,
+    documents: Arc<Mutex<HashMap<String, String>>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Site {
+    async fn start() -> Self {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let names = vec!["127.0.0.1".to_owned()];
+        let made = rcgen::CertificateParams::new(names).expect("names").self_signed(&key).expect("signed");
+        let private = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![made.der().clone()], private)
+            .expect("a certificate");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("an address");
+        let address = listener.local_addr().expect("an address");
+        let documents: Arc<Mutex<HashMap<String, String>>> = Arc::default();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(serve(listener, TlsAcceptor::from(Arc::new(config)), documents.clone()));
+        Self { address, certificate: made.pem(), documents, _tasks: tasks }
+    }
+
+    fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    fn put(&self, path: &str, document: &Value) {
+        self.documents.lock().expect("a lock").insert(path.to_owned(), document.to_string());
+    }
+
+    /// From now on these keys sign tokens.
+    fn publish(&self, keys: &[&SigningKey]) {
+        let keys: Vec<Value> = keys
+            .iter()
+            .map(|key| serde_json::from_str(&key.public.to_jwk().expect("a key").to_string()).expect("JSON"))
+            .collect();
+        self.put("/keys", &json!({"keys": keys}));
+        let url = self.url();
+        self.put(CONFIGURATION, &json!({"issuer": url, "jwks_uri": format!("{url}/keys")}));
+    }
+}
+
+async fn serve(listener: TcpListener, acceptor: TlsAcceptor, documents: Arc<Mutex<HashMap<String, String>>>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        let (acceptor, documents) = (acceptor.clone(), documents.clone());
+        connections.spawn(async move {
+            let Ok(stream) = acceptor.accept(stream).await else { return };
+            let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+                let found = documents.lock().expect("a lock").get(request.uri().path()).cloned();
+                async move {
+                    let status = if found.is_some() { 200 } else { 404 };
+                    let response = http::Response::builder().status(status);
+                    let body = Full::new(Bytes::from(found.unwrap_or_default()));
+                    Ok::<_, Infallible>(response.body(body).expect("a response"))
+                }
+            });
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+    }
+}
+
+fn key() -> SigningKey {
+    SigningKey::of_pem(temporary_token_key().expect("a key").as_bytes()).expect("a key")
+}
+
+fn now() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().expect("a time").as_secs()
+}
+
+/// A token with the usual claims, and those that are given.
+fn token(key: &SigningKey, site: &Site, claims: Value) -> String {
+    let mut all = json!({"iss": site.url(), "aud": "me", "sub": "jane", "exp": now() + 600});
+    all.as_object_mut().expect("an object").extend(claims.as_object().expect("an object").clone());
+    let all: tree::Value = serde_json::from_str(&all.to_string()).expect("JSON");
+    key.sign(&all).expect("signed")
+}
+
+async fn review(server: &TestServer, token: &str) -> Value {
+    server.post(REVIEWS, &json!({"spec": {"token": token}})).await.expect(201)["status"].clone()
+}
+
+/// The status of a token once the issuer's keys are known.
+async fn known(server: &TestServer, token: &str) -> Value {
+    loop {
+        let status = review(server, token).await;
+        if status["error"] != "oidc: authenticator not initialized" {
+            return status;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn issuer(site: &Site, mapping: Mapping) -> Issuer {
+    Issuer {
+        url: site.url(),
+        discovery_url: None,
+        authorities: site.certificate.clone().into_bytes(),
+        audiences: vec!["me".to_owned()],
+        algorithms: vec!["ES256".to_owned()],
+        mapping,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a029_tokens_of_an_issuer() {
+    let (site, good) = (Site::start().await, key());
+    site.publish(&[&good]);
+    let mut setup = Setup::new(Database::memory());
+    let mapping = Mapping {
+        username_claim: "sub".to_owned(),
+        username_prefix: "oidc:".to_owned(),
+        groups_claim: "groups".to_owned(),
+        groups_prefix: "g:".to_owned(),
+        required: vec![("hd".to_owned(), "example.com".to_owned())],
+        ..Mapping::default()
+    };
+    setup.authentication.oidc = vec![issuer(&site, mapping)];
+    let server = setup.start().await;
+    let claims = json!({"hd": "example.com", "groups": ["a", "b"], "jti": "7"});
+    let right = token(&good, &site, claims.clone());
+    let want = json!({
+        "username": "oidc:jane",
+        "groups": ["g:a", "g:b", "system:authenticated"],
+        "extra": {"authentication.kubernetes.io/credential-id": ["JTI=7"]},
+    });
+    assert_eq!(known(&server, &right).await["user"], want);
+    assert_eq!(server.token(&right).get("/version").await.status, 200);
+    let with = |key: &str, value: Value| {
+        let mut claims = claims.clone();
+        claims[key] = value;
+        token(&good, &site, claims)
+    };
+    for (wrong, why) in [
+        (token(&good, &site, json!({})), "oidc: required claim hd not present in ID token"),
+        (with("exp", (now() - 60).into()), "oidc: verify token: oidc: token is expired"),
+        (with("aud", "you".into()), "oidc: verify token: oidc: expected audience in [\"me\"] got [\"you\"]"),
+        (
+            with("nbf", (now() + 600).into()),
+            "oidc: verify token: oidc: current time is before the nbf (not before) time",
+        ),
+        (
+            token(&key(), &site, claims.clone()),
+            "oidc: verify token: failed to verify signature: failed to verify id token signature",
+        ),
+        (with("iss", "https://elsewhere".into()), "invalid bearer token"),
+    ] {
+        assert_eq!(review(&server, &wrong).await, json!({"user": {}, "error": why}));
+        assert_eq!(server.token(&wrong).get("/version").await.status, 401);
+    }
+    server.stop().await;
+}
+
+/// A webhook knows tokens that nobody else knows (33).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a033_a_webhook_knows_tokens() {
+    let site = Site::start().await;
+    let mut setup = Setup::new(Database::memory());
+    let kubeconfig = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "hook",
+        "contexts": [{"name": "hook", "context": {"cluster": "hook", "user": ""}}],
+        "clusters": [{"name": "hook", "cluster": {
+            "server": format!("{}/review", site.url()),
+            "certificate-authority-data": STANDARD.encode(&site.certificate),
+        }}],
+    });
+    let config_file = setup.file("webhook.kubeconfig");
+    std::fs::write(&config_file, kubeconfig.to_string()).expect("write");
+    let cache_ttl = std::time::Duration::from_secs(600);
+    setup.authentication.webhook = Some(TokenWebhook { config_file, version: "v1".to_owned(), cache_ttl });
+    let server = setup.start().await;
+    let answer = |status: Value| {
+        site.put(
+            "/review",
+            &json!({"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "status": status}),
+        );
+    };
+    // Nothing is there to answer yet; that is not remembered.
+    let error = review(&server, "ours").await["error"].clone();
+    assert_eq!(error, "the server could not find the requested resource");
+    answer(json!({"authenticated": false, "error": "no such token"}));
+    assert_eq!(review(&server, "ours").await["error"], "no such token");
+    let user = json!({"username": "jane", "uid": "7", "groups": ["a"], "extra": {"k": ["v"]}});
+    answer(json!({"authenticated": true, "user": user}));
+    let known = review(&server, "ours").await;
+    let want = json!({"username": "jane", "uid": "7", "groups": ["a", "system:authenticated"], "extra": {"k": ["v"]}});
+    assert_eq!((&known["user"], &known["audiences"]), (&want, &json!([DEFAULT_ISSUER])));
+    assert_eq!(server.token("ours").get("/version").await.status, 200);
+    // What was answered is remembered, and tokens of the server's own are not asked about.
+    answer(json!({"authenticated": false}));
+    assert_eq!(review(&server, "ours").await, known);
+    assert_eq!(review(&server, "theirs").await["error"], "invalid bearer token");
+    assert_eq!(server.token("root-token").get("/version").await.status, 200);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a030_a_file_maps_claims_by_expressions() {
+    let (site, good) = (Site::start().await, key());
+    site.publish(&[&good]);
+    let file = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AuthenticationConfiguration",
+        "anonymous": {"enabled": true, "conditions": [{"path": "/livez"}]},
+        "jwt": [{
+            "issuer": {"url": site.url(), "certificateAuthority": site.certificate, "audiences": ["me"]},
+            "claimMappings": {
+                "username": {"expression": "'user:' + claims.sub"},
+                "groups": {"expression": "claims.roles.split(',')"},
+            },
+            "claimValidationRules": [{"expression": "claims.level >= 3", "message": "too low"}],
+        }],
+    });
+    let own = [DEFAULT_ISSUER.to_owned()];
+    let file = authentication_config::parse(file.to_string().as_bytes(), &own).expect("a file");
+    let mut setup = Setup::new(Database::memory());
+    setup.authentication.oidc = file.issuers;
+    setup.authentication.anonymous = file.anonymous.expect("said");
+    let server = setup.start().await;
+    let right = token(&good, &site, json!({"roles": "a,b", "level": 3}));
+    let user = json!({"username": "user:jane", "groups": ["a", "b", "system:authenticated"]});
+    assert_eq!(known(&server, &right).await["user"], user);
+    let low = token(&good, &site, json!({"roles": "a,b", "level": 2}));
+    let why = "oidc: error evaluating claim validation expression: validation expression 'claims.level >= 3' failed: too low";
+    assert_eq!(review(&server, &low).await["error"], why);
+    assert_eq!(server.token(&low).get("/version").await.status, 401);
+    // 32: nobody is anonymous but where the file lets him.
+    for (path, status) in [("/livez", 200), ("/readyz", 401), ("/livez/ping", 401), ("/version", 401)] {
+        assert_eq!(server.anonymous().get(path).await.status, status, "{path}");
+    }
+    server.stop().await;
+}
