@@ -7,6 +7,8 @@
 
 mod support;
 
+#[path = "crash/definitions.rs"]
+mod definitions;
 #[path = "crash/history.rs"]
 mod history;
 #[path = "crash/load.rs"]
@@ -19,7 +21,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::json;
 
 use crate::history::{History, Listing};
-use crate::load::{Load, NAMESPACES, list, write_sentinel};
+use crate::load::{CONFIGMAPS, Load, NAMESPACES, RECORDS, Resource, list, write_sentinel};
 use crate::support::postgres::Schema;
 use crate::support::process::Installation;
 use crate::support::rest::{Client, revision};
@@ -30,19 +32,30 @@ const PAST_LISTS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_server_killed() {
-    run(Installation::sqlite(), Disturbance::Kill).await;
+    run(Installation::sqlite(), &CONFIGMAPS, Disturbance::Kill).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_server_of_custom_objects_killed() {
+    run(Installation::sqlite(), &RECORDS, Disturbance::Kill).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_server_killed() {
     let schema = Schema::create().await;
-    run(Installation::postgres(&schema), Disturbance::Kill).await;
+    run(Installation::postgres(&schema), &CONFIGMAPS, Disturbance::Kill).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_server_of_custom_objects_killed() {
+    let schema = Schema::create().await;
+    run(Installation::postgres(&schema), &RECORDS, Disturbance::Kill).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_connections_cut() {
     let schema = Schema::create().await;
-    run(Installation::postgres(&schema), Disturbance::CutConnections(&schema)).await;
+    run(Installation::postgres(&schema), &CONFIGMAPS, Disturbance::CutConnections(&schema)).await;
 }
 
 enum Disturbance<'a> {
@@ -50,7 +63,7 @@ enum Disturbance<'a> {
     CutConnections(&'a Schema),
 }
 
-async fn run(installation: Installation, disturbance: Disturbance<'_>) {
+async fn run(installation: Installation, resource: &'static Resource, disturbance: Disturbance<'_>) {
     let seed = number("ROWPLANE_TEST_SEED").unwrap_or_else(rand::random);
     println!("ROWPLANE_TEST_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -59,9 +72,12 @@ async fn run(installation: Installation, disturbance: Disturbance<'_>) {
     let mut server = installation.start().await;
     let client = installation.client().await;
     make_namespaces(&client).await;
-    let start = revision(&client.get(load::ALL).await.unwrap().ok());
+    if !resource.is_built_in() {
+        client.post(definitions::DEFINITIONS, &definitions::records()).await.unwrap().ok();
+    }
+    let start = revision(&client.get(&resource.all()).await.unwrap().ok());
 
-    let load = Load::start(&client, seed, start, WRITERS);
+    let load = Load::start(&client, resource, seed, start, WRITERS);
     for _ in 0..number("ROWPLANE_TEST_ROUNDS").unwrap_or(3) {
         load.more_answers(random.random_range(50..400)).await;
         // Waits, so that the disturbance does not always follow an answer directly.
@@ -78,25 +94,25 @@ async fn run(installation: Installation, disturbance: Disturbance<'_>) {
     }
     load.more_answers(100).await;
 
-    let history = finish(load, &client, start).await;
+    let history = finish(load, &client, resource, start).await;
     println!("{}", history.summary());
     history.check();
     for _ in 0..PAST_LISTS {
         let at = random.random_range(start..history.end());
-        let past = format!("{}?resourceVersion={at}&resourceVersionMatch=Exact", load::ALL);
-        history.check_listing(&Listing { floor: at, ..list(&client, &past).await.unwrap() });
+        let past = format!("?resourceVersion={at}&resourceVersionMatch=Exact");
+        history.check_listing(&Listing { floor: at, ..list(&client, resource, &past).await.unwrap() });
     }
     server.terminate().await;
     assert_eq!(server.end().await.code(), Some(0));
 }
 
 /// Ends the load once the watcher has seen everything.
-async fn finish(mut load: Load, client: &Client, start: u64) -> History {
+async fn finish(mut load: Load, client: &Client, resource: &Resource, start: u64) -> History {
     let (writes, mut listings) = load.stop_writing().await;
-    write_sentinel(client).await;
+    write_sentinel(client, resource).await;
     let events = load.watched().await;
-    listings.push(list(client, load::ALL).await.expect("the last list"));
-    History { start, writes, listings, events }
+    listings.push(list(client, resource, "").await.expect("the last list"));
+    History { alone: resource.is_built_in(), start, writes, listings, events }
 }
 
 async fn make_namespaces(client: &Client) {

@@ -17,6 +17,9 @@ mod failover;
 mod failovers;
 #[path = "faults/history.rs"]
 mod history;
+#[path = "api/custom_resources/hook.rs"]
+#[allow(dead_code, reason = "the tests of conversions need more of it")]
+mod hook;
 #[path = "faults/linear.rs"]
 mod linear;
 #[path = "faults/listing.rs"]
@@ -45,6 +48,8 @@ mod verdict;
 mod watcher;
 #[path = "faults/watches.rs"]
 mod watches;
+#[path = "faults/webhook.rs"]
+mod webhook;
 
 use crate::history::Promise;
 use crate::run::{Database, Report, Settings, run};

@@ -117,7 +117,7 @@ pub fn run(duration: Duration) {
     let conform = || {
         let mut object = black_box(&old).clone();
         shape.conform(&mut object).expect("fits");
-        shape.default(&mut object);
+        shape.default(&mut object).expect("room");
         object
     };
     println!("Custom object of {size} bytes of JSON\n");

@@ -116,7 +116,7 @@ fn finished(target: Target<'_>, config: &ObjectMap, applied: Applied) -> Result<
         let conformed = converted.and_then(|()| resource.conform(&mut object));
         conformed.map_err(|why| configuration::unconverted(config, &kind.gvk, &why))?;
     }
-    resource.default(&mut object);
+    resource.default(&mut object)?;
     ownership::put(&mut object, applied.managers.encode());
     Ok(object)
 }

@@ -54,7 +54,7 @@ impl Body<'_> {
             Body::Encoded(body) => object(&resource.definition, body, request.strictness())?,
             Body::Object(object) => object.clone(),
         };
-        resource.default(&mut decoded);
+        resource.default(&mut decoded)?;
         if let Some(record) = request.audit {
             record.requested(&decoded);
         }

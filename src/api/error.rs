@@ -14,6 +14,7 @@ use crate::kinds::behavior::rules::Unchecked;
 use crate::kinds::behavior::scale::WrongType;
 use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
+use crate::schema::structural::DefaultsTooLarge;
 use crate::storage;
 
 /// A failed request. Message texts are part of the wire contract (`docs/spec/list-watch.md`, section 7).
@@ -77,6 +78,9 @@ pub enum Error {
         "Request entity too large: The operations of a JSON patch may move at most {limit} elements and members"
     )]
     TooManyMoves { limit: usize },
+    /// 413 of an object that would become too large by what its definition adds; upstream's store has such a limit.
+    #[error("Request entity too large: {0}")]
+    DefaultsTooLarge(#[from] DefaultsTooLarge),
     /// 415.
     #[error("{message}")]
     UnsupportedMediaType { message: String, by: Refuser },

@@ -74,7 +74,7 @@ impl Api {
     fn companion(&self, target: Target<'_>, mut object: ObjectMap) -> Result<Mutation, Error> {
         let (now, user) = (self.now(), User::apiserver());
         metadata_mut(&mut object).insert("namespace", target.namespace.into());
-        target.resource.default(&mut object);
+        target.resource.default(&mut object)?;
         ownership::track_create(target.resource, &mut object, MANAGER, &now);
         create::stamp(self, target.resource, &mut object, &now);
         let writer = Writer { user: &user, now: &now, warnings: &Warnings::UNREAD };

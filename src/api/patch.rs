@@ -36,7 +36,7 @@ impl Api {
         let propose = &mut |found: Option<&Current>| {
             let current = &found.ok_or_else(|| target.not_found())?.object;
             let mut new = patch.decode(current, &definition.kind, request.strictness())?;
-            target.resource.default(&mut new);
+            target.resource.default(&mut new)?;
             check_place(target, &mut new)?;
             drop_repeated(metadata_mut(&mut new), Found::AfterAdmission, request.warnings);
             Ok(Proposal::Object(new))

@@ -138,8 +138,8 @@ impl Resource {
     }
 
     /// Sets the defaults in an object of the served version.
-    pub fn default(&self, object: &mut ObjectMap) {
-        self.definition.kind.default(object);
+    pub fn default(&self, object: &mut ObjectMap) -> Result<(), Error> {
+        Ok(self.definition.kind.default(object)?)
     }
 
     /// Makes an object conform to its Go type, as decoding does upstream. The error is the text of Go's decoder.
@@ -189,7 +189,7 @@ impl Resource {
                 let mut stored = other.convert_to(object);
                 conform(&self.stored_kind, &mut stored).map_err(Error::BadRequest)?;
                 // Upstream would set these defaults when it reads the object again.
-                self.stored_kind.default(&mut stored);
+                self.stored_kind.default(&mut stored)?;
                 stored
             }
             _ => object,

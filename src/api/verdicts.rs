@@ -143,7 +143,7 @@ fn definition(object: &ObjectMap) -> ResourceDefinition {
 fn complete(definition: &ResourceDefinition, object: &mut ObjectMap) {
     let kind = &definition.kind;
     conform(kind, object).unwrap_or_else(|why| panic!("{} {object:?}: {why}", kind.gvk));
-    kind.default(object);
+    kind.default(object).expect("room");
 }
 
 fn judge(definition: &ResourceDefinition, verb: &str, old: &ObjectMap, case: &Case) -> Verdict {

@@ -220,15 +220,17 @@ impl<'a> Write<'a> {
     }
 
     /// 422 if the object violates the kind's rules.
-    fn validate(&self, name: &str, object: &ObjectMap, found: Option<&Current>) -> Result<(), Error> {
+    async fn validate(&self, name: &str, object: &ObjectMap, found: Option<&Current>) -> Result<(), Error> {
         let resource = self.request.target.resource;
         let mut causes = match found {
             Some(found) => update::causes(resource, self.part, object, &found.object)?,
             None => create::causes(resource, object)?,
         };
-        if let Some(custom) = &resource.custom {
+        if let Some(custom) = &resource.custom
+            && let Some(rules) = custom.version.version().rules().await
+        {
             let old = found.map(|found| &found.object);
-            let (more, remarks) = custom.version.version().rule_causes(&causes, object, old);
+            let (more, remarks) = rules.causes(&causes, object, old);
             causes.append(more);
             remarks.into_iter().for_each(|remark| self.request.warnings.add(remark));
         }
@@ -317,7 +319,7 @@ impl Api {
             object = owners.parent(request.target, &object, &found.object, &now)?;
         }
         write.prepare(&mut object, found, &now)?;
-        write.validate(attempt.target.name, &object, found)?;
+        write.validate(attempt.target.name, &object, found).await?;
         if found.is_none() {
             write.refuse_to_create_of_ending_definition(attempt.target)?;
         }

@@ -46,6 +46,48 @@ enum Form {
     Table { printer: TablePrinter, version: MetaVersion, include: IncludeObject },
 }
 
+impl Form {
+    fn of(
+        negotiated: &Negotiated,
+        include: Option<&str>,
+        printer: impl FnOnce() -> TablePrinter,
+    ) -> Result<Self, Error> {
+        Ok(match negotiated.transform {
+            None | Some(Transform::ApiGroupDiscoveryList) => Self::Object,
+            Some(
+                Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version),
+            ) => Self::Metadata(version),
+            Some(Transform::Table(version)) => {
+                Self::Table { printer: printer(), version, include: IncludeObject::parse(include)? }
+            }
+        })
+    }
+
+    /// The form of one object; only the first event of a watch has a Table's columns.
+    fn apply(&self, object: Value, columns: Columns) -> Value {
+        match self {
+            Self::Object => object,
+            Self::Metadata(version) => table::partial_object_metadata(*version, &object),
+            Self::Table { printer, version, include } => {
+                let row = table::row(printer, &object, &row_options(*version, *include));
+                table::table(*version, printer, columns, table::object_metadata(&object), vec![row])
+            }
+        }
+    }
+}
+
+/// The whole answer with a Scale of the resource.
+pub fn scale(
+    resource: &Resource,
+    scale: Value,
+    negotiated: &Negotiated,
+    include: Option<&str>,
+    pretty: bool,
+) -> Result<Vec<u8>, Error> {
+    let form = Form::of(negotiated, include, || resource.behavior.columns.of_scale())?;
+    encode(&form.apply(scale, Columns::Shown), negotiated.media, pretty)
+}
+
 impl Encoder {
     /// `include` is the query parameter `includeObject`, which only Tables use.
     pub fn new(
@@ -54,16 +96,7 @@ impl Encoder {
         include: Option<&str>,
         pretty: bool,
     ) -> Result<Self, Error> {
-        let form = match negotiated.transform {
-            None | Some(Transform::ApiGroupDiscoveryList) => Form::Object,
-            Some(
-                Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version),
-            ) => Form::Metadata(version),
-            Some(Transform::Table(version)) => {
-                let printer = resource.behavior.columns.clone();
-                Form::Table { printer, version, include: IncludeObject::parse(include)? }
-            }
-        };
+        let form = Form::of(negotiated, include, || resource.behavior.columns.clone())?;
         let encoder = Self { resource, form, media: negotiated.media, pretty };
         if encoder.media == MediaType::Protobuf && matches!(encoder.form, Form::Object) {
             encoder.resource.note_protobuf_reader();
@@ -270,19 +303,10 @@ impl Encoder {
     }
 
     fn watched(&self, mut object: Value, columns: Columns) -> Value {
-        match &self.form {
-            Form::Object => {
-                if self.is_sorted() {
-                    object.sort_all();
-                }
-                object
-            }
-            Form::Metadata(version) => table::partial_object_metadata(*version, &object),
-            Form::Table { printer, version, include } => {
-                let row = table::row(printer, &object, &row_options(*version, *include));
-                table::table(*version, printer, columns, table::object_metadata(&object), vec![row])
-            }
+        if self.is_sorted() {
+            object.sort_all();
         }
+        self.form.apply(object, columns)
     }
 }
 

@@ -280,6 +280,7 @@ impl Context<'_> {
 
     fn offers(&self) -> &'static [Offer] {
         match self.definition.origin {
+            Origin::Custom if self.is_scale() => RESOURCE,
             Origin::Custom => CUSTOM,
             Origin::BuiltIn if self.has_table() => RESOURCE,
             Origin::BuiltIn => WITHOUT_TABLE,

@@ -155,9 +155,10 @@ fn parts(error: &Error) -> Parts {
         Error::Conflict { subject, name, .. } => (409, "Conflict", Some(conflicting(subject, name))),
         Error::ApplyConflict { causes, .. } => (409, "Conflict", Some(Details::default().because(causes))),
         Error::Expired { .. } => (410, "Expired", None),
-        Error::TooLarge { .. } | Error::TooManyOperations { .. } | Error::TooManyMoves { .. } => {
-            (413, "RequestEntityTooLarge", None)
-        }
+        Error::TooLarge { .. }
+        | Error::TooManyOperations { .. }
+        | Error::TooManyMoves { .. }
+        | Error::DefaultsTooLarge(_) => (413, "RequestEntityTooLarge", None),
         Error::UnsupportedMediaType { by, .. } => (415, "UnsupportedMediaType", refused_by(*by)),
         Error::Invalid { kind, name, causes } => {
             (422, "Invalid", Some(Details::of_kind(kind, name).because(causes)))

@@ -8,7 +8,7 @@ mod rules;
 mod served;
 mod source;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::codec::object::{Object, Undecodable};
 use crate::fields;
@@ -20,11 +20,13 @@ use crate::schema::resource::{ResourceDefinition, Scope};
 use crate::schema::structural::{NotStructural, Schemas};
 use crate::tree::{Map, Text, Value};
 
-use rowplane_cel::rules::Rules;
+use tokio::sync::OnceCell;
+
 use source::Source;
 
 pub use conversion::{ConversionWebhook, WebhookPlace};
 pub use digest::Digest;
+pub use rules::CompiledRules;
 
 /// All that a definition defines.
 #[derive(Debug)]
@@ -71,7 +73,7 @@ pub struct CustomVersion {
     /// The definition, of which the rules are read.
     source: Arc<Source>,
     /// Compiled when the first object is written; `None` if the schema has no rules.
-    rules: OnceLock<Option<Rules>>,
+    rules: OnceCell<Option<CompiledRules>>,
     /// How the definition's objects are told to be just as this version's schema has them: never the same number twice.
     pub number: u32,
 }
@@ -182,7 +184,7 @@ impl CustomVersion {
             declared: Declared::read(spec, entry),
             subresources: subresources.map(|(name, _)| name.clone()).collect(),
             source: source.clone(),
-            rules: OnceLock::new(),
+            rules: OnceCell::new(),
             number,
         }
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::names::Gvk;
-use super::structural::Structural;
+use super::structural::{DefaultsTooLarge, Structural};
 use super::types::{self, Fit, MessageId, Types};
 use crate::json::Node;
 use crate::tree::Map;
@@ -100,12 +100,13 @@ impl Kind {
     }
 
     /// Sets the defaults in a conforming object, in place and in the order of its type.
-    pub fn default(&self, object: &mut Map) {
+    pub fn default(&self, object: &mut Map) -> Result<(), DefaultsTooLarge> {
         match &self.shape {
             Shape::Go(shape) => shape.types.default(shape.message, object),
-            Shape::Structural(shape) => shape.default(object),
+            Shape::Structural(shape) => shape.default(object)?,
             Shape::Opaque => {}
         }
+        Ok(())
     }
 
     /// Whether an object from the store stays as it is when [`Kind::conform_stored`] and [`Kind::default`] see it.
@@ -114,16 +115,15 @@ impl Kind {
             return shape.is_settled(object);
         }
         let mut read = object.clone();
-        let conforms = self.conform_stored(&mut read).is_ok();
-        self.default(&mut read);
-        conforms && read == *object
+        let is_read = self.conform_stored(&mut read).is_ok() && self.default(&mut read).is_ok();
+        is_read && read == *object
     }
 
     /// Conforms and defaults an object that was stored before the present defaults existed; `None` if it does not fit
     /// the kind.
     pub fn complete(&self, mut object: Map) -> Option<Map> {
         self.conform(&mut object).ok()?;
-        self.default(&mut object);
+        self.default(&mut object).ok()?;
         Some(object)
     }
 

@@ -34,11 +34,13 @@ mod view;
 
 pub use check::{Bound, Check, Pattern};
 pub use default_rules::{DefaultFindings, DefaultRules, violation_causes};
+pub use defaults::DefaultsTooLarge;
 pub use format::Format;
 pub use intern::Schemas;
 pub use place::Place;
 pub use validate::blocks_rules;
 
+use defaults::DefaultRoom;
 use prune::Pruner;
 
 /// The schema of a version, and the types of metadata.
@@ -208,8 +210,8 @@ impl Structural {
     }
 
     /// Gives an object that conforms its defaults.
-    pub fn default(&self, object: &mut Map) {
-        self.root.default_members(object);
+    pub fn default(&self, object: &mut Map) -> Result<(), DefaultsTooLarge> {
+        self.root.default_members(object, &mut DefaultRoom::default())
     }
 }
 

@@ -7,10 +7,14 @@ mod conversion;
 mod definitions;
 #[path = "custom_resources/deletion.rs"]
 mod deletion;
+#[path = "custom_resources/elsewhere.rs"]
+mod elsewhere;
 #[path = "custom_resources/evaluation.rs"]
 mod evaluation;
 #[path = "custom_resources/hook.rs"]
 mod hook;
+#[path = "custom_resources/hostile.rs"]
+mod hostile;
 #[path = "custom_resources/many.rs"]
 mod many;
 #[path = "custom_resources/names.rs"]

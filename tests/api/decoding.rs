@@ -1,4 +1,5 @@
-//! Bodies and what becomes of them; assertions of `docs/spec/wire.md` by number. 23 is about custom resources.
+//! Bodies and what becomes of them; assertions of `docs/spec/wire.md` by number. 23 is in
+//! `custom_resources/elsewhere.rs`.
 
 use http::Method;
 use serde_json::{Value, json};

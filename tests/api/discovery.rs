@@ -1,5 +1,5 @@
 //! Discovery, the index and paths that are none; assertions of `docs/spec/wire.md` by number. What 52 and 53 say of custom
-//! resources waits for these.
+//! resources is in `custom_resources/elsewhere.rs`.
 
 use http::header::ACCEPT;
 use rowplane::codec::protobuf::{Envelope, decode};

@@ -1,5 +1,5 @@
 //! Who gets which form, and who is refused; assertions of `docs/spec/wire.md` by number. Those about custom resources
-//! (5 to 7, the second halves of 4 and 12) wait for these.
+//! (5 to 7, the second halves of 4 and 12) are in `custom_resources/elsewhere.rs`.
 
 use http::Method;
 use serde_json::{Value, json};

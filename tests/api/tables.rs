@@ -1,10 +1,10 @@
-//! Tables; assertions of `docs/spec/wire.md` by number. 47 is about custom resources. What each kind's cells say is in
+//! Tables; assertions of `docs/spec/wire.md` by number. 47 is tested as `cr83_…`. What each kind's cells say is in
 //! `src/http/table/tests`.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::support::server::{CONFIGMAPS, Setup, TestServer, rv};
+use crate::support::server::{CONFIGMAPS, Setup, TestServer, deployment, rv};
 
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const PODS: &str = "/api/v1/namespaces/t/pods";
@@ -16,6 +16,7 @@ on_every_store! {
     w46_a_pod_that_is_done,
     w48_kinds_without_a_printer,
     w49_ages,
+    scales_of_built_in_kinds,
     tables_of_every_kind,
 }
 
@@ -158,6 +159,28 @@ async fn w49_ages(setup: Setup) {
     for (index, (_, age)) in cases.iter().enumerate() {
         assert_eq!(table["rows"][index]["cells"][0], *age);
     }
+}
+
+async fn scales_of_built_in_kinds(setup: Setup) {
+    let server = setup.start().await;
+    let deployments = "/apis/apps/v1/namespaces/t/deployments";
+    server.post(deployments, &deployment("d", json!({"replicas": 0}))).await.expect(201);
+    let table = server.get(format!("{deployments}/d/scale")).accept(TABLE).await.ok();
+    let columns: Vec<_> = table["columnDefinitions"]
+        .as_array()
+        .expect("columns")
+        .iter()
+        .map(|column| json!([column["name"], column["type"], column["format"]]))
+        .collect();
+    let expected = json!([
+        ["Name", "string", ""],
+        ["Desired", "integer", ""],
+        ["Available", "integer", ""],
+        ["Age", "string", ""]
+    ]);
+    assert_eq!(json!(columns), expected);
+    assert_eq!(table["rows"][0]["cells"].as_array().expect("cells")[..3], [json!("d"), json!(0), json!(0)]);
+    assert_eq!(table["rows"][0]["object"]["metadata"]["name"], "d");
 }
 
 /// Against what kube-apiserver 1.36 has answered for the same objects (`testdata/tables`).

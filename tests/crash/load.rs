@@ -19,8 +19,69 @@ use crate::support::rest::{Answer, Broken, Client, revision};
 pub const NAMESPACES: [&str; 2] = ["a", "a-b"];
 /// So few that writers conflict.
 const NAMES: usize = 12;
-/// All objects of the load.
-pub const ALL: &str = "/api/v1/configmaps";
+
+/// What the objects of a load are.
+pub struct Resource {
+    /// The paths of its group and version.
+    root: &'static str,
+    plural: &'static str,
+    api_version: &'static str,
+    kind: &'static str,
+    /// The member that holds the content.
+    content: &'static str,
+}
+
+pub const CONFIGMAPS: Resource =
+    Resource { root: "/api/v1", plural: "configmaps", api_version: "v1", kind: "ConfigMap", content: "data" };
+
+pub const RECORDS: Resource = Resource {
+    root: "/apis/load.ex.io/v1",
+    plural: "records",
+    api_version: "load.ex.io/v1",
+    kind: "Record",
+    content: "spec",
+};
+
+impl Resource {
+    /// All objects of the load.
+    pub fn all(&self) -> String {
+        format!("{}/{}", self.root, self.plural)
+    }
+
+    /// A custom resource is registered by each server that starts, which writes.
+    pub fn is_built_in(&self) -> bool {
+        self.root == CONFIGMAPS.root
+    }
+
+    fn collection(&self, (namespace, _): &Key) -> String {
+        format!("{}/namespaces/{namespace}/{}", self.root, self.plural)
+    }
+
+    fn item(&self, key: &Key) -> String {
+        format!("{}/{}", self.collection(key), key.1)
+    }
+
+    fn object(&self, (namespace, name): &Key, token: &str, at: Option<u64>) -> Value {
+        let mut metadata = json!({"namespace": namespace, "name": name});
+        if let Some(at) = at {
+            metadata["resourceVersion"] = at.to_string().into();
+        }
+        let content = json!({"token": token, "padding": padding(token)});
+        json!({"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, self.content: content})
+    }
+
+    /// The version of an object, which must be complete.
+    fn version(&self, object: &Value) -> Version {
+        let token = text(&object[self.content]["token"]);
+        assert_eq!(object[self.content]["padding"], padding(&token), "half an object");
+        Version { uid: text(&object["metadata"]["uid"]), revision: revision(object), token }
+    }
+
+    fn guess_of(&self, object: &Value) -> Guess {
+        let Version { uid, revision, .. } = self.version(object);
+        Guess::At { uid, revision }
+    }
+}
 
 pub struct Load {
     shared: Arc<Shared>,
@@ -31,6 +92,7 @@ pub struct Load {
 
 struct Shared {
     client: Client,
+    resource: &'static Resource,
     up: watch::Sender<bool>,
     /// How many writes have been answered with a success.
     answers: watch::Sender<usize>,
@@ -53,9 +115,10 @@ enum Guess {
 }
 
 impl Load {
-    pub fn start(client: &Client, seed: u64, start: u64, writers: u64) -> Self {
+    pub fn start(client: &Client, resource: &'static Resource, seed: u64, start: u64, writers: u64) -> Self {
         let shared = Arc::new(Shared {
             client: client.clone(),
+            resource,
             up: watch::Sender::new(true),
             answers: watch::Sender::new(0),
             newest: AtomicU64::new(start),
@@ -131,7 +194,7 @@ async fn write(shared: Arc<Shared>, writer: u64, mut random: StdRng) -> Vec<Writ
         let key = pick_key(&mut random);
         match shared.guess(&key) {
             Guess::Unsure => {
-                if let Some(guess) = read(&shared.client, &key).await {
+                if let Some(guess) = read(&shared, &key).await {
                     shared.set_guess(&key, guess);
                 }
             }
@@ -163,19 +226,22 @@ fn pick_operation(random: &mut StdRng, guess: Guess, token: String) -> Operation
 }
 
 async fn send(shared: &Shared, key: Key, operation: Operation) -> Write {
-    let (client, floor) = (&shared.client, shared.newest());
+    let (client, resource, floor) = (&shared.client, shared.resource, shared.newest());
+    let item = resource.item(&key);
     let answer = match &operation {
-        Operation::Create { token } => client.post(&collection(&key), &object(&key, token, None)).await,
-        Operation::Update { token, at } => client.put(&item(&key), &object(&key, token, Some(*at))).await,
+        Operation::Create { token } => {
+            client.post(&resource.collection(&key), &resource.object(&key, token, None)).await
+        }
+        Operation::Update { token, at } => client.put(&item, &resource.object(&key, token, Some(*at))).await,
         Operation::Delete { uid, at } => {
             let preconditions = json!({"uid": uid, "resourceVersion": at.to_string()});
             let options =
                 json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
-            client.delete(&item(&key), Some(&options)).await
+            client.delete(&item, Some(&options)).await
         }
     };
     let outcome = outcome(&operation, &answer);
-    shared.set_guess(&key, guess_from(&operation, &answer, &outcome));
+    shared.set_guess(&key, guess_from(resource, &operation, &answer, &outcome));
     if let Outcome::Done { revision } = outcome {
         shared.newest.fetch_max(revision.unwrap_or(0), Ordering::SeqCst);
         shared.answers.send_modify(|answers| *answers += 1);
@@ -196,24 +262,24 @@ fn outcome(operation: &Operation, answer: &Result<Answer, Broken>) -> Outcome {
     }
 }
 
-fn guess_from(operation: &Operation, answer: &Result<Answer, Broken>, outcome: &Outcome) -> Guess {
+fn guess_from(
+    resource: &Resource,
+    operation: &Operation,
+    answer: &Result<Answer, Broken>,
+    outcome: &Outcome,
+) -> Guess {
     match (operation, answer, outcome) {
         (Operation::Delete { .. }, _, Outcome::Done { .. }) => Guess::Absent,
-        (_, Ok(answer), Outcome::Done { .. }) => guess_of(&answer.body),
+        (_, Ok(answer), Outcome::Done { .. }) => resource.guess_of(&answer.body),
         _ => Guess::Unsure,
     }
 }
 
-fn guess_of(object: &Value) -> Guess {
-    let Version { uid, revision, .. } = version(object);
-    Guess::At { uid, revision }
-}
-
 /// `None` while the server is unreachable.
-async fn read(client: &Client, key: &Key) -> Option<Guess> {
-    let answer = client.get(&item(key)).await.ok()?;
+async fn read(shared: &Shared, key: &Key) -> Option<Guess> {
+    let answer = shared.client.get(&shared.resource.item(key)).await.ok()?;
     match answer.status {
-        StatusCode::OK => Some(guess_of(&answer.body)),
+        StatusCode::OK => Some(shared.resource.guess_of(&answer.body)),
         StatusCode::NOT_FOUND => Some(Guess::Absent),
         status if status.is_server_error() => None,
         status => panic!("GET was answered with {status}: {}", answer.body),
@@ -221,10 +287,10 @@ async fn read(client: &Client, key: &Key) -> Option<Guess> {
 }
 
 /// Creates the last object, however often that fails.
-pub async fn write_sentinel(client: &Client) {
+pub async fn write_sentinel(client: &Client, resource: &Resource) {
     let key = (NAMESPACES[0].to_owned(), SENTINEL.to_owned());
     loop {
-        let answer = client.post(&collection(&key), &object(&key, SENTINEL, None)).await;
+        let answer = client.post(&resource.collection(&key), &resource.object(&key, SENTINEL, None)).await;
         // A conflict can only be with an earlier attempt that got no answer.
         if matches!(answer, Ok(Answer { status: StatusCode::CREATED | StatusCode::CONFLICT, .. })) {
             return;
@@ -239,7 +305,7 @@ async fn keep_listing(shared: Arc<Shared>, mut random: StdRng) -> Vec<Listing> {
         shared.server().await;
         let floor = shared.newest();
         let listing = match random.random_bool(0.5) {
-            true => list(&shared.client, ALL).await.ok(),
+            true => list(&shared.client, shared.resource, "").await.ok(),
             false => list_in_pages(&shared, random.random_range(1..8)).await,
         };
         listings.extend(listing.map(|listing| Listing { floor, ..listing }));
@@ -253,11 +319,12 @@ async fn list_in_pages(shared: &Shared, limit: u32) -> Option<Listing> {
     let mut next = String::new();
     loop {
         shared.server().await;
-        let page = shared.client.get(&format!("{ALL}?limit={limit}&continue={next}")).await;
+        let page = format!("{}?limit={limit}&continue={next}", shared.resource.all());
+        let page = shared.client.get(&page).await;
         match page.map(only_success) {
             Ok(Some(page)) => {
                 page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut next);
-                let page = listing_of(&page);
+                let page = listing_of(shared.resource, &page);
                 let whole = listing.get_or_insert(Listing { items: Vec::new(), ..page });
                 assert_eq!(page.revision, whole.revision, "pages of one list");
                 whole.items.extend(page.items);
@@ -271,9 +338,10 @@ async fn list_in_pages(shared: &Shared, limit: u32) -> Option<Listing> {
     }
 }
 
-pub async fn list(client: &Client, path: &str) -> Result<Listing, Broken> {
-    let page = only_success(client.get(path).await?).ok_or_else(|| Broken("a server error".to_owned()))?;
-    Ok(listing_of(&page))
+pub async fn list(client: &Client, resource: &Resource, query: &str) -> Result<Listing, Broken> {
+    let answer = client.get(&format!("{}{query}", resource.all())).await?;
+    let page = only_success(answer).ok_or_else(|| Broken("a server error".to_owned()))?;
+    Ok(listing_of(resource, &page))
 }
 
 /// `None` for errors that a disturbed server may have.
@@ -281,9 +349,9 @@ fn only_success(answer: Answer) -> Option<Value> {
     if answer.status.is_server_error() { None } else { Some(answer.ok()) }
 }
 
-fn listing_of(list: &Value) -> Listing {
+fn listing_of(resource: &Resource, list: &Value) -> Listing {
     let items = list["items"].as_array().expect("a list has items").iter();
-    let items = items.map(|item| (key_of(item), version(item)));
+    let items = items.map(|item| (key_of(item), resource.version(item)));
     Listing { floor: 0, revision: revision(list), items: items.collect() }
 }
 
@@ -293,7 +361,8 @@ async fn keep_watching(shared: Arc<Shared>, start: u64) -> Vec<Event> {
     let mut at = start;
     loop {
         shared.server().await;
-        let path = format!("{ALL}?watch=1&allowWatchBookmarks=true&resourceVersion={at}");
+        let all = shared.resource.all();
+        let path = format!("{all}?watch=1&allowWatchBookmarks=true&resourceVersion={at}");
         let Ok(mut watch) = shared.client.watch(&path).await else { continue };
         while let Ok(Some(event)) = watch.next().await {
             let object = &event["object"];
@@ -309,7 +378,7 @@ async fn keep_watching(shared: Arc<Shared>, start: u64) -> Vec<Event> {
                 Some("ERROR") if object["code"] != 410 => break,
                 _ => panic!("unexpected event: {event}"),
             };
-            let event = Event { kind, key: key_of(object), object: version(object) };
+            let event = Event { kind, key: key_of(object), object: shared.resource.version(object) };
             at = event.object.revision;
             let last = event.object.token == SENTINEL;
             events.push(event);
@@ -320,23 +389,6 @@ async fn keep_watching(shared: Arc<Shared>, start: u64) -> Vec<Event> {
     }
 }
 
-fn collection((namespace, _): &Key) -> String {
-    format!("/api/v1/namespaces/{namespace}/configmaps")
-}
-
-fn item(key: &Key) -> String {
-    format!("{}/{}", collection(key), key.1)
-}
-
-fn object((namespace, name): &Key, token: &str, at: Option<u64>) -> Value {
-    let mut metadata = json!({"namespace": namespace, "name": name});
-    if let Some(at) = at {
-        metadata["resourceVersion"] = at.to_string().into();
-    }
-    let data = json!({"token": token, "padding": padding(token)});
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-}
-
 /// Up to a few database pages of text; half of it would be as wrong as none.
 fn padding(token: &str) -> String {
     let length = token.bytes().fold(0, |sum, byte| (sum * 31 + usize::from(byte)) % 20_011);
@@ -345,13 +397,6 @@ fn padding(token: &str) -> String {
 
 fn key_of(object: &Value) -> Key {
     (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]))
-}
-
-/// The version of an object, which must be complete.
-fn version(object: &Value) -> Version {
-    let token = text(&object["data"]["token"]);
-    assert_eq!(object["data"]["padding"], padding(&token), "half an object");
-    Version { uid: text(&object["metadata"]["uid"]), revision: revision(object), token }
 }
 
 fn text(value: &Value) -> String {

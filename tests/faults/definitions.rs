@@ -25,15 +25,21 @@ const SHARED: &str = "Shared";
 const CLIENTS: usize = 2;
 const OBJECTS: usize = 3;
 
-/// The resource of the load's custom objects.
-pub fn widgets() -> Value {
+/// The resource of the load's custom objects: clients write and read v2, which a webhook makes of what is stored.
+pub fn widgets(webhook: &Value) -> Value {
     let count = json!({"type": "integer"});
     let conditions =
         json!({"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let spec = json!({"type": "object", "properties": {"replicas": count, "size": {"type": "integer", "default": 1}}});
     let status = json!({"type": "object", "properties": {"replicas": count, "conditions": conditions}});
     let schema = json!({"type": "object", "properties": {"spec": spec, "status": status}});
-    definition("faults.example.com", ("widgets", "Widget"), schema)
+    let mut widgets = definition("faults.example.com", ("widgets", "Widget"), schema);
+    let mut newer = widgets["spec"]["versions"][0].clone();
+    (newer["name"], newer["storage"]) = ("v2".into(), false.into());
+    widgets["spec"]["versions"].as_array_mut().expect("versions").push(newer);
+    widgets["spec"]["conversion"] = json!({"strategy": "Webhook",
+        "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": webhook}});
+    widgets
 }
 
 fn definition(group: &str, (plural, kind): (&str, &str), schema: Value) -> Value {

@@ -15,7 +15,7 @@ pub fn collection(kind: Kind, namespace: Option<&str>) -> String {
         Kind::ConfigMap => ("/api/v1", "configmaps"),
         Kind::Deployment => ("/apis/apps/v1", "deployments"),
         Kind::Pod => ("/api/v1", "pods"),
-        Kind::Widget => ("/apis/faults.example.com/v1", "widgets"),
+        Kind::Widget => ("/apis/faults.example.com/v2", "widgets"),
     };
     match namespace {
         Some(namespace) => format!("{group}/namespaces/{namespace}/{plural}"),
@@ -78,7 +78,7 @@ pub fn content(key: &Key, token: &Token) -> Value {
         }
         Kind::Widget => {
             metadata["annotations"] = data;
-            let version = "faults.example.com/v1";
+            let version = "faults.example.com/v2";
             json!({"apiVersion": version, "kind": "Widget", "metadata": metadata, "spec": {}})
         }
         Kind::Pod => {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection};
 use tokio::sync::Mutex;
@@ -26,6 +26,7 @@ use super::proxy::Target;
 use super::server::Server;
 use super::verdict::Coverage;
 use super::watcher::Mischief;
+use super::webhook::Webhook;
 use super::{object, watches};
 use crate::support::rest::Client;
 
@@ -110,7 +111,8 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
         servers.push(Server::start(&database, arguments.clone(), skew).await);
     }
     make_namespaces(&servers[0].client).await;
-    define_widgets(&servers[0].client).await;
+    let webhook = Webhook::start(seed, settings.longest_fault).await;
+    define_widgets(&servers[0].client, &webhook.config).await;
     let replicas = Arc::new(Replicas { servers, database, database_turn: Mutex::default() });
     let start = replicas.install_witness().await;
 
@@ -123,6 +125,10 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
         Some(chaos) => chaos.stop().await,
         None => Counts::new(),
     };
+    let (_hook, lies) = webhook.heal().await;
+    if lies > 0 {
+        faults.insert("WebhookFailed".to_owned(), lies);
+    }
     if skews > 0 {
         faults.insert("ClockSkewed".to_owned(), skews);
     }
@@ -254,8 +260,8 @@ async fn make_namespaces(client: &Client) {
     }
 }
 
-async fn define_widgets(client: &Client) {
-    client.post(DEFINITIONS, &definitions::widgets()).await.expect("an answer").ok();
+async fn define_widgets(client: &Client, webhook: &Value) {
+    client.post(DEFINITIONS, &definitions::widgets(webhook)).await.expect("an answer").ok();
 }
 
 /// Waits until every server has read and written without any help.

@@ -18,6 +18,7 @@ pub struct Installation {
     /// A socket that is bound, but does not listen: it reserves the port for the server while it does not run. (Both
     /// set SO_REUSEADDR.)
     port: TcpSocket,
+    program: PathBuf,
     arguments: Vec<String>,
 }
 
@@ -35,7 +36,8 @@ impl Installation {
         let port = TcpSocket::new_v4().expect("a socket");
         port.set_reuseaddr(true).expect("SO_REUSEADDR");
         port.bind("127.0.0.1:0".parse().unwrap()).expect("a free port");
-        let mut installation = Self { dir, port, arguments: Vec::new() };
+        let program = env!("CARGO_BIN_EXE_rowplane").into();
+        let mut installation = Self { dir, port, program, arguments: Vec::new() };
         // All servers of a test run on one host, so each gets a name of its own.
         let hostname = format!("--hostname-override=server-{}", installation.port());
         installation.arguments.push(hostname);
@@ -53,6 +55,12 @@ impl Installation {
     /// Without a name of its own, so that the server uses its host's name.
     pub fn nameless(mut self) -> Self {
         self.arguments.retain(|argument| !argument.starts_with("--hostname-override"));
+        self
+    }
+
+    /// Servers of another release.
+    pub fn of(mut self, program: &Path) -> Self {
+        program.clone_into(&mut self.program);
         self
     }
 
@@ -115,7 +123,7 @@ impl Installation {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rowplane"));
+        let mut command = Command::new(&self.program);
         command.arg("--data-dir").arg(self.dir.path()).arg(format!("--secure-port={}", self.port()));
         command.args(&self.arguments).kill_on_drop(true);
         command

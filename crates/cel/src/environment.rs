@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rowplane_values::regexp::Room;
+
 use crate::reserved::is_reserved;
 use crate::types::Type;
 
@@ -48,6 +50,8 @@ pub struct Environment {
     patches: bool,
     /// Whether expressions may call functions that only stored ones may.
     stored: bool,
+    /// For the programs of constant patterns.
+    pub(crate) room: Arc<Room>,
 }
 
 /// What came of looking for a field.
@@ -75,6 +79,11 @@ impl Environment {
     /// The environment of expressions that are stored already.
     pub fn of_stored(self) -> Self {
         Self { stored: true, ..self }
+    }
+
+    /// Lets the patterns of its expressions share a room with those of others.
+    pub(crate) fn with_room(self, room: &Arc<Room>) -> Self {
+        Self { room: room.clone(), ..self }
     }
 
     pub fn without(mut self, name: &str) -> Self {

@@ -1,32 +1,34 @@
 //! Regular expressions as Go reads them.
 
-use rowplane_values::regexp::Regexp;
+use std::sync::{Arc, OnceLock};
 
-/// A pattern that was read.
-#[derive(Clone)]
-pub struct Pattern(Regexp);
+use rowplane_values::regexp::{self, Regexp, Room};
 
-impl std::fmt::Debug for Pattern {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Pattern")
-    }
+use crate::value::Error;
+
+/// A constant pattern that was read. It is compiled when the first text is held to it.
+#[derive(Debug)]
+pub struct Pattern {
+    text: Box<str>,
+    room: Arc<Room>,
+    compiled: OnceLock<Result<Regexp, String>>,
+}
+
+/// Why a text is no pattern.
+pub fn check(text: &str) -> Result<(), String> {
+    regexp::check(text).map_err(|why| why.to_string())
 }
 
 impl Pattern {
-    /// An error says why the text is no pattern.
-    pub fn new(text: &str) -> Result<Self, String> {
-        Regexp::compile(text).map(Self).map_err(|why| why.to_string())
+    /// The program will be one of those that share the room.
+    pub fn new(text: &str, room: &Arc<Room>) -> Result<Self, String> {
+        check(text)?;
+        Ok(Self { text: text.into(), room: room.clone(), compiled: OnceLock::new() })
     }
 
-    pub fn is_match(&self, text: &str) -> bool {
-        self.0.is_match(text)
-    }
-
-    pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
-        self.0.find(text).map(|found| &text[found])
-    }
-
-    pub fn find_all<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
-        self.0.find_iter(text).map(move |found| &text[found])
+    /// An error says that the program is too large.
+    pub fn compiled(&self) -> Result<&Regexp, Error> {
+        let compile = || self.room.compile(&self.text).map_err(|why| why.to_string());
+        self.compiled.get_or_init(compile).as_ref().map_err(|why| Error::new(why.as_str()))
     }
 }

@@ -7,14 +7,15 @@ mod attributes;
 mod evaluate;
 mod fold;
 mod plan;
+mod truth;
 
-pub use evaluate::{Budget, Fault, Variables};
+pub use evaluate::{Budget, Fault, PATTERNS, Variables};
 pub use plan::plan;
 
 use smol_str::SmolStr;
 
 use crate::functions::Overload;
-use crate::library::table::Cost;
+use crate::library::table::{Cost, Quick};
 use crate::pattern::Pattern;
 use crate::types::Type;
 use crate::value::{Key, Value};
@@ -103,12 +104,20 @@ enum Operator {
     In,
 }
 
+impl Operator {
+    /// Whether its values are true and false.
+    fn is_comparison(self) -> bool {
+        !matches!(self, Self::Add | Self::Subtract | Self::Multiply | Self::Divide | Self::Modulo)
+    }
+}
+
 #[derive(Debug)]
 struct Call {
     function: SmolStr,
     overload: Option<&'static Overload>,
     arguments: Box<[NodeId]>,
     cost: Cost,
+    quick: Option<Quick>,
     /// Whether the first argument that fails ends the call.
     sequential: bool,
     /// The constant pattern of `find` and `findAll`.
@@ -120,6 +129,21 @@ struct Call {
 struct Attribute {
     base: Base,
     qualifiers: Vec<Qualifier>,
+}
+
+impl Attribute {
+    /// Whether it is a variable of a loop, and nothing of it.
+    fn is_local(&self, slot: Slot) -> bool {
+        matches!(self.base, Base::Local(own) if own == slot) && self.qualifiers.is_empty()
+    }
+
+    /// The node that it is the value of.
+    fn node(&self) -> Option<NodeId> {
+        match self.base {
+            Base::Node(node) if self.qualifiers.is_empty() => Some(node),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -155,6 +179,23 @@ struct Fold {
     condition: NodeId,
     step: NodeId,
     result: NodeId,
+    shape: FoldShape,
+}
+
+/// What a loop is, where it is one of those that most loops are.
+#[derive(Clone, Copy, Debug)]
+enum FoldShape {
+    /// `all`, or with `decides` `exists`: the body says whether an element decides.
+    Quantifier {
+        body: NodeId,
+        decides: bool,
+    },
+    /// `map` and `filter`: a list of what an element is made of.
+    Collection {
+        condition: Option<NodeId>,
+        element: NodeId,
+    },
+    Other,
 }
 
 impl Program {

@@ -13,8 +13,9 @@ pub use field_path::FieldPath;
 pub use scope::{Assessment, Expression, NoStack, RuleScope};
 pub use validate::{Findings, MOST_RUNS, Violation, ViolationKind};
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use rowplane_values::regexp::Room;
 use rowplane_values::tree::Value;
 use smol_str::SmolStr;
 
@@ -36,6 +37,8 @@ pub struct Rules {
 struct Node {
     rules: Vec<Rule>,
     programs: OnceLock<Option<Vec<RuleProgram>>>,
+    /// For the programs of the patterns of all rules of a schema.
+    room: Arc<Room>,
     decl: Decl,
     /// `type`, which messages show instead of a value.
     type_name: SmolStr,
@@ -73,6 +76,11 @@ impl Rules {
 
     pub fn root(&self) -> RulesAt<'_> {
         RulesAt(&self.root)
+    }
+
+    /// Compiles all rules, which otherwise happens one by one when their first values come.
+    pub fn prepare(&self) {
+        self.root.prepare();
     }
 }
 

@@ -9,6 +9,7 @@ mod parser;
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use regex_automata::meta;
 
@@ -23,6 +24,12 @@ const PROGRAM_MAX: usize = 64 << 20;
 
 /// Bytes in which a search remembers what it has worked out.
 const SCRATCH_MAX: usize = 512 << 10;
+
+/// Bytes of the programs of expressions that come from one place, such as a schema.
+const ROOM: usize = 256 << 20;
+
+/// What an expression takes besides its program.
+const LEAST: usize = 32 << 10;
 
 /// A compiled expression.
 #[derive(Clone)]
@@ -87,9 +94,14 @@ pub fn check(expression: &str) -> Result<(), Error> {
 
 impl Regexp {
     pub fn compile(expression: &str) -> Result<Self, Error> {
+        Self::compile_within(expression, PROGRAM_MAX)
+    }
+
+    /// As [`Regexp::compile`], with a program of so many bytes at most.
+    fn compile_within(expression: &str, most: usize) -> Result<Self, Error> {
         let parsed = parser::parse(expression)?;
         let config = meta::Config::new()
-            .nfa_size_limit(Some(PROGRAM_MAX))
+            .nfa_size_limit(Some(most))
             .hybrid_cache_capacity(SCRATCH_MAX)
             .utf8_empty(true);
         let compiled = meta::Builder::new().configure(config).build_from_hir(&parsed);
@@ -116,6 +128,40 @@ impl Regexp {
         let mut captures = self.0.create_captures();
         self.0.captures(text, &mut captures);
         captures.is_match().then(|| captures.iter().map(|group| group.map(|group| group.range())).collect())
+    }
+}
+
+/// The bytes that are left for the programs of some expressions together: each may be as large as Go's, but not all of
+/// thousands.
+#[derive(Debug)]
+pub struct Room(AtomicUsize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self::of(ROOM)
+    }
+}
+
+impl Room {
+    pub fn of(bytes: usize) -> Self {
+        Self(AtomicUsize::new(bytes))
+    }
+
+    pub fn left(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Compiles an expression. One that there is no room for is too large.
+    pub fn compile(&self, expression: &str) -> Result<Regexp, Error> {
+        let left = self.left().saturating_sub(LEAST);
+        if left == 0 {
+            return Err(Error::new(Code::Large, expression));
+        }
+        let compiled = Regexp::compile_within(expression, left.min(PROGRAM_MAX))?;
+        let taken = LEAST.saturating_add(compiled.0.memory_usage());
+        let take = |left: usize| Some(left.saturating_sub(taken));
+        _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        Ok(compiled)
     }
 }
 

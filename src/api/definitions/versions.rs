@@ -49,7 +49,8 @@ impl Custom {
     pub fn as_stored(&self, mut object: ObjectMap) -> Result<ObjectMap, Error> {
         let version = self.known_version(api_version(&object))?;
         conform(version, &mut object)?;
-        version.kind.default(&mut object);
+        let told = |why| Error::Internal(format!("a stored object cannot be read: {why}"));
+        version.kind.default(&mut object).map_err(told)?;
         Ok(object)
     }
 

@@ -12,7 +12,7 @@ use crate::api::options::GetOptions;
 use crate::api::options::list::{Collection, ListOptions};
 use crate::api::options::watch::{WatchOptions, WatchPath};
 use crate::api::resource::Resource;
-use crate::api::{Answer, Target, scale};
+use crate::api::{Answer, ObjectMap, Target, scale};
 use crate::codec::media_type::MediaType;
 use crate::http::compress::compress_stream;
 use crate::http::encode::Encoder;
@@ -30,9 +30,9 @@ impl Context<'_> {
         let options = GetOptions::parse(&self.query)?;
         let target = self.target()?;
         let object = self.app.api.get(target, options).await?;
-        if self.path.subresource.as_deref() == Some("scale") {
+        if self.is_scale() {
             let scale = scale::read(target.resource, &target.resource.decode(&object)?)?;
-            return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
+            return self.scale(&negotiated, scale);
         }
         self.answered(StatusCode::OK, self.encoder(&negotiated)?, Answer::Stored(object)).await
     }
@@ -113,7 +113,17 @@ impl Context<'_> {
         }
     }
 
-    /// An object of no stored resource: a review, a Scale, a Status.
+    pub(super) fn scale(&self, negotiated: &Negotiated, scale: ObjectMap) -> Result<Response, Error> {
+        let pretty = self.pretty || negotiated.pretty;
+        let (include, scale) = (self.query.get("includeObject"), Value::Object(scale));
+        if let Some(record) = self.record() {
+            record.answered(|| Some(scale.clone()));
+        }
+        let body = encode::scale(self.resource()?, scale, negotiated, include, pretty)?;
+        Ok(response::encoded(StatusCode::OK, negotiated.media, body))
+    }
+
+    /// An object of no stored resource: a review, a Status.
     pub(super) fn value(
         &self,
         negotiated: &Negotiated,

@@ -156,9 +156,7 @@ impl Context<'_> {
     async fn modified(&self, negotiated: &Negotiated, modified: Modified) -> Result<Response, Error> {
         let Modified { answer, outcome } = modified;
         match answer {
-            Answer::Unstored(scale) if self.is_scale() => {
-                self.value(negotiated, StatusCode::OK, Value::Object(scale))
-            }
+            Answer::Unstored(scale) if self.is_scale() => self.scale(negotiated, scale),
             answer => {
                 let status = if outcome == Outcome::Created { StatusCode::CREATED } else { StatusCode::OK };
                 self.answered(status, self.encoder(negotiated)?, answer).await
@@ -184,7 +182,7 @@ impl Context<'_> {
         header_text(&self.parts.headers, header::USER_AGENT)
     }
 
-    fn is_scale(&self) -> bool {
+    pub(super) fn is_scale(&self) -> bool {
         self.path.subresource.as_deref() == Some("scale")
     }
 }

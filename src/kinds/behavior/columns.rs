@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age as age_cell, cells, date_column, name};
+use crate::kinds::behavior::columns::cell::{
+    AGE, NAME, PLAIN, age as age_cell, cells, date_column, integer_column, name,
+};
 use crate::kinds::behavior::columns::custom::DeclaredColumns;
 use crate::tree::{Value, json};
 
@@ -59,6 +61,14 @@ impl TablePrinter {
         match self {
             Self::BuiltIn(printer) => printer.empty,
             Self::Custom(_) => EmptyRows::List,
+        }
+    }
+
+    /// The printer of the kind's subresource `scale`.
+    pub fn of_scale(&self) -> Self {
+        match self {
+            Self::BuiltIn(_) => Self::BuiltIn(&SCALE),
+            Self::Custom(_) => Self::Custom(Arc::new(DeclaredColumns::of_scale())),
         }
     }
 }
@@ -126,6 +136,21 @@ pub fn created_at(object: &Value) -> String {
         None => "0001-01-01T00:00:00Z".to_owned(),
     }
 }
+
+/// Scales of built-in kinds.
+static SCALE: Printer = Printer {
+    columns: &[
+        Column { format: "", ..NAME },
+        integer_column("Desired", "How many replicas are wanted."),
+        integer_column("Available", "How many replicas there are."),
+        AGE,
+    ],
+    cells: |scale, now| {
+        let replicas = |part: &str| scale[part]["replicas"].as_i64().unwrap_or_default();
+        cells![name(scale), replicas("spec"), replicas("status"), age_cell(scale, now)]
+    },
+    ..PLAIN
+};
 
 /// Device classes and claim templates.
 pub static NAME_AND_AGE: Printer = Printer {

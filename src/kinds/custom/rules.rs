@@ -1,12 +1,15 @@
 //! What a custom object has to be: what the schema of its version says, in upstream's order.
 
-use rowplane_cel::rules::Rules;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use rowplane_cel::rules::{Findings, OBJECT_BUDGET, Rules};
 
 use super::CustomVersion;
 use crate::causes::{Cause, CauseReason, Causes};
 use crate::fields::{self, ObjectMap};
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::rules::object_meta;
+use crate::long_work;
 use crate::schema::kind::Shape;
 use crate::schema::resource::Declaration as _;
 use crate::schema::structural::{Structural, blocks_rules, violation_causes};
@@ -56,31 +59,59 @@ impl CustomVersion {
     }
 }
 
+/// The `x-kubernetes-validations` of a version's schema.
+#[derive(Debug)]
+pub struct CompiledRules {
+    rules: Rules,
+    /// The most that they have cost for an object; unknown before the first.
+    dearest: AtomicI64,
+}
+
+/// Rules that cost more than so many units take milliseconds.
+const LONG: i64 = 50_000;
+
 impl CustomVersion {
-    /// What the schema's `x-kubernetes-validations` say of an object in which `found` is wrong already, and, for the
-    /// client's eyes only, what was wrong before and has not changed.
-    pub fn rule_causes(
-        &self,
-        found: &Causes,
-        new: &ObjectMap,
-        old: Option<&ObjectMap>,
-    ) -> (Causes, Vec<String>) {
-        let Some(rules) = self.rules.get_or_init(|| self.compile_rules()) else { return Default::default() };
+    /// The rules of the schema, if it has any. Whoever asks first has them compiled, where no other request waits for it.
+    pub async fn rules(&self) -> Option<&CompiledRules> {
+        let compile = async || long_work::run(|| self.compile_rules());
+        self.rules.get_or_init(compile).await.as_ref()
+    }
+
+    fn compile_rules(&self) -> Option<CompiledRules> {
+        let spec = self.source.spec()?;
+        let mut versions = fields::items(&spec, &["versions"]).iter().filter_map(Value::as_object);
+        let entry = versions.find(|entry| fields::text(entry, &["name"]) == self.kind.gvk.version())?;
+        let rules = Rules::compile(fields::at(entry, &["schema", "openAPIV3Schema"])?, true)?;
+        rules.prepare();
+        Some(CompiledRules { rules, dearest: AtomicI64::new(i64::MAX) })
+    }
+}
+
+impl CompiledRules {
+    /// What the rules say of an object in which `found` is wrong already, and, for the client's eyes only, what was wrong
+    /// before and has not changed.
+    pub fn causes(&self, found: &Causes, new: &ObjectMap, old: Option<&ObjectMap>) -> (Causes, Vec<String>) {
         if found.iter().any(|cause| blocks_rules(cause.reason)) {
             let mut causes = Causes::default();
             causes.push(Cause::new(CauseReason::Invalid, "<nil>", UNCHECKED.to_owned()));
             return (causes, Vec::new());
         }
-        let mut found = rules.validate(new, old);
+        let mut found = self.ask(new, old);
         let warnings = std::mem::take(&mut found.warnings);
         (violation_causes(found), warnings)
     }
 
-    fn compile_rules(&self) -> Option<Rules> {
-        let spec = self.source.spec()?;
-        let mut versions = fields::items(&spec, &["versions"]).iter().filter_map(Value::as_object);
-        let entry = versions.find(|entry| fields::text(entry, &["name"]) == self.kind.gvk.version())?;
-        Rules::compile(fields::at(entry, &["schema", "openAPIV3Schema"])?, true)
+    /// Asks the rules; where they have been dear before, without keeping other requests waiting.
+    fn ask(&self, new: &ObjectMap, old: Option<&ObjectMap>) -> Findings {
+        let dearest = self.dearest.load(Ordering::Relaxed);
+        let ask = || self.rules.validate(new, old);
+        let found = if dearest > LONG { long_work::run(ask) } else { ask() };
+        let cost = OBJECT_BUDGET.saturating_sub(found.budget);
+        match dearest {
+            i64::MAX => self.dearest.store(cost, Ordering::Relaxed),
+            _ => _ = self.dearest.fetch_max(cost, Ordering::Relaxed),
+        }
+        found
     }
 }
 

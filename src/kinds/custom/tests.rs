@@ -57,7 +57,7 @@ fn a_definition_defines_a_resource_for_each_version_that_is_served() {
     assert_eq!(schema["properties"]["spec"]["properties"]["color"]["default"], "red");
     let mut object = json!({"spec": {"x": 1}}).as_object().expect("an object").clone();
     v2.kind.conform(&mut object).expect("conforms");
-    v2.kind.default(&mut object);
+    v2.kind.default(&mut object).expect("room");
     assert_eq!(Value::Object(object), json!({"spec": {"color": "red"}}));
     assert!(definition.version("ex.io/v3").is_some_and(|version| !version.is_served));
     assert!(definition.version("ex.io/v4").is_none());

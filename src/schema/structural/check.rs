@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use super::Node;
-use crate::regexp::Regexp;
+use crate::regexp::{Regexp, Room};
 use crate::tree::{Text, Value};
 
 /// One keyword. The order of the variants is the order in which upstream looks.
@@ -50,18 +50,20 @@ impl Hash for Bound {
 #[derive(Debug)]
 pub struct Pattern {
     pub text: Box<str>,
+    /// That of the schema which had it first.
+    room: Arc<Room>,
     compiled: OnceLock<Result<Regexp, String>>,
 }
 
 impl Pattern {
-    pub fn new(text: &str) -> Self {
-        Self { text: text.into(), compiled: OnceLock::new() }
+    pub fn new(text: &str, room: &Arc<Room>) -> Self {
+        Self { text: text.into(), room: room.clone(), compiled: OnceLock::new() }
     }
 
     /// The error is Go's about the expression.
     pub fn is_match(&self, text: &str) -> Result<bool, &str> {
         let compiled =
-            self.compiled.get_or_init(|| Regexp::compile(&self.text).map_err(|error| error.to_string()));
+            self.compiled.get_or_init(|| self.room.compile(&self.text).map_err(|error| error.to_string()));
         compiled.as_ref().map(|compiled| compiled.is_match(text)).map_err(String::as_str)
     }
 }

@@ -3,6 +3,41 @@
 use super::SchemaNode;
 use crate::tree::{Map, Value};
 
+/// Bytes of memory for the defaults of one object. A list may have a million items, and each may get a default.
+const MOST: usize = 64 << 20;
+
+/// What the defaults of an object may still take.
+pub(super) struct DefaultRoom(usize);
+
+/// The defaults of an object take more memory than objects do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the defaults of the object take more than {MOST} bytes")]
+pub struct DefaultsTooLarge;
+
+impl Default for DefaultRoom {
+    fn default() -> Self {
+        Self(MOST)
+    }
+}
+
+impl DefaultRoom {
+    fn copy(&mut self, default: &Value) -> Result<Value, DefaultsTooLarge> {
+        self.0 = self.0.checked_sub(weight(default)).ok_or(DefaultsTooLarge)?;
+        Ok(default.clone())
+    }
+}
+
+/// About the bytes that a copy takes. No schema is so deep that this is.
+fn weight(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::Array(items) => items.iter().map(weight).sum(),
+            Value::Object(members) => members.iter().map(|(name, value)| name.len() + weight(value)).sum(),
+            Value::String(text) => text.len(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+}
+
 impl SchemaNode {
     /// Drops the nulls of members that may not be null and have no default.
     pub(super) fn drop_nulls(&self, object: &mut Map) {
@@ -30,33 +65,36 @@ impl SchemaNode {
     }
 
     /// First the members of the object itself, so that defaults apply within defaults.
-    pub(super) fn default_members(&self, object: &mut Map) {
+    pub(super) fn default_members(
+        &self,
+        object: &mut Map,
+        room: &mut DefaultRoom,
+    ) -> Result<(), DefaultsTooLarge> {
         for (name, schema) in self.properties.iter() {
             let Some(default) = &schema.default else { continue };
             if object.get(name).is_none_or(|value| schema.is_misplaced_null(value)) {
-                object.insert(name.clone(), (**default).clone());
+                object.insert(name.clone(), room.copy(default)?);
             }
         }
         for (name, value) in object.iter_mut() {
             let Some(schema) = self.member(name) else { continue };
-            schema.default_value(value);
+            schema.default_value(value, room)?;
         }
+        Ok(())
     }
 
-    fn default_value(&self, value: &mut Value) {
+    fn default_value(&self, value: &mut Value, room: &mut DefaultRoom) -> Result<(), DefaultsTooLarge> {
         if self.is_misplaced_null(value)
             && let Some(default) = &self.default
         {
-            *value = (**default).clone();
+            *value = room.copy(default)?;
         }
-        match value {
-            Value::Object(members) => self.default_members(members),
-            Value::Array(items) => {
-                if let Some(schema) = &self.items {
-                    items.iter_mut().for_each(|item| schema.default_value(item));
-                }
+        match (value, &self.items) {
+            (Value::Object(members), _) => self.default_members(members, room),
+            (Value::Array(items), Some(schema)) => {
+                items.iter_mut().try_for_each(|item| schema.default_value(item, room))
             }
-            _ => {}
+            _ => Ok(()),
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::check::Pattern;
 use super::{Node, NotStructural, SchemaNode, Structural, read};
+use crate::regexp::Room;
 use crate::schema::kind::GoShape;
 use crate::schema::types::Types;
 use crate::tree::{Map, Text};
@@ -63,11 +64,11 @@ impl Known {
         Node(node)
     }
 
-    pub fn pattern(&mut self, text: &str) -> Arc<Pattern> {
+    pub fn pattern(&mut self, text: &str, room: &Arc<Room>) -> Arc<Pattern> {
         if let Some(known) = self.patterns.get(text).and_then(Weak::upgrade) {
             return known;
         }
-        let pattern = Arc::new(Pattern::new(text));
+        let pattern = Arc::new(Pattern::new(text, room));
         if self.patterns.insert(text.into(), Arc::downgrade(&pattern)).is_none() {
             self.entries += 1;
         }

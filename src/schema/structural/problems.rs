@@ -19,8 +19,11 @@ impl Structural {
         }
         let mut unknown = Unknown { metadata: &self.metadata, found: Vec::new(), of_metadata: Vec::new() };
         unknown.value(Some(&self.root), text, self.root.unknown_members(), &Place::ROOT);
+        // What is there twice was told above, and is unknown once.
         unknown.found.sort();
+        unknown.found.dedup();
         unknown.of_metadata.sort();
+        unknown.of_metadata.dedup();
         found.extend(unknown.found.iter().chain(&unknown.of_metadata).map(|path| field(path)));
         found
     }

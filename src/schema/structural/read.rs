@@ -9,12 +9,13 @@ use super::prune::Pruner;
 use super::{
     Additional, Format, ListType, MAX_DEPTH, Node, NotStructural, Properties, SchemaNode, ValueType,
 };
+use crate::regexp::Room;
 use crate::schema::kind::GoShape;
 use crate::tree::{Map, Text, Value};
 
 /// A whole schema: its object has kind, apiVersion and metadata whatever it says.
 pub fn root(schema: &Map, metadata: &GoShape, known: &mut Known) -> Result<Node, NotStructural> {
-    let mut reader = Reader { path: Vec::new(), metadata, known };
+    let mut reader = Reader { path: Vec::new(), metadata, known, room: Arc::default() };
     let root = SchemaNode { embedded: true, ..reader.node(schema)? };
     Ok(reader.share(root))
 }
@@ -24,6 +25,8 @@ struct Reader<'r> {
     path: Vec<String>,
     metadata: &'r GoShape,
     known: &'r mut Known,
+    /// For the programs of patterns that no schema has had before.
+    room: Arc<Room>,
 }
 
 impl Reader<'_> {
@@ -145,7 +148,7 @@ impl Reader<'_> {
         checks.extend(self.integer(schema, "maxLength")?.map(Check::MaxLength));
         checks.extend(self.integer(schema, "minLength")?.map(Check::MinLength));
         let pattern = self.text(schema, "pattern")?;
-        checks.extend((!pattern.is_empty()).then(|| Check::Pattern(self.known.pattern(pattern))));
+        checks.extend((!pattern.is_empty()).then(|| Check::Pattern(self.known.pattern(pattern, &self.room))));
         checks.extend(self.number(schema, "multipleOf")?.map(Check::MultipleOf));
         let exclusive = self.flag(schema, "exclusiveMinimum")?;
         checks.extend(self.number(schema, "minimum")?.map(|bound| Check::Minimum { bound, exclusive }));

@@ -39,7 +39,7 @@ fn objects_become_what_upstream_makes_of_them() {
         conformed.expect("fits");
         let want = |name: &str| sorted(line[name].as_object().expect(name));
         assert_eq!(sorted(&object), want("conformed"), "{} {:?}", line["name"], line["sent"]);
-        kind.default(&mut object);
+        kind.default(&mut object).expect("room");
         assert_eq!(sorted(&object), want("defaulted"), "{} {:?}", line["name"], line["sent"]);
     }
     assert_eq!(refused, 2);
@@ -152,7 +152,7 @@ fn random_objects_are_judged_as_upstream_judges_them() {
             assert!(fit.unknown || unknown.is_empty(), "{}", what());
             let want = case["conformed"].as_object().expect("conformed");
             assert_eq!(plain(&object), plain(want), "{}", what());
-            shape.default(&mut object);
+            shape.default(&mut object).expect("room");
             let want = case.get("defaulted").and_then(Value::as_object).unwrap_or(want);
             assert_eq!(plain(&object), plain(want), "{}", what());
             for stored in [case["sent"].as_object().expect("an object"), &object] {
@@ -202,7 +202,7 @@ fn settles(shape: &Structural, object: &Map) -> bool {
     }
     let mut read = object.clone();
     let conforms = shape.conform_stored(&mut read).is_ok();
-    shape.default(&mut read);
+    shape.default(&mut read).expect("room");
     assert_eq!(shape.is_settled(&object), conforms && read == object, "{object:?}");
     read == object
 }
@@ -340,6 +340,21 @@ fn no_object_asks_for_endless_work() {
     assert!(told, "{causes:?}");
     let work = crate::tree::work::of(|| _ = shape_of(&schema).validate_within(&object, 5000));
     assert!(work < 8000, "{work}");
+}
+
+#[test]
+fn defaults_of_an_object_are_bounded() {
+    let text = "x".repeat(1000);
+    let item = json!({"type": "object", "properties": {"a": {"type": "string", "default": text}}});
+    let shape =
+        shape_of(&json!({"type": "object", "properties": {"spec": {"type": "array", "items": item}}}));
+    let with = |items: usize| members(json!({"spec": vec![json!({}); items]}));
+    let mut object = with(1000);
+    shape.default(&mut object).expect("a megabyte");
+    assert_eq!(object["spec"][999]["a"].as_str().map(str::len), Some(1000));
+    let mut object = with(100_000);
+    let why = shape.default(&mut object).expect_err("a hundred megabytes");
+    assert_eq!(why.to_string(), "the defaults of the object take more than 67108864 bytes");
 }
 
 #[test]

@@ -6,13 +6,16 @@ use serde_json::{Value, json};
 use super::{DEFINITIONS, WIDGETS, WIDGETS_DEFINITION, widget, widgets, with};
 use crate::support::server::{Setup, TestServer};
 
-on_both_databases! {
+on_every_store! {
     cr10_errors_name_where_a_schema_stands,
+    cr11_cr12_cr13_cr14_cr15_schemas_are_structural,
     cr16_lists_by_key_have_keys,
     cr17_cr18_defaults_and_roots,
+    cr19_cr21_cr22_what_is_declared_besides,
     cr20_formats_nobody_knows,
     cr23_a_large_definition,
     cr68_cr69_rules_speak_of_what_is_declared,
+    cr71_cr72_rules_that_cost_too_much,
 }
 
 /// The messages of all causes, each with its field.
@@ -67,6 +70,50 @@ async fn cr10_errors_name_where_a_schema_stands(setup: Setup) {
     assert!(told.starts_with(field), "{told}");
 }
 
+async fn cr11_cr12_cr13_cr14_cr15_schemas_are_structural(setup: Setup) {
+    let server = setup.start().await;
+    server.post("/api/v1/namespaces", &json!({"metadata": {"name": "d"}})).await;
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    let cases = [
+        (json!({"description": "no type"}), "must not be empty for specified object fields"),
+        (json!({"type": "array"}), ".items: Required value: must be specified"),
+        (json!({"type": "string", "anyOf": [{"default": "a"}]}), "must be undefined to be structural"),
+        (
+            json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "string"}, {"type": "integer"}]}),
+            "must be empty to be structural",
+        ),
+        (json!({"type": "string", "$ref": "#/x"}), "$ref is not supported"),
+        (
+            json!({"type": "array", "uniqueItems": true, "items": {"type": "string"}}),
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+        ),
+        (json!({"type": "null"}), "type cannot be set to null, use nullable as an alternative"),
+    ];
+    refused(&server, &cases).await;
+    // What value validations speak of has to be there: upstream looks at those of the root only.
+    let mut unspecified = widgets();
+    unspecified["spec"]["versions"][0]["subresources"] = json!({});
+    root(&mut unspecified)["allOf"] =
+        json!([{"properties": {"spec": {"properties": {"a": {"minimum": 1}}}}}]);
+    let told = refusal(&server, &unspecified).await;
+    assert!(told.contains("because it is defined in"), "{told}");
+    let mut labelled = widgets();
+    root(&mut labelled)["properties"]["metadata"] =
+        json!({"type": "object", "properties": {"labels": {"type": "object"}}});
+    let told = refusal(&server, &labelled).await;
+    assert!(told.contains("must not specify anything other than name and generateName"), "{told}");
+    taken(&server, &of_x(json!({"x-kubernetes-int-or-string": true, "anyOf": either}))).await;
+
+    let mut named = widgets();
+    root(&mut named)["properties"]["metadata"] =
+        json!({"type": "object", "properties": {"name": {"type": "string", "pattern": "^w-"}}});
+    server.post(DEFINITIONS, &named).await.expect(201);
+    server.post(WIDGETS, &widget("w-1", json!({}))).await.expect(201);
+    let other = server.post(WIDGETS, &widget("x-1", json!({}))).await.failure();
+    let message = other["message"].as_str().expect("a message");
+    assert!(message.contains("metadata.name in body should match '^w-'"), "{message}");
+}
+
 async fn cr16_lists_by_key_have_keys(setup: Setup) {
     let server = setup.start().await;
     let list = |keys: Value, item: Value| {
@@ -113,6 +160,64 @@ async fn cr17_cr18_defaults_and_roots(setup: Setup) {
     );
     any_of["spec"]["versions"][0]["subresources"] = json!({});
     taken(&server, &any_of).await;
+}
+
+async fn cr19_cr21_cr22_what_is_declared_besides(setup: Setup) {
+    let server = setup.start().await;
+    let mut nine = widgets();
+    let names: Vec<String> = (0..9).map(|number| format!("f{number}")).collect();
+    for name in &names {
+        root(&mut nine)["properties"]["spec"]["properties"][name] = json!({"type": "string"});
+    }
+    let paths: Vec<Value> = names.iter().map(|name| json!({"jsonPath": format!(".spec.{name}")})).collect();
+    nine["spec"]["versions"][0]["selectableFields"] = paths.into();
+    let told = refusal(&server, &nine).await;
+    assert!(told.contains("must have at most 8 items"), "{told}");
+    let version = |name: &str, value: Value| {
+        let mut definition = widgets();
+        definition["spec"]["versions"][0][name] = value;
+        definition
+    };
+    let field = |path: &str| {
+        let mut definition = version("selectableFields", json!([{"jsonPath": path}]));
+        root(&mut definition)["properties"]["metadata"] =
+            json!({"type": "object", "properties": {"name": {"type": "string"}}});
+        definition
+    };
+    let scale =
+        |path: &str| json!({"scale": {"specReplicasPath": path, "statusReplicasPath": ".status.replicas"}});
+    let column = json!([{"name": "c", "type": "bool", "jsonPath": ".spec.color"}]);
+    let webhook = |webhook: Value| {
+        let mut definition = widgets();
+        definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": webhook});
+        definition
+    };
+    let service = json!({"namespace": "d", "name": "hook"});
+    let both = json!({"url": "https://a.b", "service": service});
+    let cases = [
+        (field(".metadata.name"), "must not point to fields in metadata"),
+        (field(".spec.ports"), "must point to a field of type string, boolean or integer"),
+        (field(".spec.tags[0]"), "array notation is not allowed"),
+        (version("subresources", scale(".status.x")), "should be a json path under .spec"),
+        (version("additionalPrinterColumns", column), "must be one of boolean,date,integer,number,string"),
+        (webhook(Value::Null), "required when strategy is set to Webhook"),
+        (
+            webhook(json!({"conversionReviewVersions": ["v1"], "clientConfig": both})),
+            "exactly one of url or service is required",
+        ),
+        (
+            webhook(json!({"conversionReviewVersions": ["v1"], "clientConfig": {"url": "http://a.b"}})),
+            "desired format: https://host[/path]",
+        ),
+        (
+            webhook(json!({"conversionReviewVersions": ["v9"], "clientConfig": {"service": service}})),
+            "must include at least one of v1, v1beta1",
+        ),
+    ];
+    for (definition, text) in &cases {
+        let told = refusal(&server, definition).await;
+        assert!(told.contains(text), "{text}: {told}");
+    }
 }
 
 async fn cr20_formats_nobody_knows(setup: Setup) {
@@ -173,4 +278,34 @@ async fn cr68_cr69_rules_speak_of_what_is_declared(setup: Setup) {
     with(&server, &of_root).await;
     server.post(WIDGETS, &widget("w", json!({}))).await.expect(201);
     assert_eq!(server.post(WIDGETS, &widget("x", json!({}))).await.status, 422);
+}
+
+async fn cr71_cr72_rules_that_cost_too_much(setup: Setup) {
+    let server = setup.start().await;
+    let nested = |items: Option<u32>| {
+        let rule = json!([{"rule": "self.all(x, self.all(y, x == y))"}]);
+        let mut list =
+            json!({"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": rule});
+        if let Some(items) = items {
+            list["maxItems"] = items.into();
+        }
+        list
+    };
+    let hint = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and \
+                strings are declared)";
+    let told = format!("estimated rule cost exceeds budget by factor of more than 100x {hint}");
+    refused(&server, &[(nested(None), told.as_str())]).await;
+    taken(&server, &of_x(nested(Some(10)))).await;
+
+    // Each costs 7,600,000: below the limit of one, but not of twenty.
+    let dear = json!({"rule": "self.all(x, x != '')"});
+    let list = json!({"type": "array", "maxItems": 1_900_000, "items": {"type": "string", "maxLength": 5},
+        "x-kubernetes-validations": vec![dear; 20]});
+    let told = refusal(&server, &of_x(list)).await;
+    let total = "openAPIV3Schema: Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 \
+                 schema exceeds budget by factor of";
+    assert!(told.contains(total), "{told}");
+    let contributed =
+        "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+    assert_eq!(told.matches(contributed).count(), 4, "{told}");
 }

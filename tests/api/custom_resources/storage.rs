@@ -1,5 +1,8 @@
 //! Which versions rows are stored in, and how they come into another one.
 
+use rowplane::cli::status::{WaitMigrations, inventory};
+use rowplane::schema::names::GroupResource;
+use rowplane::storage::inventory::Holdings;
 use serde_json::{Value, json};
 
 use super::conversion::{V2, in_two_versions, switch_storage};
@@ -13,6 +16,10 @@ on_every_store! {
     a_migration_without_its_webhook_fails_and_prunes_nothing,
     a_definition_that_changes_meanwhile_keeps_its_stored_versions,
     rows_of_strategy_none_are_migrated,
+}
+
+on_both_databases! {
+    the_status_of_a_store_has_custom_resources,
 }
 
 const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
@@ -136,4 +143,46 @@ async fn rows_of_strategy_none_are_migrated(setup: Setup) {
     switch_storage(&server, "v2").await;
     ended_with_pruning(&server).await;
     assert_eq!(server.get(format!("{V2}/a")).await.ok()["spec"], json!({"replicas": 1}));
+}
+
+/// What `rowplane status` says of the widgets: the encodings of the rows, and of the server's next ones.
+async fn holdings(setup: &Setup) -> Option<Holdings> {
+    let inventory = inventory(&setup.database.datastore(), WaitMigrations::No).await.expect("an inventory");
+    inventory.resources.get(&GroupResource::new("ex.io", "widgets")).cloned()
+}
+
+fn stored(holdings: &Holdings) -> Vec<(&str, u64)> {
+    holdings.stored.iter().map(|stored| (&*stored.api_version, stored.objects)).collect()
+}
+
+async fn encoded_in(setup: &Setup, version: Option<&str>) -> Option<Holdings> {
+    loop {
+        let holdings = holdings(setup).await;
+        if holdings.as_ref().and_then(Holdings::common_encoding) == version {
+            return holdings;
+        }
+    }
+}
+
+async fn the_status_of_a_store_has_custom_resources(mut setup: Setup) {
+    setup.register("host");
+    let server = setup.start().await;
+    let mut two = in_two_versions(json!({}));
+    two["spec"]["conversion"] = json!({"strategy": "None"});
+    with(&server, &two).await;
+    for name in ["a", "b"] {
+        server.post(WIDGETS, &widget(name, json!({}))).await.expect(201);
+    }
+    let before = encoded_in(&setup, Some("ex.io/v1")).await.expect("widgets");
+    assert_eq!((stored(&before), before.encodings.len()), (vec![("ex.io/v1", 2)], 1));
+    switch_storage(&server, "v2").await;
+    server.post(WIDGETS, &widget("c", json!({}))).await.expect(201);
+    let between = encoded_in(&setup, Some("ex.io/v2")).await.expect("widgets");
+    assert_eq!(stored(&between), [("ex.io/v1", 2), ("ex.io/v2", 1)]);
+    ended_with_pruning(&server).await;
+    assert_eq!(stored(&holdings(&setup).await.expect("widgets")), [("ex.io/v2", 3)]);
+    server.delete(WIDGETS_DEFINITION).await.ok();
+    while server.get(WIDGETS_DEFINITION).await.status != 404 {}
+    // Objects go before their definition does, and what servers say of them soon after it.
+    while holdings(&setup).await.is_some() {}
 }

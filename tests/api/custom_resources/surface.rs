@@ -12,6 +12,7 @@ on_every_store! {
     cr42_deprecated_versions_warn,
     cr79_cr80_cr81_status_and_generation,
     cr82_scales_of_custom_resources,
+    scales_have_tables_and_protobuf,
     cr83_cr84_tables_have_the_declared_columns,
     cr85_selectable_fields,
     cr94_cr95_documents_follow_the_definition,
@@ -166,6 +167,39 @@ async fn cr82_scales_of_custom_resources(setup: Setup) {
     let message = too_many.await.failure()["message"].as_str().unwrap_or_default().to_owned();
     assert!(message.contains("should be less than or equal to 2147483647"), "{message}");
     assert_eq!(server.patch(&path, &json!({"spec": {"replicas": 6}})).await.ok()["spec"]["replicas"], 6);
+}
+
+async fn scales_have_tables_and_protobuf(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    server.post(WIDGETS, &widget("w", json!({"replicas": 3}))).await.expect(201);
+    let path = format!("{WIDGETS}/w/scale");
+    let table = server.get(&path).accept(TABLE).await.ok();
+    assert_eq!(names_of(&table["columnDefinitions"], "name"), ["Name", "Desired", "Available", "Age"]);
+    assert_eq!(names_of(&table["columnDefinitions"], "type"), ["string", "integer", "integer", "date"]);
+    let row = &table["rows"][0];
+    assert_eq!(row["cells"].as_array().expect("cells")[..3], [json!("w"), json!(3), json!(0)]);
+    assert_eq!(row["object"]["kind"], "PartialObjectMetadata");
+    // What a Scale leaves out has no cell, unlike the zero of a built-in kind.
+    server.patch(&path, &json!({"spec": {"replicas": 0}})).await.ok();
+    let table = server.get(format!("{path}?includeObject=Object")).accept(TABLE).await.ok();
+    assert_eq!(table["rows"][0]["cells"][1], Value::Null);
+    assert_eq!(table["rows"][0]["object"]["kind"], "Scale");
+    let partial = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let partial = server.get(&path).accept(partial).await.ok();
+    assert_eq!(
+        (&partial["kind"], &partial["metadata"]["name"]),
+        (&"PartialObjectMetadata".into(), &"w".into())
+    );
+
+    // The autoscaler's controller speaks protobuf to all scales.
+    let scale = server.get(&path).accept(PROTOBUF).await;
+    assert!(
+        scale.status == 200 && scale.body.starts_with(b"k8s\0\x0a\x17\x0a\x0eautoscaling/v1\x12\x05Scale"),
+        "{scale:?}"
+    );
+    let put = server.request(http::Method::PUT, &path).accept(PROTOBUF).body(PROTOBUF, scale.body.clone());
+    assert_eq!(put.await.status, 200);
 }
 
 async fn table(server: &TestServer) -> Value {

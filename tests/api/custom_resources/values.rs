@@ -7,11 +7,13 @@ use super::{WIDGETS, WIDGETS_DEFINITION, change, widget, widgets, with};
 use crate::support::client::Answer;
 use crate::support::server::Setup;
 
-on_both_databases! {
+on_every_store! {
     cr43_cr44_cr45_unknown_members,
     cr46_embedded_resources,
     cr48_cr49_nulls_defaults_and_keys,
+    cr52_to_cr57_what_is_wrong_with_values,
     cr58_cr59_junctors_and_formats,
+    cr60_kinds_and_versions_of_bodies,
     cr61_cr62_what_was_wrong_may_stay,
     cr96_applied_lists_merge_by_key,
 }
@@ -107,6 +109,100 @@ async fn cr48_cr49_nulls_defaults_and_keys(setup: Setup) {
     assert_eq!(two, [("spec.ports[1]".to_owned(), duplicate.to_owned())]);
 }
 
+async fn cr52_to_cr57_what_is_wrong_with_values(setup: Setup) {
+    let server = setup.start().await;
+    let properties = json!({
+        "need": {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}},
+        "one": {"type": "string", "enum": ["a", "b"]},
+        "small": {"type": "integer", "format": "int32"},
+        "text": {"type": "string", "maxLength": 3},
+        "long": {"type": "string", "minLength": 3, "pattern": "^a"},
+        "number": {"type": "number", "minimum": 2, "maximum": 10, "exclusiveMaximum": true, "multipleOf": 0.5},
+        "list": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 3},
+        "map": {"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 2, "maxProperties": 3},
+    });
+    let mut definition = with_properties(properties);
+    // A scale would have its own say of replicas.
+    definition["spec"]["versions"][0]["subresources"] = json!({"status": {}});
+    with(&server, &definition).await;
+    let cases = [
+        (json!({"tags": ["a", "b", "a", "a"]}), vec![("spec.tags[2]", "Duplicate value: \"a\"")]),
+        (
+            json!({"replicas": "3"}),
+            vec![(
+                "spec.replicas",
+                "Invalid value: \"string\": spec.replicas in body must be of type integer: \"string\"",
+            )],
+        ),
+        (
+            json!({"replicas": 1.5}),
+            vec![
+                (
+                    "spec.replicas",
+                    "Invalid value: \"number\": spec.replicas in body must be of type integer: \"number\"",
+                ),
+                (
+                    "<nil>",
+                    "Invalid value: \"\": Checked value must be of type integer (default format) in spec.replicas",
+                ),
+            ],
+        ),
+        (
+            json!({"need": {}, "one": "x"}),
+            vec![
+                ("spec.need.a", "Required value"),
+                ("spec.one", "Unsupported value: \"x\": supported values: \"a\", \"b\""),
+            ],
+        ),
+        (json!({"text": "äöüß"}), vec![("spec.text", "Too long: may not be more than 3 bytes")]),
+        (
+            json!({"long": "b"}),
+            vec![("spec.long", "Invalid value: \"b\": spec.long in body should be at least 3 chars long")],
+        ),
+        (
+            json!({"long": "bcd"}),
+            vec![("spec.long", "Invalid value: \"bcd\": spec.long in body should match '^a'")],
+        ),
+        (
+            json!({"number": 1.5}),
+            vec![(
+                "spec.number",
+                "Invalid value: 1.5: spec.number in body should be greater than or equal to 2",
+            )],
+        ),
+        (
+            json!({"number": 10.5}),
+            vec![("spec.number", "Invalid value: 10.5: spec.number in body should be less than 10")],
+        ),
+        (
+            json!({"number": 2.25}),
+            vec![("spec.number", "Invalid value: 2.25: spec.number in body should be a multiple of 0.5")],
+        ),
+        (
+            json!({"list": [1]}),
+            vec![("spec.list", "Invalid value: 1: spec.list in body should have at least 2 items")],
+        ),
+        (json!({"list": [1, 2, 3, 4]}), vec![("spec.list", "Too many: 4: must have at most 3 items")]),
+        (
+            json!({"map": {"a": 1}}),
+            vec![("spec.map", "Invalid value: 1: spec.map in body should have at least 2 properties")],
+        ),
+        (
+            json!({"map": {"a": 1, "b": 2, "c": 3, "d": 4}}),
+            vec![("spec.map", "Too many: 4: must have at most 3 items")],
+        ),
+    ];
+    for (spec, expected) in cases {
+        let found = causes(&server.post(WIDGETS, &widget("w", spec.clone())).await);
+        let found: Vec<(&str, &str)> = found.iter().map(|(field, text)| (&**field, &**text)).collect();
+        assert_eq!(found, expected, "{spec}");
+    }
+    let wide = message(&server.post(WIDGETS, &widget("w", json!({"small": 3_000_000_000_u64}))).await);
+    assert!(wide.contains("Checked value must be of type integer with format int32 in spec.small"), "{wide}");
+    let good = widget("w", json!({"text": "äöü", "replicas": 3.0}));
+    assert_eq!(server.post(WIDGETS, &good).await.expect(201)["spec"]["replicas"].to_string(), "3");
+}
+
 async fn cr58_cr59_junctors_and_formats(setup: Setup) {
     let server = setup.start().await;
     let formats = [
@@ -149,6 +245,26 @@ async fn cr58_cr59_junctors_and_formats(setup: Setup) {
         server.post(WIDGETS, &widget(&format!("of-{format}"), json!({format: good}))).await.expect(201);
     }
     server.post(WIDGETS, &widget("frob", json!({"frob": "anything"}))).await.expect(201);
+}
+
+async fn cr60_kinds_and_versions_of_bodies(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    let mut gadget = widget("w", json!({}));
+    gadget["kind"] = "Gadget".into();
+    let refused = causes(&server.post(WIDGETS, &gadget).await);
+    assert_eq!(refused, [("kind".to_owned(), "Invalid value: \"Gadget\": must be Widget".to_owned())]);
+    let mut newer = widget("w", json!({}));
+    newer["apiVersion"] = "ex.io/v2".into();
+    let refused = server.post(WIDGETS, &newer).await;
+    assert_eq!(refused.status, 400);
+    let text = "the API version in the data (ex.io/v2) does not match the expected API version (ex.io/v1)";
+    assert_eq!(message(&refused), text);
+    let mut kindless = widget("w", json!({}));
+    kindless.as_object_mut().expect("an object").remove("kind");
+    let refused = server.post(WIDGETS, &kindless).await;
+    assert_eq!(refused.status, 400);
+    assert!(message(&refused).contains("Object 'Kind' is missing in '"), "{}", message(&refused));
 }
 
 async fn cr61_cr62_what_was_wrong_may_stay(setup: Setup) {

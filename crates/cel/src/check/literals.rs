@@ -2,7 +2,7 @@
 
 use crate::library::conversions;
 use crate::library::formatting::{self, Known, unprintable};
-use crate::pattern::Pattern;
+use crate::pattern;
 use crate::source::Problem;
 use crate::syntax::ast::{Ast, Expr, Id, Literal};
 use crate::types::{Generic, Type};
@@ -41,7 +41,7 @@ impl Walk<'_> {
             ("timestamp", Literal::Int(seconds)) => {
                 matches!(conversions::call(function, &Value::Int(*seconds)), Some(Ok(_)))
             }
-            ("matches", Literal::String(text)) => Pattern::new(text).is_ok(),
+            ("matches", Literal::String(text)) => pattern::check(text).is_ok(),
             _ => true,
         };
         if !readable {

@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
+use rowplane_values::regexp::Regexp;
+
 use super::opaque::Opaque;
 use super::urls::Url;
-use crate::pattern::Pattern;
 use crate::time::Timestamp;
 use crate::value::{Error, Value};
 
@@ -66,17 +67,17 @@ const KEY_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.'
 
 /// Patterns that are used again and again.
 struct Patterns {
-    label: Pattern,
-    subdomain: Pattern,
-    label_1035: Pattern,
-    key: Pattern,
-    value: Pattern,
-    uuid: Pattern,
-    clock: Pattern,
+    label: Regexp,
+    subdomain: Regexp,
+    label_1035: Regexp,
+    key: Regexp,
+    value: Regexp,
+    uuid: Regexp,
+    clock: Regexp,
 }
 
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
-    let of = |pattern: &str| Pattern::new(&format!("^(?:{pattern})$")).expect("a pattern");
+    let of = |pattern: &str| Regexp::compile(&format!("^(?:{pattern})$")).expect("a pattern");
     Patterns {
         label: of(LABEL),
         subdomain: of(SUBDOMAIN),

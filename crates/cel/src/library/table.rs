@@ -99,8 +99,67 @@ impl Cost {
         })
     }
 
+    /// What an operator costs, by its operands.
+    pub fn of_two(self, left: &Value<'_>, right: &Value<'_>) -> u64 {
+        match (self, left, right) {
+            (Self::One, ..)
+            | (_, Value::Int(_), Value::Int(_))
+            | (_, Value::Bool(_), Value::Bool(_))
+            | (Self::Equality, Value::Opaque(_), _) => 1,
+            _ => self.of_sizes(|| left.inner_size(), || right.inner_size()),
+        }
+    }
+
+    /// What an operator costs, by the sizes of its operands; those that are errors have 1.
+    pub fn of_sizes(self, left: impl FnOnce() -> u64, right: impl FnOnce() -> u64) -> u64 {
+        match self {
+            Self::Second => right(),
+            Self::Both => tenths(left().saturating_add(right()), 1),
+            Self::Smaller | Self::Equality => tenths(left().min(right()), 1),
+            _ => 1,
+        }
+    }
+
     pub fn after(result: Option<&Value<'_>>) -> u64 {
         result.map_or(1, Value::size).saturating_add(11)
+    }
+}
+
+/// A function that rules call for each element of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quick {
+    Size,
+    Contains,
+    StartsWith,
+    EndsWith,
+}
+
+impl Quick {
+    pub fn of(function: &str) -> Option<Self> {
+        Some(match function {
+            "size" => Self::Size,
+            "contains" => Self::Contains,
+            "startsWith" => Self::StartsWith,
+            "endsWith" => Self::EndsWith,
+            _ => return None,
+        })
+    }
+
+    /// The value, if these are arguments that it takes.
+    pub fn call<'a>(self, arguments: &[Value<'a>]) -> Option<Value<'a>> {
+        Some(match (self, arguments) {
+            (Self::Size, arguments) => return size(arguments)?.ok(),
+            (Self::Contains, [Value::String(text), Value::String(part)]) => {
+                Value::Bool(text.contains(&**part))
+            }
+            (Self::StartsWith, [Value::String(text), Value::String(part)]) => {
+                Value::Bool(text.starts_with(&**part))
+            }
+            (Self::EndsWith, [Value::String(text), Value::String(part)]) => {
+                Value::Bool(text.ends_with(&**part))
+            }
+            _ => return None,
+        })
     }
 }
 

@@ -7,6 +7,12 @@ use crate::value::{Error, Value};
 impl<'a> Frame<'a, '_> {
     /// An attribute on its own costs 1, a conditional only its parts.
     pub(super) fn observed(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+        if attribute.qualifiers.is_empty()
+            && let Some(value) = self.values.held(&attribute.base).cloned()
+        {
+            self.spend(1)?;
+            return Ok(value);
+        }
         let outcome = self.resolve(attribute);
         match (&attribute.base, &outcome) {
             (Base::Conditional { .. }, _) => {}
@@ -30,15 +36,21 @@ impl<'a> Frame<'a, '_> {
     }
 
     fn resolve(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
-        let value = self.base(attribute)?;
-        if attribute.qualifiers.is_empty() {
-            return Ok(value);
-        }
-        let (mut value, mut optional) = match unwrapped(value) {
-            Some(inner) => inner,
-            None => return Ok(Value::none()),
+        let (mut value, mut optional, rest) = match self.field(attribute, false) {
+            Some(found) => {
+                self.spend(1)?;
+                (found?.ok_or_else(Error::no_such_overload)?, false, &attribute.qualifiers[1..])
+            }
+            None => {
+                let value = self.base(attribute)?;
+                if attribute.qualifiers.is_empty() {
+                    return Ok(value);
+                }
+                let Some((value, optional)) = unwrapped(value) else { return Ok(Value::none()) };
+                (value, optional, &attribute.qualifiers[..])
+            }
         };
-        for qualifier in &attribute.qualifiers {
+        for qualifier in rest {
             optional |= qualifier.optional;
             value = match self.qualify(value, qualifier, optional)? {
                 Some(found) => found,
@@ -46,6 +58,20 @@ impl<'a> Frame<'a, '_> {
             };
         }
         Ok(if optional { Value::some(value) } else { value })
+    }
+
+    /// The field of a variable that an attribute begins with, if it does so.
+    fn field(
+        &self,
+        attribute: &'a Attribute,
+        may_be_missing: bool,
+    ) -> Option<Result<Option<Value<'a>>, Error>> {
+        let first = attribute.qualifiers.first().filter(|first| !first.optional)?;
+        let QualifierKey::Constant(Value::String(name)) = &first.key else { return None };
+        match self.values.held(&attribute.base)? {
+            Value::Optional(_) => None,
+            of => Some(find_text(of, name, first.hint, may_be_missing)),
+        }
     }
 
     /// Looks one thing up; `None` for what is not there and need not be.
@@ -58,11 +84,17 @@ impl<'a> Frame<'a, '_> {
         let found = match &qualifier.key {
             QualifierKey::Constant(Value::String(name)) => find_text(&of, name, qualifier.hint, optional),
             QualifierKey::Constant(key) => find(&of, key, optional),
-            QualifierKey::Attribute(attribute) => match self.resolve(attribute) {
-                Ok(key) => find(&of, &key, optional),
-                Err(Fault::Error(error)) => Err(error),
-                Err(end) => return Err(end),
-            },
+            QualifierKey::Attribute(attribute) => {
+                let bare = attribute.qualifiers.is_empty();
+                match self.values.held(&attribute.base).filter(|_| bare) {
+                    Some(key) => find(&of, key, optional),
+                    None => match self.resolve(attribute) {
+                        Ok(key) => find(&of, &key, optional),
+                        Err(Fault::Error(error)) => Err(error),
+                        Err(end) => return Err(end),
+                    },
+                }
+            }
             QualifierKey::Node(node) => match self.part(*node)? {
                 Ok(key) => find(&of, &key, optional),
                 Err(error) => Err(error),
@@ -75,23 +107,27 @@ impl<'a> Frame<'a, '_> {
     }
 
     /// `has(…)`: whether the last thing is there.
-    pub(super) fn test(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+    pub(super) fn test(&mut self, attribute: &'a Attribute) -> Result<bool, Fault> {
+        if let ([_], Some(found)) = (&attribute.qualifiers[..], self.field(attribute, true)) {
+            self.spend(1)?;
+            return Ok(found?.is_some());
+        }
         let value = self.base(attribute)?;
-        let Some((mut value, mut optional)) = unwrapped(value) else { return Ok(Value::Bool(false)) };
-        let Some((last, before)) = attribute.qualifiers.split_last() else { return Ok(Value::Bool(true)) };
+        let Some((mut value, mut optional)) = unwrapped(value) else { return Ok(false) };
+        let Some((last, before)) = attribute.qualifiers.split_last() else { return Ok(true) };
         for qualifier in before {
             optional |= qualifier.optional;
             value = match self.qualify(value, qualifier, optional)? {
                 Some(found) => found,
-                None => return Ok(Value::Bool(false)),
+                None => return Ok(false),
             };
         }
-        let QualifierKey::Constant(Value::String(name)) = &last.key else { return Ok(Value::Bool(false)) };
+        let QualifierKey::Constant(Value::String(name)) = &last.key else { return Ok(false) };
         let found = find_text(&value, name, last.hint, true);
         if !optional || matches!(found, Ok(Some(_))) {
             self.spend(1)?;
         }
-        Ok(Value::Bool(found?.is_some()))
+        Ok(found?.is_some())
     }
 }
 

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rowplane_values::regexp::Room;
+
 use super::{Attribute, Base, Call, Node, NodeId, Operator, Program, Slot};
 use crate::arithmetic;
 use crate::deep;
@@ -50,13 +52,23 @@ pub(super) type Outcome<'a> = Result<Value<'a>, Fault>;
 pub struct Budget<'b> {
     pub limit: u64,
     pub spent: u64,
+    /// The bytes of programs of patterns that are no constants.
+    pub patterns: usize,
     /// Becomes true when nobody waits for the value any more.
     pub interrupt: Option<&'b AtomicBool>,
 }
 
+/// More patterns are made by nobody who means well, and each takes milliseconds.
+pub const PATTERNS: usize = 16 << 20;
+
 impl Budget<'_> {
     pub fn of(limit: u64) -> Self {
-        Self { limit, spent: 0, interrupt: None }
+        Self { limit, spent: 0, patterns: PATTERNS, interrupt: None }
+    }
+
+    fn spend(&mut self, cost: u64) -> Result<(), Fault> {
+        self.spent = self.spent.saturating_add(cost);
+        if self.spent > self.limit { Err(Fault::Limit) } else { Ok(()) }
     }
 }
 
@@ -76,10 +88,41 @@ pub(super) enum Local<'a> {
 }
 
 pub(super) struct Frame<'a, 'e> {
+    pub(super) values: Values<'a>,
+    budget: Budget<'e>,
+}
+
+/// What a program speaks of.
+pub(super) struct Values<'a> {
     pub(super) program: &'a Program,
     variables: Vec<Option<Result<Value<'a>, Error>>>,
     pub(super) locals: Vec<Local<'a>>,
-    budget: Budget<'e>,
+}
+
+impl<'a> Values<'a> {
+    /// The value of a variable where it is; `None` if it is still to be made, or an error.
+    pub(super) fn held(&self, base: &Base) -> Option<&Value<'a>> {
+        let known = match base {
+            Base::Local(slot) => match &self.locals[*slot as usize] {
+                Local::Ready(known) => known,
+                Local::Empty | Local::Lazy(_) => return None,
+            },
+            Base::Variable(number) => self.variables[*number as usize].as_ref()?,
+            Base::Node(_) | Base::Conditional { .. } => return None,
+        };
+        known.as_ref().ok()
+    }
+
+    /// A constant or a variable, which need not be copied to be looked at, and what that costs.
+    fn bare(&self, node: NodeId) -> Option<(&Value<'a>, u64)> {
+        match &self.program.nodes[node as usize] {
+            Node::Constant(value) => Some((value, 0)),
+            Node::Attribute(Attribute { base, qualifiers }) if qualifiers.is_empty() => {
+                self.held(base).map(|value| (value, 1))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The plan is not much deeper than the tree, of which each level takes some hundreds of bytes of stack.
@@ -93,32 +136,31 @@ impl Program {
         budget: &mut Budget<'_>,
     ) -> Result<Value<'a>, Fault> {
         let copy = Budget { ..*budget };
-        let (outcome, spent) = if self.depth <= SHALLOW {
+        let (outcome, spent, patterns) = if self.depth <= SHALLOW {
             self.run(variables, copy)
         } else {
-            let spent = budget.spent;
-            deep::run(|| self.run(variables, copy)).unwrap_or((Err(Fault::Interrupted), spent))
+            let before = (Err(Fault::Interrupted), budget.spent, budget.patterns);
+            deep::run(|| self.run(variables, copy)).unwrap_or(before)
         };
-        budget.spent = spent;
+        (budget.spent, budget.patterns) = (spent, patterns);
         outcome
     }
 
-    fn run<'a>(&'a self, variables: &dyn Variables<'a>, budget: Budget<'_>) -> (Outcome<'a>, u64) {
+    fn run<'a>(&'a self, variables: &dyn Variables<'a>, budget: Budget<'_>) -> (Outcome<'a>, u64, usize) {
         let variables = self.variables.iter().map(|name| variables.get(name)).collect();
         let locals = vec![Local::Empty; self.slots];
-        let mut frame = Frame { program: self, variables, locals, budget };
+        let mut frame = Frame { values: Values { program: self, variables, locals }, budget };
         let outcome = frame.node(self.root);
-        (outcome, frame.budget.spent)
+        (outcome, frame.budget.spent, frame.budget.patterns)
     }
 }
 
 /// What a part of a call came to, short of the end of all.
-type Part<'a> = Result<Value<'a>, Error>;
+pub(super) type Part<'a> = Result<Value<'a>, Error>;
 
 impl<'a> Frame<'a, '_> {
     pub(super) fn spend(&mut self, cost: u64) -> Result<(), Fault> {
-        self.budget.spent = self.budget.spent.saturating_add(cost);
-        if self.budget.spent > self.budget.limit { Err(Fault::Limit) } else { Ok(()) }
+        self.budget.spend(cost)
     }
 
     pub(super) fn check_interrupt(&self) -> Result<(), Fault> {
@@ -135,39 +177,28 @@ impl<'a> Frame<'a, '_> {
         }
     }
 
+    /// What is large stays out of this function's frame: nodes are within nodes.
     pub(super) fn node(&mut self, id: NodeId) -> Outcome<'a> {
-        let program = self.program;
+        let program = self.values.program;
         match &program.nodes[id as usize] {
             Node::Constant(value) => Ok(borrowed(value)),
             Node::Attribute(attribute) => self.observed(attribute),
-            Node::Test(attribute) => self.test(attribute),
-            Node::And(left, right) => self.logical(*left, *right, false),
-            Node::Or(left, right) => self.logical(*left, *right, true),
-            Node::Not(operand) => self.unary(*operand, |value| match value {
-                Value::Bool(is) => Ok(Value::Bool(!is)),
-                _ => Err(Error::no_such_overload()),
-            }),
-            Node::Negate(operand) => self.unary(*operand, |value| arithmetic::negate(&value)),
-            Node::NotFalse(operand) => {
+            Node::Test(_)
+            | Node::And(..)
+            | Node::Or(..)
+            | Node::Not(_)
+            | Node::NotFalse(_)
+            | Node::Member { .. }
+            | Node::Matches { .. } => self.truth(id)?.into_outcome(),
+            Node::Negate(operand) => {
                 let value = self.part(*operand)?;
                 self.spend(1)?;
-                Ok(Value::Bool(!matches!(value, Ok(Value::Bool(false)))))
+                Ok(arithmetic::negate(&value?)?)
             }
-            Node::Binary { operator, left, right, cost } => self.binary(*operator, *left, *right, *cost),
-            Node::Member { item, of } => {
-                let item = self.node(*item)?;
-                Ok(Value::Bool(is_member(&item, of)))
+            Node::Binary { operator, left, right, cost } => {
+                Ok(self.operands(*left, *right, *cost, |left, right| apply(*operator, left, right))??)
             }
             Node::Append { to, element } => self.append(*to, *element),
-            Node::Matches { text, pattern, length } => {
-                let text = self.node(*text)?;
-                let letters = (1.0 + text.size() as f64) * 0.1;
-                self.spend(letters.ceil() as u64 * (*length as f64 * 0.25).ceil() as u64)?;
-                match text {
-                    Value::String(text) => Ok(Value::Bool(pattern.is_match(&text))),
-                    _ => Err(Error::no_such_overload().into()),
-                }
-            }
             Node::Call(call) => self.call(call),
             Node::OptionalOr { left, right, value } => self.optional_or(*left, *right, *value),
             Node::List { elements, optional } => self.list(elements, optional),
@@ -177,85 +208,64 @@ impl<'a> Frame<'a, '_> {
         }
     }
 
+    /// What an operator makes of two values. Those that are there already are looked at where they are.
+    pub(super) fn operands<R>(
+        &mut self,
+        left: NodeId,
+        right: NodeId,
+        cost: Cost,
+        apply: impl FnOnce(&Value<'a>, &Value<'a>) -> Result<R, Error>,
+    ) -> Result<Result<R, Error>, Fault> {
+        if let (Some((one, before)), Some((other, more))) = (self.values.bare(left), self.values.bare(right))
+        {
+            self.budget.spend(before + more + cost.of_two(one, other))?;
+            return Ok(apply(one, other));
+        }
+        let left = self.part(left)?;
+        if let (Ok(left), Some((right, before))) = (&left, self.values.bare(right)) {
+            self.budget.spend(before + cost.of_two(left, right))?;
+            return Ok(apply(left, right));
+        }
+        match (left, self.part(right)?) {
+            (Ok(left), Ok(right)) => {
+                self.spend(cost.of_two(&left, &right))?;
+                Ok(apply(&left, &right))
+            }
+            (left, right) => {
+                let size = |of: &Part<'_>| of.as_ref().map_or(1, Value::inner_size);
+                self.spend(cost.of_sizes(|| size(&left), || size(&right)))?;
+                Ok(Err(left.err().or(right.err()).unwrap_or_else(Error::no_such_overload)))
+            }
+        }
+    }
+
     pub(super) fn variable(&self, number: u32) -> Part<'a> {
-        match &self.variables[number as usize] {
+        match &self.values.variables[number as usize] {
             Some(value) => value.clone(),
             None => {
-                let name = &self.program.variables[number as usize];
+                let name = &self.values.program.variables[number as usize];
                 Err(Error::new(format!("no such attribute(s): {name}")))
             }
         }
     }
 
-    fn unary(&mut self, operand: NodeId, apply: impl FnOnce(Value<'a>) -> Part<'a>) -> Outcome<'a> {
-        let value = self.part(operand)?;
-        self.spend(1)?;
-        Ok(apply(value?)?)
-    }
-
-    /// `&&` and `||`: the side that decides does so, whatever the other one is.
-    fn logical(&mut self, left: NodeId, right: NodeId, decides: bool) -> Outcome<'a> {
-        let mut first = None;
-        for side in [left, right] {
-            match self.part(side)? {
-                Ok(Value::Bool(is)) if is == decides => return Ok(Value::Bool(is)),
-                Ok(Value::Bool(_)) => {}
-                Ok(_) => first = first.or(Some(Error::no_such_overload())),
-                Err(error) => first = first.or(Some(error)),
-            }
-        }
-        match first {
-            Some(error) => Err(error.into()),
-            None => Ok(Value::Bool(!decides)),
-        }
-    }
-
-    fn binary(&mut self, operator: Operator, left: NodeId, right: NodeId, cost: Cost) -> Outcome<'a> {
-        let left = self.part(left)?;
-        let right = self.part(right)?;
-        let (left, right) = match (left, right) {
-            (Ok(left), Ok(right)) => (left, right),
-            (left, right) => {
-                let size = |of: &Part<'_>| of.as_ref().map_or(1, Value::inner_size);
-                let spent = match cost {
-                    Cost::Second => size(&right),
-                    Cost::Both => ((size(&left) + size(&right)) as f64 * 0.1).ceil() as u64,
-                    Cost::Smaller | Cost::Equality => {
-                        (size(&left).min(size(&right)) as f64 * 0.1).ceil() as u64
-                    }
-                    _ => 1,
-                };
-                self.spend(spent)?;
-                left?;
-                return Ok(right?);
-            }
-        };
-        let spent = match (&left, &right) {
-            (Value::Int(_), Value::Int(_)) | (Value::Bool(_), Value::Bool(_)) => 1,
-            _ => {
-                let both = [left, right];
-                let spent = cost.before(&both).unwrap_or(1);
-                self.spend(spent)?;
-                let [left, right] = &both;
-                return Ok(apply(operator, left, right)?);
-            }
-        };
-        self.spend(spent)?;
-        Ok(apply(operator, &left, &right)?)
+    pub(super) fn is_constant(&self, node: NodeId) -> bool {
+        matches!(self.values.program.nodes[node as usize], Node::Constant(_))
     }
 
     /// Adds an element to the list of a loop, which nobody else holds.
+    #[inline(never)]
     fn append(&mut self, to: Slot, element: NodeId) -> Outcome<'a> {
         self.spend(1)?;
         let before = self.local(to)?;
         // A list of a constant is a constant.
-        let is_constant = matches!(self.program.nodes[element as usize], Node::Constant(_));
+        let is_constant = self.is_constant(element);
         let element = self.part(element)?;
         self.spend(if is_constant { 1 } else { 11 })?;
         let list = before?;
         let element = element?;
         // The copy in the variable goes, so that the list can grow where it is.
-        self.locals[to as usize] = Local::Empty;
+        self.values.locals[to as usize] = Local::Empty;
         let Value::List(list) = list else { return Err(Error::no_such_overload().into()) };
         let mut items = match list {
             List::Owned(items) => items,
@@ -265,29 +275,18 @@ impl<'a> Frame<'a, '_> {
         Ok(Value::List(List::Owned(items)))
     }
 
+    #[inline(never)]
     fn call(&mut self, call: &'a Call) -> Outcome<'a> {
-        let mut arguments = Vec::with_capacity(call.arguments.len());
-        let mut failed = None;
-        let mut sorted = None;
-        if let Cost::Pairs { of } = call.cost {
-            sorted = Some(of);
-        }
-        for (at, argument) in call.arguments.iter().enumerate() {
-            match self.part(*argument)? {
-                Ok(value) => arguments.push(value),
-                Err(error) => {
-                    failed = failed.or(Some(error));
-                    if sorted == Some(at) {
-                        return Err(Fault::Unsortable);
-                    }
-                    if call.sequential && at + 1 < call.arguments.len() {
-                        return Err(failed.unwrap_or_else(Error::no_such_overload).into());
-                    }
-                    arguments.push(Value::Null);
-                }
+        let (mut few, mut many) = ([Value::Null, Value::Null, Value::Null], Vec::new());
+        let arguments = match call.arguments.len() {
+            count if count <= few.len() => &mut few[..count],
+            count => {
+                many.resize(count, Value::Null);
+                &mut many[..]
             }
-        }
-        match call.cost.before(&arguments) {
+        };
+        let failed = self.arguments(call, arguments)?;
+        match call.cost.before(arguments) {
             Some(_) if call.cost == Cost::Join && failed.is_some() => self.spend(1)?,
             Some(cost) => self.spend(cost)?,
             None => {}
@@ -298,7 +297,7 @@ impl<'a> Frame<'a, '_> {
                 self.let_go(call.arguments[0]);
                 insert(arguments)
             }
-            None => self.apply(call, &arguments),
+            None => self.apply(call, arguments),
         };
         if call.cost == Cost::Output {
             self.spend(Cost::after(result.as_ref().ok()))?;
@@ -306,24 +305,78 @@ impl<'a> Frame<'a, '_> {
         Ok(result?)
     }
 
+    /// Evaluates the arguments of a call, and tells which error is the call's.
+    fn arguments(&mut self, call: &Call, into: &mut [Value<'a>]) -> Result<Option<Error>, Fault> {
+        let sorted = match call.cost {
+            Cost::Pairs { of } => Some(of),
+            _ => None,
+        };
+        let mut failed = None;
+        for (at, argument) in call.arguments.iter().enumerate() {
+            match self.part(*argument)? {
+                Ok(value) => into[at] = value,
+                Err(error) => {
+                    failed = failed.or(Some(error));
+                    if sorted == Some(at) {
+                        return Err(Fault::Unsortable);
+                    }
+                    if call.sequential && at + 1 < call.arguments.len() {
+                        return Err(failed.unwrap_or_else(Error::no_such_overload).into());
+                    }
+                }
+            }
+        }
+        Ok(failed)
+    }
+
     /// Empties the variable of a loop, so that its map can grow where it is.
     fn let_go(&mut self, node: NodeId) {
-        if let Node::Attribute(Attribute { base: Base::Local(slot), .. }) = &self.program.nodes[node as usize]
-        {
-            self.locals[*slot as usize] = Local::Empty;
+        let program = self.values.program;
+        if let Node::Attribute(Attribute { base: Base::Local(slot), .. }) = &program.nodes[node as usize] {
+            self.values.locals[*slot as usize] = Local::Empty;
         }
     }
 
-    fn apply(&self, call: &Call, arguments: &[Value<'a>]) -> Part<'a> {
+    fn apply(&mut self, call: &Call, arguments: &[Value<'a>]) -> Part<'a> {
+        if let Some(found) = call.quick.and_then(|quick| quick.call(arguments)) {
+            return Ok(found);
+        }
         match (call.function.as_str(), arguments) {
             ("find" | "findAll" | "matches", [Value::String(text), Value::String(pattern), ..]) => {
-                found(call, text, pattern, arguments.get(2))
+                self.found(call, text, pattern, arguments.get(2))
             }
             _ if call.pattern.is_some() => Err(Error::no_such_overload()),
             (function, arguments) => {
                 table::call(function, arguments, call.overload.map(|overload| &overload.result))
             }
         }
+    }
+
+    fn found(&mut self, call: &Call, text: &Text<'a>, pattern: &str, most: Option<&Value<'a>>) -> Part<'a> {
+        let read;
+        let pattern = match &call.pattern {
+            Some(pattern) => pattern.compiled()?,
+            None => {
+                let of_match = call.function == "matches";
+                let wrong =
+                    |why: String| Error::new(if of_match { why } else { format!("Illegal regex: {why}") });
+                let room = Room::of(self.budget.patterns);
+                read = room.compile(pattern).map_err(|why| wrong(why.to_string()))?;
+                self.budget.patterns = room.left();
+                &read
+            }
+        };
+        let most = match most {
+            None => usize::MAX,
+            Some(Value::Int(most)) => usize::try_from(*most).unwrap_or(usize::MAX),
+            Some(_) => return Err(Error::no_such_overload()),
+        };
+        let part = |found: std::ops::Range<usize>| &text[found];
+        Ok(match call.function.as_str() {
+            "matches" => Value::Bool(pattern.is_match(text)),
+            "find" => Value::string(pattern.find(text).map(part).unwrap_or_default()),
+            _ => Value::texts(pattern.find_iter(text).map(part).take(most)),
+        })
     }
 
     fn optional_or(&mut self, left: NodeId, right: NodeId, value: bool) -> Outcome<'a> {
@@ -335,6 +388,7 @@ impl<'a> Frame<'a, '_> {
         }
     }
 
+    #[inline(never)]
     fn list(&mut self, elements: &[NodeId], optional: &[bool]) -> Outcome<'a> {
         let mut values = Vec::with_capacity(elements.len());
         for (element, optional) in elements.iter().zip(optional) {
@@ -362,6 +416,7 @@ impl<'a> Frame<'a, '_> {
         Ok(Value::owned(values))
     }
 
+    #[inline(never)]
     fn map(&mut self, entries: &[(NodeId, NodeId, bool)]) -> Outcome<'a> {
         let made = self.entries(entries);
         if matches!(made, Ok(_) | Err(Fault::Error(_))) {
@@ -394,6 +449,7 @@ impl<'a> Frame<'a, '_> {
     }
 
     /// Objects that patches are made of.
+    #[inline(never)]
     fn structure(&mut self, fields: &'a [(smol_str::SmolStr, NodeId, bool)]) -> Outcome<'a> {
         let mut made = Entries::default();
         for (name, value, optional) in fields {
@@ -425,54 +481,59 @@ fn borrowed<'a>(value: &'a Value<'static>) -> Value<'a> {
     }
 }
 
-fn is_member(item: &Value<'_>, of: &[Key<'static>]) -> bool {
+pub(super) fn is_member(item: &Value<'_>, of: &[Key<'static>]) -> bool {
     if let Value::String(text) = item {
         return of.iter().any(|key| matches!(key, Key::String(known) if **known == **text));
     }
     of.iter().any(|key| key.value().equals(item).unwrap_or(false))
 }
 
-pub(super) fn apply<'a>(operator: Operator, left: &Value<'a>, right: &Value<'a>) -> Part<'a> {
-    use std::cmp::Ordering::{Equal, Greater, Less};
+fn apply<'a>(operator: Operator, left: &Value<'a>, right: &Value<'a>) -> Part<'a> {
+    match operator {
+        Operator::Add => arithmetic::add(left, right),
+        Operator::Subtract => arithmetic::subtract(left, right),
+        Operator::Multiply => arithmetic::multiply(left, right),
+        Operator::Divide => arithmetic::divide(left, right),
+        Operator::Modulo => arithmetic::modulo(left, right),
+        _ => compare(operator, left, right).map(Value::Bool),
+    }
+}
+
+/// What the operators say that compare.
+pub(super) fn compare(operator: Operator, left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
     let name = match operator {
-        Operator::Equal => return left.equals(right).map(Value::Bool),
+        Operator::Equal => return left.equals(right),
         // What cannot be compared is not equal.
-        Operator::NotEqual => return Ok(Value::Bool(!left.equals(right).unwrap_or(false))),
-        Operator::Add => return arithmetic::add(left, right),
-        Operator::Subtract => return arithmetic::subtract(left, right),
-        Operator::Multiply => return arithmetic::multiply(left, right),
-        Operator::Divide => return arithmetic::divide(left, right),
-        Operator::Modulo => return arithmetic::modulo(left, right),
+        Operator::NotEqual => return Ok(!left.equals(right).unwrap_or(false)),
         Operator::In => return contains(left, right),
         Operator::Less => "_<_",
         Operator::LessEqual => "_<=_",
         Operator::Greater => "_>_",
-        Operator::GreaterEqual => "_>=_",
+        _ => "_>=_",
     };
     if !left.is_ordered() {
         return Err(Error::new(format!("no such overload: {name}")));
     }
     let order = left.compare(right)?;
-    Ok(Value::Bool(match operator {
-        Operator::Less => order == Less,
-        Operator::LessEqual => order != Greater,
-        Operator::Greater => order == Greater,
-        Operator::GreaterEqual => order != Less,
-        _ => order == Equal,
-    }))
+    Ok(match operator {
+        Operator::Less => order.is_lt(),
+        Operator::LessEqual => order.is_le(),
+        Operator::Greater => order.is_gt(),
+        _ => order.is_ge(),
+    })
 }
 
-fn contains<'a>(item: &Value<'a>, of: &Value<'a>) -> Part<'a> {
+fn contains(item: &Value<'_>, of: &Value<'_>) -> Result<bool, Error> {
     match of {
-        Value::List(list) => lists::has(list, item).map(Value::Bool),
-        Value::Map(map) => Ok(Value::Bool(map.find(item, 0)?.is_some())),
+        Value::List(list) => lists::has(list, item),
+        Value::Map(map) => Ok(map.find(item, 0)?.is_some()),
         _ => Err(Error::no_such_overload()),
     }
 }
 
 /// A map with one more entry, or with those of another.
-fn insert(arguments: Vec<Value<'_>>) -> Part<'_> {
-    let mut arguments = arguments.into_iter();
+fn insert<'a>(arguments: &mut [Value<'a>]) -> Part<'a> {
+    let mut arguments = arguments.iter_mut().map(|argument| std::mem::replace(argument, Value::Null));
     let Some(Value::Map(map)) = arguments.next() else { return Err(Error::no_such_overload()) };
     let mut made = match map {
         Map::Owned(entries) => entries,
@@ -504,28 +565,4 @@ fn pairs<'a>(map: &Map<'a>) -> Result<Vec<(Key<'a>, Value<'a>)>, Error> {
         }
     }
     Ok(pairs)
-}
-
-fn found<'a>(call: &Call, text: &Text<'a>, pattern: &str, most: Option<&Value<'a>>) -> Part<'a> {
-    let read;
-    let pattern = match &call.pattern {
-        Some(pattern) => pattern,
-        None => {
-            let of_match = call.function == "matches";
-            let wrong =
-                |why: String| Error::new(if of_match { why } else { format!("Illegal regex: {why}") });
-            read = crate::pattern::Pattern::new(pattern).map_err(wrong)?;
-            &read
-        }
-    };
-    let most = match most {
-        None => usize::MAX,
-        Some(Value::Int(most)) => usize::try_from(*most).unwrap_or(usize::MAX),
-        Some(_) => return Err(Error::no_such_overload()),
-    };
-    Ok(match call.function.as_str() {
-        "matches" => Value::Bool(pattern.is_match(text)),
-        "find" => Value::string(pattern.find(text).unwrap_or_default()),
-        _ => Value::texts(pattern.find_all(text).take(most)),
-    })
 }

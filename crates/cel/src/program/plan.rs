@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::{Attribute, Base, Call, Fold, Node, NodeId, Operator, Program, Qualifier, QualifierKey, Slot};
+use super::{
+    Attribute, Base, Call, Fold, FoldShape, Node, NodeId, Operator, Program, Qualifier, QualifierKey, Slot,
+};
 use crate::check::{Checked, Reference};
 use crate::environment::Environment;
 use crate::functions::Overload;
 use crate::library::conversions;
-use crate::library::table::{self, cost, is_sequential};
+use crate::library::table::{self, Quick, cost, is_sequential};
 use crate::operators;
 use crate::pattern::Pattern;
 use crate::syntax::ast::{Comprehension, Expr, Id, Literal};
@@ -201,8 +203,56 @@ impl Planner<'_> {
         self.locals.truncate(around);
         let result = self.node(all.result)?;
         self.locals.truncate(outside);
-        let fold = Fold { range, first, second, accumulator, init, condition, step, result };
+        let shape = FoldShape::Other;
+        let mut fold = Fold { range, first, second, accumulator, init, condition, step, result, shape };
+        fold.shape = self.quantifier(&fold).or_else(|| self.collection(&fold)).unwrap_or(shape);
         Ok(Node::Fold(Box::new(fold)))
+    }
+
+    fn known(&self, node: NodeId) -> &Node {
+        &self.nodes[node as usize]
+    }
+
+    fn is_accumulator(&self, node: NodeId, fold: &Fold) -> bool {
+        matches!(self.known(node), Node::Attribute(attribute) if attribute.is_local(fold.accumulator))
+    }
+
+    /// `all`: true as long as it is not false, and so is the body. `exists`: the other way round.
+    fn quantifier(&self, fold: &Fold) -> Option<FoldShape> {
+        let Node::NotFalse(condition) = *self.known(fold.condition) else { return None };
+        let (looked_at, so_far, body, decides) = match (self.known(fold.step), self.known(condition)) {
+            (Node::And(so_far, body), _) => (condition, *so_far, *body, false),
+            (Node::Or(so_far, body), Node::Not(negated)) => (*negated, *so_far, *body, true),
+            _ => return None,
+        };
+        let is_begun = matches!(self.constant(fold.init), Some(Value::Bool(is)) if *is != decides);
+        let looks = [looked_at, so_far, fold.result].iter().all(|node| self.is_accumulator(*node, fold));
+        (is_begun && looks).then_some(FoldShape::Quantifier { body, decides })
+    }
+
+    /// `map` and `filter`: the list grows by an element in every round, or in those that a condition chooses.
+    fn collection(&self, fold: &Fold) -> Option<FoldShape> {
+        let is_empty = matches!(self.constant(fold.init), Some(Value::List(list)) if list.is_empty());
+        let is_endless = matches!(self.constant(fold.condition), Some(Value::Bool(true)));
+        if !is_empty || !is_endless || !self.is_accumulator(fold.result, fold) {
+            return None;
+        }
+        let added = |node: NodeId| match *self.known(node) {
+            Node::Append { to, element } if to == fold.accumulator => Some(element),
+            _ => None,
+        };
+        let chosen = |attribute: &Attribute| match &attribute.base {
+            Base::Conditional { condition, yes, no } if no.is_local(fold.accumulator) => {
+                let element = yes.node().and_then(added)?;
+                attribute.qualifiers.is_empty().then_some((Some(*condition), element))
+            }
+            _ => None,
+        };
+        let (condition, element) = match self.known(fold.step) {
+            Node::Attribute(attribute) => chosen(attribute)?,
+            _ => (None, added(fold.step)?),
+        };
+        Some(FoldShape::Collection { condition, element })
     }
 
     fn local(&mut self, name: &SmolStr) -> Slot {
@@ -307,7 +357,7 @@ impl Planner<'_> {
                 }
                 "matches" => {
                     if let Some(Value::String(text)) = self.constant(right) {
-                        let pattern = Pattern::new(text)?;
+                        let pattern = Pattern::new(text, &self.environment.room)?;
                         return Ok(Node::Matches { text: left, pattern, length: text.letters() as u64 });
                     }
                 }
@@ -332,12 +382,22 @@ impl Planner<'_> {
             }
         }
         let pattern = match (name.as_str(), arguments.get(1).and_then(|node| self.constant(*node))) {
-            ("find" | "findAll", Some(Value::String(text))) => Some(Pattern::new(text)?),
+            ("find" | "findAll", Some(Value::String(text))) => {
+                Some(Pattern::new(text, &self.environment.room)?)
+            }
             _ => None,
         };
         let sequential = pattern.is_some() || is_sequential(&name, arguments.len(), overload);
-        let arguments = arguments.into();
-        Ok(Node::Call(Box::new(Call { function: name, overload, arguments, cost, sequential, pattern })))
+        let (arguments, quick) = (arguments.into(), Quick::of(&name));
+        Ok(Node::Call(Box::new(Call {
+            function: name,
+            overload,
+            arguments,
+            cost,
+            quick,
+            sequential,
+            pattern,
+        })))
     }
 
     /// `in` a list of constants that can be told apart by themselves.
@@ -400,8 +460,9 @@ impl Planner<'_> {
         let first = self.slots;
         self.slots += 1;
         let never = self.push(Node::Constant(Value::Bool(false)));
+        let (second, shape) = (None, FoldShape::Other);
         let fold =
-            Fold { range, first, second: None, accumulator, init, condition: never, step: never, result };
+            Fold { range, first, second, accumulator, init, condition: never, step: never, result, shape };
         let mut some = self.push(Node::Fold(Box::new(fold)));
         if function == "optMap" {
             let of = self.function("optional.of".into(), None, vec![some])?;

@@ -1,7 +1,8 @@
 //! From a schema to its rules.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use rowplane_values::regexp::Room;
 use rowplane_values::tree::Value;
 use smol_str::SmolStr;
 
@@ -20,7 +21,7 @@ impl Rules {
         if !has_rules(schema, 0) {
             return None;
         }
-        let root = node(schema, schema, of_schema(schema, root, NAME), 0);
+        let root = node(schema, schema, of_schema(schema, root, NAME), &Arc::default(), 0);
         Some(Self { root }).filter(|rules| !rules.is_empty())
     }
 }
@@ -50,9 +51,9 @@ fn has_rules(schema: &Value, depth: usize) -> bool {
 }
 
 /// The rules of a schema for the values that `shape` declares: the schema itself, or the one that it refines within `allOf`.
-fn node(schema: &Value, shape: &Value, decl: Decl, depth: usize) -> Node {
+fn node(schema: &Value, shape: &Value, decl: Decl, room: &Arc<Room>, depth: usize) -> Node {
     let inner = |schema: &Value, shape: &Value, decl: Decl| {
-        let node = (depth < DEEPEST).then(|| node(schema, shape, decl, depth + 1));
+        let node = (depth < DEEPEST).then(|| node(schema, shape, decl, room, depth + 1));
         node.filter(|node| !node.is_empty())
     };
     let child = |name: &str| {
@@ -74,6 +75,7 @@ fn node(schema: &Value, shape: &Value, decl: Decl, depth: usize) -> Node {
     Node {
         rules: rules(schema, shape),
         programs: OnceLock::new(),
+        room: room.clone(),
         type_name: text(shape, "type").into(),
         items: child("items"),
         additional: child("additionalProperties"),
@@ -115,10 +117,19 @@ fn rules(schema: &Value, shape: &Value) -> Vec<Rule> {
 }
 
 impl Node {
+    pub(super) fn prepare(&self) {
+        if !self.rules.is_empty() {
+            self.programs();
+        }
+        let properties = self.properties.iter().map(|(_, property)| property);
+        let parts = self.items.as_deref().into_iter().chain(self.additional.as_deref());
+        parts.chain(properties).chain(&self.all_of).for_each(Self::prepare);
+    }
+
     /// The programs of the rules, made when the first value comes; `None` if expressions cannot speak of the values.
     pub(super) fn programs(&self) -> Option<&[RuleProgram]> {
         let compile = || {
-            let scope = RuleScope::new(&self.decl)?;
+            let scope = RuleScope::new(&self.decl)?.with_room(&self.room);
             Some(self.rules.iter().map(|rule| scope.compile(&rule.given)).collect())
         };
         self.programs.get_or_init(compile).as_deref()

@@ -1,5 +1,8 @@
 //! What the rules at one place of a schema may speak of, and what becomes of their expressions there.
 
+use std::sync::Arc;
+
+use rowplane_values::regexp::Room;
 use rowplane_values::tree::Value;
 
 use super::{flag, text};
@@ -77,6 +80,12 @@ impl RuleScope {
         let plain = environment.clone().with_variable(OLD_SELF, of.clone());
         let optional = environment.with_variable(OLD_SELF, Type::optional(of));
         Some(Self { decl, plain, optional })
+    }
+
+    /// Lets the patterns of its rules share a room with those of others.
+    pub(super) fn with_room(self, room: &Arc<Room>) -> Self {
+        let Self { decl, plain, optional } = self;
+        Self { decl, plain: plain.with_room(room), optional: optional.with_room(room) }
     }
 
     /// Looks at a rule as definitions are looked at when they are written.

@@ -9,7 +9,7 @@ use super::correlation::{Correlation, OldItems};
 use super::scope::RuleProgram;
 use super::seen::Seen;
 use super::{CALL_LIMIT, Node, OBJECT_BUDGET, Rule, Rules, RulesAt, text};
-use crate::program::{Budget, Fault, Program, Variables};
+use crate::program::{Budget, Fault, PATTERNS, Program, Variables};
 use crate::value::{Error, Value as CelValue};
 
 /// Messages of expressions that are longer are not used.
@@ -85,6 +85,8 @@ impl RulesAt<'_> {
 struct Walk {
     findings: Findings,
     path: String,
+    /// What is left for the programs of patterns that the object brings.
+    patterns: usize,
 }
 
 /// The end of all, since the budget is gone.
@@ -125,7 +127,7 @@ impl<'a> Variables<'a> for Scope<'a> {
 
 impl Walk {
     fn new(path: String, budget: i64, runs: u64) -> Self {
-        Self { findings: Findings { budget, runs, ..Findings::default() }, path }
+        Self { findings: Findings { budget, runs, ..Findings::default() }, path, patterns: PATTERNS }
     }
 
     /// False if the budget is gone.
@@ -273,7 +275,7 @@ impl Walk {
         if compiled.uses_old && scope.old.is_none() && !rule.optional_old {
             return Ok(());
         }
-        let (outcome, cost) = run(program, scope);
+        let (outcome, cost) = run(program, scope, &mut self.patterns);
         if cost > self.findings.budget {
             self.invalid(scope.node, &format!("validation failed due to {OUT_OF_BUDGET}"));
             return Err(Spent);
@@ -362,7 +364,7 @@ impl Walk {
     ) -> Result<Option<String>, String> {
         // Upstream gives messages the old value itself, also where rules get an optional.
         let scope = Scope { optional: false, ..*scope };
-        let (outcome, cost) = run(program, &scope);
+        let (outcome, cost) = run(program, &scope, &mut self.patterns);
         if cost > self.findings.budget {
             return Err(format!("messageExpression evaluation failed due to {OUT_OF_BUDGET}"));
         }
@@ -378,9 +380,14 @@ impl Walk {
     }
 }
 
-fn run<'a>(program: &'a Program, scope: &Scope<'a>) -> (Result<CelValue<'a>, Fault>, i64) {
-    let mut budget = Budget::of(CALL_LIMIT);
+fn run<'a>(
+    program: &'a Program,
+    scope: &Scope<'a>,
+    patterns: &mut usize,
+) -> (Result<CelValue<'a>, Fault>, i64) {
+    let mut budget = Budget { patterns: *patterns, ..Budget::of(CALL_LIMIT) };
     let outcome = program.evaluate(scope, &mut budget);
+    *patterns = budget.patterns;
     (outcome, i64::try_from(budget.spent).unwrap_or(i64::MAX))
 }
 

@@ -19,9 +19,20 @@ pub fn view_object<'a>(members: &'a tree::Map, decl: &'a Decl) -> Result<Value<'
 
 /// The value that some JSON is; nothing of it is copied.
 pub fn view<'a>(value: &'a tree::Value, decl: &'a Decl) -> Result<Value<'a>, Error> {
-    if let Kind::Dyn = decl.kind {
-        return Ok(untyped(value));
-    }
+    Ok(match (&decl.kind, value) {
+        (Kind::String, tree::Value::String(text)) => Value::String(Text::Borrowed(text)),
+        (Kind::Int, tree::Value::Number(number)) if number.is_i64() => whole(number),
+        (Kind::Bool, tree::Value::Bool(is)) => Value::Bool(*is),
+        (Kind::Object(object), tree::Value::Object(members)) => Value::Map(Map::Object(members, object)),
+        (Kind::Map(values), tree::Value::Object(members)) => Value::Map(Map::Values(members, values)),
+        (Kind::List(list), tree::Value::Array(items)) => Value::List(List::Tree(items, list)),
+        (Kind::Dyn, value) => untyped(value),
+        _ => return formatted_or_wrong(value, decl),
+    })
+}
+
+/// Values that are read out of texts, numbers of several types, and what does not fit.
+fn formatted_or_wrong<'a>(value: &'a tree::Value, decl: &'a Decl) -> Result<Value<'a>, Error> {
     if value.is_null() {
         let not_nullable = || Error::new("invalid data, got null for schema with nullable=false");
         return if decl.nullable { Ok(Value::Null) } else { Err(not_nullable()) };
@@ -29,14 +40,9 @@ pub fn view<'a>(value: &'a tree::Value, decl: &'a Decl) -> Result<Value<'a>, Err
     let expected = |what: &str| Err(Error::new(format!("invalid data, expected {what}")));
     match (&decl.kind, value) {
         (Kind::IntOrString, tree::Value::Number(number)) if number.is_i64() => Ok(whole(number)),
-        (Kind::IntOrString | Kind::String, tree::Value::String(text)) => {
-            Ok(Value::String(Text::Borrowed(text)))
-        }
+        (Kind::IntOrString, tree::Value::String(text)) => Ok(Value::String(Text::Borrowed(text))),
         (Kind::IntOrString, _) => expected("XIntOrString value to be either a string or integer"),
-        (Kind::Object(object), tree::Value::Object(members)) => Ok(Value::Map(Map::Object(members, object))),
-        (Kind::Map(values), tree::Value::Object(members)) => Ok(Value::Map(Map::Values(members, values))),
         (Kind::Object(_) | Kind::Map(_), _) => expected("a map for the provided schema with type=object"),
-        (Kind::List(list), tree::Value::Array(items)) => Ok(Value::List(List::Tree(items, list))),
         (Kind::List(_), _) => expected("an array for the provided schema with type=array"),
         (Kind::Bytes | Kind::Duration | Kind::Date | Kind::DateTime, tree::Value::String(text)) => {
             formatted(text, &decl.kind)
@@ -46,9 +52,7 @@ pub fn view<'a>(value: &'a tree::Value, decl: &'a Decl) -> Result<Value<'a>, Err
         }
         (Kind::Double, tree::Value::Number(number)) => Ok(Value::Double(number.as_f64().unwrap_or_default())),
         (Kind::Double, _) => expected(&format!("float, got {}", go_type(value))),
-        (Kind::Int, tree::Value::Number(number)) if number.is_i64() => Ok(whole(number)),
         (Kind::Int, _) => expected(&format!("int, got {}", go_type(value))),
-        (Kind::Bool, tree::Value::Bool(is)) => Ok(Value::Bool(*is)),
         (Kind::Bool, _) => expected(&format!("bool, got {}", go_type(value))),
         (Kind::Untyped, _) => Err(Error::new("invalid array type, expected Items with a non-empty Schema")),
         (Kind::Preserved | Kind::Dyn, _) => Ok(untyped(value)),

@@ -78,6 +78,20 @@ fn large_expressions_are_refused_before_they_are_built() {
 }
 
 #[test]
+fn a_room_bounds_all_programs_together() {
+    let room = Room::of(1 << 20);
+    let compiled: Vec<_> =
+        (0..100).map(|number| room.compile(&format!("^[a-z]{{1,60}}-{number}$"))).collect();
+    let fit = compiled.iter().take_while(|compiled| compiled.is_ok()).count();
+    assert!((2..=32).contains(&fit), "{fit}");
+    let error = compiled[99].as_ref().expect_err("no room").to_string();
+    assert_eq!(error, "error parsing regexp: expression too large: `^[a-z]{1,60}-99$`");
+    assert!(compiled[0].as_ref().is_ok_and(|compiled| compiled.is_match("abc-0")));
+    // Of a large one there is no room for even one.
+    assert!(Room::of(1 << 20).compile(r"^[\pL\pN]{900}$").is_err());
+}
+
+#[test]
 fn matching_is_linear() {
     let expression = Regexp::compile("^(a|a|a?)*(a*)*$").expect("an expression");
     let text = "a".repeat(100_000);

@@ -51,6 +51,7 @@ impl Map {
         self.find(name).is_some()
     }
 
+    #[inline]
     pub fn get(&self, name: &str) -> Option<&Value> {
         match &self.places {
             None => self.members.iter().find(|(known, _)| known.as_str() == name).map(|(_, value)| value),

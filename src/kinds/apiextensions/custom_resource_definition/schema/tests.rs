@@ -28,7 +28,7 @@ fn definition(schema: &Value, has_status: bool) -> Map {
     let kind = builtin::kind(&Gvk::fixed("apiextensions.k8s.io/v1", "CustomResourceDefinition"));
     let kind = kind.expect("a kind");
     kind.conform(&mut definition).expect("fits");
-    kind.default(&mut definition);
+    kind.default(&mut definition).expect("room");
     definition
 }
 
