@@ -28,6 +28,10 @@ impl Server {
             arguments
                 .push(format!("--datastore={}", super::cluster::Cluster::url_through(back.address().port())));
         }
+        // Namespaces hold what the load makes, and nothing else.
+        for flag in ["--namespace-contents=false", "--cluster-authentication=false"] {
+            arguments.push(flag.to_owned());
+        }
         let installation = Installation::new(arguments, skew);
         let process = installation.start().await;
         let inside = format!("127.0.0.1:{}", installation.port()).parse().expect("an address");

@@ -136,11 +136,10 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_opinion_counts() {
-        let (yes, no, none): (fn() -> _, fn() -> _, fn() -> _) = (
-            || Decision::Allow(Reason::Fixed("yes")),
-            || Decision::Deny(Reason::Fixed("no")),
-            || Decision::NoOpinion(Reason::Fixed("hm")),
-        );
+        type Opinion = fn() -> Decision;
+        let yes: Opinion = || Decision::Allow(Reason::Fixed("yes"));
+        let no: Opinion = || Decision::Deny(Reason::Fixed("no"));
+        let none: Opinion = || Decision::NoOpinion(Reason::Fixed("hm"));
         assert_eq!(decided(&[none, yes, no]).await, ("allow", "yes".to_owned()));
         assert_eq!(decided(&[none, no, yes]).await, ("deny", "no".to_owned()));
         assert_eq!(decided(&[none, none]).await, ("none", "hm\nhm".to_owned()));

@@ -27,6 +27,8 @@ pub struct Policy {
 #[derive(Debug)]
 enum Grants {
     One(Arc<Binding>),
+    /// The box keeps the usual case small.
+    #[expect(clippy::box_collection)]
     Many(Box<Vec<Arc<Binding>>>),
 }
 
