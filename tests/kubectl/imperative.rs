@@ -87,8 +87,9 @@ pub async fn grants(kubectl: &Kubectl) {
         let found = rules.lines().any(|own| own.split_whitespace().eq(line.split(' ')));
         assert!(found, "{line}: {rules}");
     }
-    let wanted = "{kind: Role, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: reader, namespace: default}, \
-                  rules: [{verbs: [watch], apiGroups: [''], resources: [configmaps]}]}";
+    let wanted = r#"{"kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1",
+        "metadata": {"name": "reader", "namespace": "default"},
+        "rules": [{"verbs": ["watch"], "apiGroups": [""], "resources": ["configmaps"]}]}"#;
     let reconciled = kubectl.run_with("auth reconcile -f -", wanted).await;
     assert!(reconciled.contains("role.rbac.authorization.k8s.io/reader reconciled"), "{reconciled}");
     assert_eq!(kubectl.run(&format!("auth can-i watch configmaps {jane}")).await, "yes\n");
