@@ -95,7 +95,7 @@ impl Server {
         self.service_as(User::admin())
     }
 
-    /// A client in the same process that acts as this user.
+    /// A client in the same process that acts as this user, who may do what roles and bindings say.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -105,7 +105,8 @@ impl Server {
     /// let server = rowplane::Server::builder().memory().start().await?;
     /// let alice = User { name: "alice".to_owned(), ..User::default() };
     /// let client = kube::Client::new(server.service_as(alice), "default");
-    /// let refused = client.list_core_api_resources("v1").await;
+    /// let metrics = http::Request::get("/metrics").body(Vec::new())?;
+    /// let refused = client.request_text(metrics).await;
     /// assert!(matches!(refused, Err(kube::Error::Api(status)) if status.code == 403));
     /// # Ok(())
     /// # }
