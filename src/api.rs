@@ -27,6 +27,7 @@ pub mod namespace_contents;
 pub mod options;
 mod ownership;
 pub mod patch;
+pub mod quota;
 pub mod registration;
 pub mod request;
 mod rescale;
@@ -85,6 +86,8 @@ pub struct Api {
     pub token_keys: ArcSwap<TokenKeys>,
     /// The resource under which the store keeps claims of node ports.
     pub port_claims: ResourceId,
+    /// The resource under which the store keeps which namespaces have which quotas.
+    pub quota_sets: ResourceId,
     pub unreadable: Unreadable,
     pub runtime: Runtime,
     pub config: Config,

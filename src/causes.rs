@@ -138,6 +138,8 @@ pub enum CauseReason {
     FieldManagerConflict,
     ResourceVersionTooLarge,
     DisruptionBudget,
+    UnsupportedPlatform,
+    NodeCapacity,
     Internal,
 }
 
@@ -157,6 +159,8 @@ impl CauseReason {
             CauseReason::FieldManagerConflict => "FieldManagerConflict",
             CauseReason::ResourceVersionTooLarge => "ResourceVersionTooLarge",
             CauseReason::DisruptionBudget => "DisruptionBudget",
+            CauseReason::UnsupportedPlatform => "UnsupportedPlatform",
+            CauseReason::NodeCapacity => "NodeCapacity",
             CauseReason::Internal => "InternalError",
         }
     }

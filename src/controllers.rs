@@ -20,6 +20,7 @@ pub mod leader;
 pub mod migration;
 mod namespace_contents;
 mod namespaces;
+mod quotas;
 mod rbac_policy;
 mod registration;
 mod service_cidr;
@@ -92,6 +93,7 @@ impl Runner {
         self.run_as(leader(), "token-secrets", |api| Box::pin(token_secrets::run(api)));
         self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
+        self.run_as(leader(), "quotas", |api| Box::pin(quotas::run(api)));
         self.run_as(leader(), "service-claims", |api| Box::pin(service_claims::run(api)));
         self.run_as(leader(), "kubernetes-service", move |api| {
             Box::pin(kubernetes_service::run(api, config.advertised))

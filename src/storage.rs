@@ -14,6 +14,7 @@ pub mod audit;
 pub mod backup;
 mod commit;
 mod compactor;
+pub mod counting;
 pub mod inventory;
 mod judge;
 mod mark;

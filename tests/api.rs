@@ -91,6 +91,8 @@ mod plugins;
 mod pods;
 #[path = "api/protobuf.rs"]
 mod protobuf;
+#[path = "api/quotas.rs"]
+mod quotas;
 #[path = "api/representation.rs"]
 mod representation;
 #[path = "api/service_accounts.rs"]

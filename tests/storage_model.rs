@@ -340,13 +340,13 @@ impl Model {
             }
         }
         let revision = Revision(self.clock.revision.0 + 1);
-        let (kind, value) = match &mutation.change {
+        let (kind, value) = match mutation.change.settled() {
             Change::Put { draft, .. } => {
                 state.insert(place(&mutation.key), (revision, draft.value().clone()));
                 let kind = if found.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
                 (kind, Some(draft.value().clone()))
             }
-            Change::Delete => {
+            Change::Delete | Change::Count(_) => {
                 state.remove(&place(&mutation.key));
                 (ChangeKind::Deleted, None)
             }

@@ -14,10 +14,14 @@ mod limits;
 mod namespace;
 mod priority;
 mod protection;
+mod resource_quota;
 mod runtime_class;
+mod service_account;
 mod tolerations;
 mod usage;
 mod view;
+
+use std::sync::atomic::AtomicBool;
 
 use futures_util::future::BoxFuture;
 
@@ -31,6 +35,7 @@ use limits::LimitRanger;
 use namespace::NamespaceLifecycle;
 use priority::Priority;
 use protection::StorageObjectInUseProtection;
+use resource_quota::ResourceQuota;
 use runtime_class::RuntimeClass;
 use tolerations::{DefaultTolerationSeconds, TaintNodesByCondition};
 
@@ -90,6 +95,8 @@ pub struct Attempt<'a> {
     /// The object that is replaced or deleted; `None` for a deletion of an object that cannot be read.
     pub old: Option<&'a ObjectMap>,
     pub(super) requires: Vec<Requirement>,
+    /// Whether the write may not exceed the quotas of its namespace.
+    pub(super) limited: AtomicBool,
 }
 
 impl<'a> Attempt<'a> {
@@ -99,7 +106,7 @@ impl<'a> Attempt<'a> {
         operation: Operation,
         old: Option<&'a ObjectMap>,
     ) -> Self {
-        Self { api, request, operation, target: request.target, object: None, old, requires: Vec::new() }
+        Self { api, request, operation, target: request.target, object: None, old, requires: Vec::new(), limited: AtomicBool::new(false) }
     }
 
     pub(super) fn with(self, object: ObjectMap) -> Self {
@@ -146,6 +153,7 @@ impl Chain {
             Box::new(StorageObjectInUseProtection),
             Box::new(RuntimeClass),
             Box::new(DefaultIngressClass),
+            Box::new(ResourceQuota),
         ])
     }
 

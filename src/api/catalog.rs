@@ -119,7 +119,7 @@ impl Api {
 
     /// Takes out of the cache what is not served any more, and what was added for a generation that never came to be.
     async fn forget_unserved(&self, served: &Served) -> Result<(), Error> {
-        let own = [self.port_claims, self.definitions.names()];
+        let own = [self.port_claims, self.definitions.names(), self.quota_sets];
         let state = self.cache.any();
         let own_held = own.into_iter().filter(|id| state.holds(*id)).count();
         if state.resources().len() == served.stored_count() + own_held {

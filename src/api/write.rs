@@ -10,18 +10,21 @@ pub(super) mod rescale;
 pub(super) mod update;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::admission::{Attempt, Operation};
 use super::conversion::managers::Conversions;
 use super::definitions::Custom;
 use super::error::Error;
 use super::ownership::{self, Tracking};
+use super::quota::Usage;
 use super::request::Request;
 use super::{Api, ObjectMap, Target, escalation, meta, metadata, metadata_mut, scale};
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
 use crate::schema::resource::Verb;
+use crate::storage::counting::Charge;
 use crate::storage::{Mutation, Requirement};
 
 use create::Naming;
@@ -114,6 +117,8 @@ pub(super) struct Ready {
     pub next: Next,
     /// The rows that admission relied on.
     pub requires: Vec<Requirement>,
+    /// What it adds to the counters of quotas.
+    pub charges: Vec<Charge>,
     /// What is written with it or not at all.
     pub joined: Vec<Mutation>,
     /// The name of a new object; `None` for an existing one.
@@ -257,7 +262,8 @@ impl Api {
             }
             Proposal::Decided(next) => {
                 let requires = self.admit_deletion(write, found.map(|found| &found.object)).await?;
-                Ok(Ready { next, requires, joined: Vec::new(), naming: None, advised: false })
+                let (charges, joined) = (Vec::new(), Vec::new());
+                Ok(Ready { next, requires, charges, joined, naming: None, advised: false })
             }
         }
     }
@@ -334,7 +340,12 @@ impl Api {
         write.admit(&attempt).await?;
         let mut object = parent.map_or_else(|| attempt.take_object(), Ok)?;
         let names = self.settle_names(attempt.target, &mut object, found.map(|found| &found.object));
+        let quota = self.settle_quota(attempt.target, write.part, &mut object, found.map(|found| &found.object));
+        let limited = attempt.limited.load(Ordering::Relaxed);
+        let old = found.map(|found| &found.object);
+        let metered = self.metered(Usage { target: attempt.target, old, new: Some(&object), limited })?;
         let mut requires = attempt.requires;
+        requires.extend(metered.requires);
         requires.extend(names.requires);
         requires.extend_from_slice(write.relies_on);
         requires.extend(request.target.resource.custom.as_ref().map(Custom::requirement));
@@ -347,6 +358,7 @@ impl Api {
                 .is_some_and(|(found, custom)| is_old(found, custom));
         let again = again.then(|| object.clone());
         let mut joined = names.joined;
+        joined.extend(quota.joined);
         let next = match found {
             Some(found) => update::next(resource, object, &found.object),
             None => {
@@ -358,7 +370,7 @@ impl Api {
             (Next::Unchanged, Some(object)) => Next::Put(object),
             (next, _) => next,
         };
-        Ok(Ready { next, requires, joined, naming, advised: true })
+        Ok(Ready { next, requires, charges: metered.charges, joined, naming, advised: true })
     }
 
     /// Asks plugins about a deletion; `old` is `None` if the object cannot be read.

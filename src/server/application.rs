@@ -23,6 +23,7 @@ use crate::api::definitions::{self, Definitions};
 use crate::api::gate::Gate;
 use crate::api::meta::generate_name;
 use crate::api::namespace_contents::NamespaceContents;
+use crate::api::quota::sets_resource;
 use crate::api::services::port_claims;
 use crate::api::token_request::TokenIssuing;
 use crate::api::unreadable::Unreadable;
@@ -112,8 +113,9 @@ pub async fn build_with_api(
     let ids = resource_ids(&*backend, &registry).await?;
     let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
     let names = backend.resource_ids(&[definitions::names_resource()]).await?[0];
+    let quota_sets = backend.resource_ids(&[sets_resource()]).await?[0];
     let keys = backend.resource_ids(&[shared_keys()]).await?[0];
-    let mut loaded: Vec<_> = ids.values().copied().chain([port_claims, names, keys]).collect();
+    let mut loaded: Vec<_> = ids.values().copied().chain([port_claims, names, quota_sets, keys]).collect();
     loaded.sort_unstable();
     // Two groups of tasks: the controllers end first, and what a leaving server writes is written before the writer
     // ends.
@@ -133,6 +135,7 @@ pub async fn build_with_api(
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend, &runtime.clock).await?),
         port_claims,
+        quota_sets,
         unreadable: Unreadable::new(runtime.metrics.clone()),
         runtime: runtime.clone(),
         config: api::Config {

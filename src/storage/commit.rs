@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::counting::{Charge, Counted};
 use super::judge::Write;
 use super::{AuditRow, Key};
 use crate::codec::object::Draft;
@@ -22,6 +23,8 @@ pub struct Mutation {
     pub requires: Vec<Requirement>,
     /// Whether it and the next mutation of the batch pass together or not at all.
     pub joins_next: bool,
+    /// What it adds to the counters of other rows, in the same commit.
+    pub charges: Vec<Charge>,
     /// The audit event that is committed with the write.
     pub audit: Option<Arc<AuditRow>>,
 }
@@ -47,7 +50,13 @@ pub enum Expect {
 impl Mutation {
     /// A write without preconditions on other rows.
     pub fn new(key: Key, expect: Expect, change: Change) -> Self {
-        Self { key, expect, change, requires: Vec::new(), joins_next: false, audit: None }
+        Self { key, expect, change, requires: Vec::new(), joins_next: false, charges: Vec::new(), audit: None }
+    }
+
+    /// Adds charges to the write.
+    pub fn charging(mut self, charges: Vec<Charge>) -> Self {
+        self.charges.extend(charges);
+        self
     }
 
     /// Adds requirements to the write.
@@ -90,6 +99,26 @@ pub(super) fn required_keys(batch: &[Mutation]) -> Vec<&Key> {
 pub enum Change {
     Put { uid: Arc<str>, stored_version: Arc<str>, draft: Draft },
     Delete,
+    /// The row that the batch's [charges](Charge) on it make. The writer appends these mutations to a batch.
+    Count(Counted),
+}
+
+impl Change {
+    /// The change as it is carried out: that of a counted row is known once its batch has been judged.
+    pub fn settled(&self) -> &Self {
+        match self {
+            Self::Count(counted) => counted.get(),
+            plain => plain,
+        }
+    }
+
+    /// As [`Change::settled`].
+    pub fn into_settled(self) -> Self {
+        match self {
+            Self::Count(counted) => counted.get().clone(),
+            plain => plain,
+        }
+    }
 }
 
 /// The mutations of one transaction. A batch accepts more mutations until the transaction holds the clock's lock, so
@@ -130,6 +159,11 @@ pub enum Outcome {
     },
     /// What the mutation [joins](Mutation::joins_next), or what joins it, has not passed.
     Apart,
+    /// The mutation's own precondition and its requirements held, but the charge with this index did not fit, or the
+    /// row that it is for is not there or was changed by an earlier mutation of the batch.
+    Unfit {
+        charge: usize,
+    },
     /// The server is not registered any more; see [`Fence`](super::Fence).
     Fenced,
 }

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use bytes::Bytes;
+
 use super::commit::required_keys;
+use super::counting::{Account, Counted};
 use super::{
     Change, ChangeKind, Error, Expect, Fence, Key, Mutation, Outcome, RegistryChange, Requirement, Terms,
 };
@@ -27,21 +30,31 @@ pub struct Write {
     pub previous: Option<Revision>,
 }
 
-/// Judges a batch under its terms. `registered` tells whether the fence's registration still exists. Also returns the
-/// change of the registry to carry out: the requested one if all mutations pass, otherwise none.
+/// What the database has, read while the clock's lock is held.
+#[derive(Clone, Copy)]
+pub struct Found<'a> {
+    /// The live version of every mutation's key, and then of every [required key](required_keys).
+    pub live: &'a [Option<Revision>],
+    /// The values of [`counted_versions`](super::counting::counted_versions).
+    pub counted: &'a HashMap<Revision, Bytes>,
+    /// Whether the fence's registration still exists.
+    pub registered: bool,
+}
+
+/// Judges a batch under its terms. Also returns the change of the registry to carry out: the requested one if all
+/// mutations pass, otherwise none.
 pub fn judge_under<'a>(
     batch: &[Mutation],
     base: Revision,
-    live: &[Option<Revision>],
-    registered: bool,
+    found: Found<'_>,
     terms: Terms<'a>,
 ) -> Result<(Verdict, Option<&'a RegistryChange>), Error> {
-    let lost = terms.fence.filter(|_| !registered);
-    let Some(change) = terms.registry else { return Ok((judge(batch, base, live, lost), None)) };
+    let lost = terms.fence.filter(|_| !found.registered);
+    let Some(change) = terms.registry else { return Ok((judge(batch, base, found, lost), None)) };
     if lost.is_some() {
         return Err(Error::Fenced);
     }
-    let mut verdict = judge(batch, base, live, None);
+    let mut verdict = judge(batch, base, found, None);
     if verdict.writes.len() < batch.len() {
         verdict.writes.clear();
         return Ok((verdict, None));
@@ -49,11 +62,10 @@ pub fn judge_under<'a>(
     Ok((verdict, Some(change)))
 }
 
-/// Judges `batch` in order. `live[i]` is the live version in the database of `batch[i].key`; behind these follow the
-/// live versions of the [`required_keys`]. Each mutation is judged against what the earlier mutations of the batch did
+/// Judges `batch` in order. Each mutation is judged against what the earlier mutations of the batch did
 /// to the rows that it writes or requires. `lost` is the server's fence if its registration is gone.
-fn judge(batch: &[Mutation], base: Revision, live: &[Option<Revision>], lost: Option<&Fence>) -> Verdict {
-    let mut judging = Judging::new(batch, base, live, lost);
+fn judge(batch: &[Mutation], base: Revision, found: Found<'_>, lost: Option<&Fence>) -> Verdict {
+    let mut judging = Judging::new(batch, base, found, lost);
     let mut start = 0;
     for (index, mutation) in batch.iter().enumerate() {
         if mutation.joins_next && index + 1 < batch.len() {
@@ -75,16 +87,28 @@ struct Judging<'a> {
     lost: Option<&'a Fence>,
     /// What is live of the rows that have been looked at.
     current: HashMap<&'a Key, Option<Revision>>,
+    /// The counted rows, while they are as the database has them or as the batch has counted them.
+    accounts: HashMap<&'a Key, Open>,
     /// The revision of the next write.
     next: Revision,
     verdict: Verdict,
 }
 
+/// A counted row.
+struct Open {
+    account: Box<dyn Account>,
+    /// Whether the batch has charged it.
+    charged: bool,
+}
+
+/// The version of a counted row that the batch has charged: none that anybody can have seen.
+const UNWRITTEN: Revision = Revision(u64::MAX);
+
 impl<'a> Judging<'a> {
     fn new(
         batch: &'a [Mutation],
         base: Revision,
-        live: &'a [Option<Revision>],
+        Found { live, counted, .. }: Found<'a>,
         lost: Option<&'a Fence>,
     ) -> Self {
         let mut current = HashMap::with_capacity(batch.len());
@@ -92,17 +116,77 @@ impl<'a> Judging<'a> {
             current.insert(key, *live);
         }
         let verdict = Verdict { outcomes: Vec::with_capacity(batch.len()), writes: Vec::new() };
-        Self { batch, live, lost, current, next: Revision(base.0 + 1), verdict }
+        let accounts = match counted.is_empty() {
+            true => HashMap::new(),
+            false => open_accounts(batch, live, counted),
+        };
+        Self { batch, live, lost, current, accounts, next: Revision(base.0 + 1), verdict }
     }
 
     fn one(&mut self, index: usize) {
-        let outcome = self.outcome(index);
+        let outcome = match &self.batch[index].change {
+            Change::Count(counted) => self.write_count(index, counted),
+            Change::Put { .. } | Change::Delete => self.outcome(index),
+        };
         self.verdict.outcomes.push(outcome);
+    }
+
+    /// Writes a counted row if the batch has charged it.
+    fn write_count(&mut self, index: usize, counted: &Counted) -> Outcome {
+        let key = &self.batch[index].key;
+        let Some(Open { account, charged: true }) = self.accounts.get(key) else { return Outcome::Apart };
+        counted.set(account.change());
+        let revision = self.next;
+        self.next = Revision(revision.0 + 1);
+        self.current.insert(key, Some(revision));
+        let previous = self.live[index];
+        self.verdict.writes.push(Write { index, revision, kind: ChangeKind::Modified, previous });
+        Outcome::Committed(revision)
+    }
+
+    /// Adds a mutation's charges to their rows, or none of them. Returns the index of the one that does not fit.
+    fn charge(&mut self, mutation: &'a Mutation) -> Result<(), usize> {
+        for (index, charge) in mutation.charges.iter().enumerate() {
+            let open = self.accounts.get_mut(&charge.key);
+            if open.is_none_or(|open| !open.account.add(charge)) {
+                return Err(index);
+            }
+        }
+        for charge in &mutation.charges {
+            if let Some(open) = self.accounts.get_mut(&charge.key) {
+                open.charged = true;
+            }
+            self.current.insert(&charge.key, Some(UNWRITTEN));
+        }
+        Ok(())
+    }
+
+    /// As [`Judging::charge`], and leaves the accounts as they were if one does not fit.
+    fn charge_all(&mut self, mutation: &'a Mutation) -> Result<(), usize> {
+        // A single charge is added or not.
+        if mutation.charges.len() < 2 {
+            return self.charge(mutation);
+        }
+        let before = self.saved(std::slice::from_ref(mutation));
+        self.charge(mutation).inspect_err(|_| self.accounts.extend(before))
+    }
+
+    /// Copies of the accounts that these mutations charge.
+    fn saved(&self, mutations: &'a [Mutation]) -> Vec<(&'a Key, Open)> {
+        let charges = mutations.iter().flat_map(|mutation| &mutation.charges);
+        let saved = charges.filter_map(|charge| {
+            let Open { account, charged } = self.accounts.get(&charge.key)?;
+            Some((&charge.key, Open { account: account.duplicate(), charged: *charged }))
+        });
+        saved.collect()
     }
 
     /// Mutations of which all pass or none.
     fn together(&mut self, group: Range<usize>) {
-        let keys = self.batch[group.clone()].iter().map(|mutation| &mutation.key);
+        let mutations = &self.batch[group.clone()];
+        let charged = mutations.iter().flat_map(|mutation| &mutation.charges).map(|charge| &charge.key);
+        let keys = mutations.iter().map(|mutation| &mutation.key).chain(charged);
+        let accounts = self.saved(mutations);
         let before: Vec<_> = keys.map(|key| (key, self.current.get(key).copied())).collect();
         let (next, writes) = (self.next, self.verdict.writes.len());
         group.clone().for_each(|index| self.one(index));
@@ -117,6 +201,7 @@ impl<'a> Judging<'a> {
         }
         self.next = next;
         self.verdict.writes.truncate(writes);
+        self.accounts.extend(accounts);
         for (key, live) in before {
             match live {
                 Some(live) => self.current.insert(key, live),
@@ -135,7 +220,7 @@ impl<'a> Judging<'a> {
         let kind = match (&mutation.change, mutation.expect) {
             (Change::Put { .. }, Expect::Absent) => ChangeKind::Added,
             (Change::Put { .. }, Expect::At(_)) => ChangeKind::Modified,
-            (Change::Delete, _) => ChangeKind::Deleted,
+            (Change::Delete | Change::Count(_), _) => ChangeKind::Deleted,
         };
         let deletes_nothing = kind == ChangeKind::Deleted && found.is_none();
         if deletes_nothing || !mutation.expect.holds(found) {
@@ -143,17 +228,40 @@ impl<'a> Judging<'a> {
         }
         let revision = self.next;
         let after = (kind != ChangeKind::Deleted).then_some(revision);
-        if mutation.requires.is_empty() {
+        if mutation.requires.is_empty() && mutation.charges.is_empty() {
             *slot = after;
-        } else if let Some(unmet) = first_unmet(&mutation.requires, &self.current) {
-            return unmet;
         } else {
+            if let Some(unmet) = first_unmet(&mutation.requires, &self.current) {
+                return unmet;
+            }
+            if let Err(charge) = self.charge_all(mutation) {
+                return Outcome::Unfit { charge };
+            }
             self.current.insert(&mutation.key, after);
+        }
+        // What others write is not what was opened.
+        if !self.accounts.is_empty() {
+            self.accounts.remove(&mutation.key);
         }
         self.next = Revision(revision.0 + 1);
         self.verdict.writes.push(Write { index, revision, kind, previous: found });
         Outcome::Committed(revision)
     }
+}
+
+fn open_accounts<'a>(
+    batch: &'a [Mutation],
+    live: &[Option<Revision>],
+    counted: &HashMap<Revision, Bytes>,
+) -> HashMap<&'a Key, Open> {
+    let charges = batch.iter().flat_map(|mutation| &mutation.charges);
+    let ledgers: HashMap<&Key, _> = charges.map(|charge| (&charge.key, charge.ledger)).collect();
+    let rows = batch.iter().zip(live).filter(|(mutation, _)| matches!(mutation.change, Change::Count(_)));
+    let opened = rows.filter_map(|(Mutation { key, .. }, live)| {
+        let account = ledgers.get(key)?.open(key, counted.get(live.as_ref()?)?.clone())?;
+        Some((key, Open { account, charged: false }))
+    });
+    opened.collect()
 }
 
 fn first_unmet(requires: &[Requirement], current: &HashMap<&Key, Option<Revision>>) -> Option<Outcome> {
@@ -165,11 +273,16 @@ fn first_unmet(requires: &[Requirement], current: &HashMap<&Key, Option<Revision
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
+    use std::sync::LazyLock;
 
     use super::*;
     use crate::codec::object::Draft;
     use crate::storage::ResourceId;
+
+    fn found(live: &[Option<Revision>]) -> Found<'_> {
+        static NONE: LazyLock<HashMap<Revision, Bytes>> = LazyLock::new(HashMap::new);
+        Found { live, counted: &NONE, registered: true }
+    }
 
     fn mutation(name: &str, expect: Expect, put: bool) -> Mutation {
         let change = if put {
@@ -192,7 +305,7 @@ mod tests {
             mutation("d", Expect::Absent, false),
         ];
         let live = [None, Some(Revision(4)), Some(Revision(4)), Some(Revision(5)), None];
-        let verdict = judge(&batch, Revision(10), &live, None);
+        let verdict = judge(&batch, Revision(10), found(&live), None);
         assert_eq!(
             verdict.outcomes,
             [
@@ -222,7 +335,7 @@ mod tests {
             mutation("a", Expect::At(Revision(4)), true),
             mutation("a", Expect::At(Revision(12)), true),
         ];
-        let verdict = judge(&batch, Revision(10), &[Some(Revision(4)); 4], None);
+        let verdict = judge(&batch, Revision(10), found(&[Some(Revision(4)); 4]), None);
         assert_eq!(
             verdict.outcomes,
             [
@@ -253,7 +366,7 @@ mod tests {
         let keys: Vec<&str> = required_keys(&batch).into_iter().map(|key| &*key.name).collect();
         assert_eq!(keys, ["ns", "gone"]);
         let live = [None, None, None, None, None, None, Some(Revision(3)), None];
-        let verdict = judge(&batch, Revision(10), &live, None);
+        let verdict = judge(&batch, Revision(10), found(&live), None);
         assert_eq!(
             verdict.outcomes,
             [
@@ -291,7 +404,7 @@ mod tests {
         (live[1], live[4], live[6]) = (Some(Revision(3)), Some(Revision(3)), Some(Revision(3)));
         live.push(Some(Revision(3)));
         assert_eq!(
-            judge(&batch, Revision(10), &live, None).outcomes,
+            judge(&batch, Revision(10), found(&live), None).outcomes,
             [
                 Outcome::Committed(Revision(11)),
                 Outcome::Committed(Revision(12)),
@@ -326,7 +439,7 @@ mod tests {
         ];
         let mut live = vec![None; batch.len()];
         live.push(Some(Revision(3)));
-        let verdict = judge(&batch, Revision(10), &live, None);
+        let verdict = judge(&batch, Revision(10), found(&live), None);
         let committed = |n| Outcome::Committed(Revision(n));
         assert_eq!(
             verdict.outcomes,
@@ -353,7 +466,7 @@ mod tests {
         lease.key.resource = ResourceId(2);
         let batch = [mutation("a", Expect::Absent, true), lease];
         let fence = Fence { server: "s".into(), incarnation: "i".into(), exempt: vec![ResourceId(2)] };
-        let verdict = judge(&batch, Revision(10), &[None; 2], Some(&fence));
+        let verdict = judge(&batch, Revision(10), found(&[None; 2]), Some(&fence));
         assert_eq!(verdict.outcomes, [Outcome::Fenced, Outcome::Committed(Revision(11))]);
         assert_eq!(verdict.writes.len(), 1);
     }
@@ -364,7 +477,7 @@ mod tests {
         let fence = Fence { server: "s".into(), incarnation: "i".into(), exempt: Vec::new() };
         let terms = Terms { fence: Some(&fence), registry: Some(&change), ..Terms::default() };
         let batch = [mutation("a", Expect::Absent, true), mutation("b", Expect::Absent, true)];
-        let judged = |live, registered| judge_under(&batch, Revision(10), live, registered, terms);
+        let judged = |live, registered| judge_under(&batch, Revision(10), Found { registered, ..found(live) }, terms);
 
         let (verdict, registry) = judged(&[None; 2], true).expect("it stands");
         assert_eq!((verdict.writes.len(), registry), (2, Some(&change)));
@@ -375,7 +488,7 @@ mod tests {
 
         let [first, second] = batch.clone();
         let batch = [first, second.requiring([require("ns", Expect::At(Revision(3)))])];
-        let judged = |live: &[_]| judge_under(&batch, Revision(10), live, true, terms).expect("it stands");
+        let judged = |live: &[_]| judge_under(&batch, Revision(10), found(live), terms).expect("it stands");
         assert_eq!(judged(&[None, None, Some(Revision(3))]).1, Some(&change));
         assert_eq!(judged(&[None, None, Some(Revision(4))]).1, None);
     }

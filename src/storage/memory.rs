@@ -17,7 +17,8 @@ use bytes::Bytes;
 use self::tables::Tables;
 use super::audit::KEPT_IN_MEMORY;
 use super::commit::audit_rows;
-use super::judge::judge_under;
+use super::counting::counted_versions;
+use super::judge::{Found, judge_under};
 use super::token_key::rotate;
 use super::{
     AuditQuery, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Fence, Registration,
@@ -91,7 +92,10 @@ impl Backend for Memory {
         }
         let live = held.tables.live_versions(mutations);
         let registered = terms.fence.is_some_and(|fence| held.is_registered(fence));
-        let (verdict, registry) = judge_under(mutations, base, &live, registered, terms)?;
+        let versions = counted_versions(mutations, &live).into_iter();
+        let counted = versions.filter_map(|at| Some((at, held.tables.version(at)?.value.clone()))).collect();
+        let found = Found { live: &live, counted: &counted, registered };
+        let (verdict, registry) = judge_under(mutations, base, found, terms)?;
         held.tables.write(mutations, &verdict.writes);
         held.add_audit_rows(audit_rows(mutations, &verdict.writes).into_iter().cloned());
         if let Some(change) = registry {

@@ -17,6 +17,7 @@ mod tls;
 mod transfer;
 mod upkeep;
 
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ use sqlx::postgres::PgConnection;
 use tokio::time::Instant;
 
 pub use self::address::Address;
-use self::batch::Failure;
+use self::batch::{Failure, JudgeInput};
 use self::error::unavailable;
 use self::fate::Fate;
 pub use self::lineage::ClusterId;
@@ -37,7 +38,8 @@ use self::lineage::Lineage;
 use self::listener::{Channel, Listener};
 use self::pool::{Lent, Pool, long, short};
 use self::session::{Connector, Purpose};
-use super::judge::{Write, judge_under};
+use super::counting::counted_versions;
+use super::judge::{Found, Write, judge_under};
 use super::migrations::embedded_migrations;
 use super::{
     AuditQuery, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, HighWaterMark,
@@ -224,9 +226,17 @@ impl Backend for Postgres {
         };
         connection.observe(begun.base, begun.flushed);
         let mutations = batch.close();
-        let judged = short(batch::look_up(&mut connection, mutations, terms.fence)).await.and_then(|found| {
-            let judged = judge_under(mutations, begun.base, &found.live, found.registered, terms)?;
-            Ok((judged, found.format))
+        let found = short(batch::look_up(&mut connection, mutations, terms.fence)).await;
+        let counted = match &found {
+            Ok(found) => {
+                let counted = counted_versions(mutations, &found.live);
+                short(batch::values_of(&mut connection, &counted)).await
+            }
+            Err(_) => Ok(HashMap::new()),
+        };
+        let judged = found.and_then(|JudgeInput { live, registered, format }| {
+            let found = Found { live: &live, counted: &counted?, registered };
+            Ok((judge_under(mutations, begun.base, found, terms)?, format))
         });
         let ((verdict, registry), format) = match judged {
             Ok(judged) => judged,

@@ -174,7 +174,10 @@ impl Backend for Sqlite {
         if base < terms.floor {
             return Err(Error::Regressed { floor: terms.floor, found: base });
         }
-        let (verdict, registry) = judge_under(mutations, base, &begun.live, begun.registered, terms)?;
+        let counted = counted_versions(mutations, &begun.live);
+        let counted = batch::values_of(&mut turn.connection, &counted).await?;
+        let found = Found { live: &begun.live, counted: &counted, registered: begun.registered };
+        let (verdict, registry) = judge_under(mutations, base, found, terms)?;
         let commit = Commit { base, outcomes: verdict.outcomes };
         let last = verdict.writes.last().map(|write| write.revision);
         if last.is_none() && registry.is_none() {

@@ -312,12 +312,12 @@ fn written(
     Ok(match outcome {
         Outcome::Fenced => return Err(Error::Fenced),
         Outcome::Conflict { found } => Written::Conflict { found, judged_at },
-        Outcome::Unmet { .. } | Outcome::Apart => Written::Unmet { judged_at },
+        Outcome::Unmet { .. } | Outcome::Unfit { .. } | Outcome::Apart => Written::Unmet { judged_at },
         Outcome::Committed(revision) => {
             let Mutation { key, change, .. } = mutation;
-            let object = match change {
+            let object = match change.into_settled() {
                 Change::Put { draft, .. } => Some(Arc::new(draft.into_object(revision))),
-                Change::Delete => None,
+                Change::Delete | Change::Count(_) => None,
             };
             writes.push(OwnWrite { revision, key, object: object.clone() });
             Written::Committed { revision, object }

@@ -10,6 +10,7 @@ use rowplane::api::continue_token::{TokenKey, TokenKeys};
 use rowplane::api::conversion::Converter;
 use rowplane::api::definitions::{Definitions, names_resource};
 use rowplane::api::meta::generate_name;
+use rowplane::api::quota::sets_resource;
 use rowplane::api::services::port_claims;
 use rowplane::api::token_request::TokenIssuing;
 use rowplane::api::{self, Api};
@@ -54,9 +55,9 @@ fn issuer() -> Arc<Issuer> {
 async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.extend([names_resource(), port_claims()]);
+    names.extend([names_resource(), port_claims(), sets_resource()]);
     let ids = backend.resource_ids(&names).await.expect("ids");
-    let (definitions, port_claims) = (ids[ids.len() - 2], ids[ids.len() - 1]);
+    let [.., definitions, port_claims, quota_sets] = ids[..] else { unreachable!("three are internal") };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let runtime = Runtime::default();
@@ -77,6 +78,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
             Vec::new(),
         )),
         port_claims,
+        quota_sets,
         admission,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         lanes: Default::default(),

@@ -4,7 +4,7 @@ use super::usage::{self, Amounts};
 use super::view::{self, View};
 use super::{Admission, Attempt, Operation, Verdict, of_kind};
 use crate::api::request::Request;
-use crate::api::{ObjectMap, fields, metadata_mut};
+use crate::api::{ObjectMap, fields, meta, metadata, metadata_mut};
 use crate::quantity::{nanos, units};
 use crate::schema::names::Gvr;
 use crate::tree::Value;
@@ -19,23 +19,40 @@ pub(super) struct LimitRanger;
 
 impl Admission for LimitRanger {
     fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
-        operation == Operation::Create
-            && (of_kind(request, "", "Pod") || of_kind(request, "", "PersistentVolumeClaim"))
+        match operation {
+            Operation::Create => of_kind(request, "", "Pod") || of_kind(request, "", "PersistentVolumeClaim"),
+            Operation::Update => is_resize(request) || of_kind(request, "", "PersistentVolumeClaim"),
+            Operation::Delete => false,
+        }
     }
 
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
-        match of_kind(attempt.request, "", "Pod") {
+        match is_for_pod(attempt) && !is_leaving(attempt) {
             true => view::complete(attempt, complete_pod),
             false => Verdict::Now(Ok(())),
         }
     }
 
     fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
-        match of_kind(attempt.request, "", "Pod") {
+        match is_for_pod(attempt) {
+            _ if is_leaving(attempt) => Verdict::Now(Ok(())),
             true => view::check(attempt, check_pod),
             false => view::check(attempt, check_claim),
         }
     }
+}
+
+fn is_resize(request: &Request<'_>) -> bool {
+    request.subresource == "resize" && request.target.resource.definition.kind_name() == "Pod"
+}
+
+fn is_for_pod(attempt: &Attempt<'_>) -> bool {
+    of_kind(attempt.request, "", "Pod") || is_resize(attempt.request)
+}
+
+/// Whether the stored object is being deleted.
+fn is_leaving(attempt: &Attempt<'_>) -> bool {
+    attempt.old.and_then(metadata).is_some_and(meta::is_terminating)
 }
 
 /// Sets the defaults of every LimitRange in the namespace.

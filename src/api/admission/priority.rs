@@ -18,15 +18,17 @@ impl Admission for Priority {
             Operation::Create => {
                 of_kind(request, "", "Pod") || of_kind(request, "scheduling.k8s.io", "PriorityClass")
             }
-            Operation::Update => of_kind(request, "", "Pod"),
+            Operation::Update => {
+                of_kind(request, "", "Pod") || of_kind(request, "scheduling.k8s.io", "PriorityClass")
+            }
             Operation::Delete => false,
         }
     }
 
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
         match (attempt.old, attempt.operation) {
-            (Some(old), Operation::Update) => Verdict::Now(attempt.object_mut().map(|pod| keep(pod, old))),
-            _ if of_kind(attempt.request, "", "Pod") => view::complete(attempt, complete),
+            (Some(old), Operation::Update) if of_kind(attempt.request, "", "Pod") => Verdict::Now(attempt.object_mut().map(|pod| keep(pod, old))),
+            (_, Operation::Create) if of_kind(attempt.request, "", "Pod") => view::complete(attempt, complete),
             _ => Verdict::Now(Ok(())),
         }
     }
@@ -42,7 +44,7 @@ impl Admission for Priority {
 fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
     let spec = fields::object_mut(pod, "spec");
     let class = match fields::text(spec, &["priorityClassName"]) {
-        "" => default_class(view),
+        "" => default_class(view, ""),
         name => {
             let found = view.get(&CLASSES, name);
             Some(found.ok_or_else(|| format!("no PriorityClass with name {name} was found"))?)
@@ -93,7 +95,8 @@ fn only_default(view: &View<'_>, class: &ObjectMap) -> Result<(), String> {
     if class.get("globalDefault") != Some(&Value::Bool(true)) {
         return Ok(());
     }
-    match default_class(view) {
+    let name = fields::text(class, &["metadata", "name"]);
+    match default_class(view, name) {
         Some(other) => Err(format!(
             "PriorityClass {} is already marked as default. Only one default can exist",
             fields::text(&other, &["metadata", "name"])
@@ -102,10 +105,11 @@ fn only_default(view: &View<'_>, class: &ObjectMap) -> Result<(), String> {
     }
 }
 
-/// The default class. Several can exist only after a race; then it is the one with the lowest value.
-fn default_class(view: &View<'_>) -> Option<ObjectMap> {
-    let classes = view.mentioning(&CLASSES, "globalDefault").into_iter();
-    classes.filter(|class| class.get("globalDefault") == Some(&Value::Bool(true))).min_by_key(value)
+/// The default class, if it is not the one of this name. Several can exist only after a race; then it is the one with the lowest value.
+fn default_class(view: &View<'_>, other_than: &str) -> Option<ObjectMap> {
+    let mut classes = view.mentioning(&CLASSES, "globalDefault");
+    classes.retain(|class| fields::text(class, &["metadata", "name"]) != other_than);
+    classes.into_iter().filter(|class| class.get("globalDefault") == Some(&Value::Bool(true))).min_by_key(value)
 }
 
 fn value(class: &ObjectMap) -> i64 {

@@ -32,10 +32,29 @@ impl<'a> View<'a> {
         self.failure.into_inner()
     }
 
+    /// The namespace of the admitted object; empty for the cluster scope.
+    pub fn namespace(&self) -> &str {
+        self.namespace
+    }
+
+    /// Makes a name with a random suffix.
+    pub fn generate_name(&self, prefix: &str) -> String {
+        (self.api.config.generate_name)(prefix)
+    }
+
     /// Reads a cluster-scoped object.
     pub fn get(&self, resource: &Gvr, name: &str) -> Option<ObjectMap> {
+        self.find(resource, "", name)
+    }
+
+    /// Reads an object in the namespace.
+    pub fn sibling(&self, resource: &Gvr, name: &str) -> Option<ObjectMap> {
+        self.find(resource, self.namespace, name)
+    }
+
+    fn find(&self, resource: &Gvr, namespace: &str, name: &str) -> Option<ObjectMap> {
         let resource = self.resource(resource)?;
-        let found = self.state.get(resource.id, "", name)?;
+        let found = self.state.get(resource.id, namespace, name)?;
         self.read(resource, &found)
     }
 
@@ -77,44 +96,54 @@ impl<'a> View<'a> {
     }
 }
 
-/// Completes a new object; the error says why it is refused.
-type Complete = fn(&View<'_>, &mut ObjectMap) -> Result<(), String>;
-
-/// Checks a valid object; the error says why it is refused.
-type Check = fn(&View<'_>, &ObjectMap) -> Result<(), String>;
-
 /// Completes an object by the state that this replica has. A refusal is checked again in the newest state, which may
 /// contain what was missing.
-pub(super) fn complete<'a>(attempt: &'a mut Attempt<'_>, complete: Complete) -> Verdict<'a> {
+///
+/// The error of `complete` says why the object is refused.
+pub(super) fn complete<'a, F>(attempt: &'a mut Attempt<'_>, complete: F) -> Verdict<'a>
+where
+    F: Fn(&View<'_>, &mut ObjectMap) -> Result<(), String> + Send + 'a,
+{
     let api = attempt.api;
-    match complete_in(&api.cache.any(), attempt, complete) {
+    match complete_in(&api.cache.any(), attempt, &complete) {
         Err(_) if api.store.backend().shared() => Verdict::Later(Box::pin(async move {
             let fresh = api.cache.fresh().await?;
-            complete_in(&fresh, attempt, complete)
+            complete_in(&fresh, attempt, &complete)
         })),
         verdict => Verdict::Now(verdict),
     }
 }
 
 /// Checks an object by the state that this replica has, and a refusal again, like [`complete`].
-pub(super) fn check<'a>(attempt: &'a Attempt<'_>, check: Check) -> Verdict<'a> {
+pub(super) fn check<'a, F>(attempt: &'a Attempt<'_>, check: F) -> Verdict<'a>
+where
+    F: Fn(&View<'_>, &ObjectMap) -> Result<(), String> + Send + 'a,
+{
     let api = attempt.api;
-    match check_in(&api.cache.any(), attempt, check) {
+    match check_in(&api.cache.any(), attempt, &check) {
         Err(_) if api.store.backend().shared() => Verdict::Later(Box::pin(async move {
             let fresh = api.cache.fresh().await?;
-            check_in(&fresh, attempt, check)
+            check_in(&fresh, attempt, &check)
         })),
         verdict => Verdict::Now(verdict),
     }
 }
 
-fn complete_in(state: &State, attempt: &mut Attempt<'_>, complete: Complete) -> Result<(), Error> {
+fn complete_in(
+    state: &State,
+    attempt: &mut Attempt<'_>,
+    complete: impl Fn(&View<'_>, &mut ObjectMap) -> Result<(), String>,
+) -> Result<(), Error> {
     let view = View::new(attempt.api, state, attempt.target.namespace);
     let verdict = complete(&view, attempt.object_mut()?);
     concluded(attempt, view, verdict)
 }
 
-fn check_in(state: &State, attempt: &Attempt<'_>, check: Check) -> Result<(), Error> {
+fn check_in(
+    state: &State,
+    attempt: &Attempt<'_>,
+    check: impl Fn(&View<'_>, &ObjectMap) -> Result<(), String>,
+) -> Result<(), Error> {
     let Some(object) = &attempt.object else { return Ok(()) };
     let view = View::new(attempt.api, state, attempt.target.namespace);
     let verdict = check(&view, object);

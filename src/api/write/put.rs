@@ -7,6 +7,7 @@ use super::{Current, Existing, Next, Reads, Ready, Write};
 use crate::api::error::{Error, Exists};
 use crate::api::modify::{Modified, Outcome};
 use crate::api::options::DryRun;
+use crate::api::quota::Usage;
 use crate::api::request::Request;
 use crate::api::{Answer, Api, ObjectMap, Target, meta, metadata, metadata_mut};
 use crate::audit::Record;
@@ -38,7 +39,7 @@ impl Api {
         ready: Ready,
         current: Option<Current>,
     ) -> Result<Placed, Error> {
-        let Ready { next, requires, joined, naming, advised } = ready;
+        let Ready { next, requires, charges, joined, naming, advised } = ready;
         let advise = |new: &ObjectMap, old| {
             if advised {
                 advise(write, new, old);
@@ -80,7 +81,7 @@ impl Api {
                 };
                 let audited = write.audited(target.name, expect == Expect::Absent);
                 let mutation = match self.lanes.run(size, encode).await {
-                    Ok(mutation) => Mutation { audit: audited.row(), ..mutation.requiring(requires) },
+                    Ok(mutation) => Mutation { audit: audited.row(), ..mutation.requiring(requires).charging(charges) },
                     Err(error) => {
                         self.give_back(target, allocation).await;
                         return Err(error);
@@ -117,9 +118,13 @@ impl Api {
             return Ok(Placed::done(answer, Outcome::Deleted(found)));
         }
         let audited = write.audited(target.name, false);
+        let metered =
+            self.metered(Usage { target, old: Some(&current.object), new: None, limited: false })?;
         let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete).requiring(requires);
+        let mutation = mutation.requiring(metered.requires).charging(metered.charges);
         let mutation = Mutation { audit: audited.row(), ..mutation };
-        let names = self.release_names(target, &current.object);
+        let mut names = self.release_names(target, &current.object);
+        names.extend(self.release_quota(target).joined);
         Ok(match self.store.write_joined(names, mutation).await? {
             Written::Committed { revision, .. } => {
                 audited.committed();

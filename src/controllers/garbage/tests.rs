@@ -11,6 +11,7 @@ use crate::api::decode::Body;
 use crate::api::definitions::{Definitions, names_resource};
 use crate::api::options::delete::DeleteOptions;
 use crate::api::request::Request;
+use crate::api::quota::sets_resource;
 use crate::api::services::port_claims;
 use crate::api::token_request::TokenIssuing;
 use crate::api::{Answer, Target};
@@ -32,9 +33,9 @@ async fn api(directory: &std::path::Path) -> Api {
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.extend([names_resource(), port_claims()]);
+    names.extend([names_resource(), port_claims(), sets_resource()]);
     let ids = backend.resource_ids(&names).await.expect("ids");
-    let (definitions, port_claims) = (ids[ids.len() - 2], ids[ids.len() - 1]);
+    let [.., definitions, port_claims, quota_sets] = ids[..] else { unreachable!("three are internal") };
     let mark = Arc::new(HighWaterMark::load(directory.join("mark")));
     let runtime = Runtime::default();
     let (cache, sink) =
@@ -52,6 +53,7 @@ async fn api(directory: &std::path::Path) -> Api {
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
+        quota_sets,
         admission: Chain::built_in(),
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         lanes: Default::default(),

@@ -56,12 +56,12 @@ impl Version {
     }
 
     fn new(mutation: &Mutation, write: &Write) -> Self {
-        let (stored_version, value) = match &mutation.change {
+        let (stored_version, value) = match mutation.change.settled() {
             // The value is copied, since its bytes may be a slice of a larger buffer, which the store would keep alive.
             Change::Put { stored_version, draft, .. } => {
                 (stored_version.clone(), Bytes::copy_from_slice(draft.value()))
             }
-            Change::Delete => ("".into(), Bytes::new()),
+            Change::Delete | Change::Count(_) => ("".into(), Bytes::new()),
         };
         let Write { revision, kind, previous, .. } = *write;
         Self { key: mutation.key.clone(), revision, kind, previous, stored_version, value }

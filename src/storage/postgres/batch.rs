@@ -1,8 +1,11 @@
 //! A batch on PostgreSQL: lock the clock, read the keys, write everything, commit. It takes four round trips, and more
 //! if the registry changes.
 
+use std::collections::HashMap;
+
+use bytes::Bytes;
 use futures_util::TryFutureExt;
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Executor, Row as _};
 
 use super::error::{corrupt, unavailable};
@@ -95,6 +98,27 @@ pub async fn look_up(
     Ok(JudgeInput { live, registered, format })
 }
 
+/// The values of these versions. Makes no query for none.
+pub async fn values_of(
+    connection: &mut PgConnection,
+    versions: &[Revision],
+) -> Result<HashMap<Revision, Bytes>, Error> {
+    if versions.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let list: Vec<i64> = versions.iter().map(|version| version.0 as i64).collect();
+    let rows = sqlx::query(include_str!("../sql/postgres/rows_of.sql"))
+        .bind(list)
+        .fetch_all(connection)
+        .await
+        .map_err(unavailable)?;
+    let value = |row: &PgRow| {
+        let (version, value): (i64, &[u8]) = (row.try_get(2)?, row.try_get(3)?);
+        Ok((Revision(version as u64), Bytes::copy_from_slice(value)))
+    };
+    rows.iter().map(value).collect::<Result<_, _>>().map_err(corrupt)
+}
+
 /// Writes what passed and commits. If there is nothing to write, rolls back.
 pub async fn finish(
     connection: &mut PgConnection,
@@ -130,11 +154,11 @@ async fn insert(
     audit::insert(connection, &audit_rows(mutations, writes)).await?;
     let keys = || writes.iter().map(|write| &mutations[write.index].key);
     let stored = |pick: fn(&Change) -> &str| {
-        writes.iter().map(|write| pick(&mutations[write.index].change)).collect::<Vec<_>>()
+        writes.iter().map(|write| pick(mutations[write.index].change.settled())).collect::<Vec<_>>()
     };
-    let values = |write: &Write| match &mutations[write.index].change {
+    let values = |write: &Write| match mutations[write.index].change.settled() {
         Change::Put { draft, .. } => draft.value_in(format),
-        Change::Delete => bytes::Bytes::new(),
+        Change::Delete | Change::Count(_) => bytes::Bytes::new(),
     };
     let values: Vec<bytes::Bytes> = writes.iter().map(values).collect();
     sqlx::query(include_str!("../sql/postgres/write_batch.sql"))
@@ -158,13 +182,13 @@ async fn insert(
 fn uid(change: &Change) -> &str {
     match change {
         Change::Put { uid, .. } => uid,
-        Change::Delete => "",
+        Change::Delete | Change::Count(_) => "",
     }
 }
 
 fn stored_version(change: &Change) -> &str {
     match change {
         Change::Put { stored_version, .. } => stored_version,
-        Change::Delete => "",
+        Change::Delete | Change::Count(_) => "",
     }
 }

@@ -79,9 +79,9 @@ async fn written(
                 && row.try_get::<&str, _>(3).map_err(corrupt)? == &*key.namespace
                 && row.try_get::<&str, _>(4).map_err(corrupt)? == &*key.name
                 && deleted == (write.kind == ChangeKind::Deleted)
-                && match &mutation.change {
+                && match mutation.change.settled() {
                     Change::Put { draft, .. } => draft.is_stored_as(value),
-                    Change::Delete => true,
+                    Change::Delete | Change::Count(_) => true,
                 };
             return Ok(if same { Fate::Committed } else { Fate::Aborted });
         }

@@ -1,11 +1,13 @@
 //! A batch on SQLite: two calls of several statements. Their texts exist once for each power of two of mutations.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use sqlx::error::BoxDynError;
-use sqlx::sqlite::{SqliteArguments, SqliteConnection};
+use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
 use super::error::{corrupt, unavailable};
@@ -158,6 +160,27 @@ pub async fn begin(
     Ok(Begun { base: Revision(base as u64), live, registered: registered == 1 })
 }
 
+/// The values of these versions. Makes no query for none.
+pub async fn values_of(
+    connection: &mut SqliteConnection,
+    versions: &[Revision],
+) -> Result<HashMap<Revision, Bytes>, Error> {
+    if versions.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let list: Vec<String> = versions.iter().map(Revision::to_string).collect();
+    let rows = sqlx::query(include_str!("../sql/sqlite/rows_of.sql"))
+        .bind(format!("[{}]", list.join(",")))
+        .fetch_all(connection)
+        .await
+        .map_err(unavailable)?;
+    let value = |row: &SqliteRow| {
+        let (version, value): (i64, &[u8]) = (row.try_get(2)?, row.try_get(3)?);
+        Ok((Revision(version as u64), Bytes::copy_from_slice(value)))
+    };
+    rows.iter().map(value).collect::<Result<_, _>>().map_err(corrupt)
+}
+
 /// `index:2 × version + deleted`
 fn version_of(pair: &str) -> Option<(usize, Option<Revision>)> {
     let (index, found) = pair.split_once(':')?;
@@ -226,13 +249,13 @@ fn rows(texts: &Texts, mutations: &[Mutation], writes: &[Write]) -> Result<Sqlit
     }
     for write in writes {
         arguments.add(write.revision.0 as i64)?;
-        match &mutations[write.index].change {
+        match mutations[write.index].change.settled() {
             Change::Put { uid, stored_version, draft } => {
                 arguments.add(uid.clone())?;
                 arguments.add(stored_version.clone())?;
                 arguments.add(&**draft.value())?;
             }
-            Change::Delete => {
+            Change::Delete | Change::Count(_) => {
                 arguments.add("")?;
                 arguments.add("")?;
                 arguments.add(&b""[..])?;

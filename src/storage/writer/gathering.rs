@@ -4,7 +4,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Pending, Reply};
 use crate::storage::commit::LARGEST_BATCH;
-use crate::storage::{Batch, Change, Mutation};
+use crate::storage::counting::{Charge, charged_keys, count};
+use crate::storage::{Batch, Change, Key, Mutation};
 
 /// A batch is sealed when its values have this many bytes, so that large objects do not delay all small ones.
 const BYTES: usize = 4 << 20;
@@ -39,9 +40,14 @@ impl Gathering {
 
     fn gather(&mut self) {
         let mut bytes: usize = self.mutations.iter().map(size).sum();
-        while self.mutations.len() < LARGEST_BATCH && bytes < BYTES {
+        // Each row that is charged takes a place, too.
+        let mut charged = charged_keys(self.mutations.iter()).len();
+        while self.mutations.len() + charged < LARGEST_BATCH && bytes < BYTES {
             let Some(Ok(pending)) = self.open.as_mut().map(|(queue, _)| queue.try_recv()) else { return };
             bytes += size(&pending.mutation);
+            let charges = &pending.mutation.charges;
+            let is_new = |charge: &&Charge| !self.charges(&charge.key);
+            charged += charges.iter().filter(is_new).count();
             self.push(pending);
         }
     }
@@ -51,6 +57,12 @@ impl Gathering {
         self.mutations.extend(before);
         self.mutations.push(mutation);
         self.replies.push(Some(reply));
+    }
+
+    /// Whether a mutation of the batch charges the row.
+    fn charges(&self, key: &Key) -> bool {
+        let mut charges = self.mutations.iter().rev().flat_map(|mutation| &mutation.charges);
+        charges.any(|charge| charge.key == *key)
     }
 
     fn give_back(&mut self) {
@@ -63,8 +75,12 @@ impl Gathering {
 
 impl Batch for Gathering {
     fn close(&mut self) -> &[Mutation] {
-        self.gather();
-        self.give_back();
+        if self.open.is_some() {
+            self.gather();
+            self.give_back();
+            count(&mut self.mutations);
+            self.replies.resize_with(self.mutations.len(), || None);
+        }
         &self.mutations
     }
 }
@@ -78,7 +94,7 @@ impl Drop for Gathering {
 fn size(mutation: &Mutation) -> usize {
     match &mutation.change {
         Change::Put { draft, .. } => draft.value().len(),
-        Change::Delete => 0,
+        Change::Delete | Change::Count(_) => 0,
     }
 }
 

@@ -1,0 +1,56 @@
+//! ResourceQuota: refuses what a quota of the namespace does not allow. What is used is counted by `api::quota`, in the
+//! transaction of the write, whether this plugin is on or not.
+
+use std::sync::atomic::Ordering;
+
+use super::{Admission, Attempt, Operation, Verdict};
+use crate::api::error::Error;
+use crate::api::quota::evaluator::Evaluator;
+use crate::api::quota::{check, is_handled};
+use crate::api::request::Request;
+use crate::cache::State;
+
+pub(super) struct ResourceQuota;
+
+impl Admission for ResourceQuota {
+    fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
+        let Some(evaluator) = Evaluator::of(&request.target.resource.definition) else { return false };
+        let (subresource, creates) = (request.subresource, operation == Operation::Create);
+        match (evaluator, operation) {
+            (_, Operation::Delete) => false,
+            (Evaluator::Pods, Operation::Update) => matches!(subresource, "" | "resize"),
+            (Evaluator::Claims, Operation::Update) => matches!(subresource, "" | "status"),
+            (Evaluator::Objects(_), _) => creates && subresource.is_empty(),
+            _ => subresource.is_empty(),
+        }
+    }
+
+    fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
+        let api = attempt.api;
+        match judge(attempt, &api.cache.any()) {
+            Err(_) if api.store.backend().shared() => Verdict::Later(Box::pin(async move {
+                let fresh = api.cache.fresh().await?;
+                judge(attempt, &fresh)
+            })),
+            verdict => Verdict::Now(verdict),
+        }
+    }
+}
+
+fn judge(attempt: &Attempt<'_>, state: &State) -> Result<(), Error> {
+    let (target, subresource) = (attempt.target, attempt.request.subresource);
+    let (Some(evaluator), Some(new)) = (Evaluator::of(&target.resource.definition), &attempt.object) else {
+        return Ok(());
+    };
+    if !is_handled(evaluator, subresource, attempt.old, new) {
+        return Ok(());
+    }
+    let is_status = subresource == "status";
+    attempt.limited.store(!is_status, Ordering::Relaxed);
+    let quotas = attempt.api.quotas(state, target.namespace)?;
+    check(evaluator, &quotas, (attempt.old, new), is_status).map_err(|reason| Error::Forbidden {
+        resource: target.resource.group_resource(),
+        name: target.name.to_owned(),
+        reason,
+    })
+}

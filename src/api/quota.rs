@@ -1,0 +1,163 @@
+//! Quotas: what the objects of a namespace may use together, counted in the transactions that write them.
+//!
+//! A write that changes what an object uses carries a [`Charge`] for each quota that counts the object, and requires the
+//! namespace's set of quotas to be as the write has seen it: a row that nobody serves, which changes with every quota
+//! that comes, goes or changes its limits. So the figures in `status.used` are exact at every revision, whoever writes
+//! on whichever server; what fails is not counted, and what is deleted is given back in the same commit. Where a
+//! namespace has no quota, writes only require that the row is absent.
+//!
+//! A quota is counted when it is written ([`Api::settle_quota`]). Writes that were on their way then have not charged
+//! it; their sum is added before the quota's writer is answered ([`Api::recount`]). The controller of quotas counts
+//! again now and then, for what earlier releases write.
+
+pub mod amounts;
+mod check;
+pub mod evaluator;
+mod ledger;
+mod pod_amounts;
+mod pods;
+mod recount;
+mod scopes;
+mod status;
+
+use self::amounts::{Amounts, is_zero};
+use self::evaluator::Evaluator;
+use self::ledger::Quotas;
+use self::scopes::Requirement as Scope;
+use super::error::Error;
+use super::{Api, ObjectMap, Target, fields};
+use crate::cache::{Range, State};
+use crate::codec::object::Draft;
+use crate::schema::names::{GroupResource, Gvr};
+use crate::storage::counting::Charge;
+use crate::storage::{Change, Expect, Key, Mutation, Requirement, ResourceId};
+use crate::tree::json;
+
+pub use self::check::{check, is_handled};
+
+const QUOTAS: Gvr = Gvr::fixed("v1", "resourcequotas");
+const SETS: (&str, &str) = ("internal.rowplane.dev", "quotasets");
+const SET_VERSION: &str = "internal.rowplane.dev/v1";
+
+/// The resource of the rows that stand for the sets of quotas, a row for each namespace that has quotas.
+pub fn sets_resource() -> GroupResource {
+    GroupResource::new(SETS.0, SETS.1)
+}
+
+/// What a write has to do with quotas.
+#[derive(Default)]
+pub struct Metered {
+    pub requires: Option<Requirement>,
+    pub charges: Vec<Charge>,
+    /// What is written with it or not at all.
+    pub joined: Option<Mutation>,
+}
+
+/// A write as quotas see it. Objects are in the request's version.
+#[derive(Clone, Copy)]
+pub struct Usage<'a> {
+    pub target: Target<'a>,
+    pub old: Option<&'a ObjectMap>,
+    pub new: Option<&'a ObjectMap>,
+    /// Whether the write may not exceed what the quotas allow.
+    pub limited: bool,
+}
+
+impl Usage<'_> {
+    /// What the write adds to what a quota counts.
+    fn delta(&self, evaluator: Evaluator<'_>, scopes: &[Scope<'_>], counted: impl Fn(&str) -> bool) -> Amounts {
+        let usage = |object: Option<&ObjectMap>| {
+            let object = object.filter(|object| evaluator.matches(scopes, object));
+            object.map(|object| evaluator.usage(object)).unwrap_or_default()
+        };
+        let mut delta = usage(self.new);
+        delta.subtract(&usage(self.old));
+        delta.retain(|name, amount| counted(name) && !is_zero(amount));
+        delta
+    }
+
+    fn may_change(&self, evaluator: Evaluator<'_>) -> bool {
+        match (self.old, self.new) {
+            (Some(old), Some(new)) => evaluator.may_change(old, new),
+            _ => true,
+        }
+    }
+}
+
+impl Api {
+    /// What a write has to charge, by the state that this server has; whether that is the newest one is judged at the
+    /// commit.
+    pub(super) fn metered(&self, usage: Usage<'_>) -> Result<Metered, Error> {
+        let Some(evaluator) = Evaluator::of(&usage.target.resource.definition) else {
+            return Ok(Metered::default());
+        };
+        if !usage.may_change(evaluator) {
+            return Ok(Metered::default());
+        }
+        let (state, namespace) = (self.cache.any(), usage.target.namespace);
+        let mut charges = Vec::new();
+        let quotas = match self.quotas(&state, namespace) {
+            // What an unreadable quota counts cannot be given back, but everything can be deleted.
+            Err(_) if usage.new.is_none() => Vec::new(),
+            quotas => quotas?,
+        };
+        for (name, quota) in quotas {
+            let key = Key::new(self.quota_resource(), namespace, &name);
+            // What a quota counts of itself comes and goes with it.
+            if key == usage.target.key() {
+                continue;
+            }
+            let scopes = Scope::all(&quota);
+            let counted = |name: &str| fields::at(&quota, &["status", "used", name]).is_some();
+            let delta = usage.delta(evaluator, &scopes, counted);
+            if !delta.is_empty() {
+                let amounts = delta.into();
+                charges.push(Charge { key, ledger: &Quotas, amounts, limited: usage.limited });
+            }
+        }
+        Ok(Metered { requires: Some(self.set_requirement(&state, namespace)), charges, joined: None })
+    }
+
+    /// The quotas of a namespace with their names, in the order of these. Fails if one cannot be read.
+    pub(in crate::api) fn quotas(
+        &self,
+        state: &State,
+        namespace: &str,
+    ) -> Result<Vec<(String, ObjectMap)>, Error> {
+        let Some(resource) = self.resources.get(&QUOTAS) else { return Ok(Vec::new()) };
+        let (objects, range) = (state.objects(resource.id), Range::of(Some(namespace)));
+        let mut quotas = Vec::new();
+        if objects.is_empty() {
+            return Ok(quotas);
+        }
+        for object in objects.range(&range) {
+            match resource.decode(object) {
+                Ok(quota) => quotas.push((object.name().to_owned(), quota)),
+                Err(error) => {
+                    self.unreadable.tell("quotas", object, &error);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(quotas)
+    }
+
+    fn quota_resource(&self) -> ResourceId {
+        self.resources.get(&QUOTAS).map_or(self.quota_sets, |resource| resource.id)
+    }
+
+    fn set_requirement(&self, state: &State, namespace: &str) -> Requirement {
+        let found = state.get(self.quota_sets, "", namespace);
+        let expect = found.map_or(Expect::Absent, |set| Expect::At(set.revision()));
+        Requirement { key: Key::new(self.quota_sets, "", namespace), expect }
+    }
+
+    /// What makes a namespace's set of quotas another one, so that writes which know the present set are tried again.
+    fn changed_set(&self, state: &State, namespace: &str) -> Mutation {
+        let Requirement { key, expect } = self.set_requirement(state, namespace);
+        let row = json!({"metadata": {"name": namespace}});
+        let draft = Draft::of_json("", namespace, row.to_string().into());
+        let change = Change::Put { uid: "".into(), stored_version: SET_VERSION.into(), draft };
+        Mutation::new(key, expect, change)
+    }
+}

@@ -1,0 +1,232 @@
+//! What objects of a resource use of a quota (`pkg/quota/v1/evaluator`).
+
+use super::amounts::{Amounts, added, exceeds};
+use super::pod_amounts::objects;
+use super::pods;
+use super::scopes::Requirement;
+use crate::api::{ObjectMap, fields};
+use crate::quantity;
+use crate::schema::resource::{ResourceDefinition, Storage};
+use crate::tree::Value;
+
+const CLASS_SUFFIX: &str = ".storageclass.storage.k8s.io/";
+const DEVICES_SUFFIX: &str = ".deviceclass.resource.k8s.io/devices";
+const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+/// As many devices as a claim can be given at most.
+const ALL_DEVICES: i64 = 32;
+
+/// How a resource is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Evaluator<'a> {
+    Pods,
+    Services,
+    Claims,
+    ResourceClaims,
+    /// Only the number of objects counts.
+    Objects(&'a ResourceDefinition),
+}
+
+impl<'a> Evaluator<'a> {
+    /// `None` for what no quota counts.
+    pub fn of(definition: &'a ResourceDefinition) -> Option<Self> {
+        if !definition.namespaced() || matches!(definition.storage, Storage::Virtual) {
+            return None;
+        }
+        Some(match (&**definition.group(), &*definition.plural) {
+            ("", "pods") => Self::Pods,
+            ("", "services") => Self::Services,
+            ("", "persistentvolumeclaims") => Self::Claims,
+            ("resource.k8s.io", "resourceclaims") => Self::ResourceClaims,
+            ("" | "events.k8s.io", "events") => return None,
+            _ => Self::Objects(definition),
+        })
+    }
+
+    /// Whether objects of the resource may use what this name stands for.
+    pub fn knows(self, name: &str) -> bool {
+        match self {
+            Self::Pods => pods::knows(name),
+            Self::Services => {
+                matches!(name, "count/services" | "services" | "services.nodeports" | "services.loadbalancers")
+            }
+            Self::Claims => {
+                let own = |name: &str| matches!(name, "persistentvolumeclaims" | "requests.storage");
+                name == "count/persistentvolumeclaims"
+                    || own(name)
+                    || name.rsplit_once(CLASS_SUFFIX).is_some_and(|(_, rest)| own(rest))
+            }
+            Self::ResourceClaims => {
+                name == "count/resourceclaims.resource.k8s.io" || name.ends_with(DEVICES_SUFFIX)
+            }
+            Self::Objects(definition) => {
+                let (group, plural) = (definition.group(), &*definition.plural);
+                let counted = name.strip_prefix("count/").and_then(|name| name.strip_prefix(plural));
+                counted.is_some_and(|rest| rest.strip_prefix('.').unwrap_or(rest) == &**group)
+                    || (group.is_empty() && has_alias(plural) && name == plural)
+            }
+        }
+    }
+
+    pub fn usage(self, object: &ObjectMap) -> Amounts {
+        match self {
+            Self::Pods => pods::usage(object),
+            Self::Services => service(object),
+            Self::Claims => claim(object),
+            Self::ResourceClaims => resource_claim(object),
+            Self::Objects(definition) => {
+                let (group, plural) = (definition.group(), &definition.plural);
+                let mut usage = Amounts::default();
+                if group.is_empty() {
+                    usage.set(format!("count/{plural}"), "1");
+                    if has_alias(plural) {
+                        usage.set(&**plural, "1");
+                    }
+                } else {
+                    usage.set(format!("count/{plural}.{group}"), "1");
+                }
+                usage
+            }
+        }
+    }
+
+    /// Whether an object is in all scopes of a quota.
+    pub fn matches(self, scopes: &[Requirement<'_>], object: &ObjectMap) -> bool {
+        scopes.iter().all(|scope| match self {
+            Self::Pods => pods::matches(scope, object),
+            Self::Claims => scope.name == "VolumeAttributesClass" && claim_matches(scope, object),
+            Self::Services | Self::ResourceClaims | Self::Objects(_) => false,
+        })
+    }
+
+    /// Whether an update can change what the object uses. True if that would take long to find out.
+    pub fn may_change(self, old: &ObjectMap, new: &ObjectMap) -> bool {
+        match self {
+            Self::Pods => {
+                let differs = |path: &[&str]| fields::at(old, path) != fields::at(new, path);
+                pods::has_ended(old) != pods::has_ended(new)
+                    || pods::ends_by_itself(old) != pods::ends_by_itself(new)
+                    || differs(&["spec", "containers"])
+                    || differs(&["spec", "initContainers"])
+                    || differs(&["spec", "resources"])
+                    || differs(&["status", "containerStatuses"])
+                    || differs(&["status", "initContainerStatuses"])
+                    || differs(&["status", "conditions"])
+            }
+            Self::Services | Self::ResourceClaims => old.get("spec") != new.get("spec"),
+            Self::Claims => true,
+            Self::Objects(_) => false,
+        }
+    }
+}
+
+/// Whether a quota may name the resource by its plural alone.
+fn has_alias(plural: &str) -> bool {
+    matches!(plural, "configmaps" | "secrets" | "replicationcontrollers" | "resourcequotas")
+}
+
+fn service(service: &ObjectMap) -> Amounts {
+    let ports = fields::items(service, &["spec", "ports"]);
+    let chosen = || ports.iter().filter(|port| port["nodePort"].as_i64().is_some_and(|port| port != 0)).count();
+    let (node_ports, balancers) = match fields::text(service, &["spec", "type"]) {
+        "NodePort" => (ports.len(), "0"),
+        "LoadBalancer" => {
+            let allocates = fields::at(service, &["spec", "allocateLoadBalancerNodePorts"]);
+            let none = allocates.and_then(Value::as_bool) == Some(false);
+            (if none { chosen() } else { ports.len() }, "1")
+        }
+        _ => (0, "0"),
+    };
+    let mut usage = Amounts::default();
+    usage.set("count/services", "1");
+    usage.set("services", "1");
+    usage.set("services.loadbalancers", balancers);
+    usage.set("services.nodeports", node_ports.to_string());
+    usage
+}
+
+fn claim(claim: &ObjectMap) -> Amounts {
+    let annotated = fields::at(claim, &["metadata", "annotations", CLASS_ANNOTATION]);
+    let class = annotated.or_else(|| fields::at(claim, &["spec", "storageClassName"]));
+    let class = class.and_then(Value::as_str).unwrap_or_default();
+    let mut usage = Amounts::default();
+    usage.set("count/persistentvolumeclaims", "1");
+    usage.set("persistentvolumeclaims", "1");
+    let storage = storage(claim);
+    if let Some(storage) = &storage {
+        usage.set("requests.storage", &**storage);
+    }
+    if !class.is_empty() {
+        usage.set(format!("{class}{CLASS_SUFFIX}persistentvolumeclaims"), "1");
+        if let Some(storage) = storage {
+            usage.set(format!("{class}{CLASS_SUFFIX}requests.storage"), storage);
+        }
+    }
+    usage
+}
+
+/// What a claim requests, or was given if that is more, in whole bytes.
+fn storage(claim: &ObjectMap) -> Option<String> {
+    let request = fields::at(claim, &["spec", "resources", "requests", "storage"])?.as_str()?;
+    let given = fields::at(claim, &["status", "allocatedResources", "storage"]).and_then(Value::as_str);
+    let request = whole(request);
+    Some(match given {
+        Some(given) if exceeds(given, &request) => whole(given),
+        _ => request,
+    })
+}
+
+/// Rounds up to whole bytes.
+fn whole(amount: &str) -> String {
+    let Some(nanos) = quantity::nanos(amount).filter(|nanos| nanos % 1_000_000_000 != 0) else {
+        return amount.to_owned();
+    };
+    let missing = 1_000_000_000 - nanos.rem_euclid(1_000_000_000);
+    added(amount, &format!("{missing}n"))
+}
+
+fn claim_matches(scope: &Requirement<'_>, claim: &ObjectMap) -> bool {
+    let paths: [&[&str]; 3] = [
+        &["spec", "volumeAttributesClassName"],
+        &["status", "currentVolumeAttributesClassName"],
+        &["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"],
+    ];
+    let mut names = paths.iter().map(|path| fields::text(claim, path)).filter(|name| !name.is_empty()).peekable();
+    match names.peek() {
+        None => scope.matches(""),
+        Some(_) => names.any(|name| scope.matches(name)),
+    }
+}
+
+/// Requests are those of the newest version, or the flat ones of older versions.
+fn resource_claim(claim: &ObjectMap) -> Amounts {
+    let mut usage = Amounts::default();
+    usage.set("count/resourceclaims.resource.k8s.io", "1");
+    let mut devices = Amounts::default();
+    for request in objects(claim, &["spec", "devices", "requests"]) {
+        let choices: Vec<&ObjectMap> = objects(request, &["firstAvailable"]).collect();
+        let mut largest = Amounts::default();
+        match choices.is_empty() {
+            true => largest.raise(&asked(fields::object(request, "exactly").unwrap_or(request))),
+            false => choices.into_iter().for_each(|choice| largest.raise(&asked(choice))),
+        }
+        devices.add(&largest);
+    }
+    for (name, amount) in devices.iter() {
+        usage.set(name, amount);
+    }
+    usage
+}
+
+fn asked(request: &ObjectMap) -> Amounts {
+    let mut asked = Amounts::default();
+    let class = fields::text(request, &["deviceClassName"]);
+    if !class.is_empty() {
+        let number = match fields::text(request, &["allocationMode"]) {
+            "ExactCount" => request.get("count").and_then(Value::as_i64).unwrap_or_default(),
+            "All" => ALL_DEVICES,
+            _ => 0,
+        };
+        asked.set(format!("{class}{DEVICES_SUFFIX}"), number.to_string());
+    }
+    asked
+}

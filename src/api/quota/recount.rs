@@ -1,0 +1,107 @@
+//! Counting again: what a quota's figures lack is added to them as a charge, which writes that happen meanwhile do not
+//! disturb.
+//!
+//! In a state, all objects and the quotas that count them are of one revision, and from the quota's creation on every
+//! write charges what it adds. So the difference between the sum and `status.used` is the same in every later state,
+//! and can be added at any time.
+
+use super::amounts::{Amounts, is_zero};
+use super::ledger::Quotas;
+use super::{QUOTAS, fields};
+use crate::api::error::Error;
+use crate::api::modify::Modified;
+use crate::api::request::Request;
+use crate::api::write::{Current, Next, Proposal, Write};
+use crate::api::{Answer, Api, ObjectMap, Target};
+use crate::cache::{Range, State};
+use crate::kinds::behavior::part::Part;
+use crate::schema::resource::Verb;
+use crate::storage::counting::Charge;
+use crate::storage::{Key, Written};
+use crate::tree::Value;
+
+/// How often a correction is tried while others change the set of quotas.
+const TRIES: usize = 16;
+
+impl Api {
+    /// After a quota was written: makes its figures right, and shows them in the answer.
+    pub(in crate::api) async fn recount_written(&self, target: Target<'_>, modified: &mut Modified) -> Result<(), Error> {
+        self.recount(target.namespace, target.name).await?;
+        if let Answer::Stored(written) = &modified.answer
+            && let Some(newest) = self.cache.any().get(target.resource.id, target.namespace, target.name)
+            && newest.revision() > written.revision()
+        {
+            modified.answer = Answer::Stored(newest);
+        }
+        Ok(())
+    }
+
+    /// Makes the figures of a quota right if they are not.
+    pub async fn recount(&self, namespace: &str, name: &str) -> Result<(), Error> {
+        let Some(resource) = self.resources.get(&QUOTAS) else { return Ok(()) };
+        let target = Target { resource, namespace, name };
+        let mut state = self.cache.any();
+        for _ in 0..TRIES {
+            let Some(drift) = self.drift(&state, target)? else { return Ok(()) };
+            let key = Key::new(resource.id, namespace, name);
+            let charge = Charge { key, ledger: &Quotas, amounts: drift.into(), limited: false };
+            let correction = self.changed_set(&state, namespace).charging(vec![charge]);
+            state = match self.store.write(correction).await? {
+                Written::Committed { .. } => return Ok(()),
+                Written::Conflict { judged_at, .. } | Written::Unmet { judged_at } => {
+                    self.cache.at_least(judged_at).await?
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// What the figures of a quota lack; `None` if they are right, or if the quota is gone.
+    fn drift(&self, state: &State, target: Target<'_>) -> Result<Option<Amounts>, Error> {
+        let Some(found) = state.get(target.resource.id, target.namespace, target.name) else { return Ok(None) };
+        let quota = target.resource.decode(&found)?;
+        let used = Amounts::of(fields::at(&quota, &["status", "used"]).and_then(Value::as_object));
+        let mut drift = self.counted(state, target, &quota, used.iter().map(|(name, _)| name));
+        let known: Vec<String> = drift.iter().map(|(name, _)| name.to_owned()).collect();
+        drift.subtract(&used);
+        drift.retain(|name, amount| !is_zero(amount) && known.iter().any(|own| own == name));
+        Ok(Some(drift).filter(|drift| !drift.is_empty()))
+    }
+
+    /// Counts all quotas again, and those for the first time that an earlier release has stored.
+    pub async fn recount_all(&self) -> Result<(), Error> {
+        let Some(resource) = self.resources.get(&QUOTAS) else { return Ok(()) };
+        let state = self.cache.any();
+        for found in state.objects(resource.id).range(&Range::of(None)) {
+            let target = Target { resource, namespace: found.namespace(), name: found.name() };
+            let Ok(quota) = resource.decode(found) else { continue };
+            let hard = |part: &str| fields::at(&quota, &[part, "hard"]).cloned();
+            let counted = match hard("spec") != hard("status") {
+                true => self.begin_counting(target).await,
+                false => self.recount(target.namespace, target.name).await,
+            };
+            match counted {
+                // It was deleted meanwhile.
+                Ok(()) | Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// Writes the status of a quota whose status is not that of its spec.
+    async fn begin_counting(&self, target: Target<'_>) -> Result<(), Error> {
+        let request = Request::own(Verb::Update, target).on(Part::Status);
+        let write = Write::change(&request, Part::Status, None);
+        let propose = &mut |found: Option<&Current>| {
+            let Some(found) = found else { return Err(target.not_found()) };
+            let mut quota: ObjectMap = found.object.clone();
+            let hard = fields::at(&quota, &["spec", "hard"]).cloned();
+            let Some(hard) = hard else { return Ok(Proposal::Decided(Next::Unchanged)) };
+            fields::object_mut(&mut quota, "status").insert("hard", hard);
+            Ok(Proposal::Object(quota))
+        };
+        self.modify(write, propose).await.map(drop)
+    }
+}

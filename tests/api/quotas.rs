@@ -1,0 +1,249 @@
+//! ResourceQuota: what a namespace may use, counted in the transactions of the writes.
+
+use futures_util::future::join_all;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::{Value, json};
+
+use crate::support::database::Database;
+use crate::support::server::{Setup, TestServer, names};
+
+const PODS: &str = "/api/v1/namespaces/t/pods";
+const QUOTAS: &str = "/api/v1/namespaces/t/resourcequotas";
+const SERVICES: &str = "/api/v1/namespaces/t/services";
+const CLAIMS: &str = "/api/v1/namespaces/t/persistentvolumeclaims";
+const CONFIGMAPS: &str = "/api/v1/namespaces/t/configmaps";
+
+on_every_store! {
+    q93_q95_q97_a_quota_counts_and_refuses,
+    q94_a_hundred_writers_get_what_there_is,
+    q101_a_quota_is_counted_when_it_is_written,
+    random_writes_are_counted_exactly,
+}
+
+fn quota(name: &str, hard: Value) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"hard": hard}})
+}
+
+fn pod(name: &str, cpu: &str) -> Value {
+    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}});
+    json!({"metadata": {"name": name}, "spec": {"containers": [container]}})
+}
+
+#[track_caller]
+fn forbidden(refused: &Value, text: &str) {
+    assert_eq!((&refused["code"], &refused["reason"]), (&json!(403), &json!("Forbidden")), "{refused}");
+    assert_eq!(refused["message"], text);
+}
+
+async fn status(server: &TestServer, name: &str) -> Value {
+    server.get(format!("{QUOTAS}/{name}")).await.ok()["status"].clone()
+}
+
+async fn used(server: &TestServer, name: &str) -> Value {
+    status(server, name).await["used"].clone()
+}
+
+async fn q93_q95_q97_a_quota_counts_and_refuses(setup: Setup) {
+    let server = setup.start().await;
+    let made = server.post(QUOTAS, &quota("q", json!({"pods": "1", "requests.cpu": "1"}))).await.expect(201);
+    assert_eq!(made["status"], json!({"hard": {"pods": "1", "requests.cpu": "1"}, "used": {"pods": "0", "requests.cpu": "0"}}));
+    server.post(PODS, &pod("a", "600m")).await.expect(201);
+    assert_eq!(used(&server, "q").await, json!({"pods": "1", "requests.cpu": "600m"}));
+    let text = "pods \"b\" is forbidden: exceeded quota: q, requested: pods=1,requests.cpu=600m, used: \
+                pods=1,requests.cpu=600m, limited: pods=1,requests.cpu=1";
+    forbidden(&server.post(PODS, &pod("b", "600m")).await.failure(), text);
+    let text = "pods \"b\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1";
+    forbidden(&server.post(PODS, &pod("b", "400m")).await.failure(), text);
+    // What exists already is refused for the quota first, and charges nothing.
+    forbidden(&server.post(PODS, &pod("a", "1m")).await.failure(), &text.replace("\"b\"", "\"a\""));
+    server.patch(format!("{QUOTAS}/q"), &json!({"spec": {"hard": {"pods": "3"}}})).await.ok();
+    assert_eq!(server.post(PODS, &pod("a", "1m")).await.failure()["reason"], "AlreadyExists");
+    let dry = format!("{PODS}?dryRun=All");
+    server.post(dry.clone(), &pod("b", "100m")).await.expect(201);
+    assert_eq!(server.post(dry, &pod("b", "500m")).await.failure()["code"], 403);
+    assert_eq!(used(&server, "q").await, json!({"pods": "1", "requests.cpu": "600m"}));
+    // A Pod that has ended holds nothing any more, nor does one that is gone.
+    server.patch(format!("{PODS}/a/status"), &json!({"status": {"phase": "Succeeded"}})).await.ok();
+    assert_eq!(used(&server, "q").await, json!({"pods": "0", "requests.cpu": "0"}));
+    server.post(PODS, &pod("b", "1")).await.expect(201);
+    assert_eq!(used(&server, "q").await, json!({"pods": "1", "requests.cpu": "1"}));
+    let now = json!({"gracePeriodSeconds": 0});
+    server.delete(format!("{PODS}/b")).json(&now).await.ok();
+    assert_eq!(used(&server, "q").await, json!({"pods": "0", "requests.cpu": "0"}));
+    server.delete(format!("{QUOTAS}/q")).await.ok();
+    server.post(PODS, &pod("c", "5")).await.expect(201);
+}
+
+async fn q94_a_hundred_writers_get_what_there_is(setup: Setup) {
+    let mut servers = vec![setup.start().await];
+    if matches!(setup.database, Database::Postgres(_)) {
+        servers.push(setup.start().await);
+    }
+    servers[0].post(QUOTAS, &quota("q", json!({"pods": "10", "count/pods": "50"}))).await.expect(201);
+    let create = |n: usize| servers[n % servers.len()].post(PODS, &pod(&format!("p{n}"), "1m"));
+    let answers = join_all((0..100).map(|n| async move { create(n).await })).await;
+    let made = answers.iter().filter(|answer| answer.status == 201).count();
+    for answer in answers.iter().filter(|answer| answer.status != 201) {
+        let message = answer.json()["message"].as_str().expect("a message").to_owned();
+        assert!(message.ends_with("exceeded quota: q, requested: pods=1, used: pods=10, limited: pods=10"), "{message}");
+    }
+    assert_eq!(made, 10);
+    assert_eq!(used(&servers[0], "q").await, json!({"pods": "10", "count/pods": "10"}));
+    let last = servers.last().expect("a server");
+    let delete = |name: String| last.delete(format!("{PODS}/{name}")).json(&json!({"gracePeriodSeconds": 0}));
+    join_all(names(&last.get(PODS).await.ok()).into_iter().map(|name| async move { delete(name).await.ok() })).await;
+    assert_eq!(used(&servers[0], "q").await, json!({"pods": "0", "count/pods": "0"}));
+}
+
+async fn q101_a_quota_is_counted_when_it_is_written(setup: Setup) {
+    let server = setup.start().await;
+    for n in 0..3 {
+        server.post(PODS, &pod(&format!("p{n}"), "100m")).await.expect(201);
+        server.create(&format!("c{n}"), json!({})).await;
+    }
+    let hard = json!({"pods": "9", "cpu": "2", "configmaps": "3", "count/configmaps": "7", "resourcequotas": "2", "count/nothing.ex.io": "1"});
+    let made = server.post(QUOTAS, &quota("q", hard.clone())).await.expect(201);
+    assert_eq!(made["status"]["hard"], hard);
+    assert_eq!(
+        made["status"]["used"],
+        json!({"pods": "3", "cpu": "300m", "configmaps": "3", "count/configmaps": "3", "resourcequotas": "1"})
+    );
+    let over = "configmaps \"x\" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=3, limited: configmaps=3";
+    forbidden(&server.post(CONFIGMAPS, &json!({"metadata": {"name": "x"}})).await.failure(), over);
+    // Another limit counts what was not counted before; what somebody else has counted does not matter.
+    let spec = json!({"spec": {"hard": {"pods": "2", "secrets": "1", "cpu": null, "configmaps": null}}});
+    let changed = server.patch(format!("{QUOTAS}/q"), &spec).await.ok();
+    assert_eq!(changed["status"]["used"]["secrets"], "0");
+    assert_eq!((&changed["status"]["used"]["pods"], &changed["status"]["used"]["cpu"]), (&json!("3"), &Value::Null));
+    let false_count = json!({"status": {"used": {"pods": "0"}}});
+    server.patch(format!("{QUOTAS}/q/status"), &false_count).await.ok();
+    assert_eq!(used(&server, "q").await["pods"], "3");
+    server.post(QUOTAS, &quota("r", json!({"resourcequotas": "5"}))).await.expect(201);
+    assert_eq!((used(&server, "q").await["resourcequotas"].clone(), used(&server, "r").await), (json!("2"), json!({"resourcequotas": "2"})));
+    server.delete(format!("{QUOTAS}/r")).await.ok();
+    assert_eq!(used(&server, "q").await["resourcequotas"], "1");
+}
+
+#[tokio::test]
+async fn q96_q98_q100_kinds_and_scopes_count_as_they_do_upstream() {
+    let setup = Setup::new(Database::memory());
+    let server = setup.start().await;
+    server.post(QUOTAS, &quota("limits", json!({"limits.cpu": "1", "limits.memory": "1Gi"}))).await.expect(201);
+    let text = "pods \"p\" is forbidden: failed quota: limits: must specify limits.cpu for: c; limits.memory for: c";
+    forbidden(&server.post(PODS, &pod("p", "1m")).await.failure(), text);
+    server.delete(format!("{QUOTAS}/limits")).await.ok();
+
+    let scoped = |name: &str, scope: &str| {
+        json!({"metadata": {"name": name}, "spec": {"hard": {"pods": "5"}, "scopes": [scope]}})
+    };
+    for (name, scope) in [("best", "BestEffort"), ("worse", "NotBestEffort"), ("ends", "Terminating"), ("stays", "NotTerminating")] {
+        server.post(QUOTAS, &scoped(name, scope)).await.expect(201);
+    }
+    let classes = json!([{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]);
+    let spec = json!({"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": classes}});
+    server.post(QUOTAS, &json!({"metadata": {"name": "critical"}, "spec": spec})).await.expect(201);
+    let mut plain = pod("plain", "1m");
+    plain["spec"]["containers"][0]["resources"] = json!({});
+    server.post(PODS, &plain).await.expect(201);
+    let mut ending = pod("ending", "1m");
+    ending["spec"]["activeDeadlineSeconds"] = json!(9);
+    ending["spec"]["priorityClassName"] = json!("system-node-critical");
+    server.post(PODS, &ending).await.expect(201);
+    let mut counts = Vec::new();
+    for name in ["best", "worse", "ends", "stays", "critical"] {
+        counts.push(used(&server, name).await["pods"].as_str().expect("a count").to_owned());
+    }
+    assert_eq!(counts, ["1", "1", "1", "1", "1"]);
+    // A deadline moves a Pod from one scope to the other.
+    server.patch(format!("{PODS}/plain"), &json!({"spec": {"activeDeadlineSeconds": 5}})).await.ok();
+    assert_eq!((used(&server, "ends").await, used(&server, "stays").await), (json!({"pods": "2"}), json!({"pods": "0"})));
+
+    let hard = json!({"services.nodeports": "2", "services.loadbalancers": "1", "requests.storage": "10Gi",
+        "fast.storageclass.storage.k8s.io/requests.storage": "5Gi", "persistentvolumeclaims": "3"});
+    server.post(QUOTAS, &quota("net", hard)).await.expect(201);
+    let port = |n: u16| json!({"name": format!("p{n}"), "port": n});
+    let service = |ports: Vec<Value>| json!({"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": ports}});
+    let refused = server.post(SERVICES, &service(vec![port(1), port(2), port(3)])).await.failure();
+    let text = "services \"s\" is forbidden: exceeded quota: net, requested: services.nodeports=3, used: services.nodeports=0, limited: services.nodeports=2";
+    forbidden(&refused, text);
+    server.post(SERVICES, &service(vec![port(1), port(2)])).await.expect(201);
+    assert_eq!(used(&server, "net").await["services.nodeports"], "2");
+    server.patch(format!("{QUOTAS}/net"), &json!({"spec": {"hard": {"services.nodeports": "0"}}})).await.ok();
+    // What lowers its use passes, though there is more in use than allowed.
+    server.patch(format!("{SERVICES}/s"), &json!({"spec": {"type": "ClusterIP"}})).await.ok();
+    assert_eq!(used(&server, "net").await["services.nodeports"], "0");
+
+    let claim = |name: &str, size: &str| json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast", "resources": {"requests": {"storage": size}}}});
+    server.post(CLAIMS, &claim("a", "3Gi")).await.expect(201);
+    let text = "persistentvolumeclaims \"b\" is forbidden: exceeded quota: net, requested: \
+                fast.storageclass.storage.k8s.io/requests.storage=3Gi, used: \
+                fast.storageclass.storage.k8s.io/requests.storage=3Gi, limited: \
+                fast.storageclass.storage.k8s.io/requests.storage=5Gi";
+    forbidden(&server.post(CLAIMS, &claim("b", "3Gi")).await.failure(), text);
+    assert_eq!(used(&server, "net").await["requests.storage"], "3Gi");
+}
+
+/// Random writes by several clients, on two servers where there can be two: at the end the quotas have counted what is
+/// there, also the one that comes in the middle, and at no time more than they allow.
+async fn random_writes_are_counted_exactly(setup: Setup) {
+    let mut servers = vec![setup.start().await];
+    if matches!(setup.database, Database::Postgres(_)) {
+        servers.push(setup.start().await);
+    }
+    let first = &servers[0];
+    let made = first.post(QUOTAS, &quota("early", json!({"pods": "12"}))).await.expect(201);
+    let start = made["metadata"]["resourceVersion"].as_str().expect("a revision");
+    let mut watch = first.watch(format!("{QUOTAS}?watch=true&resourceVersion={start}")).await;
+    let clients = (0..8).map(|seed| work(&servers[seed % servers.len()], seed as u64));
+    let late = async {
+        first.post(QUOTAS, &quota("late", json!({"pods": "20", "requests.cpu": "9"}))).await.expect(201);
+    };
+    futures_util::future::join(join_all(clients), late).await;
+    let pods = first.get(PODS).await.ok();
+    let running = pods["items"].as_array().expect("items").iter().filter(|pod| pod["status"]["phase"] != "Failed");
+    let cpu = |pod: &Value| milli(&pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]);
+    let (number, sum) = running.fold((0, 0), |(number, sum), pod| (number + 1, sum + cpu(pod)));
+    assert_eq!(used(first, "early").await, json!({"pods": number.to_string()}));
+    let late = used(first, "late").await;
+    assert_eq!((&late["pods"], milli(&late["requests.cpu"])), (&json!(number.to_string()), sum));
+    first.delete(format!("{QUOTAS}/early")).await.ok();
+    loop {
+        let event = watch.next().await.expect("an event");
+        if event["type"] == "DELETED" {
+            break;
+        }
+        if event["object"]["metadata"]["name"] == "early" {
+            let pods = event["object"]["status"]["used"]["pods"].as_str().expect("pods").parse::<u64>();
+            assert!(pods.is_ok_and(|pods| pods <= 12), "{event}");
+        }
+    }
+}
+
+fn milli(amount: &Value) -> u64 {
+    let amount = amount.as_str().expect("an amount");
+    match amount.strip_suffix('m') {
+        Some(milli) => milli.parse().expect("a number"),
+        None => amount.parse::<u64>().expect("a number") * 1000,
+    }
+}
+
+/// Creates, ends and deletes Pods.
+async fn work(server: &TestServer, seed: u64) {
+    let mut random = StdRng::seed_from_u64(seed);
+    for n in 0..30 {
+        let name = format!("p{}", random.random_range(0..24));
+        match random.random_range(0..10) {
+            0..6 => drop(server.post(PODS, &pod(&name, &format!("{}m", 100 + n))).await),
+            6..8 => {
+                let now = json!({"gracePeriodSeconds": 0});
+                drop(server.delete(format!("{PODS}/{name}")).json(&now).await);
+            }
+            _ => {
+                let phase = json!({"status": {"phase": "Failed"}});
+                drop(server.patch(format!("{PODS}/{name}/status"), &phase).await);
+            }
+        }
+    }
+}
