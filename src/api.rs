@@ -88,6 +88,8 @@ pub struct Api {
     pub port_claims: ResourceId,
     /// The resource under which the store keeps which namespaces have which quotas.
     pub quota_sets: ResourceId,
+    /// The resources that the server keeps for itself. They are in the cache and are never served.
+    pub own_resources: Box<[ResourceId]>,
     pub unreadable: Unreadable,
     pub runtime: Runtime,
     pub config: Config,

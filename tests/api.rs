@@ -87,6 +87,8 @@ mod patch_formats;
 mod patch_limits;
 #[path = "api/plugins.rs"]
 mod plugins;
+#[path = "api/pod_admission.rs"]
+mod pod_admission;
 #[path = "api/pods.rs"]
 mod pods;
 #[path = "api/protobuf.rs"]

@@ -119,9 +119,9 @@ impl Api {
 
     /// Takes out of the cache what is not served any more, and what was added for a generation that never came to be.
     async fn forget_unserved(&self, served: &Served) -> Result<(), Error> {
-        let own = [self.port_claims, self.definitions.names(), self.quota_sets];
+        let own = &self.own_resources;
         let state = self.cache.any();
-        let own_held = own.into_iter().filter(|id| state.holds(*id)).count();
+        let own_held = own.iter().filter(|id| state.holds(**id)).count();
         if state.resources().len() == served.stored_count() + own_held {
             return Ok(());
         }

@@ -28,6 +28,7 @@ use super::error::Error;
 use super::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
 use crate::codec::object::Draft;
+use crate::kinds::behavior::part::Part;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::storage::counting::Charge;
 use crate::storage::{Change, Expect, Key, Mutation, Requirement, ResourceId};
@@ -59,6 +60,7 @@ pub struct Usage<'a> {
     pub target: Target<'a>,
     pub old: Option<&'a ObjectMap>,
     pub new: Option<&'a ObjectMap>,
+    pub part: Part,
     /// Whether the write may not exceed what the quotas allow.
     pub limited: bool,
 }
@@ -76,9 +78,10 @@ impl Usage<'_> {
         delta
     }
 
+    /// Whether the write may change what is used in a namespace without quotas.
     fn may_change(&self, evaluator: Evaluator<'_>) -> bool {
         match (self.old, self.new) {
-            (Some(old), Some(new)) => evaluator.may_change(old, new),
+            (Some(old), Some(new)) => evaluator.may_change(self.part, old, new),
             _ => true,
         }
     }
@@ -91,7 +94,8 @@ impl Api {
         let Some(evaluator) = Evaluator::of(&usage.target.resource.definition) else {
             return Ok(Metered::default());
         };
-        if !usage.may_change(evaluator) {
+        let is_update = usage.old.is_some() && usage.new.is_some();
+        if is_update && matches!(evaluator, Evaluator::Objects(_)) {
             return Ok(Metered::default());
         }
         let (state, namespace) = (self.cache.any(), usage.target.namespace);
@@ -101,6 +105,21 @@ impl Api {
             Err(_) if usage.new.is_none() => Vec::new(),
             quotas => quotas?,
         };
+        if quotas.is_empty() && !usage.may_change(evaluator) {
+            return Ok(Metered::default());
+        }
+        if is_update && !quotas.is_empty() && usage.delta(evaluator, &[], |_| true).is_empty() {
+            // The object may have another scope now.
+            let (old, new) = (usage.old, usage.new);
+            let is_same = |quota: &(String, ObjectMap)| {
+                let scopes = Scope::all(&quota.1);
+                let matches = |object: Option<&ObjectMap>| object.is_some_and(|own| evaluator.matches(&scopes, own));
+                matches(old) == matches(new)
+            };
+            if quotas.iter().all(is_same) {
+                return Ok(Metered::default());
+            }
+        }
         for (name, quota) in quotas {
             let key = Key::new(self.quota_resource(), namespace, &name);
             // What a quota counts of itself comes and goes with it.

@@ -343,7 +343,7 @@ impl Api {
         let quota = self.settle_quota(attempt.target, write.part, &mut object, found.map(|found| &found.object));
         let limited = attempt.limited.load(Ordering::Relaxed);
         let old = found.map(|found| &found.object);
-        let metered = self.metered(Usage { target: attempt.target, old, new: Some(&object), limited })?;
+        let metered = self.metered(Usage { target: attempt.target, old, new: Some(&object), part: write.part, limited })?;
         let mut requires = attempt.requires;
         requires.extend(metered.requires);
         requires.extend(names.requires);

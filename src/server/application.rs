@@ -136,6 +136,7 @@ pub async fn build_with_api(
         token_keys: ArcSwap::from_pointee(token_keys(&*backend, &runtime.clock).await?),
         port_claims,
         quota_sets,
+        own_resources: [port_claims, names, quota_sets, keys].into(),
         unreadable: Unreadable::new(runtime.metrics.clone()),
         runtime: runtime.clone(),
         config: api::Config {

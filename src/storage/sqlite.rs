@@ -38,7 +38,8 @@ use self::error::unavailable;
 use self::failure::Failure;
 use self::files::Files;
 use self::write_connection::{Opened, WriteConnection};
-use super::judge::judge_under;
+use super::counting::counted_versions;
+use super::judge::{Found, judge_under};
 use super::migrations::{self, embedded_migrations};
 use super::{
     AuditQuery, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, OpenError, ResourceId,

@@ -79,6 +79,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         )),
         port_claims,
         quota_sets,
+        own_resources: [definitions, port_claims, quota_sets].into(),
         admission,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         lanes: Default::default(),

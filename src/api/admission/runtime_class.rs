@@ -103,7 +103,7 @@ const MOST_COMPARED: usize = 2000;
 
 /// Drops tolerations that another one includes; of equal ones the first stays. Of more than [`MOST_COMPARED`], drops
 /// only duplicates.
-fn merged(all: &[Value]) -> Vec<Value> {
+pub(super) fn merged(all: &[Value]) -> Vec<Value> {
     if all.len() > MOST_COMPARED {
         let mut seen = HashSet::with_capacity(all.len());
         return all.iter().filter(|one| seen.insert(*one)).cloned().collect();
@@ -120,7 +120,7 @@ fn merged(all: &[Value]) -> Vec<Value> {
     kept
 }
 
-fn includes(large: &Value, small: &Value) -> bool {
+pub(super) fn includes(large: &Value, small: &Value) -> bool {
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
     let seconds = |value: &Value| value.get("tolerationSeconds").and_then(Value::as_i64);
     if large == small {

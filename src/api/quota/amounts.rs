@@ -25,7 +25,7 @@ impl Amounts {
         self.0.insert(name.into(), amount.into());
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         self.0.iter().map(|(name, amount)| (&**name, &**amount))
     }
 

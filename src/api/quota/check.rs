@@ -21,7 +21,7 @@ pub fn check(
         if known.is_empty() || !evaluator.matches(&scopes, new) {
             continue;
         }
-        if evaluator == Evaluator::Pods {
+        if matches!(evaluator, Evaluator::Pods) {
             let constrained = pods::constrain(known.iter().copied(), new);
             constrained.map_err(|why| format!("failed quota: {name}: {why}"))?;
         }
@@ -57,7 +57,7 @@ pub fn is_handled(
     new: &ObjectMap,
 ) -> bool {
     match old {
-        Some(old) if evaluator == Evaluator::Pods && subresource.is_empty() => {
+        Some(old) if matches!(evaluator, Evaluator::Pods) && subresource.is_empty() => {
             pods::ends_by_itself(old) != pods::ends_by_itself(new)
         }
         _ => true,

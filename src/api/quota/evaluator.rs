@@ -5,6 +5,7 @@ use super::pod_amounts::objects;
 use super::pods;
 use super::scopes::Requirement;
 use crate::api::{ObjectMap, fields};
+use crate::kinds::behavior::part::Part;
 use crate::quantity;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::tree::Value;
@@ -16,7 +17,7 @@ const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 const ALL_DEVICES: i64 = 32;
 
 /// How a resource is counted.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Evaluator<'a> {
     Pods,
     Services,
@@ -98,19 +99,13 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// Whether an update can change what the object uses. True if that would take long to find out.
-    pub fn may_change(self, old: &ObjectMap, new: &ObjectMap) -> bool {
+    /// Whether an update may change what the object uses; found out without counting.
+    pub fn may_change(self, part: Part, old: &ObjectMap, new: &ObjectMap) -> bool {
         match self {
             Self::Pods => {
-                let differs = |path: &[&str]| fields::at(old, path) != fields::at(new, path);
-                pods::has_ended(old) != pods::has_ended(new)
+                part == Part::Resize
+                    || pods::has_ended(old) != pods::has_ended(new)
                     || pods::ends_by_itself(old) != pods::ends_by_itself(new)
-                    || differs(&["spec", "containers"])
-                    || differs(&["spec", "initContainers"])
-                    || differs(&["spec", "resources"])
-                    || differs(&["status", "containerStatuses"])
-                    || differs(&["status", "initContainerStatuses"])
-                    || differs(&["status", "conditions"])
             }
             Self::Services | Self::ResourceClaims => old.get("spec") != new.get("spec"),
             Self::Claims => true,

@@ -107,6 +107,9 @@ impl<'a> Running<'a> {
     }
 }
 
-pub fn objects<'a>(parent: &'a ObjectMap, path: &[&str]) -> impl Iterator<Item = &'a ObjectMap> {
+pub fn objects<'a>(
+    parent: &'a ObjectMap,
+    path: &[&str],
+) -> impl Iterator<Item = &'a ObjectMap> + use<'a> {
     fields::items(parent, path).iter().filter_map(Value::as_object)
 }

@@ -12,7 +12,7 @@ use crate::tree::Value;
 
 impl Api {
     /// Whether these are quotas.
-    pub(super) fn are_quotas(&self, resource: &Resource) -> bool {
+    pub(in crate::api) fn are_quotas(&self, resource: &Resource) -> bool {
         self.resources.get(&QUOTAS).is_some_and(|quotas| quotas.id == resource.id)
     }
 

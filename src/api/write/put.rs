@@ -119,7 +119,7 @@ impl Api {
         }
         let audited = write.audited(target.name, false);
         let metered =
-            self.metered(Usage { target, old: Some(&current.object), new: None, limited: false })?;
+            self.metered(Usage { target, old: Some(&current.object), new: None, part: write.part, limited: false })?;
         let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete).requiring(requires);
         let mutation = mutation.requiring(metered.requires).charging(metered.charges);
         let mutation = Mutation { audit: audited.row(), ..mutation };

@@ -54,6 +54,7 @@ async fn api(directory: &std::path::Path) -> Api {
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
         quota_sets,
+        own_resources: [definitions, port_claims, quota_sets].into(),
         admission: Chain::built_in(),
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         lanes: Default::default(),

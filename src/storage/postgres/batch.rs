@@ -112,7 +112,7 @@ pub async fn values_of(
         .fetch_all(connection)
         .await
         .map_err(unavailable)?;
-    let value = |row: &PgRow| {
+    let value = |row: &PgRow| -> Result<(Revision, Bytes), sqlx::Error> {
         let (version, value): (i64, &[u8]) = (row.try_get(2)?, row.try_get(3)?);
         Ok((Revision(version as u64), Bytes::copy_from_slice(value)))
     };

@@ -29,8 +29,10 @@ pub struct Texts {
     size: usize,
     /// Begins a batch without required keys.
     begin: Arc<str>,
-    /// Begins a batch with one required key, as when all objects of the batch are created in one namespace.
+    /// Begins a batch with one required key, as when objects are deleted in one namespace.
     begin_requiring: Arc<str>,
+    /// Begins a batch with two required keys, as when objects are created in one namespace.
+    begin_requiring_two: Arc<str>,
     finish: Arc<str>,
 }
 
@@ -43,7 +45,7 @@ pub struct Begun {
     pub registered: bool,
 }
 
-/// The keys of a batch with two or more required keys are padded so that there is room for at least this many.
+/// The keys of a batch with three or more required keys are padded so that there is room for at least this many.
 const FEW: usize = 16;
 
 impl Statements {
@@ -62,8 +64,8 @@ impl Statements {
 
 impl Texts {
     fn new(size: usize) -> Self {
-        let begin_requiring = begin_sql(size + 1).into();
-        Self { size, begin: begin_sql(size).into(), begin_requiring, finish: finish_sql(size).into() }
+        let [begin, begin_requiring, begin_requiring_two] = [0, 1, 2].map(|more| begin_sql(size + more).into());
+        Self { size, begin, begin_requiring, begin_requiring_two, finish: finish_sql(size).into() }
     }
 
     /// The text that begins a batch with this many required keys. Only a few different numbers are used, since each
@@ -72,6 +74,7 @@ impl Texts {
         match required {
             0 => self.begin.clone(),
             1 => self.begin_requiring.clone(),
+            2 => self.begin_requiring_two.clone(),
             more => begin_sql(self.size + more.next_power_of_two().max(FEW)).into(),
         }
     }
@@ -174,7 +177,7 @@ pub async fn values_of(
         .fetch_all(connection)
         .await
         .map_err(unavailable)?;
-    let value = |row: &SqliteRow| {
+    let value = |row: &SqliteRow| -> Result<(Revision, Bytes), sqlx::Error> {
         let (version, value): (i64, &[u8]) = (row.try_get(2)?, row.try_get(3)?);
         Ok((Revision(version as u64), Bytes::copy_from_slice(value)))
     };

@@ -103,6 +103,9 @@ impl Listed<'_> {
     }
 }
 
-fn objects<'a>(parent: &'a ObjectMap, path: &[&str]) -> impl Iterator<Item = &'a ObjectMap> {
+fn objects<'a>(
+    parent: &'a ObjectMap,
+    path: &[&str],
+) -> impl Iterator<Item = &'a ObjectMap> + use<'a> {
     fields::items(parent, path).iter().filter_map(Value::as_object)
 }

@@ -119,10 +119,14 @@ pub fn privileged(subject: &Subject<'_>) -> Option<Violation> {
     (!bad.is_empty()).then(|| Violation::new("privileged", detail))
 }
 
+fn unusual_mount(container: &ObjectMap) -> Option<&str> {
+    let mount = security(container, &["procMount"]).and_then(Value::as_str);
+    mount.filter(|mount| *mount != "Default")
+}
+
 pub fn proc_mount(subject: &Subject<'_>) -> Option<Violation> {
-    let mount = |own| security(own, &["procMount"]).and_then(Value::as_str).filter(|mount| *mount != "Default");
-    let bad = subject.containers_that(|own| mount(own).is_some());
-    let found: BTreeSet<&str> = subject.containers().filter_map(mount).collect();
+    let bad = subject.containers_that(|own| unusual_mount(own).is_some());
+    let found: BTreeSet<&str> = subject.containers().filter_map(unusual_mount).collect();
     let detail = format!("{} must not set securityContext.procMount to {}", these(&bad), quoted(found));
     (!bad.is_empty()).then(|| Violation::new("procMount", detail))
 }

@@ -132,21 +132,24 @@ pub fn volumes(subject: &Subject<'_>) -> Option<Violation> {
     (!bad.is_empty()).then(|| Violation::new("restricted volume types", detail))
 }
 
+fn selinux_options(holder: &ObjectMap) -> Option<&ObjectMap> {
+    security(holder, &["seLinuxOptions"]).and_then(Value::as_object)
+}
+
 pub fn selinux(subject: &Subject<'_>) -> Option<Violation> {
     let allows = |kind: &str| {
         let always = ["", "container_t", "container_init_t", "container_kvm_t"].contains(&kind);
         always || (kind == "container_engine_t" && subject.is_since(31))
     };
-    let of = |holder| security(holder, &["seLinuxOptions"]).and_then(Value::as_object);
     let is_bad = |holder: &ObjectMap| {
-        of(holder).is_some_and(|options| {
+        selinux_options(holder).is_some_and(|options| {
             let text = |name| fields::text(options, &[name]);
             !allows(text("type")) || !text("user").is_empty() || !text("role").is_empty()
         })
     };
     let who = setters(is_bad(subject.spec), &subject.containers_that(is_bad))?;
     let options: Vec<&ObjectMap> =
-        std::iter::once(subject.spec).chain(subject.containers()).filter_map(of).collect();
+        std::iter::once(subject.spec).chain(subject.containers()).filter_map(selinux_options).collect();
     let types: BTreeSet<&str> =
         options.iter().map(|own| fields::text(own, &["type"])).filter(|kind| !allows(kind)).collect();
     let sets = |name: &str| options.iter().any(|own| !fields::text(own, &[name]).is_empty());
@@ -182,7 +185,7 @@ fn annotated_seccomp(subject: &Subject<'_>) -> Option<Violation> {
 }
 
 fn explicit_seccomp(subject: &Subject<'_>) -> Option<Violation> {
-    let bad = |own: &_| bad_profile(own, "seccompProfile").is_some();
+    let bad = |own: &ObjectMap| bad_profile(own, "seccompProfile").is_some();
     let who = setters(bad(subject.spec), &subject.containers_that(bad))?;
     let holders = std::iter::once(subject.spec).chain(subject.containers());
     let values: BTreeSet<&str> = holders.filter_map(|own| bad_profile(own, "seccompProfile")).collect();
