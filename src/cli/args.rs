@@ -1,5 +1,6 @@
 //! The command line. Every flag can also be set by an environment variable `ROWPLANE_<FLAG>`.
 
+mod admission_flags;
 mod oidc_flags;
 mod service_accounts;
 
@@ -12,6 +13,7 @@ use axum::http::HeaderName;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
+use self::admission_flags::AdmissionArgs;
 use self::oidc_flags::OidcArgs;
 use self::service_accounts::ServiceAccountArgs;
 use super::audit_args::{AuditArgs, switch};
@@ -480,6 +482,9 @@ pub struct ServeArgs {
     feature_gates: FeatureGates,
 
     #[command(flatten)]
+    admission: AdmissionArgs,
+
+    #[command(flatten)]
     audit: AuditArgs,
 
     /// How much to log: 0 to 3 informs, 4 and 5 debug, 6 and more trace
@@ -599,6 +604,7 @@ impl ServeArgs {
             shutdown_grace: self.shutdown_grace_period,
             identity: self.feature_gates.api_server_identity.then_some(identity),
             storage_versions: self.storage_version,
+            admission: self.admission.into_config()?,
             audit: self.audit.into_config()?,
             ..Config::default()
         };
