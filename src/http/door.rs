@@ -109,8 +109,9 @@ impl Door {
         }
         match audited::record(&parts).cloned() {
             Some(record) => {
-                let answer = self.answer(stage, info, user, (parts, body), handler);
-                Box::pin(audited::answer(record, answering, received, answer)).await
+                // In a box, so that the futures of requests that nobody records have no room for a second answer.
+                let answer = Box::pin(self.answer(stage, info, user, (parts, body), handler));
+                audited::answer(record, answering, received, answer).await
             }
             None => self.answer(stage, info, user, (parts, body), handler).await,
         }

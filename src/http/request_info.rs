@@ -43,7 +43,7 @@ impl RequestInfo {
     /// Fails for paths of which upstream cannot say what they ask for.
     pub fn of(method: &Method, uri: &Uri) -> Result<Self, Error> {
         let Some(segments) = segments(uri.path()) else { return Ok(Self::of_path(method, uri, None)) };
-        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
         let route = parse(&segments);
         if let Some(ApiPath::Resource(path)) = &route
             && !matches!(&*path.resource.plural, "proxy" | "watch")
@@ -68,7 +68,7 @@ impl RequestInfo {
     }
 
     fn of_path(method: &Method, uri: &Uri, route: Option<ApiPath>) -> Self {
-        let path = decode(uri.path()).unwrap_or_else(|| uri.path().to_owned());
+        let path = decode(uri.path()).unwrap_or(uri.path().into()).into_owned();
         let verb = method.as_str().to_lowercase().into();
         let selectors = QuerySelectors::default();
         Self { route, verb, other: Some(Other::Path(path)), name: None, selectors }
