@@ -28,11 +28,12 @@ use std::time::Instant;
 use futures_util::future::BoxFuture;
 
 use super::error::Error;
-use super::request::Request;
+use super::request::{Hooks, Request};
 use super::meta::owners::{Found, drop_repeated};
 use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, ownership};
 use crate::metrics::{Metrics, Step, StepTimes};
 use crate::storage::Requirement;
+use crate::user::MASTERS;
 
 pub use settings::Settings;
 
@@ -208,6 +209,14 @@ fn taken() -> Error {
     Error::Internal("an admission plugin has taken the object away".to_owned())
 }
 
+/// Whether another server may have answered writes that this one has not heard of, such as that of a webhook. For most
+/// requests, authorization has made sure already that there are none; it decides at once about members of
+/// `system:masters`.
+fn must_ask(attempt: &Attempt<'_>) -> bool {
+    let request = attempt.request;
+    request.hooks == Hooks::See && request.user.is_in(MASTERS) && attempt.api.store.backend().shared()
+}
+
 /// All plugins that are on, in the order in which they are called.
 pub struct Chain {
     members: Vec<Member>,
@@ -240,6 +249,9 @@ impl Chain {
 
     /// Lets the plugins complete the object, twice if webhooks change it.
     pub(super) async fn mutate(&self, attempt: &mut Attempt<'_>) -> Result<(), Error> {
+        if must_ask(attempt) {
+            Box::pin(attempt.api.cache.fresh()).await?;
+        }
         self.round(attempt).await?;
         if !attempt.rounds.again {
             return Ok(());
