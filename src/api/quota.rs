@@ -61,13 +61,20 @@ pub struct Usage<'a> {
     pub old: Option<&'a ObjectMap>,
     pub new: Option<&'a ObjectMap>,
     pub part: Part,
+    /// Whether the write makes the namespace's set of quotas another one.
+    pub changes_set: bool,
     /// Whether the write may not exceed what the quotas allow.
     pub limited: bool,
 }
 
 impl Usage<'_> {
     /// What the write adds to what a quota counts.
-    fn delta(&self, evaluator: Evaluator<'_>, scopes: &[Scope<'_>], counted: impl Fn(&str) -> bool) -> Amounts {
+    fn delta(
+        &self,
+        evaluator: Evaluator<'_>,
+        scopes: &[Scope<'_>],
+        counted: impl Fn(&str) -> bool,
+    ) -> Amounts {
         let usage = |object: Option<&ObjectMap>| {
             let object = object.filter(|object| evaluator.matches(scopes, object));
             object.map(|object| evaluator.usage(object)).unwrap_or_default()
@@ -113,7 +120,8 @@ impl Api {
             let (old, new) = (usage.old, usage.new);
             let is_same = |quota: &(String, ObjectMap)| {
                 let scopes = Scope::all(&quota.1);
-                let matches = |object: Option<&ObjectMap>| object.is_some_and(|own| evaluator.matches(&scopes, own));
+                let matches =
+                    |object: Option<&ObjectMap>| object.is_some_and(|own| evaluator.matches(&scopes, own));
                 matches(old) == matches(new)
             };
             if quotas.iter().all(is_same) {
@@ -134,7 +142,9 @@ impl Api {
                 charges.push(Charge { key, ledger: &Quotas, amounts, limited: usage.limited });
             }
         }
-        Ok(Metered { requires: Some(self.set_requirement(&state, namespace)), charges, joined: None })
+        // What changes the set comes just before, and finds it as it was seen.
+        let requires = (!usage.changes_set).then(|| self.set_requirement(&state, namespace));
+        Ok(Metered { requires, charges, joined: None })
     }
 
     /// The quotas of a namespace with their names, in the order of these. Fails if one cannot be read.

@@ -67,7 +67,9 @@ impl Api {
         let expect = current.map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
         match ready.next {
             Next::Put(object) => {
-                mutations.push(put_mutation(target, expect, object)?.requiring(ready.requires).charging(ready.charges));
+                mutations.push(
+                    put_mutation(target, expect, object)?.requiring(ready.requires).charging(ready.charges),
+                );
             }
             Next::Delete(_) => mutations.push(Mutation::new(target.key(), expect, Change::Delete)),
             Next::Unchanged => {}

@@ -50,7 +50,15 @@ pub enum Expect {
 impl Mutation {
     /// A write without preconditions on other rows.
     pub fn new(key: Key, expect: Expect, change: Change) -> Self {
-        Self { key, expect, change, requires: Vec::new(), joins_next: false, charges: Vec::new(), audit: None }
+        Self {
+            key,
+            expect,
+            change,
+            requires: Vec::new(),
+            joins_next: false,
+            charges: Vec::new(),
+            audit: None,
+        }
     }
 
     /// Adds charges to the write.
@@ -97,7 +105,11 @@ pub(super) fn required_keys(batch: &[Mutation]) -> Vec<&Key> {
 
 #[derive(Clone, Debug)]
 pub enum Change {
-    Put { uid: Arc<str>, stored_version: Arc<str>, draft: Draft },
+    Put {
+        uid: Arc<str>,
+        stored_version: Arc<str>,
+        draft: Draft,
+    },
     Delete,
     /// The row that the batch's [charges](Charge) on it make. The writer appends these mutations to a batch.
     Count(Counted),

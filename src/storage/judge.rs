@@ -477,7 +477,8 @@ mod tests {
         let fence = Fence { server: "s".into(), incarnation: "i".into(), exempt: Vec::new() };
         let terms = Terms { fence: Some(&fence), registry: Some(&change), ..Terms::default() };
         let batch = [mutation("a", Expect::Absent, true), mutation("b", Expect::Absent, true)];
-        let judged = |live, registered| judge_under(&batch, Revision(10), Found { registered, ..found(live) }, terms);
+        let judged =
+            |live, registered| judge_under(&batch, Revision(10), Found { registered, ..found(live) }, terms);
 
         let (verdict, registry) = judged(&[None; 2], true).expect("it stands");
         assert_eq!((verdict.writes.len(), registry), (2, Some(&change)));

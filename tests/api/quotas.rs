@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
 use crate::support::database::Database;
@@ -47,7 +47,10 @@ async fn used(server: &TestServer, name: &str) -> Value {
 async fn q93_q95_q97_a_quota_counts_and_refuses(setup: Setup) {
     let server = setup.start().await;
     let made = server.post(QUOTAS, &quota("q", json!({"pods": "1", "requests.cpu": "1"}))).await.expect(201);
-    assert_eq!(made["status"], json!({"hard": {"pods": "1", "requests.cpu": "1"}, "used": {"pods": "0", "requests.cpu": "0"}}));
+    assert_eq!(
+        made["status"],
+        json!({"hard": {"pods": "1", "requests.cpu": "1"}, "used": {"pods": "0", "requests.cpu": "0"}})
+    );
     server.post(PODS, &pod("a", "600m")).await.expect(201);
     assert_eq!(used(&server, "q").await, json!({"pods": "1", "requests.cpu": "600m"}));
     let text = "pods \"b\" is forbidden: exceeded quota: q, requested: pods=1,requests.cpu=600m, used: \
@@ -86,13 +89,19 @@ async fn q94_a_hundred_writers_get_what_there_is(setup: Setup) {
     let made = answers.iter().filter(|answer| answer.status == 201).count();
     for answer in answers.iter().filter(|answer| answer.status != 201) {
         let message = answer.json()["message"].as_str().expect("a message").to_owned();
-        assert!(message.ends_with("exceeded quota: q, requested: pods=1, used: pods=10, limited: pods=10"), "{message}");
+        assert!(
+            message.ends_with("exceeded quota: q, requested: pods=1, used: pods=10, limited: pods=10"),
+            "{message}"
+        );
     }
     assert_eq!(made, 10);
     assert_eq!(used(&servers[0], "q").await, json!({"pods": "10", "count/pods": "10"}));
     let last = servers.last().expect("a server");
     let delete = |name: String| last.delete(format!("{PODS}/{name}")).json(&json!({"gracePeriodSeconds": 0}));
-    join_all(names(&last.get(PODS).await.ok()).into_iter().map(|name| async move { delete(name).await.ok() })).await;
+    join_all(
+        names(&last.get(PODS).await.ok()).into_iter().map(|name| async move { delete(name).await.ok() }),
+    )
+    .await;
     assert_eq!(used(&servers[0], "q").await, json!({"pods": "0", "count/pods": "0"}));
 }
 
@@ -115,12 +124,18 @@ async fn q101_a_quota_is_counted_when_it_is_written(setup: Setup) {
     let spec = json!({"spec": {"hard": {"pods": "2", "secrets": "1", "cpu": null, "configmaps": null}}});
     let changed = server.patch(format!("{QUOTAS}/q"), &spec).await.ok();
     assert_eq!(changed["status"]["used"]["secrets"], "0");
-    assert_eq!((&changed["status"]["used"]["pods"], &changed["status"]["used"]["cpu"]), (&json!("3"), &Value::Null));
+    assert_eq!(
+        (&changed["status"]["used"]["pods"], &changed["status"]["used"]["cpu"]),
+        (&json!("3"), &Value::Null)
+    );
     let false_count = json!({"status": {"used": {"pods": "0"}}});
     server.patch(format!("{QUOTAS}/q/status"), &false_count).await.ok();
     assert_eq!(used(&server, "q").await["pods"], "3");
     server.post(QUOTAS, &quota("r", json!({"resourcequotas": "5"}))).await.expect(201);
-    assert_eq!((used(&server, "q").await["resourcequotas"].clone(), used(&server, "r").await), (json!("2"), json!({"resourcequotas": "2"})));
+    assert_eq!(
+        (used(&server, "q").await["resourcequotas"].clone(), used(&server, "r").await),
+        (json!("2"), json!({"resourcequotas": "2"}))
+    );
     server.delete(format!("{QUOTAS}/r")).await.ok();
     assert_eq!(used(&server, "q").await["resourcequotas"], "1");
 }
@@ -129,18 +144,26 @@ async fn q101_a_quota_is_counted_when_it_is_written(setup: Setup) {
 async fn q96_q98_q100_kinds_and_scopes_count_as_they_do_upstream() {
     let setup = Setup::new(Database::memory());
     let server = setup.start().await;
-    server.post(QUOTAS, &quota("limits", json!({"limits.cpu": "1", "limits.memory": "1Gi"}))).await.expect(201);
-    let text = "pods \"p\" is forbidden: failed quota: limits: must specify limits.cpu for: c; limits.memory for: c";
+    server
+        .post(QUOTAS, &quota("limits", json!({"limits.cpu": "1", "limits.memory": "1Gi"})))
+        .await
+        .expect(201);
+    let text =
+        "pods \"p\" is forbidden: failed quota: limits: must specify limits.cpu for: c; limits.memory for: c";
     forbidden(&server.post(PODS, &pod("p", "1m")).await.failure(), text);
     server.delete(format!("{QUOTAS}/limits")).await.ok();
 
-    let scoped = |name: &str, scope: &str| {
-        json!({"metadata": {"name": name}, "spec": {"hard": {"pods": "5"}, "scopes": [scope]}})
-    };
-    for (name, scope) in [("best", "BestEffort"), ("worse", "NotBestEffort"), ("ends", "Terminating"), ("stays", "NotTerminating")] {
+    let scoped = |name: &str, scope: &str| json!({"metadata": {"name": name}, "spec": {"hard": {"pods": "5"}, "scopes": [scope]}});
+    for (name, scope) in [
+        ("best", "BestEffort"),
+        ("worse", "NotBestEffort"),
+        ("ends", "Terminating"),
+        ("stays", "NotTerminating"),
+    ] {
         server.post(QUOTAS, &scoped(name, scope)).await.expect(201);
     }
-    let classes = json!([{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]);
+    let classes =
+        json!([{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]);
     let spec = json!({"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": classes}});
     server.post(QUOTAS, &json!({"metadata": {"name": "critical"}, "spec": spec})).await.expect(201);
     let mut plain = pod("plain", "1m");
@@ -157,13 +180,17 @@ async fn q96_q98_q100_kinds_and_scopes_count_as_they_do_upstream() {
     assert_eq!(counts, ["1", "1", "1", "1", "1"]);
     // A deadline moves a Pod from one scope to the other.
     server.patch(format!("{PODS}/plain"), &json!({"spec": {"activeDeadlineSeconds": 5}})).await.ok();
-    assert_eq!((used(&server, "ends").await, used(&server, "stays").await), (json!({"pods": "2"}), json!({"pods": "0"})));
+    assert_eq!(
+        (used(&server, "ends").await, used(&server, "stays").await),
+        (json!({"pods": "2"}), json!({"pods": "0"}))
+    );
 
     let hard = json!({"services.nodeports": "2", "services.loadbalancers": "1", "requests.storage": "10Gi",
         "fast.storageclass.storage.k8s.io/requests.storage": "5Gi", "persistentvolumeclaims": "3"});
     server.post(QUOTAS, &quota("net", hard)).await.expect(201);
     let port = |n: u16| json!({"name": format!("p{n}"), "port": n});
-    let service = |ports: Vec<Value>| json!({"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": ports}});
+    let service =
+        |ports: Vec<Value>| json!({"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": ports}});
     let refused = server.post(SERVICES, &service(vec![port(1), port(2), port(3)])).await.failure();
     let text = "services \"s\" is forbidden: exceeded quota: net, requested: services.nodeports=3, used: services.nodeports=0, limited: services.nodeports=2";
     forbidden(&refused, text);
@@ -174,8 +201,10 @@ async fn q96_q98_q100_kinds_and_scopes_count_as_they_do_upstream() {
     server.patch(format!("{SERVICES}/s"), &json!({"spec": {"type": "ClusterIP"}})).await.ok();
     assert_eq!(used(&server, "net").await["services.nodeports"], "0");
 
-    let claim = |name: &str, size: &str| json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"],
-        "storageClassName": "fast", "resources": {"requests": {"storage": size}}}});
+    let claim = |name: &str, size: &str| {
+        json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast", "resources": {"requests": {"storage": size}}}})
+    };
     server.post(CLAIMS, &claim("a", "3Gi")).await.expect(201);
     let text = "persistentvolumeclaims \"b\" is forbidden: exceeded quota: net, requested: \
                 fast.storageclass.storage.k8s.io/requests.storage=3Gi, used: \
@@ -202,7 +231,8 @@ async fn random_writes_are_counted_exactly(setup: Setup) {
     };
     futures_util::future::join(join_all(clients), late).await;
     let pods = first.get(PODS).await.ok();
-    let running = pods["items"].as_array().expect("items").iter().filter(|pod| pod["status"]["phase"] != "Failed");
+    let running =
+        pods["items"].as_array().expect("items").iter().filter(|pod| pod["status"]["phase"] != "Failed");
     let cpu = |pod: &Value| milli(&pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]);
     let (number, sum) = running.fold((0, 0), |(number, sum), pod| (number + 1, sum + cpu(pod)));
     assert_eq!(used(first, "early").await, json!({"pods": number.to_string()}));

@@ -29,7 +29,11 @@ impl Server {
                 .push(format!("--datastore={}", super::cluster::Cluster::url_through(back.address().port())));
         }
         // Namespaces hold what the load makes, and nothing else.
-        for flag in ["--namespace-contents=false", "--cluster-authentication=false"] {
+        for flag in [
+            "--namespace-contents=false",
+            "--cluster-authentication=false",
+            "--disable-admission-plugins=ServiceAccount",
+        ] {
             arguments.push(flag.to_owned());
         }
         let installation = Installation::new(arguments, skew);

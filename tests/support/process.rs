@@ -42,7 +42,11 @@ impl Installation {
         let hostname = format!("--hostname-override=server-{}", installation.port());
         installation.arguments.push(hostname);
         // Namespaces are empty, so that tests find what they have made.
-        for flag in ["--namespace-contents=false", "--cluster-authentication=false"] {
+        for flag in [
+            "--namespace-contents=false",
+            "--cluster-authentication=false",
+            "--disable-admission-plugins=ServiceAccount",
+        ] {
             installation.arguments.push(flag.to_owned());
         }
         installation

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
+use rowplane::api::admission::Settings;
 use rowplane::auth::authorizer::Mode;
 use rowplane::auth::authorizer::mode;
 use rowplane::auth::pki::Overrides;
@@ -50,6 +51,8 @@ pub struct Setup {
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
     pub audit: rowplane::audit::config::Config,
+    /// Without ServiceAccount unless the test sets it, since namespaces have no accounts.
+    pub admission: Settings,
     pub authentication: Authentication,
     /// Off unless the test sets it, so that namespaces are empty.
     pub namespace_contents: bool,
@@ -78,6 +81,7 @@ impl Setup {
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
             audit: rowplane::audit::config::Config::default(),
+            admission: Settings::new(&[], &["ServiceAccount"]).expect("a known plugin"),
             authentication: Authentication::default(),
             namespace_contents: false,
             cluster_authentication: false,
@@ -173,6 +177,7 @@ impl Setup {
             authorization: self.authorization.clone(),
             storage_versions: self.storage_versions.clone(),
             audit: self.audit.clone(),
+            admission: self.admission.clone(),
             authentication: self.authentication.clone(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,

@@ -35,9 +35,11 @@ fn check(view: &View<'_>, claim: &ObjectMap, old: &ObjectMap) -> Result<(), Stri
     let class = class.and_then(|class| view.get(&CLASSES, class));
     match class.is_some_and(|class| class.get("allowVolumeExpansion") == Some(&Value::Bool(true))) {
         true => Ok(()),
-        false => Err("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc \
+        false => Err(
+            "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc \
                       must support resize"
-            .to_owned()),
+                .to_owned(),
+        ),
     }
 }
 

@@ -46,7 +46,8 @@ struct Bucket {
 
 impl EventRateLimit {
     /// Reads a Configuration.
-    pub fn configured(content: &Value) -> Result<Self, String> {
+    pub fn new(content: Option<&Value>) -> Result<Self, String> {
+        let Some(content) = content else { return Ok(Self { limits: Vec::new() }) };
         let (version, kind) = (&content["apiVersion"], &content["kind"]);
         if version != VERSION || kind != "Configuration" {
             return Err(format!("no kind {kind} is registered for version {version}"));

@@ -27,7 +27,8 @@ fn is_extended(resource: &str) -> bool {
 fn add(pod: &mut ObjectMap) {
     let containers =
         ["containers", "initContainers"].into_iter().flat_map(|list| fields::items(pod, &["spec", list]));
-    let requests = containers.filter_map(|container| container["resources"]["requests"].as_object()).flatten();
+    let requests =
+        containers.filter_map(|container| container["resources"]["requests"].as_object()).flatten();
     let requested: BTreeSet<String> =
         requests.map(|(name, _)| name.to_string()).filter(|name| is_extended(name)).collect();
     if requested.is_empty() {

@@ -1,12 +1,12 @@
 //! NamespaceExists and NamespaceAutoProvision: nothing is written in a namespace that is not there, or it is made first.
 
 use super::{Admission, Attempt, Operation, Verdict};
+use crate::api::Target;
 use crate::api::decode::Body;
 use crate::api::error::Error;
 use crate::api::options::DryRun;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
-use crate::api::Target;
 use crate::cache::State;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::schema::resource::Verb;

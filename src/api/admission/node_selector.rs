@@ -19,7 +19,8 @@ pub(super) struct PodNodeSelector {
 
 impl PodNodeSelector {
     /// Reads the member `podNodeSelectorPluginConfig` of a configuration.
-    pub fn configured(content: &Value) -> Self {
+    pub fn new(content: Option<&Value>) -> Self {
+        let Some(content) = content else { return Self::default() };
         Self { selectors: content["podNodeSelectorPluginConfig"].as_object().cloned().unwrap_or_default() }
     }
 
@@ -42,8 +43,10 @@ impl PodNodeSelector {
         check_conflict(&self.wanted(view)?, pod)?;
         let allowed = parse(fields::text(&self.selectors, &[view.namespace()]))?;
         let selector = fields::at(pod, &["spec", "nodeSelector"]).and_then(Value::as_object);
-        let is_allowed = |key: &str, value: &Value| allowed.iter().any(|(own, only)| own == key && value == &**only);
-        match allowed.is_empty() || selector.into_iter().flatten().all(|(key, value)| is_allowed(key, value)) {
+        let is_allowed =
+            |key: &str, value: &Value| allowed.iter().any(|(own, only)| own == key && value == &**only);
+        match allowed.is_empty() || selector.into_iter().flatten().all(|(key, value)| is_allowed(key, value))
+        {
             true => Ok(()),
             false => Err("pod node label selector labels conflict with its namespace whitelist".to_owned()),
         }

@@ -16,8 +16,9 @@ pub(super) struct OwnerReferencesPermissionEnforcement;
 impl Admission for OwnerReferencesPermissionEnforcement {
     fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
         let definition = &request.target.resource.definition;
-        let is_pod_status =
-            definition.kind_name() == "Pod" && definition.group().is_empty() && request.subresource == "status";
+        let is_pod_status = definition.kind_name() == "Pod"
+            && definition.group().is_empty()
+            && request.subresource == "status";
         operation != Operation::Delete && !is_pod_status
     }
 
@@ -47,7 +48,8 @@ async fn judge(attempt: &Attempt<'_>, old: &[Value], new: &[Value]) -> Result<()
     let is_blocking = |owner: &Value| owner["blockOwnerDeletion"] == Value::Bool(true);
     let was_blocking =
         |owner: &Value| old.iter().rfind(|other| other["uid"] == owner["uid"]).is_some_and(is_blocking);
-    let blocking: Vec<&Value> = new.iter().filter(|owner| is_blocking(owner) && !was_blocking(owner)).collect();
+    let blocking: Vec<&Value> =
+        new.iter().filter(|owner| is_blocking(owner) && !was_blocking(owner)).collect();
     if blocking.is_empty() {
         return Ok(());
     }
@@ -91,7 +93,8 @@ async fn check_owner(attempt: &Attempt<'_>, owner: &Value) -> Result<(), Error> 
         namespace,
         ..of(attempt.request, definition, "update")
     };
-    let why = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on";
+    let why =
+        "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on";
     allowed(attempt, &asked, why).await
 }
 

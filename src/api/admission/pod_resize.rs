@@ -86,7 +86,9 @@ fn judge(attempt: &Attempt<'_>, state: &State) -> Result<(), Error> {
 }
 
 fn check_node(node: &ObjectMap, name: &str) -> Result<(), (CauseReason, String)> {
-    let Some(os) = fields::at(node, &["metadata", "labels", OS]).and_then(Value::as_str) else { return Ok(()) };
+    let Some(os) = fields::at(node, &["metadata", "labels", OS]).and_then(Value::as_str) else {
+        return Ok(());
+    };
     if os == "linux" {
         return Ok(());
     }

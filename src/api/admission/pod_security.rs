@@ -27,8 +27,7 @@ const FAILED: &str = "pod-security.kubernetes.io/error";
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 const GROUP: &str = "pod-security.admission.config.k8s.io";
 /// Subresources of Pods that change nothing of what is checked.
-const IGNORED: [&str; 8] =
-    ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
+const IGNORED: [&str; 8] = ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
 /// The plugin with its configuration.
 #[derive(Default)]
@@ -87,12 +86,14 @@ impl Admission for PodSecurity {
 
 impl PodSecurity {
     /// Reads a PodSecurityConfiguration.
-    pub fn configured(content: &Value) -> Result<Self, String> {
+    pub fn new(content: Option<&Value>) -> Result<Self, String> {
+        let Some(content) = content else { return Ok(Self::default()) };
         let empty = ObjectMap::new();
         let content = content.as_object().unwrap_or(&empty);
         let (version, kind) = (fields::text(content, &["apiVersion"]), fields::text(content, &["kind"]));
         let is_known = version.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('/'));
-        if kind != "PodSecurityConfiguration" || !is_known.is_some_and(|version| VERSIONS.contains(&version)) {
+        if kind != "PodSecurityConfiguration" || !is_known.is_some_and(|version| VERSIONS.contains(&version))
+        {
             return Err(format!("no kind {} is registered for version {}", quote(kind), quote(version)));
         }
         let list = |name: &str| {
@@ -108,7 +109,9 @@ impl PodSecurity {
     }
 
     fn judge(&self, attempt: &Attempt<'_>, state: &State) -> Result<(), Error> {
-        let (Some(subject), Some(object)) = (subject(attempt.request), &attempt.object) else { return Ok(()) };
+        let (Some(subject), Some(object)) = (subject(attempt.request), &attempt.object) else {
+            return Ok(());
+        };
         if subject == Subject::Namespace {
             return self.judge_namespace(attempt, object, state);
         }
@@ -191,7 +194,12 @@ impl PodSecurity {
     }
 
     /// Refuses bad labels, and warns about Pods that the new policy would refuse.
-    fn judge_namespace(&self, attempt: &Attempt<'_>, namespace: &ObjectMap, state: &State) -> Result<(), Error> {
+    fn judge_namespace(
+        &self,
+        attempt: &Attempt<'_>,
+        namespace: &ObjectMap,
+        state: &State,
+    ) -> Result<(), Error> {
         let (policy, causes) = Policy::of(namespace, &self.defaults);
         let name = fields::text(namespace, &["metadata", "name"]);
         let is_exempt = self.exempt_namespaces.iter().any(|own| own == name);

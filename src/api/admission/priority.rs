@@ -27,8 +27,12 @@ impl Admission for Priority {
 
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
         match (attempt.old, attempt.operation) {
-            (Some(old), Operation::Update) if of_kind(attempt.request, "", "Pod") => Verdict::Now(attempt.object_mut().map(|pod| keep(pod, old))),
-            (_, Operation::Create) if of_kind(attempt.request, "", "Pod") => view::complete(attempt, complete),
+            (Some(old), Operation::Update) if of_kind(attempt.request, "", "Pod") => {
+                Verdict::Now(attempt.object_mut().map(|pod| keep(pod, old)))
+            }
+            (_, Operation::Create) if of_kind(attempt.request, "", "Pod") => {
+                view::complete(attempt, complete)
+            }
             _ => Verdict::Now(Ok(())),
         }
     }
@@ -109,7 +113,10 @@ fn only_default(view: &View<'_>, class: &ObjectMap) -> Result<(), String> {
 fn default_class(view: &View<'_>, other_than: &str) -> Option<ObjectMap> {
     let mut classes = view.mentioning(&CLASSES, "globalDefault");
     classes.retain(|class| fields::text(class, &["metadata", "name"]) != other_than);
-    classes.into_iter().filter(|class| class.get("globalDefault") == Some(&Value::Bool(true))).min_by_key(value)
+    classes
+        .into_iter()
+        .filter(|class| class.get("globalDefault") == Some(&Value::Bool(true)))
+        .min_by_key(value)
 }
 
 fn value(class: &ObjectMap) -> i64 {

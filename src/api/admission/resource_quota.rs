@@ -48,9 +48,5 @@ fn judge(attempt: &Attempt<'_>, state: &State) -> Result<(), Error> {
     let is_status = subresource == "status";
     attempt.limited.store(!is_status, Ordering::Relaxed);
     let quotas = attempt.api.quotas(state, target.namespace)?;
-    check(evaluator, &quotas, (attempt.old, new), is_status).map_err(|reason| Error::Forbidden {
-        resource: target.resource.group_resource(),
-        name: target.name.to_owned(),
-        reason,
-    })
+    check(evaluator, &quotas, (attempt.old, new), is_status).map_err(|reason| attempt.refused(reason))
 }

@@ -60,9 +60,9 @@ fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
         }
     }
     let account = account_of(view, spec)?;
-    let wants_token = [&*spec, &account].into_iter().find_map(|holder| {
-        holder.get("automountServiceAccountToken").and_then(Value::as_bool)
-    });
+    let wants_token = [&*spec, &account]
+        .into_iter()
+        .find_map(|holder| holder.get("automountServiceAccountToken").and_then(Value::as_bool));
     if wants_token.unwrap_or(true) {
         mount_token(view, spec);
     }

@@ -23,14 +23,17 @@ pub(super) struct PodTolerationRestriction {
 
 impl PodTolerationRestriction {
     /// Reads a Configuration.
-    pub fn configured(content: &Value) -> Self {
+    pub fn new(content: Option<&Value>) -> Self {
+        let Some(content) = content else { return Self::default() };
         let list = |name: &str| content[name].as_array().cloned().unwrap_or_default();
         Self { defaults: list("default"), allowed: list("whitelist") }
     }
 
     fn complete(&self, attempt: &mut Attempt<'_>, state: &State) -> Result<(), Error> {
         let mut added = match attempt.operation {
-            Operation::Create => of_namespace(attempt, state, DEFAULTS)?.unwrap_or_else(|| self.defaults.clone()),
+            Operation::Create => {
+                of_namespace(attempt, state, DEFAULTS)?.unwrap_or_else(|| self.defaults.clone())
+            }
             Operation::Update | Operation::Delete => Vec::new(),
         };
         let pod = attempt.object_mut()?;

@@ -43,7 +43,8 @@ fn complete_binding(view: &View<'_>, binding: &mut ObjectMap) -> Result<(), Stri
 }
 
 fn label(view: &View<'_>, node: &str, object: &mut ObjectMap) {
-    let Some(node) = Some(node).filter(|node| !node.is_empty()).and_then(|node| view.get(&NODES, node)) else {
+    let Some(node) = Some(node).filter(|node| !node.is_empty()).and_then(|node| view.get(&NODES, node))
+    else {
         return;
     };
     let found = fields::at(&node, &["metadata", "labels"]).and_then(Value::as_object);

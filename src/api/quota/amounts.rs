@@ -14,7 +14,11 @@ impl Amounts {
     /// The quantities of a JSON object.
     pub fn of(list: Option<&ObjectMap>) -> Self {
         let entries = list.into_iter().flatten();
-        Self(entries.filter_map(|(name, amount)| Some((name.as_str().into(), amount.as_str()?.into()))).collect())
+        Self(
+            entries
+                .filter_map(|(name, amount)| Some((name.as_str().into(), amount.as_str()?.into())))
+                .collect(),
+        )
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {

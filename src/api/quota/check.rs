@@ -31,7 +31,8 @@ pub fn check(
         interested.push((name, quota, scopes));
     }
     let usage = evaluator.usage(new);
-    let negative: Vec<&str> = usage.iter().filter(|(_, amount)| is_negative(amount)).map(|(name, _)| name).collect();
+    let negative: Vec<&str> =
+        usage.iter().filter(|(_, amount)| is_negative(amount)).map(|(name, _)| name).collect();
     if !negative.is_empty() {
         return Err(format!("quota usage is negative for resource(s): {}", negative.join(",")));
     }

@@ -48,7 +48,10 @@ impl<'a> Evaluator<'a> {
         match self {
             Self::Pods => pods::knows(name),
             Self::Services => {
-                matches!(name, "count/services" | "services" | "services.nodeports" | "services.loadbalancers")
+                matches!(
+                    name,
+                    "count/services" | "services" | "services.nodeports" | "services.loadbalancers"
+                )
             }
             Self::Claims => {
                 let own = |name: &str| matches!(name, "persistentvolumeclaims" | "requests.storage");
@@ -121,7 +124,8 @@ fn has_alias(plural: &str) -> bool {
 
 fn service(service: &ObjectMap) -> Amounts {
     let ports = fields::items(service, &["spec", "ports"]);
-    let chosen = || ports.iter().filter(|port| port["nodePort"].as_i64().is_some_and(|port| port != 0)).count();
+    let chosen =
+        || ports.iter().filter(|port| port["nodePort"].as_i64().is_some_and(|port| port != 0)).count();
     let (node_ports, balancers) = match fields::text(service, &["spec", "type"]) {
         "NodePort" => (ports.len(), "0"),
         "LoadBalancer" => {
@@ -185,7 +189,8 @@ fn claim_matches(scope: &Requirement<'_>, claim: &ObjectMap) -> bool {
         &["status", "currentVolumeAttributesClassName"],
         &["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"],
     ];
-    let mut names = paths.iter().map(|path| fields::text(claim, path)).filter(|name| !name.is_empty()).peekable();
+    let mut names =
+        paths.iter().map(|path| fields::text(claim, path)).filter(|name| !name.is_empty()).peekable();
     match names.peek() {
         None => scope.matches(""),
         Some(_) => names.any(|name| scope.matches(name)),

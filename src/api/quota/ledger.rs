@@ -55,7 +55,9 @@ impl Account for Quota {
             .iter()
             .filter_map(|(name, amount)| Some((&**name, self.next(name, amount)?)))
             .collect();
-        let amount = |name: &str| charge.amounts.iter().find(|(own, _)| **own == *name).map_or("0", |(_, amount)| &**amount);
+        let amount = |name: &str| {
+            charge.amounts.iter().find(|(own, _)| **own == *name).map_or("0", |(_, amount)| &**amount)
+        };
         if charge.limited && !next.iter().all(|(name, next)| self.allows(name, amount(name), next)) {
             return false;
         }

@@ -48,8 +48,8 @@ pub fn of_pod(pod: &ObjectMap, list: List) -> Amounts {
     }
     let overhead = Amounts::of(fields::at(pod, &["spec", "overhead"]).and_then(Value::as_object));
     for (name, amount) in overhead.iter() {
-        let counts = list == List::Requests
-            || total.get(name).is_some_and(|own| !super::amounts::is_zero(own));
+        let counts =
+            list == List::Requests || total.get(name).is_some_and(|own| !super::amounts::is_zero(own));
         if counts {
             total.plus(name, amount);
         }
@@ -78,7 +78,8 @@ impl<'a> Running<'a> {
     fn of(pod: &'a ObjectMap) -> Self {
         let mut conditions = objects(pod, &["status", "conditions"]);
         let pending = conditions.find(|condition| fields::text(condition, &["type"]) == "PodResizePending");
-        let infeasible = pending.is_some_and(|condition| fields::text(condition, &["reason"]) == "Infeasible");
+        let infeasible =
+            pending.is_some_and(|condition| fields::text(condition, &["reason"]) == "Infeasible");
         Self { pod, infeasible }
     }
 
@@ -107,9 +108,6 @@ impl<'a> Running<'a> {
     }
 }
 
-pub fn objects<'a>(
-    parent: &'a ObjectMap,
-    path: &[&str],
-) -> impl Iterator<Item = &'a ObjectMap> + use<'a> {
+pub fn objects<'a>(parent: &'a ObjectMap, path: &[&str]) -> impl Iterator<Item = &'a ObjectMap> + use<'a> {
     fields::items(parent, path).iter().filter_map(Value::as_object)
 }

@@ -90,12 +90,16 @@ fn computed(requests: &Amounts, limits: &Amounts) -> Amounts {
 pub fn constrain<'a>(counted: impl Iterator<Item = &'a str>, pod: &ObjectMap) -> Result<(), String> {
     let lists = [List::Requests, List::Limits];
     let whole = fields::object(pod, "spec");
-    if whole.is_some_and(|spec| lists.iter().any(|list| specified(spec, *list).iter().any(|(name, _)| is_of_pods(name)))) {
+    if whole.is_some_and(|spec| {
+        lists.iter().any(|list| specified(spec, *list).iter().any(|(name, _)| is_of_pods(name)))
+    }) {
         return Ok(());
     }
     let obligatory: Vec<&str> = counted.filter(|name| OBLIGATORY.contains(name)).collect();
     let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for container in ["containers", "initContainers"].into_iter().flat_map(|list| objects(pod, &["spec", list])) {
+    for container in
+        ["containers", "initContainers"].into_iter().flat_map(|list| objects(pod, &["spec", list]))
+    {
         let [requests, limits] = lists.map(|list| specified(container, list));
         let usage = computed(&requests, &limits);
         for name in obligatory.iter().filter(|name| usage.get(name).is_none()) {
@@ -150,7 +154,8 @@ fn is_best_effort(pod: &ObjectMap) -> bool {
 
 fn looks_into_other_namespaces(pod: &ObjectMap) -> bool {
     let looks = |term: &ObjectMap| {
-        !fields::items(term, &["namespaces"]).is_empty() || fields::object(term, "namespaceSelector").is_some()
+        !fields::items(term, &["namespaces"]).is_empty()
+            || fields::object(term, "namespaceSelector").is_some()
     };
     ["podAffinity", "podAntiAffinity"].into_iter().any(|side| {
         let required = ["spec", "affinity", side, "requiredDuringSchedulingIgnoredDuringExecution"];

@@ -25,7 +25,11 @@ const TRIES: usize = 16;
 
 impl Api {
     /// After a quota was written: makes its figures right, and shows them in the answer.
-    pub(in crate::api) async fn recount_written(&self, target: Target<'_>, modified: &mut Modified) -> Result<(), Error> {
+    pub(in crate::api) async fn recount_written(
+        &self,
+        target: Target<'_>,
+        modified: &mut Modified,
+    ) -> Result<(), Error> {
         self.recount(target.namespace, target.name).await?;
         if let Answer::Stored(written) = &modified.answer
             && let Some(newest) = self.cache.any().get(target.resource.id, target.namespace, target.name)
@@ -58,7 +62,9 @@ impl Api {
 
     /// What the figures of a quota lack; `None` if they are right, or if the quota is gone.
     fn drift(&self, state: &State, target: Target<'_>) -> Result<Option<Amounts>, Error> {
-        let Some(found) = state.get(target.resource.id, target.namespace, target.name) else { return Ok(None) };
+        let Some(found) = state.get(target.resource.id, target.namespace, target.name) else {
+            return Ok(None);
+        };
         let quota = target.resource.decode(&found)?;
         let used = Amounts::of(fields::at(&quota, &["status", "used"]).and_then(Value::as_object));
         let mut drift = self.counted(state, target, &quota, used.iter().map(|(name, _)| name));

@@ -46,7 +46,11 @@ impl Api {
         if is_same {
             // Counted figures do not change by a write of the quota.
             if let (Some(old), Part::Status) = (old, part) {
-                fields::restore(fields::object_mut(new, "status"), fields::object(old, "status").unwrap_or(&ObjectMap::new()), "used");
+                fields::restore(
+                    fields::object_mut(new, "status"),
+                    fields::object(old, "status").unwrap_or(&ObjectMap::new()),
+                    "used",
+                );
             }
             return Metered::default();
         }
@@ -106,7 +110,11 @@ impl Api {
             if known.peek().is_none() {
                 continue;
             }
-            known.for_each(|name| if total.get(name).is_none() { total.set(name, "0") });
+            known.for_each(|name| {
+                if total.get(name).is_none() {
+                    total.set(name, "0")
+                }
+            });
             self.add_objects(state, resource, (evaluator, &scopes), target, &mut total);
         }
         let wanted: std::collections::HashSet<&str> = names.collect();

@@ -81,7 +81,9 @@ impl Api {
                 };
                 let audited = write.audited(target.name, expect == Expect::Absent);
                 let mutation = match self.lanes.run(size, encode).await {
-                    Ok(mutation) => Mutation { audit: audited.row(), ..mutation.requiring(requires).charging(charges) },
+                    Ok(mutation) => {
+                        Mutation { audit: audited.row(), ..mutation.requiring(requires).charging(charges) }
+                    }
                     Err(error) => {
                         self.give_back(target, allocation).await;
                         return Err(error);
@@ -118,13 +120,15 @@ impl Api {
             return Ok(Placed::done(answer, Outcome::Deleted(found)));
         }
         let audited = write.audited(target.name, false);
-        let metered =
-            self.metered(Usage { target, old: Some(&current.object), new: None, part: write.part, limited: false })?;
+        let quota = self.release_quota(target);
+        let (part, changes_set) = (write.part, quota.joined.is_some());
+        let old = Some(&current.object);
+        let metered = self.metered(Usage { target, old, new: None, part, changes_set, limited: false })?;
         let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete).requiring(requires);
         let mutation = mutation.requiring(metered.requires).charging(metered.charges);
         let mutation = Mutation { audit: audited.row(), ..mutation };
         let mut names = self.release_names(target, &current.object);
-        names.extend(self.release_quota(target).joined);
+        names.extend(quota.joined);
         Ok(match self.store.write_joined(names, mutation).await? {
             Written::Committed { revision, .. } => {
                 audited.committed();

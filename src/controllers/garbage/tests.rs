@@ -3,15 +3,15 @@
 use arc_swap::ArcSwap;
 
 use super::*;
-use crate::api::admission::Chain;
+use crate::api::admission::{Chain, Settings};
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::conversion::Converter;
 use crate::api::decode::Body;
 use crate::api::definitions::{Definitions, names_resource};
 use crate::api::options::delete::DeleteOptions;
-use crate::api::request::Request;
 use crate::api::quota::sets_resource;
+use crate::api::request::Request;
 use crate::api::services::port_claims;
 use crate::api::token_request::TokenIssuing;
 use crate::api::{Answer, Target};
@@ -55,7 +55,7 @@ async fn api(directory: &std::path::Path) -> Api {
         port_claims,
         quota_sets,
         own_resources: [definitions, port_claims, quota_sets].into(),
-        admission: Chain::built_in(),
+        admission: Chain::new(&Settings::default(), &runtime.metrics).expect("a chain"),
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         lanes: Default::default(),
         rbac: None,

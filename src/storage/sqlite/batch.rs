@@ -64,7 +64,8 @@ impl Statements {
 
 impl Texts {
     fn new(size: usize) -> Self {
-        let [begin, begin_requiring, begin_requiring_two] = [0, 1, 2].map(|more| begin_sql(size + more).into());
+        let [begin, begin_requiring, begin_requiring_two] =
+            [0, 1, 2].map(|more| begin_sql(size + more).into());
         Self { size, begin, begin_requiring, begin_requiring_two, finish: finish_sql(size).into() }
     }
 

@@ -43,7 +43,7 @@ func main() {
 	var packed bytes.Buffer
 	zip, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 	check(err)
-	pods := append(fixtures(os.Args[1]), random(4000)...)
+	pods := append(fixtures(os.Args[1]), random(1500)...)
 	for _, pod := range pods {
 		text, err := json.Marshal(pod)
 		check(err)

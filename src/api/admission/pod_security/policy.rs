@@ -106,7 +106,9 @@ impl Policy {
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        self.enforce.is_like(other.enforce) && self.audit.is_like(other.audit) && self.warn.is_like(other.warn)
+        self.enforce.is_like(other.enforce)
+            && self.audit.is_like(other.audit)
+            && self.warn.is_like(other.warn)
     }
 
     /// The policy by a namespace's labels, and what is wrong with these. A bad level is as strict as can be where it is

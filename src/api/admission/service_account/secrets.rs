@@ -86,7 +86,9 @@ impl Listed<'_> {
                 if let Some(Value::Object(key)) = fields::at(variable, &["valueFrom", "secretKeyRef"]) {
                     let (name, secret) = (fields::text(variable, &["name"]), fields::text(key, &["name"]));
                     self.check(secret, || {
-                        format!("{what} {owner} with envVar {name} referencing secret.secretName=\"{secret}\"")
+                        format!(
+                            "{what} {owner} with envVar {name} referencing secret.secretName=\"{secret}\""
+                        )
                     })?;
                 }
             }
@@ -103,9 +105,6 @@ impl Listed<'_> {
     }
 }
 
-fn objects<'a>(
-    parent: &'a ObjectMap,
-    path: &[&str],
-) -> impl Iterator<Item = &'a ObjectMap> + use<'a> {
+fn objects<'a>(parent: &'a ObjectMap, path: &[&str]) -> impl Iterator<Item = &'a ObjectMap> + use<'a> {
     fields::items(parent, path).iter().filter_map(Value::as_object)
 }

@@ -138,6 +138,11 @@ impl Admission {
         environment
     }
 
+    /// What expressions may speak of.
+    pub fn declarations(&self) -> &Environment {
+        &self.environment
+    }
+
     /// With variables that are declared one after the other.
     pub fn composed(mut self) -> Self {
         let none = std::iter::empty();

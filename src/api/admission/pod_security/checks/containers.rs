@@ -44,7 +44,8 @@ fn adding<'a>(subject: &Subject<'a>, forbidden: fn(&str) -> bool) -> (Vec<&'a st
 
 pub fn capabilities(subject: &Subject<'_>) -> Option<Violation> {
     let (bad, found) = adding(subject, |name| !HARMLESS.contains(&name));
-    let detail = format!("{} must not include {} in securityContext.capabilities.add", these(&bad), quoted(found));
+    let detail =
+        format!("{} must not include {} in securityContext.capabilities.add", these(&bad), quoted(found));
     (!bad.is_empty()).then(|| Violation::new("non-default capabilities", detail))
 }
 

@@ -79,13 +79,15 @@ pub fn app_armor(subject: &Subject<'_>) -> Option<Violation> {
     let bad = subject.containers_that(|own| bad_profile(own, "appArmorProfile").is_some());
     let of_containers = subject.containers().filter_map(|own| bad_profile(own, "appArmorProfile"));
     let values: BTreeSet<&str> = of_pod.into_iter().chain(of_containers).collect();
-    let allowed = |value: &str| {
-        value.is_empty() || value == "runtime/default" || value.starts_with("localhost/")
-    };
-    let annotated = annotations(subject).filter(|(name, value)| name.starts_with(APP_ARMOR) && !allowed(value));
-    let mut annotated: Vec<String> = annotated.map(|(name, value)| format!("{name}={}", quote(value))).collect();
+    let allowed =
+        |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
+    let annotated =
+        annotations(subject).filter(|(name, value)| name.starts_with(APP_ARMOR) && !allowed(value));
+    let mut annotated: Vec<String> =
+        annotated.map(|(name, value)| format!("{name}={}", quote(value))).collect();
     annotated.sort_unstable();
-    let annotation = (!annotated.is_empty()).then(|| plural(annotated.len(), "annotation", "annotations").to_owned());
+    let annotation =
+        (!annotated.is_empty()).then(|| plural(annotated.len(), "annotation", "annotations").to_owned());
     let who: Vec<String> = setters(of_pod.is_some(), &bad).into_iter().chain(annotation).collect();
     let values: Vec<String> = values.into_iter().map(str::to_owned).chain(annotated).collect();
     let reason = plural(values.len(), "forbidden AppArmor profile", "forbidden AppArmor profiles");
@@ -109,7 +111,8 @@ fn has_source(volume: &ObjectMap, source: &str) -> bool {
 }
 
 pub fn host_paths(subject: &Subject<'_>) -> Option<Violation> {
-    let bad: Vec<&str> = all_volumes(subject).filter(|volume| has_source(volume, "hostPath")).map(name).collect();
+    let bad: Vec<&str> =
+        all_volumes(subject).filter(|volume| has_source(volume, "hostPath")).map(name).collect();
     let detail = format!("{} {}", plural(bad.len(), "volume", "volumes"), quoted(&bad));
     (!bad.is_empty()).then(|| Violation::new("hostPath volumes", detail))
 }
@@ -161,7 +164,10 @@ pub fn selinux(subject: &Subject<'_>) -> Option<Violation> {
         data.push(format!("{name} may not be set"));
     }
     let data = data.join("; ");
-    Some(Violation::new("seLinuxOptions", format!("{who} set forbidden securityContext.seLinuxOptions: {data}")))
+    Some(Violation::new(
+        "seLinuxOptions",
+        format!("{who} set forbidden securityContext.seLinuxOptions: {data}"),
+    ))
 }
 
 pub fn seccomp(subject: &Subject<'_>) -> Option<Violation> {
@@ -180,7 +186,8 @@ fn annotated_seccomp(subject: &Subject<'_>) -> Option<Violation> {
     let bad = annotations(subject).filter(|(key, value)| concerns(key) && !allowed(value));
     let bad: BTreeSet<String> = bad.map(|(key, value)| format!("{key}={}", quote(value))).collect();
     let what = plural(bad.len(), "annotation", "annotations");
-    let detail = || format!("forbidden {what} {}", bad.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
+    let detail =
+        || format!("forbidden {what} {}", bad.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
     (!bad.is_empty()).then(|| Violation::new("seccompProfile", detail()))
 }
 
