@@ -10,6 +10,8 @@
 mod classes;
 mod conditions;
 mod deny;
+mod evaluation;
+mod follow;
 mod hooks;
 mod limits;
 mod matching;
@@ -28,8 +30,8 @@ use std::time::Instant;
 use futures_util::future::BoxFuture;
 
 use super::error::Error;
-use super::request::{Hooks, Request};
 use super::meta::owners::{Found, drop_repeated};
+use super::request::{Hooks, Request};
 use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, ownership};
 use crate::metrics::{Metrics, Step, StepTimes};
 use crate::storage::Requirement;
@@ -158,7 +160,8 @@ impl<'a> Attempt<'a> {
     /// Puts another object in place of the one that is to be written. It keeps its managers if the other's are not
     /// valid.
     fn replace_object(&mut self, mut object: ObjectMap) {
-        let managers = |object: &ObjectMap| metadata(object).and_then(|own| own.get("managedFields")).cloned();
+        let managers =
+            |object: &ObjectMap| metadata(object).and_then(|own| own.get("managedFields")).cloned();
         let before = self.object.as_ref().and_then(managers);
         let after = managers(&object);
         if before != after

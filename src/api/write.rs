@@ -146,12 +146,7 @@ impl<'a> Write<'a> {
     }
 
     /// Gives the proposed object its managers.
-    fn begin(
-        &self,
-        mut object: ObjectMap,
-        found: Option<&Current>,
-        now: &str,
-    ) -> Result<ObjectMap, Error> {
+    fn begin(&self, mut object: ObjectMap, found: Option<&Current>, now: &str) -> Result<ObjectMap, Error> {
         let resource = self.request.target.resource;
         match (self.manager, found) {
             (Some(manager), Some(found)) => {

@@ -137,7 +137,10 @@ impl<'a> Translation<'a> {
 
     /// The old flag, which switches off all plugins that it does not name.
     fn only_plugins(&mut self, names: &[&str]) {
-        if ["enable-admission-plugins", "disable-admission-plugins"].iter().any(|flag| self.values.contains_key(*flag)) {
+        if ["enable-admission-plugins", "disable-admission-plugins"]
+            .iter()
+            .any(|flag| self.values.contains_key(*flag))
+        {
             let why = "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive";
             self.problems.push(why.to_owned());
             return;

@@ -193,7 +193,10 @@ async fn finalize(api: &Api, target: Target<'_>, mut namespace: ObjectMap) -> Re
 }
 
 async fn write(api: &Api, target: Target<'_>, part: Part, namespace: &ObjectMap) -> Result<(), Error> {
-    match api.update(&Request::own(Verb::Update, target).on(part).seen_by_hooks(), Body::Object(namespace)).await {
+    match api
+        .update(&Request::own(Verb::Update, target).on(part).seen_by_hooks(), Body::Object(namespace))
+        .await
+    {
         Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error),
     }

@@ -276,7 +276,9 @@ async fn with_namespace(api: &Api) {
 async fn a_plugin_sees_every_operation_and_stops_it(setup: Setup) {
     let (seen, says) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Says::Yes)));
     let recorder = Recorder { seen: seen.clone(), says: says.clone() };
-    let api = api_that_admits(setup.database.open().await, chain().with("Recorder", recorder, &Metrics::default())).await;
+    let api =
+        api_that_admits(setup.database.open().await, chain().with("Recorder", recorder, &Metrics::default()))
+            .await;
     with_namespace(&api).await;
     let at = async || api.cache.fresh().await.expect("a state").revision;
     for (call, expected) in calls() {
@@ -335,7 +337,9 @@ impl Admission for Labels {
 }
 
 async fn what_a_plugin_adds_belongs_to_nobody(setup: Setup) {
-    let api = api_that_admits(setup.database.open().await, chain().with("Labels", Labels, &Metrics::default())).await;
+    let api =
+        api_that_admits(setup.database.open().await, chain().with("Labels", Labels, &Metrics::default()))
+            .await;
     with_namespace(&api).await;
     let read = async || {
         let state = api.cache.fresh().await.expect("a state");
