@@ -64,15 +64,6 @@ pub enum Failure {
     OutOfBudget,
 }
 
-impl Failure {
-    pub fn message(&self) -> &str {
-        match self {
-            Self::Error(why) => why,
-            Self::OutOfBudget => OUT_OF_BUDGET,
-        }
-    }
-}
-
 /// The evaluation of one list of expressions. A variable is evaluated when it is used first, and then kept.
 pub struct Run<'a> {
     seen: Seen<'a>,
@@ -119,7 +110,10 @@ impl<'a> Run<'a> {
             let Variable { name, expression } = &self.variables[at];
             match self.attempt(expression) {
                 Attempt::Needs(other) if !waiting.contains(&other) => waiting.push(other),
-                Attempt::Needs(_) => return Ok(self.fail(at, "it needs itself")),
+                Attempt::Needs(_) => {
+                    self.fail(at, "it needs itself");
+                    waiting.pop();
+                }
                 Attempt::Done(value, cost) => {
                     self.spend(cost)?;
                     match value {
