@@ -129,7 +129,13 @@ impl Metrics {
         let rejected = if call.rejection.is_some() { "true" } else { "false" };
         let labels = [("name", name), ("type", kind), ("operation", operation), ("rejected", rejected)];
         self.histogram(HOOK_SECONDS, labels_of(&labels)).record(call.took);
-        let labels = [("name", name), ("type", kind), ("operation", operation), ("code", &code), ("rejected", rejected)];
+        let labels = [
+            ("name", name),
+            ("type", kind),
+            ("operation", operation),
+            ("code", &code),
+            ("rejected", rejected),
+        ];
         self.counter(HOOK_REQUESTS, labels_of(&labels)).increment(1);
         if let Some(rejection) = call.rejection {
             let error_type = match rejection {

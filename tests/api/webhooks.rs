@@ -1,8 +1,12 @@
 //! Admission webhooks: sections 1 and 2 of `docs/spec/admission.md`. A test of assertion 27 is called `a27_…`.
 
+#[path = "webhooks/calls.rs"]
 mod calls;
+#[path = "webhooks/chain.rs"]
 mod chain;
+#[path = "webhooks/matching.rs"]
 mod matching;
+#[path = "webhooks/mutation.rs"]
 mod mutation;
 
 use serde_json::{Value, json};

@@ -1,36 +1,26 @@
 //! `matchConditions`: expressions that all have to be true for a webhook to be called.
 
 use super::Operation;
+use super::evaluation::{Expression, Failure, OUT_OF_BUDGET, Run, Seen, Variable};
 use super::matching::{Facts, Matched, kind_of};
 use crate::api::options::DryRun;
 use crate::api::request::Request;
 use crate::api::{ObjectMap, fields};
 use crate::auth::authorizer::aggregate;
-use crate::expression::value::{Error as Fault, Map as MapValue, Value as CelValue};
-use crate::expression::{Budget, Program, Refusal, Variables, check, program};
-use crate::kinds::behavior::rules::expression::Admission as Environment;
+use crate::expression::Environment;
 use crate::schema::names::{Gvk, Gvr};
-use crate::tree::{Map, Value, json};
+use crate::tree::{Value, json};
 use crate::user::User;
 
-/// What one expression may cost, and all of them together.
-const MOST_OF_ONE: u64 = 1_000_000;
-const MOST_OF_ALL: u64 = 2_500_000;
-const OUT_OF_BUDGET: &str =
-    "validation failed due to running out of cost budget, no further validation rules will be run";
+/// What all conditions together may cost.
+const BUDGET: u64 = 2_500_000;
 
-/// The conditions of a webhook.
+/// The conditions of a webhook or a policy.
 #[derive(Debug, Default)]
 pub struct Conditions {
-    list: Vec<Condition>,
+    list: Vec<Expression>,
     /// Whether one of them speaks of `managedFields`, which are text while a write is at work.
     pub sees_managers: bool,
-}
-
-#[derive(Debug)]
-struct Condition {
-    text: String,
-    program: Result<Program, String>,
 }
 
 /// What the conditions say.
@@ -40,26 +30,18 @@ pub enum Outcome {
     /// One of them is false.
     Unmet,
     /// None is false, and so many could not be evaluated.
-    Failed { errors: usize, why: String },
+    Failed {
+        errors: usize,
+        why: String,
+    },
 }
 
 impl Conditions {
-    /// Reads and compiles the list of a webhook.
-    pub fn of(hook: &ObjectMap) -> Self {
-        let environment = Environment::new(false);
-        let texts = fields::items(hook, &["matchConditions"]).iter();
+    /// Reads and compiles the list of a webhook, or of a policy's spec.
+    pub fn of(parent: &ObjectMap, environment: &Environment) -> Self {
+        let texts = fields::items(parent, &["matchConditions"]).iter();
         let texts = texts.filter_map(|condition| condition.get("expression").and_then(Value::as_str));
-        let list: Vec<Condition> = texts
-            .map(|text| {
-                let program = check(text, environment.declarations())
-                    .map_err(|refusal| match refusal {
-                        Refusal::Wrong(why) => why,
-                        Refusal::NoStack => "the expression is too deep to be compiled now".to_owned(),
-                    })
-                    .and_then(|checked| program(&checked, environment.declarations()));
-                Condition { text: text.to_owned(), program }
-            })
-            .collect();
+        let list: Vec<Expression> = texts.map(|text| Expression::compile(text, environment)).collect();
         let sees_managers = list.iter().any(|one| one.text.contains("managedFields"));
         Self { list, sees_managers }
     }
@@ -68,56 +50,24 @@ impl Conditions {
         self.list.is_empty()
     }
 
-    pub fn evaluate(&self, seen: &Seen<'_>) -> Outcome {
-        let mut left = MOST_OF_ALL;
+    pub fn evaluate(&self, seen: Seen<'_>, variables: &[Variable]) -> Outcome {
+        let mut run = Run::new(seen, variables, BUDGET);
         let mut errors = Vec::new();
-        for Condition { text, program } in &self.list {
-            let told = |why: &str| format!("expression '{text}' resulted in error: {why}");
-            let program = match program {
-                Ok(program) => program,
-                Err(why) => {
-                    errors.push(told(why));
-                    continue;
-                }
-            };
-            let mut budget = Budget::of(MOST_OF_ONE);
-            let value = program.evaluate(seen, &mut budget);
-            let Some(rest) = left.checked_sub(budget.spent) else {
-                return Outcome::Failed { errors: 1, why: OUT_OF_BUDGET.to_owned() };
-            };
-            left = rest;
-            match value {
+        for expression in &self.list {
+            match run.evaluate(expression) {
                 Ok(value) if value.as_bool() == Some(true) => {}
                 Ok(value) if value.as_bool() == Some(false) => return Outcome::Unmet,
-                Ok(_) => errors.push(told("no such overload")),
-                Err(fault) => errors.push(told(fault.message())),
+                Ok(_) => errors.push(format!("expression '{}' resulted in no bool", expression.text)),
+                Err(Failure::Error(why)) => errors.push(why),
+                Err(Failure::OutOfBudget) => {
+                    return Outcome::Failed { errors: 1, why: OUT_OF_BUDGET.to_owned() };
+                }
             }
         }
         match errors.len() {
             0 => Outcome::Met,
-            errors_of => Outcome::Failed { errors: errors_of, why: aggregate(errors).unwrap_or_default() },
+            count => Outcome::Failed { errors: count, why: aggregate(errors).unwrap_or_default() },
         }
-    }
-}
-
-/// The values of an expression's variables.
-pub struct Seen<'a> {
-    pub object: Option<&'a ObjectMap>,
-    pub old: Option<&'a ObjectMap>,
-    /// The member `request`, as [`described`] makes it.
-    pub request: &'a ObjectMap,
-}
-
-impl<'a> Variables<'a> for Seen<'a> {
-    fn get(&self, name: &str) -> Option<Result<CelValue<'a>, Fault>> {
-        let map = |map: Option<&'a Map>| Ok(map.map_or(CelValue::Null, |map| CelValue::Map(MapValue::Dyn(map))));
-        Some(match name {
-            "object" => map(self.object),
-            "oldObject" => map(self.old),
-            "request" => map(Some(self.request)),
-            "namespaceObject" => Ok(CelValue::Null),
-            _ => return None,
-        })
     }
 }
 

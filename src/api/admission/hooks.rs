@@ -5,16 +5,16 @@ mod call;
 mod client;
 mod configuration;
 mod credentials;
-mod index;
 mod mutating;
 mod review;
 mod validating;
 
 use std::sync::Arc;
 
-use super::conditions::{Outcome, Seen, described};
-use super::matching::{Facts, Matched, converted, matched};
 use super::Attempt;
+use super::conditions::{Outcome, described};
+use super::evaluation::Seen;
+use super::matching::{Facts, Matched, converted, matched};
 use crate::api::error::Error;
 use crate::api::request::{Hooks, Request};
 use crate::api::resource::Resource;
@@ -78,8 +78,9 @@ impl<'a> Matching<'a> {
             [&mut object, &mut old].into_iter().flatten().for_each(managed::open);
         }
         let request = described(self.request, &self.facts, found);
-        let seen = Seen { object: object.as_ref(), old: old.as_ref(), request: &request };
-        let outcome = hook.conditions.evaluate(&seen);
+        let (object, old) = (object.as_ref(), old.as_ref());
+        let seen = Seen { object, old, request: Some(&request), ..Seen::default() };
+        let outcome = hook.conditions.evaluate(seen, &[]);
         let source = ConditionSource {
             name: &hook.name,
             kind: "webhook",

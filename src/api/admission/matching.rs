@@ -147,7 +147,9 @@ impl Rule {
     }
 
     fn is_about(&self, plural: &str, subresource: &str) -> bool {
-        self.resources.iter().any(|(own, sub)| (own == "*" || own == plural) && (sub == "*" || sub == subresource))
+        self.resources
+            .iter()
+            .any(|(own, sub)| (own == "*" || own == plural) && (sub == "*" || sub == subresource))
     }
 }
 
@@ -225,11 +227,7 @@ impl Labels {
     }
 
     /// Whether the new or the old object is selected.
-    pub fn select_object(
-        &self,
-        object: Option<&ObjectMap>,
-        old: Option<&ObjectMap>,
-    ) -> Result<bool, Error> {
+    pub fn select_object(&self, object: Option<&ObjectMap>, old: Option<&ObjectMap>) -> Result<bool, Error> {
         match self {
             Self::All => Ok(true),
             Self::Malformed => Err(Self::malformed()),

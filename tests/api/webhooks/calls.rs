@@ -86,8 +86,12 @@ async fn a35_a37_a38_a39_a40_a41_a52_answers() {
         only(&server, MUTATING, hook("h", web.client_config(path), json!({}), json!({}))).await;
         let (code, text) = told(&attempt(&server).await.failure());
         assert!(code == 500 && text.starts_with(&start), "{path}: {text}");
-        only(&server, MUTATING, hook("h", web.client_config(path), json!({}), json!({"failurePolicy": "Ignore"})))
-            .await;
+        only(
+            &server,
+            MUTATING,
+            hook("h", web.client_config(path), json!({}), json!({"failurePolicy": "Ignore"})),
+        )
+        .await;
         attempt(&server).await.expect(201);
     }
     only(&server, VALIDATING, hook("h", web.client_config("/status"), json!({}), json!({}))).await;
@@ -123,7 +127,10 @@ async fn a36_a53_times() {
     assert!(began.elapsed() >= Duration::from_secs(1));
     let url = web.url("/?timeout=1s");
     let why = format!("failed to call webhook: Post \"{url}\": context deadline exceeded");
-    assert_eq!((code, text), (500, format!("Internal error occurred: failed calling webhook \"h.ex.io\": {why}")));
+    assert_eq!(
+        (code, text),
+        (500, format!("Internal error occurred: failed calling webhook \"h.ex.io\": {why}"))
+    );
     // The request's own end is an end also where failures are forgiven.
     let patient = json!({"timeoutSeconds": 30, "failurePolicy": "Ignore"});
     only(&server, VALIDATING, hook("h", web.client_config("/"), json!({}), patient)).await;
@@ -158,7 +165,12 @@ async fn a49_side_by_side() {
 async fn a50_dry_runs() {
     let (server, web) = (in_memory().await, allowing().await);
     for effects in ["None", "NoneOnDryRun"] {
-        only(&server, MUTATING, hook("h", web.client_config("/"), json!({}), json!({"sideEffects": effects}))).await;
+        only(
+            &server,
+            MUTATING,
+            hook("h", web.client_config("/"), json!({}), json!({"sideEffects": effects})),
+        )
+        .await;
         attempt(&server).await.expect(201);
         assert_eq!(requests(&web)[0]["dryRun"], true);
     }
@@ -169,13 +181,12 @@ async fn a50_dry_runs() {
 async fn a51_a54_a55_a56_who_is_not_reached() {
     let (server, mut web) = (in_memory().await, allowing().await);
     let failed = |why: &str| format!("Internal error occurred: failed calling webhook \"h.ex.io\": {why}");
-    let service = |name: &str, port: u16| {
-        json!({"service": {"namespace": "t", "name": name, "port": port, "path": "/p"}, "caBundle": web.ca_bundle})
-    };
+    let service = |name: &str, port: u16| json!({"service": {"namespace": "t", "name": name, "port": port, "path": "/p"}, "caBundle": web.ca_bundle});
     let to_service = |name: &str, port: u16, why: &str| {
         failed(&format!("failed to call webhook: Post \"https://{name}.t.svc:{port}/p?timeout=10s\": {why}"))
     };
-    let external = json!({"metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "127.0.0.1"}});
+    let external =
+        json!({"metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "127.0.0.1"}});
     let services = "/api/v1/namespaces/t/services";
     server.post(services, &external).await.expect(201);
     let mut other = external.clone();
@@ -187,14 +198,18 @@ async fn a51_a54_a55_a56_who_is_not_reached() {
     only(&server, VALIDATING, hook("h", service("hook", port), json!({}), json!({}))).await;
     attempt(&server).await.expect(201);
     assert_eq!(web.seen()[0].headers["host"], format!("hook.t.svc:{port}"));
-    let wrong = format!("tls: failed to verify certificate: x509: certificate is valid for hook.t.svc, not other.t.svc");
+    let wrong = format!(
+        "tls: failed to verify certificate: x509: certificate is valid for hook.t.svc, not other.t.svc"
+    );
     for (config, text) in [
         (service("other", port), to_service("other", port, &wrong)),
         (service("nobody", 443), to_service("nobody", 443, "service \"nobody\" not found")),
         (service("in", 443), to_service("in", 443, "no service port 443 found for service \"in\"")),
         (
             json!({"url": web.url("/"), "caBundle": "AAAA"}),
-            failed("could not get REST client: unable to load root certificates: unable to parse bytes as PEM block"),
+            failed(
+                "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block",
+            ),
         ),
     ] {
         only(&server, VALIDATING, hook("h", config, json!({}), json!({}))).await;
@@ -211,7 +226,12 @@ async fn a51_a54_a55_a56_who_is_not_reached() {
     assert_eq!(told(&refused), (500, failed(&why)));
     let cause = format!("failed calling webhook \"h.ex.io\": {why}");
     assert_eq!(refused["details"]["causes"], json!([{"message": cause}]));
-    only(&server, VALIDATING, hook("h", web.client_config("/p"), json!({}), json!({"failurePolicy": "Ignore"}))).await;
+    only(
+        &server,
+        VALIDATING,
+        hook("h", web.client_config("/p"), json!({}), json!({"failurePolicy": "Ignore"})),
+    )
+    .await;
     attempt(&server).await.expect(201);
     let opened = "apiserver_admission_webhook_fail_open_count{name=\"h.ex.io\",type=\"validating\"} 1";
     assert!(metric(&server, opened).await);
@@ -222,8 +242,12 @@ async fn a51_a54_a55_a56_who_is_not_reached() {
 async fn a57_credentials() {
     let mut setup = Setup::new(Database::memory());
     let kubeconfig = setup.file("hooks.kubeconfig");
-    std::fs::write(&kubeconfig, "users:\n- name: '*.t.svc'\n  user: {token: secret}\n- name: '127.0.0.1:1'\n  user: {token: t}\n")
-        .expect("written");
+    let web = allowing().await;
+    let users = format!(
+        "users:\n- name: '*.t.svc:{}'\n  user: {{token: secret}}\n- name: '127.0.0.1:1'\n  user: {{token: t}}\n",
+        web.address.port()
+    );
+    std::fs::write(&kubeconfig, users).expect("written");
     let file = setup.file("admission.yaml");
     let text = format!(
         "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n\
@@ -233,15 +257,17 @@ async fn a57_credentials() {
     );
     std::fs::write(&file, text).expect("written");
     setup.admission.read_file(&file).expect("a configuration");
-    let (server, web) = (setup.start().await, allowing().await);
-    let external = json!({"metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "127.0.0.1"}});
+    let server = setup.start().await;
+    let external =
+        json!({"metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "127.0.0.1"}});
     server.post("/api/v1/namespaces/t/services", &external).await.expect(201);
     let service = json!({"service": {"namespace": "t", "name": "hook", "port": web.address.port()},
         "caBundle": web.ca_bundle});
     for (config, shown) in [(service, Some("Bearer secret")), (web.client_config("/"), None)] {
         only(&server, VALIDATING, hook("h", config, json!({}), json!({}))).await;
         attempt(&server).await.expect(201);
-        let header = web.seen()[0].headers.get("authorization").map(|value| value.to_str().expect("text").to_owned());
+        let header =
+            web.seen()[0].headers.get("authorization").map(|value| value.to_str().expect("text").to_owned());
         assert_eq!(header.as_deref(), shown);
     }
 }

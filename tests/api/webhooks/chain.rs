@@ -28,7 +28,8 @@ async fn a60_a_configuration_counts_from_its_answer_on(setup: Setup) {
     .await;
     let one = setup.start().await;
     // Only PostgreSQL has room for two servers.
-    let other = if matches!(setup.database, Database::Postgres(_)) { Some(setup.start().await) } else { None };
+    let other =
+        if matches!(setup.database, Database::Postgres(_)) { Some(setup.start().await) } else { None };
     let other = other.as_ref().unwrap_or(&one);
     for round in 0..3 {
         let name = format!("free-{round}");
@@ -52,7 +53,8 @@ async fn a34_a7_a8_a9_a10_a11_a15_every_verb() {
     let hooks = json!([hook("see", web.client_config("/see"), rule, json!({}))]);
     configure(&server, VALIDATING, "see", hooks).await;
 
-    let made = server.post(format!("{CONFIGMAPS}?fieldManager=me"), &config_map("a", json!({"k": "1"}))).await;
+    let made =
+        server.post(format!("{CONFIGMAPS}?fieldManager=me"), &config_map("a", json!({"k": "1"}))).await;
     let made = made.expect(201);
     let seen = web.seen();
     let request = &seen[0].body["request"];
@@ -60,8 +62,15 @@ async fn a34_a7_a8_a9_a10_a11_a15_every_verb() {
     let uid = request["uid"].as_str().expect("a uid");
     let gvk = r#"{"group":"","version":"v1","kind":"ConfigMap"}"#;
     let gvr = r#"{"group":"","version":"v1","resource":"configmaps"}"#;
-    let user = r#"{"username":"kubernetes-admin","groups":["system:masters","system:authenticated"]}"#;
-    let (object, options) = (text(&made), r#"{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","fieldManager":"me"}"#);
+    assert_eq!(request["userInfo"]["groups"], json!(["system:masters", "system:authenticated"]));
+    let user = request["userInfo"]["extra"]["authentication.kubernetes.io/credential-id"][0]
+        .as_str()
+        .expect("an id");
+    let user = format!(
+        r#"{{"username":"kubernetes-admin","groups":["system:masters","system:authenticated"],"extra":{{"authentication.kubernetes.io/credential-id":["{user}"]}}}}"#
+    );
+    let (object, options) =
+        (text(&made), r#"{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","fieldManager":"me"}"#);
     let mut whole: Value = serde_json::from_str(&object).expect("JSON");
     whole["metadata"].as_object_mut().expect("metadata").remove("resourceVersion");
     assert_eq!(request["object"], whole, "as it will be stored");
@@ -73,7 +82,9 @@ async fn a34_a7_a8_a9_a10_a11_a15_every_verb() {
         )
     );
     assert!(
-        seen[0].text.ends_with(&format!(r#","oldObject":null,"dryRun":false,"options":{options}}}}}{}"#, "\n")),
+        seen[0]
+            .text
+            .ends_with(&format!(r#","oldObject":null,"dryRun":false,"options":{options}}}}}{}"#, "\n")),
         "{}",
         seen[0].text
     );
@@ -151,7 +162,8 @@ async fn a12_a13_subresources() {
     for (name, pattern) in patterns {
         let path = format!("/{name}");
         let rule = json!({"resources": [pattern], "apiGroups": [""]});
-        configure(&server, VALIDATING, name, json!([hook(name, web.client_config(&path), rule, json!({}))])).await;
+        configure(&server, VALIDATING, name, json!([hook(name, web.client_config(&path), rule, json!({}))]))
+            .await;
     }
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let called = || -> BTreeSet<String> {
@@ -178,8 +190,13 @@ async fn a12_a13_subresources() {
     let scaled = "/apis/apps/v1/namespaces/t/deployments";
     server.post(scaled, &deployment("d", json!({}))).await.expect(201);
     let rule = json!({"resources": ["deployments/scale"]});
-    configure(&server, VALIDATING, "scale", json!([hook("scale", web.client_config("/scale"), rule, json!({}))]))
-        .await;
+    configure(
+        &server,
+        VALIDATING,
+        "scale",
+        json!([hook("scale", web.client_config("/scale"), rule, json!({}))]),
+    )
+    .await;
     called();
     server.patch(format!("{scaled}/d/scale"), &json!({"spec": {"replicas": 3}})).await.ok();
     let seen = requests(&web);
@@ -223,8 +240,10 @@ async fn a4_a20_what_is_seen_is_what_is_written() {
     })
     .await;
     let web = allowing().await;
-    configure(&server, MUTATING, "m", json!([hook("m", label.client_config("/"), json!({}), json!({}))])).await;
-    configure(&server, VALIDATING, "v", json!([hook("v", web.client_config("/"), json!({}), json!({}))])).await;
+    configure(&server, MUTATING, "m", json!([hook("m", label.client_config("/"), json!({}), json!({}))]))
+        .await;
+    configure(&server, VALIDATING, "v", json!([hook("v", web.client_config("/"), json!({}), json!({}))]))
+        .await;
     let made = server.create("a", json!({"k": "1"})).await;
     assert_eq!(made["metadata"]["labels"], json!({"by": "hook"}));
     let managers = made["metadata"]["managedFields"].to_string();
@@ -232,16 +251,19 @@ async fn a4_a20_what_is_seen_is_what_is_written() {
     assert_eq!(requests(&web)[0]["object"]["metadata"]["labels"], json!({"by": "hook"}));
 
     web.hold();
-    let lost = tokio::spawn(server.patch(format!("{CONFIGMAPS}/a"), &json!({"data": {"lost": "1"}})).into_future());
+    let lost =
+        tokio::spawn(server.patch(format!("{CONFIGMAPS}/a"), &json!({"data": {"lost": "1"}})).into_future());
     web.arrived(2).await;
     // A patch of what no webhook is called for.
     server.delete(format!("{VALIDATING}/v")).await.ok();
     server.set("a", json!({"won": "1"})).await;
-    configure(&server, VALIDATING, "v", json!([hook("v", web.client_config("/"), json!({}), json!({}))])).await;
+    configure(&server, VALIDATING, "v", json!([hook("v", web.client_config("/"), json!({}), json!({}))]))
+        .await;
     web.release();
     let written = lost.await.expect("an answer").ok();
     assert_eq!(written["data"], json!({"k": "1", "lost": "1", "won": "1"}));
-    let olds: Vec<Value> = requests(&web).iter().map(|request| request["oldObject"]["data"].clone()).collect();
+    let olds: Vec<Value> =
+        requests(&web).iter().map(|request| request["oldObject"]["data"].clone()).collect();
     assert_eq!(olds, [json!({"k": "1"}), json!({"k": "1", "won": "1"})]);
 }
 
@@ -249,15 +271,21 @@ async fn a4_a20_what_is_seen_is_what_is_written() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a18_a19_switches_and_metrics() {
     let mut setup = Setup::new(Database::memory());
-    setup.admission = rowplane::api::admission::Settings::new(&[], &["ValidatingAdmissionWebhook"]).expect("settings");
+    setup.admission =
+        rowplane::api::admission::Settings::new(&[], &["ValidatingAdmissionWebhook"]).expect("settings");
     let (server, web) = (setup.start().await, allowing().await);
     let refusing = WebhookServer::start(&[], |seen| reviewed(seen, json!({"allowed": false}))).await;
-    configure(&server, VALIDATING, "v", json!([hook("v", web.client_config("/"), json!({}), json!({}))])).await;
+    configure(&server, VALIDATING, "v", json!([hook("v", web.client_config("/"), json!({}), json!({}))]))
+        .await;
     server.create("a", json!({})).await;
     assert!(web.seen().is_empty());
-    configure(&server, MUTATING, "m", json!([hook("m", refusing.client_config("/"), json!({}), json!({}))])).await;
+    configure(&server, MUTATING, "m", json!([hook("m", refusing.client_config("/"), json!({}), json!({}))]))
+        .await;
     let refused = server.post(CONFIGMAPS, &config_map("b", json!({}))).await.failure();
-    assert_eq!(told(&refused), (400, "admission webhook \"m.ex.io\" denied the request without explanation".to_owned()));
+    assert_eq!(
+        told(&refused),
+        (400, "admission webhook \"m.ex.io\" denied the request without explanation".to_owned())
+    );
     let count = "apiserver_admission_controller_admission_duration_seconds_count";
     let plugin = |name: &str, rejected: &str| {
         format!("{count}{{name=\"{name}\",type=\"admit\",operation=\"CREATE\",rejected=\"{rejected}\"}} ")
@@ -265,8 +293,12 @@ async fn a18_a19_switches_and_metrics() {
     assert!(metric(&server, &plugin("NamespaceLifecycle", "false")).await);
     assert!(metric(&server, &plugin("MutatingAdmissionWebhook", "true")).await);
     let step = "apiserver_admission_step_admission_duration_seconds_count";
-    assert!(metric(&server, &format!("{step}{{type=\"validate\",operation=\"CREATE\",rejected=\"false\"}}")).await);
+    assert!(
+        metric(&server, &format!("{step}{{type=\"validate\",operation=\"CREATE\",rejected=\"false\"}}"))
+            .await
+    );
     let rejections = "apiserver_admission_webhook_rejection_count";
-    let labels = "name=\"m.ex.io\",type=\"admit\",operation=\"CREATE\",error_type=\"no_error\",rejection_code=\"400\"";
+    let labels =
+        "name=\"m.ex.io\",type=\"admit\",operation=\"CREATE\",error_type=\"no_error\",rejection_code=\"400\"";
     assert!(metric(&server, &format!("{rejections}{{{labels}}} 1")).await);
 }

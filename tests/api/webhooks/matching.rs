@@ -17,9 +17,13 @@ const EVENTS: &str = "/api/v1/namespaces/t/events";
 async fn a21_a22_what_no_webhook_sees() {
     let server = in_memory().await;
     let refusing = WebhookServer::start(&[], |seen| reviewed(seen, json!({"allowed": false}))).await;
-    server.post("/api/v1/namespaces/t/serviceaccounts", &json!({"metadata": {"name": "s"}})).await.expect(201);
+    server
+        .post("/api/v1/namespaces/t/serviceaccounts", &json!({"metadata": {"name": "s"}}))
+        .await
+        .expect(201);
     let rule = json!({"resources": ["*/*"]});
-    configure(&server, VALIDATING, "all", json!([hook("all", refusing.client_config("/"), rule, json!({}))])).await;
+    configure(&server, VALIDATING, "all", json!([hook("all", refusing.client_config("/"), rule, json!({}))]))
+        .await;
     let refused = server.post(CONFIGMAPS, &config_map("a", json!({}))).await.failure();
     assert_eq!(refused["code"], 400);
     configure(&server, MUTATING, "other", json!([])).await;
@@ -63,7 +67,8 @@ async fn a23_a24_a25_a26_selectors_and_scopes() {
     server.delete(format!("{VALIDATING}/v")).await.ok();
 
     let selected = json!({"objectSelector": {"matchLabels": {"in": "1"}}});
-    configure(&server, VALIDATING, "v", json!([hook("v", web.client_config("/"), json!({}), selected)])).await;
+    configure(&server, VALIDATING, "v", json!([hook("v", web.client_config("/"), json!({}), selected)]))
+        .await;
     let mut object = config_map("o", json!({}));
     object["metadata"]["labels"] = json!({"in": "1"});
     server.post(CONFIGMAPS, &object).await.expect(201);
@@ -96,13 +101,13 @@ async fn a27_a28_a29_equivalent_versions() {
         reviewed(seen, if is_v2 { patch(operations) } else { json!({}) })
     })
     .await;
-    let rule = |group: &str, version: &str, resource: &str| {
-        json!({"apiGroups": [group], "apiVersions": [version], "resources": [resource]})
-    };
+    let rule = |group: &str, version: &str, resource: &str| json!({"apiGroups": [group], "apiVersions": [version], "resources": [resource]});
     let scalers = rule("autoscaling", "v2", "horizontalpodautoscalers");
-    configure(&server, MUTATING, "m", json!([hook("m", web.client_config("/"), scalers.clone(), json!({}))])).await;
+    configure(&server, MUTATING, "m", json!([hook("m", web.client_config("/"), scalers.clone(), json!({}))]))
+        .await;
     let exact = json!({"matchPolicy": "Exact"});
-    configure(&server, VALIDATING, "exact", json!([hook("v", web.client_config("/exact"), scalers, exact)])).await;
+    configure(&server, VALIDATING, "exact", json!([hook("v", web.client_config("/exact"), scalers, exact)]))
+        .await;
     let scaler = json!({"metadata": {"name": "h"}, "spec": {"maxReplicas": 5, "targetCPUUtilizationPercentage": 70,
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}});
     let made = server.post(HPAS_V1, &scaler).await.expect(201);
@@ -118,7 +123,8 @@ async fn a27_a28_a29_equivalent_versions() {
     assert_eq!(request["object"]["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 70);
 
     let events = rule("events.k8s.io", "v1", "events");
-    configure(&server, VALIDATING, "events", json!([hook("e", web.client_config("/"), events, json!({}))])).await;
+    configure(&server, VALIDATING, "events", json!([hook("e", web.client_config("/"), events, json!({}))]))
+        .await;
     let event = json!({"metadata": {"name": "e"}, "message": "m", "reason": "r", "type": "Normal",
         "involvedObject": {"kind": "Pod", "name": "p", "namespace": "t"}});
     server.post(EVENTS, &event).await.expect(201);
@@ -148,14 +154,19 @@ async fn a30_a31_a32_a33_match_conditions() {
         (&["object.metadata.name == 'a'"][..], "Fail", calls),
         (&["object.metadata.name != 'a'"], "Fail", skips),
         (&["namespaceObject == null && oldObject == null"], "Fail", calls),
-        (&["request.operation == 'CREATE' && request.userInfo.username == 'kubernetes-admin'"], "Fail", calls),
+        (
+            &["request.operation == 'CREATE' && request.userInfo.username == 'kubernetes-admin'"],
+            "Fail",
+            calls,
+        ),
         (&["object.data.x == ''"], "Ignore", skips),
         (&["object.data.x == ''", "false"], "Fail", skips),
         (&["false", "object.data.x == ''"], "Fail", skips),
         (&["object.data.x == ''"], "Fail", None),
     ] {
         configure(&server, VALIDATING, "v", conditions(expressions, json!({"failurePolicy": policy}))).await;
-        let answer = server.post(format!("{CONFIGMAPS}?dryRun=All"), &config_map("a", json!({"k": "v"}))).await;
+        let answer =
+            server.post(format!("{CONFIGMAPS}?dryRun=All"), &config_map("a", json!({"k": "v"}))).await;
         match outcome {
             Some(calls) => {
                 answer.expect(201);
@@ -171,7 +182,9 @@ async fn a30_a31_a32_a33_match_conditions() {
         server.delete(format!("{VALIDATING}/v")).await.ok();
     }
     let labels = "{name=\"v.ex.io\",kind=\"webhook\",type=\"validating\",operation=\"CREATE\"}";
-    assert!(metric(&server, &format!("apiserver_admission_match_condition_exclusions_total{labels} 4")).await);
+    assert!(
+        metric(&server, &format!("apiserver_admission_match_condition_exclusions_total{labels} 4")).await
+    );
     let errors = "apiserver_admission_match_condition_evaluation_errors_total";
     assert!(metric(&server, &format!("{errors}{labels} 2")).await);
 }
@@ -183,8 +196,11 @@ async fn a61_custom_objects() {
     let web = WebhookServer::start(&[], |seen| {
         let color = seen.body["request"]["object"]["spec"]["color"].as_str().unwrap_or_default().to_owned();
         let to: Value = if color == "bad" { json!(7) } else { json!("green") };
-        reviewed(seen, patch(json!([{"op": "replace", "path": "/spec/color", "value": to},
-            {"op": "add", "path": "/spec/unknown", "value": 1}])))
+        reviewed(
+            seen,
+            patch(json!([{"op": "replace", "path": "/spec/color", "value": to},
+            {"op": "add", "path": "/spec/unknown", "value": 1}])),
+        )
     })
     .await;
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {

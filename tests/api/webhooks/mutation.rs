@@ -70,7 +70,10 @@ async fn a42_a43_a44_a45_patches() {
     only("/managers", json!({})).await;
     let made = server.post(CONFIGMAPS, &config_map("c", json!({"k": "v"}))).await;
     let warning = made.header("warning").expect("a warning").to_owned();
-    assert!(warning.contains(".metadata.managedFields was in an invalid state after admission;"), "{warning}");
+    assert!(
+        warning.contains(".metadata.managedFields was in an invalid state after admission;"),
+        "{warning}"
+    );
     let made = made.expect(201);
     assert!(made["metadata"]["managedFields"].to_string().contains("f:data"), "{made}");
     only("/owners", json!({})).await;
@@ -118,8 +121,11 @@ async fn a46_a47_a48_order_and_second_calls() {
         made["data"].clone()
     };
     // By configuration, then as listed, whatever was made first.
-    written(&[("z", json!([of("z", "/none", false)])), ("y", json!([of("b", "/none2", false), of("a", "/a", false)]))])
-        .await;
+    written(&[
+        ("z", json!([of("z", "/none", false)])),
+        ("y", json!([of("b", "/none2", false), of("a", "/a", false)])),
+    ])
+    .await;
     assert_eq!(called(), ["/none2", "/a", "/none"]);
     written(&[("m", json!([of("a", "/a", true), of("b", "/b", true)]))]).await;
     assert_eq!(called(), ["/a", "/b", "/a"], "b's own change is no reason to call it again");

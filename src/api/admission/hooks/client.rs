@@ -63,8 +63,7 @@ impl Client {
     }
 
     fn webhook(hook: &Hook, credentials: &Credentials) -> Result<Webhook, String> {
-        check_bundle(&hook.ca_bundle)
-            .map_err(|why| format!("unable to load root certificates: {why}"))?;
+        check_bundle(&hook.ca_bundle).map_err(|why| format!("unable to load root certificates: {why}"))?;
         let endpoint = hook.place.endpoint()?;
         let client = credentials.of_host(&endpoint.address())?;
         let webhook = Webhook::as_client(endpoint, &hook.ca_bundle, hook.timeout, client);
@@ -94,9 +93,8 @@ impl Hook {
     ) -> Result<Bytes, Unanswered> {
         let client = self.client.get_or_init(|| long_work::run(|| Client::new(self, credentials)));
         let webhook = client.webhook.as_ref().map_err(|why| Unanswered::NoClient(why.clone()))?;
-        let failed = |why: &str| {
-            Unanswered::Failed(Failed { why: webhook.failed_within(time, why), status: None })
-        };
+        let failed =
+            |why: &str| Unanswered::Failed(Failed { why: webhook.failed_within(time, why), status: None });
         let address = match &self.place {
             Place::Url(_) => webhook.endpoint().address(),
             Place::Service { namespace, name, port, .. } => {

@@ -1,19 +1,44 @@
 //! Webhooks as their configurations have them, ready to be matched and called.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::client::{Client, Place};
 use crate::api::admission::conditions::Conditions;
+use crate::api::admission::follow::Content;
 use crate::api::admission::matching::{Labels, Rule};
 use crate::api::{ObjectMap, fields};
 use crate::codec::object::Object;
 use crate::gotext::decode_base64;
+use crate::kinds::behavior::rules::expression::Admission;
 use crate::tree::Value;
 
-/// All webhooks of one configuration, in their order.
-pub struct Configuration {
-    pub hooks: Vec<Arc<Hook>>,
+/// All webhooks of one kind of configurations.
+#[derive(Default)]
+pub struct Configurations {
+    /// By name, which is the order of calls.
+    by_name: BTreeMap<Box<str>, Vec<Arc<Hook>>>,
+}
+
+/// The webhooks at one moment, in the order in which they are called.
+pub type Hooks = Arc<[Arc<Hook>]>;
+
+impl Content for Configurations {
+    type Snapshot = Hooks;
+
+    fn take_in(&mut self, _: usize, name: &str, object: Option<&Object>) -> Result<(), String> {
+        self.by_name.remove(name);
+        if let Some(object) = object {
+            self.by_name.insert(name.into(), hooks_of(object)?);
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Option<Hooks> {
+        let hooks: Hooks = self.by_name.values().flatten().cloned().collect();
+        (!hooks.is_empty()).then_some(hooks)
+    }
 }
 
 /// One webhook.
@@ -63,18 +88,16 @@ impl ReviewVersion {
     }
 }
 
-impl Configuration {
-    /// Of a configuration that cannot be read, every webhook is unknown; it is told as such by whoever reads it.
-    pub fn of(object: &Object) -> Result<Self, String> {
-        let content = object.to_closed_map().map_err(|error| error.to_string())?;
-        let mut hooks: Vec<Arc<Hook>> = Vec::new();
-        for hook in fields::items(&content, &["webhooks"]).iter().filter_map(Value::as_object) {
-            let name = fields::text(hook, &["name"]);
-            let same = hooks.iter().filter(|other| other.name == name).count();
-            hooks.push(Arc::new(Hook::of(object.name(), hook, same)));
-        }
-        Ok(Self { hooks })
+/// The webhooks of a configuration, in their order.
+fn hooks_of(object: &Object) -> Result<Vec<Arc<Hook>>, String> {
+    let content = object.to_closed_map().map_err(|error| error.to_string())?;
+    let mut hooks: Vec<Arc<Hook>> = Vec::new();
+    for hook in fields::items(&content, &["webhooks"]).iter().filter_map(Value::as_object) {
+        let name = fields::text(hook, &["name"]);
+        let same = hooks.iter().filter(|other| other.name == name).count();
+        hooks.push(Arc::new(Hook::of(object.name(), hook, same)));
     }
+    Ok(hooks)
 }
 
 impl Hook {
@@ -99,7 +122,7 @@ impl Hook {
             is_equivalent: text("matchPolicy") != "Exact",
             namespaces: Labels::of(hook.get("namespaceSelector")),
             objects: Labels::of(hook.get("objectSelector")),
-            conditions: Conditions::of(hook),
+            conditions: Conditions::of(hook, Admission::new(false).declarations()),
             on_failure: match text("failurePolicy") {
                 "Ignore" => FailurePolicy::Ignore,
                 _ => FailurePolicy::Fail,

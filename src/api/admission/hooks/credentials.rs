@@ -40,10 +40,9 @@ impl Credentials {
         }
         match fields::text(root, &["kubeConfigFile"]) {
             "" => Ok(Self::default()),
-            path if !path.starts_with('/') => Err(format!(
-                "kubeConfigFile: Invalid value: {}: must be an absolute file path",
-                quote(path)
-            )),
+            path if !path.starts_with('/') => {
+                Err(format!("kubeConfigFile: Invalid value: {}: must be an absolute file path", quote(path)))
+            }
             path => {
                 let users = HostUsers::read(Path::new(path)).map_err(|error| error.to_string())?;
                 Ok(Self { users: Some(users) })

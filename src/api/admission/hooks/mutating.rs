@@ -5,31 +5,32 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::call::{Caller, Refusal};
-use super::configuration::Hook;
+use super::configuration::{Configurations, Hook, Hooks};
 use super::credentials::Credentials;
-use super::index::{Hooks, Index};
 use super::review::Answer;
 use super::{Matching, has_versions, sees};
+use crate::api::ObjectMap;
+use crate::api::admission::follow::Index;
 use crate::api::admission::matching::{Facts, Matched, converted};
 use crate::api::admission::settings::Configuration;
 use crate::api::admission::{Admission, Attempt, Operation, Verdict};
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::strictness::conform;
-use crate::api::ObjectMap;
 use crate::codec::managed;
 use crate::gotext::quote;
+use crate::patch::Decoding;
 use crate::patch::PatchError;
 use crate::patch::json::{apply, operations};
-use crate::patch::Decoding;
 use crate::schema::names::Gvr;
 use crate::tree::{Map, Value, json};
 
-const CONFIGURATIONS: Gvr = Gvr::fixed("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations");
+static CONFIGURATIONS: [Gvr; 1] =
+    [Gvr::fixed("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations")];
 const KIND: &str = "admit";
 
 pub struct MutatingAdmissionWebhook {
-    index: Index,
+    index: Index<Configurations>,
     credentials: Credentials,
 }
 
@@ -52,7 +53,7 @@ impl Calls {
 
 impl MutatingAdmissionWebhook {
     pub fn new(configuration: Option<&Configuration>) -> Result<Self, String> {
-        Ok(Self { index: Index::new(CONFIGURATIONS), credentials: Credentials::of(configuration)? })
+        Ok(Self { index: Index::new(&CONFIGURATIONS), credentials: Credentials::of(configuration)? })
     }
 }
 
@@ -129,7 +130,8 @@ impl MutatingAdmissionWebhook {
             Ok(Some(patched)) => patched.changed,
             Ok(None) | Err(_) => false,
         };
-        let key = |prefix: &str| format!("{prefix}mutation.webhook.admission.k8s.io/round_{round}_index_{place}");
+        let key =
+            |prefix: &str| format!("{prefix}mutation.webhook.admission.k8s.io/round_{round}_index_{place}");
         let note = json!({"configuration": hook.configuration, "webhook": hook.name, "mutated": changed});
         caller.annotate(key(""), note.to_string());
         let applied = caller.judged(hook, began, applied, || {
@@ -170,7 +172,8 @@ async fn patched(
         |why: String| unusable(format!("received undecodable patch in webhook response: {why}"));
     let patch: Value =
         serde_json::from_slice(&answer.patch).map_err(|error| undecodable(error.to_string()))?;
-    let count = operations(&patch, Decoding::Unchecked).map_err(|error| undecodable(error.to_string()))?.len();
+    let count =
+        operations(&patch, Decoding::Unchecked).map_err(|error| undecodable(error.to_string()))?.len();
     if count == 0 {
         return Ok(None);
     }
@@ -188,9 +191,7 @@ async fn patched(
     let own = attempt.target.resource;
     let other = version.other.as_ref().filter(|_| has_versions(Facts::of(attempt)));
     let object = match other {
-        Some(other) => {
-            converted(attempt.api, own, other, object.clone()).await.map_err(Refusal::Direct)?
-        }
+        Some(other) => converted(attempt.api, own, other, object.clone()).await.map_err(Refusal::Direct)?,
         None => object.clone(),
     };
     let (object, changed) = apply_to(object, version, &patch).map_err(internal)?;

@@ -138,12 +138,13 @@ fn decode(body: &[u8]) -> Result<Map, String> {
         Ok(Value::Null) => Ok(Map::new()),
         Ok(other) => {
             let found = gotext::json_kind(&other);
-            let fields =
-                r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+            let fields = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
             Err(format!("{start}json: cannot unmarshal {found} into Go value of type {fields}"))
         }
         Err(error) if error.is_eof() => Err(format!("{start}unexpected end of JSON input")),
-        Err(error) => Err(format!("{start}{}", crate::json::complaint(body).unwrap_or_else(|| error.to_string()))),
+        Err(error) => {
+            Err(format!("{start}{}", crate::json::complaint(body).unwrap_or_else(|| error.to_string())))
+        }
     }
 }
 

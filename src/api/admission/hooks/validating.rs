@@ -4,10 +4,11 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::call::Caller;
+use super::configuration::{Configurations, Hooks};
 use super::credentials::Credentials;
-use super::index::{Hooks, Index};
 use super::review::Payload;
 use super::{Matching, sees};
+use crate::api::admission::follow::Index;
 use crate::api::admission::matching::Matched;
 use crate::api::admission::settings::Configuration;
 use crate::api::admission::{Admission, Attempt, Operation, Verdict};
@@ -15,18 +16,18 @@ use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::schema::names::Gvr;
 
-const CONFIGURATIONS: Gvr =
-    Gvr::fixed("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations");
+static CONFIGURATIONS: [Gvr; 1] =
+    [Gvr::fixed("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations")];
 const KIND: &str = "validating";
 
 pub struct ValidatingAdmissionWebhook {
-    index: Index,
+    index: Index<Configurations>,
     credentials: Credentials,
 }
 
 impl ValidatingAdmissionWebhook {
     pub fn new(configuration: Option<&Configuration>) -> Result<Self, String> {
-        Ok(Self { index: Index::new(CONFIGURATIONS), credentials: Credentials::of(configuration)? })
+        Ok(Self { index: Index::new(&CONFIGURATIONS), credentials: Credentials::of(configuration)? })
     }
 }
 

@@ -220,6 +220,11 @@ impl Admission {
         };
         self.environment.add_field(VARIABLES, name, is);
     }
+
+    /// Declares a variable of this type; of any, if it has none.
+    pub fn declare_type(&mut self, name: &str, is: Option<&Type>) {
+        self.environment.add_field(VARIABLES, name, is.map_or(Type::Dyn, as_declared));
+    }
 }
 
 /// Of what is neither plain nor a list or a map, upstream's declarations keep nothing.

@@ -6,7 +6,8 @@ use crate::tree::json;
 const V1: ReviewVersion = ReviewVersion::V1;
 
 fn read_v1(response: Value, mutates: bool) -> Result<Answer, Wrong> {
-    let review = json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
+    let review =
+        json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
     read(review.to_string().as_bytes(), V1, "u", mutates)
 }
 
@@ -76,7 +77,8 @@ fn a_refusal_keeps_the_status_of_the_webhook() {
     assert_eq!(told(Value::Null), (format!("{denied} without explanation"), 400));
     assert_eq!(told(json!({"reason": "Gone", "code": 200})), (format!("{denied}: Gone"), 400));
     assert_eq!(told(json!({"message": "m", "code": 409})), (format!("{denied}: m"), 409));
-    let status = json!({"status": "Success", "message": "m", "code": 418, "reason": "T", "details": {"name": "n"}});
+    let status =
+        json!({"status": "Success", "message": "m", "code": 418, "reason": "T", "details": {"name": "n"}});
     let (told, _) = refusal("h", status.as_object().cloned());
     let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": format!("{denied}: m"), "reason": "T", "details": {"name": "n"}, "code": 418});
