@@ -206,8 +206,7 @@ async fn q109_q111_q112_q113_changes_that_nodes_and_classes_allow() {
     server.post(format!("{PODS}/q/binding"), &binding).await.expect(201);
     assert_eq!(server.get(format!("{PODS}/q")).await.ok()["metadata"]["labels"], placed);
 
-    let resize =
-        |cpu: &str| json!({"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "100Mi"}}}]}});
+    let resize = |cpu: &str| json!({"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "100Mi"}}}]}});
     let path = format!("{PODS}/p/resize");
     let refused = server.patch(path.clone(), &resize("5")).await.failure();
     let text = "pods \"p\" is forbidden: node didn't have enough allocatable resources: cpu, requested: 5000, allocatable: 2000";

@@ -2,18 +2,33 @@
 //!
 //! To add a plugin: write its file, with an `impl Admission`, and put [`Here`](Stock::Here) into its line in [`PLUGINS`].
 
+use super::always_pull::AlwaysPullImages;
+use super::claim_resize::PersistentVolumeClaimResize;
 use super::classes::{DefaultIngressClass, DefaultStorageClass};
 use super::deny::AlwaysDeny;
+use super::event_rate_limit::EventRateLimit;
+use super::extended_resources::ExtendedResourceToleration;
+use super::external_ips::DenyServiceExternalIPs;
 use super::hooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 use super::limits::LimitRanger;
 use super::namespace::NamespaceLifecycle;
+use super::namespace_exists::{NamespaceAutoProvision, NamespaceExists};
+use super::node_selector::PodNodeSelector;
+use super::owner_references::OwnerReferencesPermissionEnforcement;
+use super::pod_resize::{NodeDeclaredFeatureValidator, PodResizeValidator};
+use super::pod_security::PodSecurity;
 use super::priority::Priority;
 use super::protection::StorageObjectInUseProtection;
+use super::resource_quota::ResourceQuota;
 use super::runtime_class::RuntimeClass;
+use super::service_account::ServiceAccount;
 use super::settings::{Configuration, Settings};
+use super::toleration_restriction::PodTolerationRestriction;
 use super::tolerations::{DefaultTolerationSeconds, TaintNodesByCondition};
+use super::topology_labels::PodTopologyLabels;
 use super::{Admission, Member};
 use crate::metrics::Metrics;
+use crate::tree::Value;
 
 /// A plugin of kube-apiserver's.
 pub(super) struct Plugin {
@@ -49,42 +64,54 @@ const fn off(name: &'static str, stock: Stock) -> Plugin {
 
 pub(super) static PLUGINS: [Plugin; 40] = [
     off("AlwaysAdmit", Idle),
-    off("NamespaceAutoProvision", Missing),
+    off("NamespaceAutoProvision", Here(|_, _| Ok(Box::new(NamespaceAutoProvision)))),
     on("NamespaceLifecycle", Here(|_, _| Ok(Box::new(NamespaceLifecycle)))),
-    off("NamespaceExists", Missing),
+    off("NamespaceExists", Here(|_, _| Ok(Box::new(NamespaceExists)))),
     off("LimitPodHardAntiAffinityTopology", Missing),
     on("LimitRanger", Here(|_, _| Ok(Box::new(LimitRanger)))),
-    on("ServiceAccount", Missing),
+    on("ServiceAccount", Here(|_, _| Ok(Box::new(ServiceAccount)))),
     off("NodeRestriction", Missing),
     on("TaintNodesByCondition", Here(|_, _| Ok(Box::new(TaintNodesByCondition)))),
-    off("AlwaysPullImages", Missing),
+    off("AlwaysPullImages", Here(|_, _| Ok(Box::new(AlwaysPullImages)))),
     off("ImagePolicyWebhook", Missing),
-    on("PodSecurity", Missing),
-    off("PodNodeSelector", Missing),
+    on("PodSecurity", Here(|_, configuration| Ok(Box::new(PodSecurity::new(content(configuration))?)))),
+    off(
+        "PodNodeSelector",
+        Here(|_, configuration| Ok(Box::new(PodNodeSelector::new(content(configuration))))),
+    ),
     on("Priority", Here(|_, _| Ok(Box::new(Priority)))),
     on(
         "DefaultTolerationSeconds",
         Here(|settings, _| Ok(Box::new(DefaultTolerationSeconds(settings.tolerations)))),
     ),
-    off("PodTolerationRestriction", Missing),
-    off("EventRateLimit", Missing),
-    off("ExtendedResourceToleration", Missing),
+    off(
+        "PodTolerationRestriction",
+        Here(|_, configuration| Ok(Box::new(PodTolerationRestriction::new(content(configuration))))),
+    ),
+    off(
+        "EventRateLimit",
+        Here(|_, configuration| Ok(Box::new(EventRateLimit::new(content(configuration))?))),
+    ),
+    off("ExtendedResourceToleration", Here(|_, _| Ok(Box::new(ExtendedResourceToleration)))),
     on("DefaultStorageClass", Here(|_, _| Ok(Box::new(DefaultStorageClass)))),
     on("StorageObjectInUseProtection", Here(|_, _| Ok(Box::new(StorageObjectInUseProtection)))),
     on("PodGroupProtection", Idle),
-    off("OwnerReferencesPermissionEnforcement", Missing),
-    on("PersistentVolumeClaimResize", Missing),
+    off(
+        "OwnerReferencesPermissionEnforcement",
+        Here(|_, _| Ok(Box::new(OwnerReferencesPermissionEnforcement))),
+    ),
+    on("PersistentVolumeClaimResize", Here(|_, _| Ok(Box::new(PersistentVolumeClaimResize)))),
     on("RuntimeClass", Here(|_, _| Ok(Box::new(RuntimeClass)))),
     on("CertificateApproval", Missing),
     on("CertificateSigning", Missing),
     on("ClusterTrustBundleAttest", Missing),
     on("CertificateSubjectRestriction", Missing),
     on("DefaultIngressClass", Here(|_, _| Ok(Box::new(DefaultIngressClass)))),
-    off("DenyServiceExternalIPs", Missing),
-    on("PodTopologyLabels", Missing),
-    on("NodeDeclaredFeatureValidator", Missing),
+    off("DenyServiceExternalIPs", Here(|_, _| Ok(Box::new(DenyServiceExternalIPs)))),
+    on("PodTopologyLabels", Here(|_, _| Ok(Box::new(PodTopologyLabels)))),
+    on("NodeDeclaredFeatureValidator", Here(|_, _| Ok(Box::new(NodeDeclaredFeatureValidator)))),
     on("JobValidation", Idle),
-    on("PodResizeValidator", Missing),
+    on("PodResizeValidator", Here(|_, _| Ok(Box::new(PodResizeValidator)))),
     on("MutatingAdmissionPolicy", Missing),
     on(
         "MutatingAdmissionWebhook",
@@ -95,9 +122,14 @@ pub(super) static PLUGINS: [Plugin; 40] = [
         "ValidatingAdmissionWebhook",
         Here(|_, configuration| Ok(Box::new(ValidatingAdmissionWebhook::new(configuration)?))),
     ),
-    on("ResourceQuota", Missing),
+    on("ResourceQuota", Here(|_, _| Ok(Box::new(ResourceQuota)))),
     off("AlwaysDeny", Here(|_, _| Ok(Box::new(AlwaysDeny)))),
 ];
+
+/// What the file has for a plugin.
+fn content(configuration: Option<&Configuration>) -> Option<&Value> {
+    configuration.map(|configuration| &configuration.content)
+}
 
 /// The plugin of a name.
 pub(super) fn find(name: &str) -> Option<&'static Plugin> {
