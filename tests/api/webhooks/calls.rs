@@ -198,11 +198,10 @@ async fn a51_a54_a55_a56_who_is_not_reached() {
     only(&server, VALIDATING, hook("h", service("hook", port), json!({}), json!({}))).await;
     attempt(&server).await.expect(201);
     assert_eq!(web.seen()[0].headers["host"], format!("hook.t.svc:{port}"));
-    let wrong = format!(
-        "tls: failed to verify certificate: x509: certificate is valid for hook.t.svc, not other.t.svc"
-    );
+    let wrong =
+        "tls: failed to verify certificate: x509: certificate is valid for hook.t.svc, not other.t.svc";
     for (config, text) in [
-        (service("other", port), to_service("other", port, &wrong)),
+        (service("other", port), to_service("other", port, wrong)),
         (service("nobody", 443), to_service("nobody", 443, "service \"nobody\" not found")),
         (service("in", 443), to_service("in", 443, "no service port 443 found for service \"in\"")),
         (

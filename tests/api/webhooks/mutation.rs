@@ -8,8 +8,11 @@ use crate::support::webhook::{Seen, WebhookServer};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 
-/// Answers with the patch that is the path's, from a list.
-async fn patching(patches: &'static [(&'static str, fn(&Seen) -> Value)]) -> WebhookServer {
+/// A path, and the patch that is answered there.
+type PathPatch = (&'static str, fn(&Seen) -> Value);
+
+/// Answers with the patch that is the path's.
+async fn patching(patches: &'static [PathPatch]) -> WebhookServer {
     WebhookServer::start(&[], move |seen| {
         let path = seen.path.split('?').next().expect("a path");
         let found = patches.iter().find(|(own, _)| *own == path);
