@@ -62,7 +62,7 @@ fn status_of(kind: &str, base: &Value) -> Value {
         }
         "PodDisruptionBudget" => json!({"disruptionsAllowed": 1, "conditions": [condition]}),
         "ResourceClaim" => base["status"].clone(),
-        "ResourceQuota" => json!({"hard": {"pods": "10"}, "used": {"pods": "0"}}),
+        "ResourceQuota" => json!({"hard": {"pods": "9"}, "used": {"pods": "0"}}),
         "VolumeAttachment" => json!({"attached": true, "attachmentMetadata": {"a": "b"}}),
         _ => json!({"conditions": [condition]}),
     }
