@@ -5,7 +5,9 @@
 //! per set of labels; using one costs an atomic operation. [`Metrics::request`] is a lookup in a map, using its result
 //! is not.
 
+mod attempts;
 mod audit;
+mod authorization;
 mod flow_control;
 mod process;
 mod request;
@@ -18,9 +20,12 @@ use std::time::{Duration, SystemTime};
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+use self::authorization::ConfigInfos;
 use crate::schema::names::Gvr;
 
+pub use attempts::{AttemptMetrics, Authentication, Authorization};
 pub use audit::AuditMetrics;
+pub use authorization::{DecisionMetrics, ReloadMetrics, ReloadedFile, WebhookMetrics};
 pub use flow_control::{FlowMetrics, LevelMetrics};
 pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope};
 
@@ -51,13 +56,35 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 ];
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-const COUNTERS: [(&str, &str); 13] = [
+const COUNTERS: [(&str, &str); 20] = [
     (flow_control::REJECTED, "Number of requests rejected by API Priority and Fairness."),
     (flow_control::DISPATCHED, "Number of requests executed by API Priority and Fairness."),
     (audit::EVENTS, "Counter of audit events generated and sent to the audit backend."),
     (audit::LEVELS, "Counter of policy levels for audit events (1 per request)."),
     (audit::ERRORS, "Counter of audit events that were not recorded, by the plugin that lost them."),
     (audit::REJECTED, "Counter of requests refused because of an error in an audit backend."),
+    (
+        authorization::DECISIONS,
+        "Total number of terminal decisions made by an authorizer split by authorizer type, name, and decision.",
+    ),
+    (authorization::WEBHOOK_EVALUATIONS, "Round-trips to authorization webhooks."),
+    (authorization::WEBHOOK_FAIL_OPEN, "NoOpinion results due to webhook timeout or error."),
+    (
+        authorization::CONDITION_ERRORS,
+        "Total number of errors when an authorization webhook encounters a match condition error split by authorizer type and name.",
+    ),
+    (
+        authorization::CONDITION_EXCLUSIONS,
+        "Total number of exclusions when an authorization webhook is skipped because match conditions exclude it.",
+    ),
+    (
+        authorization::AUTHENTICATION_RELOADS,
+        "Total number of automatic reloads of authentication configuration split by status and apiserver identity.",
+    ),
+    (
+        authorization::AUTHORIZATION_RELOADS,
+        "Total number of automatic reloads of authorization configuration split by status and apiserver identity.",
+    ),
     ("apiserver_request_aborts_total", "Number of requests whose response was broken off."),
     ("apiserver_request_terminations_total", "Number of requests refused or ended in self-defense."),
     ("rowplane_limit_reached_total", "Times a limit has refused or ended something, by limit."),
@@ -66,7 +93,12 @@ const COUNTERS: [(&str, &str); 13] = [
     ("apiserver_watch_events_total", "Number of events sent in watch clients"),
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
-const HISTOGRAMS: [(&str, &str); 6] = [
+const HISTOGRAMS: [(&str, &str); 8] = [
+    (authorization::WEBHOOK_SECONDS, "Request latency in seconds."),
+    (
+        authorization::CONDITION_SECONDS,
+        "Authorization match condition evaluation time in seconds, split by authorizer type and name.",
+    ),
     (flow_control::WAIT_SECONDS, "Length of time a request spent waiting in its queue."),
     (REQUEST_SECONDS, "Response latency distribution in seconds."),
     (CONVERSION_SECONDS, "Time that calls of conversion webhooks take."),
@@ -74,7 +106,15 @@ const HISTOGRAMS: [(&str, &str); 6] = [
     (COMMIT_SECONDS, "Time to make one group of writes durable."),
     (COMMIT_SIZE, "Number of writes committed together."),
 ];
-const GAUGES: [(&str, &str); 13] = [
+const GAUGES: [(&str, &str); 15] = [
+    (
+        authorization::AUTHENTICATION_RELOADED,
+        "Timestamp of the last automatic reload of authentication configuration split by status and apiserver identity.",
+    ),
+    (
+        authorization::AUTHORIZATION_RELOADED,
+        "Timestamp of the last automatic reload of authorization configuration split by status and apiserver identity.",
+    ),
     (flow_control::WAITING, "Number of requests currently pending in queues of the priority level."),
     (flow_control::SEATS, "Seats that requests of the priority level occupy now."),
     (flow_control::NOMINAL, "Nominal number of execution seats configured for each priority level."),
@@ -104,6 +144,9 @@ pub struct Metrics {
     reading: Arc<AtomicUsize>,
     mutating: Arc<AtomicUsize>,
     resident_memory: Gauge,
+    /// What becomes of requests before they reach a handler.
+    pub attempts: AttemptMetrics,
+    config_infos: ConfigInfos,
 }
 
 impl Default for Metrics {
@@ -116,6 +159,8 @@ impl Default for Metrics {
             reading: Arc::default(),
             mutating: Arc::default(),
             resident_memory: gauge(&recorder, "process_resident_memory_bytes", Vec::new()),
+            attempts: AttemptMetrics::default(),
+            config_infos: ConfigInfos::default(),
             recorder,
         };
         metrics.gauge("process_start_time_seconds", Vec::new()).set(process::seconds(SystemTime::now()));
@@ -180,6 +225,21 @@ impl Metrics {
     /// The metrics of auditing.
     pub fn audit(&self) -> AuditMetrics {
         AuditMetrics::new(&self.recorder)
+    }
+
+    /// Counts the decisions of an authorizer. Names come from settings.
+    pub fn decisions(&self, mode: &str, name: &str) -> DecisionMetrics {
+        DecisionMetrics::new(&self.recorder, mode, name)
+    }
+
+    /// The metrics of a webhook that authorizes.
+    pub fn authorization_webhook(&self, name: &str) -> WebhookMetrics {
+        WebhookMetrics::new(&self.recorder, name)
+    }
+
+    /// The metrics of reading a file of settings again. `server` is the hash of the server's id.
+    pub fn reloads(&self, file: ReloadedFile, server: String) -> ReloadMetrics {
+        ReloadMetrics::new(&self.recorder, &self.config_infos, file, server)
     }
 
     /// The metrics of a priority level. Names come from stored objects.
@@ -281,7 +341,10 @@ impl Metrics {
         if let Some(bytes) = process::resident_memory() {
             self.resident_memory.set(bytes);
         }
-        self.handle.render()
+        let mut text = self.handle.render();
+        self.attempts.render(&mut text);
+        self.config_infos.render(&mut text);
+        text
     }
 
     /// Condenses histograms regularly; runs until it is dropped.
@@ -332,7 +395,9 @@ impl CommitMetrics {
 }
 
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
-    let buckets: [(&str, &[f64]); 6] = [
+    let buckets: [(&str, &[f64]); 8] = [
+        (authorization::WEBHOOK_SECONDS, &authorization::WEBHOOK_BUCKETS),
+        (authorization::CONDITION_SECONDS, &authorization::CONDITION_BUCKETS),
         (flow_control::WAIT_SECONDS, &flow_control::WAIT_BUCKETS),
         (REQUEST_SECONDS, &REQUEST_BUCKETS),
         (COMMIT_SECONDS, &COMMIT_BUCKETS),

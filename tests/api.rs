@@ -21,6 +21,8 @@ mod at_rest;
 mod auth;
 #[path = "api/authorization.rs"]
 mod authorization;
+#[path = "api/authorizers.rs"]
+mod authorizers;
 #[path = "api/bad_bodies.rs"]
 mod bad_bodies;
 #[path = "api/bad_urls.rs"]

@@ -1,17 +1,19 @@
 //! The command line. Every flag can also be set by an environment variable `ROWPLANE_<FLAG>`.
 
+mod authorization;
 mod oidc_flags;
 mod service_accounts;
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::http::HeaderName;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
+use self::authorization::AuthorizationArgs;
 use self::oidc_flags::OidcArgs;
 use self::service_accounts::ServiceAccountArgs;
 use super::audit_args::{AuditArgs, switch};
@@ -22,7 +24,6 @@ use super::feature_gates::FeatureGates;
 use super::status::WaitMigrations;
 use crate::api::services::{self, Network};
 use crate::auth::authn::{Anonymous, FrontProxy};
-use crate::auth::authorizer::mode::{self, Mode};
 use crate::auth::pki::Overrides;
 use crate::auth::{authentication_config, oidc};
 use crate::codec::at_rest::StorageMediaType;
@@ -34,7 +35,7 @@ use crate::kinds::behavior::format;
 use crate::kinds::built_in;
 use crate::schema::names::{GroupResource, GroupVersion};
 use crate::server::config::{
-    ApiLimits, Authentication, Config, Https, IdentityConfig, Registration, TokenWebhook,
+    ApiLimits, Authentication, Config, Https, IdentityConfig, Registration, SettingsFile, TokenWebhook,
 };
 use crate::server::datastore::Datastore;
 use crate::storage::postgres::ClusterId;
@@ -273,9 +274,8 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_TOKEN_AUTH_FILE", value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
 
-    /// Who decides who may do what, one after the other: AlwaysAllow, AlwaysDeny, Node, RBAC [default: Node,RBAC]
-    #[arg(long, env = "ROWPLANE_AUTHORIZATION_MODE", value_name = "MODE", value_delimiter = ',')]
-    authorization_mode: Vec<String>,
+    #[command(flatten)]
+    authorization: AuthorizationArgs,
 
     /// The CAs whose client certificates are accepted: the data directory's own only if it is among them [default: just
     /// that one]
@@ -548,8 +548,8 @@ impl ServeArgs {
             allowed_names: self.requestheader_allowed_names,
         };
         let (service_accounts, api_audiences) = self.service_accounts.into_config()?;
-        let (oidc, anonymous) = issuers(
-            self.authentication_config.as_deref(),
+        let (oidc, anonymous, file) = issuers(
+            self.authentication_config,
             self.oidc.into_config()?,
             self.anonymous_auth,
             &service_accounts.issuers,
@@ -561,6 +561,7 @@ impl ServeArgs {
             service_accounts,
             bootstrap_tokens: self.enable_bootstrap_token_auth,
             oidc,
+            file,
             webhook: self.authentication_token_webhook_config_file.map(|config_file| TokenWebhook {
                 config_file,
                 version: self.authentication_token_webhook_version,
@@ -568,7 +569,7 @@ impl ServeArgs {
             }),
         };
         let server = Config {
-            authorization: authorization(&self.authorization_mode)?,
+            authorization: self.authorization.into_config()?,
             authentication,
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,
@@ -608,33 +609,28 @@ impl ServeArgs {
 
 /// The issuers of the file or of the flags, and who may be anonymous. `own` are those of tokens of service accounts.
 fn issuers(
-    file: Option<&Path>,
+    file: Option<PathBuf>,
     of_flags: Option<oidc::Issuer>,
     anonymous: Option<bool>,
     own: &[String],
-) -> Result<(Vec<oidc::Issuer>, Anonymous), Error> {
+) -> Result<(Vec<oidc::Issuer>, Anonymous, Option<SettingsFile>), Error> {
     let of_flag = match anonymous {
         Some(false) => Anonymous::Nowhere,
         Some(true) | None => Anonymous::Everywhere,
     };
-    let Some(path) = file else { return Ok((of_flags.into_iter().collect(), of_flag)) };
+    let Some(path) = file else { return Ok((of_flags.into_iter().collect(), of_flag, None)) };
     if of_flags.is_some() {
         let why = "authentication-config file and oidc-* flags are mutually exclusive";
         return Err(Error::Usage(why.to_owned()));
     }
-    let file = authentication_config::load(path, own).map_err(|error| Error::Usage(error.to_string()))?;
+    let loaded = authentication_config::load(&path, own);
+    let (file, text) = loaded.map_err(|error| Error::Usage(error.to_string()))?;
     if file.anonymous.is_some() && anonymous.is_some() {
         let why = "--anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file";
         return Err(Error::Usage(why.to_owned()));
     }
-    Ok((file.issuers, file.anonymous.unwrap_or(of_flag)))
-}
-
-/// The authorizers of `--authorization-mode`.
-fn authorization(names: &[String]) -> Result<Vec<Mode>, Error> {
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let modes = mode::parse(&names).map_err(|problems| Error::Refused(problems.join(", ")))?;
-    Ok(if modes.is_empty() { mode::DEFAULT.into() } else { modes })
+    let settings = SettingsFile { path, text };
+    Ok((file.issuers, file.anonymous.unwrap_or(of_flag), Some(settings)))
 }
 
 /// The value of `--service-cluster-ip-range`.

@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::datastore::Datastore;
+pub use super::reloads::SettingsFile;
 use crate::api::services;
 use crate::audit;
+use crate::auth::abac::Abac;
 use crate::auth::authn::{Anonymous, DEFAULT_ISSUER, FrontProxy};
+use crate::auth::authorization_config::Configured;
 use crate::auth::authorizer::mode::{self, Mode};
 use crate::auth::oidc;
 use crate::auth::pki::Overrides;
@@ -31,8 +34,7 @@ pub struct Config {
     /// The address at which other hosts reach this server, if it differs from the bound one.
     pub advertise_address: Option<IpAddr>,
     pub authentication: Authentication,
-    /// The authorizers that decide who may do what, in their order. Members of `system:masters` may do everything.
-    pub authorization: Vec<Mode>,
+    pub authorization: Authorization,
     pub controllers: Controllers,
     /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server, and
     /// not from kube-controller-manager.
@@ -64,7 +66,7 @@ impl Default for Config {
             https: None,
             advertise_address: None,
             authentication: Authentication::default(),
-            authorization: mode::DEFAULT.into(),
+            authorization: Authorization::default(),
             controllers: Controllers::Run,
             namespace_contents: true,
             cluster_authentication: true,
@@ -121,6 +123,8 @@ pub struct Authentication {
     pub bootstrap_tokens: bool,
     /// Issuers of OpenID Connect.
     pub oidc: Vec<oidc::Issuer>,
+    /// The file that the issuers come from, if it is to be followed.
+    pub file: Option<SettingsFile>,
     pub webhook: Option<TokenWebhook>,
 }
 
@@ -133,6 +137,7 @@ impl Default for Authentication {
             service_accounts: ServiceAccounts::default(),
             bootstrap_tokens: false,
             oidc: Vec::new(),
+            file: None,
             webhook: None,
         }
     }
@@ -146,6 +151,36 @@ impl Authentication {
         } else {
             self.api_audiences.clone()
         }
+    }
+}
+
+/// Who decides who may do what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Authorization {
+    /// In their order. Members of `system:masters` may do everything.
+    pub authorizers: Vec<Configured>,
+    /// The policies of the mode `ABAC`.
+    pub policies: Abac,
+    /// The file that the authorizers come from, if it is to be followed.
+    pub file: Option<SettingsFile>,
+}
+
+impl Authorization {
+    pub fn has(&self, mode: Mode) -> bool {
+        self.authorizers.iter().any(|one| one.mode == mode)
+    }
+}
+
+impl From<Vec<Mode>> for Authorization {
+    fn from(modes: Vec<Mode>) -> Self {
+        let authorizers = modes.into_iter().map(Configured::from).collect();
+        Self { authorizers, policies: Abac::default(), file: None }
+    }
+}
+
+impl Default for Authorization {
+    fn default() -> Self {
+        mode::DEFAULT.to_vec().into()
     }
 }
 

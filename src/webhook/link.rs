@@ -24,6 +24,8 @@ type Driver = Pin<Box<Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>>>;
 pub struct Response {
     pub status: u16,
     pub content_type: String,
+    /// Whether it asks to be called again later.
+    pub retry_after: bool,
     pub body: Bytes,
 }
 
@@ -74,9 +76,10 @@ impl Link {
             let content_type = response.headers().get(header::CONTENT_TYPE);
             let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
             let content_type = content_type.to_owned();
+            let retry_after = response.headers().contains_key(header::RETRY_AFTER);
             let body = Limited::new(response.into_body(), limit).collect().await;
             let body = body.map_err(|error| error.to_string())?.to_bytes();
-            Ok(Response { status, content_type, body })
+            Ok(Response { status, content_type, retry_after, body })
         };
         let mut answer = pin!(answer);
         poll_fn(|context| {

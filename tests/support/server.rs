@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
-use rowplane::auth::authorizer::Mode;
-use rowplane::auth::authorizer::mode;
 use rowplane::auth::pki::Overrides;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
@@ -16,7 +14,9 @@ use rowplane::http;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
-use rowplane::server::config::{ApiLimits, Authentication, Config, Https, IdentityConfig, Registration};
+use rowplane::server::config::{
+    ApiLimits, Authentication, Authorization, Config, Https, IdentityConfig, Registration,
+};
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
 use rowplane::storage::{Backend, Compaction};
@@ -59,7 +59,7 @@ pub struct Setup {
     pub clock: WallClock,
     data: TempDir,
     /// Who decides who may do what.
-    pub authorization: Vec<Mode>,
+    pub authorization: Authorization,
 }
 
 impl Setup {
@@ -74,7 +74,7 @@ impl Setup {
             compaction: None,
             storage_media_type: StorageMediaType::default(),
             identity: None,
-            authorization: mode::DEFAULT.into(),
+            authorization: Authorization::default(),
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
             audit: rowplane::audit::config::Config::default(),
@@ -146,6 +146,13 @@ impl Setup {
     /// The path of a file in the data directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.data.path().join(name)
+    }
+
+    /// Replaces a file that a server follows, so that the server never sees half of it.
+    pub fn replace(&self, name: &str, content: &str) {
+        let new = self.file(&format!("{name}.new"));
+        std::fs::write(&new, content).expect("write");
+        std::fs::rename(new, self.file(name)).expect("rename");
     }
 
     pub fn builder(&self) -> Builder {
