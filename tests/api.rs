@@ -99,6 +99,8 @@ mod representation;
 mod service_accounts;
 #[path = "api/services.rs"]
 mod services;
+#[path = "api/signing_requests.rs"]
+mod signing_requests;
 #[path = "api/startup.rs"]
 mod startup;
 #[path = "api/statuses.rs"]

@@ -3,6 +3,7 @@
 mod audit;
 mod authentication;
 mod authorization;
+mod certificates;
 mod oidc_flags;
 mod service_accounts;
 
@@ -17,6 +18,7 @@ use jiff::Timestamp;
 use self::audit::{AuditArgs, switch};
 use self::authentication::AuthenticationArgs;
 use self::authorization::AuthorizationArgs;
+use self::certificates::CertificateArgs;
 use super::auth::AuthCommand;
 use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
@@ -295,6 +297,9 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_CLUSTER_AUTHENTICATION", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     cluster_authentication: bool,
 
+    #[command(flatten)]
+    certificates: CertificateArgs,
+
     /// The serving certificate, followed by its chain [default: one issued by the data directory's CA]
     #[arg(long, env = "ROWPLANE_TLS_CERT_FILE", value_name = "FILE", requires = "tls_private_key_file")]
     tls_cert_file: Option<PathBuf>,
@@ -473,6 +478,7 @@ impl ServeArgs {
         let server = Config {
             authorization: self.authorization.into_config()?,
             authentication: self.authentication.into_config()?,
+            certificate_controllers: self.certificates.into_config(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,
             datastore,

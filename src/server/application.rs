@@ -29,14 +29,16 @@ use crate::api::services::port_claims;
 use crate::api::token_request::TokenIssuing;
 use crate::api::unreadable::Unreadable;
 use crate::api::{self, Api};
-use crate::auth::authorizer::Mode;
+use crate::auth::authorizer::{Authorization, Mode};
 use crate::auth::bootstrap_tokens::BootstrapTokens;
 use crate::auth::node::NodeAuthorizer;
 use crate::auth::rbac::Rbac;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::auth::service_accounts::{Verifier, shared_keys};
+use crate::auth::signing::Authority;
 use crate::auth::token_webhook::{self, TokenWebhook};
 use crate::cache::{Cache, Range};
+use crate::controllers::certificates::{self, Signing};
 use crate::controllers::cluster_authentication;
 use crate::controllers::identity_lease::Claimant;
 use crate::controllers::kubernetes_service::Advertised;
@@ -210,6 +212,9 @@ pub async fn build_with_api(
         if config.cluster_authentication {
             runner.spawn_cluster_authentication(trust.clone(), &gate, &election);
         }
+        if let Some(certificates) = certificates(&config, &door.authorizer)? {
+            runner.spawn_certificates(certificates, &gate, &election);
+        }
     }
     if let (Some(replica), Some(identity), Some(IdentityConfig { leases, .. })) =
         (&replica, identity, &config.identity)
@@ -291,6 +296,32 @@ pub async fn build_with_api(
         backend.close().await;
     };
     Ok((Application { responder, stop: Box::pin(stopping) }, shared))
+}
+
+/// What is done about CertificateSigningRequests; `None` if nothing is.
+fn certificates(
+    config: &Config,
+    authorizer: &Authorization,
+) -> Result<Option<certificates::Config>, BuildError> {
+    let wanted = &config.certificate_controllers;
+    if !wanted.approving && !wanted.signing && !wanted.cleaning {
+        return Ok(None);
+    }
+    let signing = match (wanted.signing, &wanted.authority, &config.data_dir) {
+        (false, ..) => None,
+        (true, Some((certificate, key)), _) => Some(Authority::load(certificate, key)?),
+        (true, None, Some(dir)) => {
+            let pki = dir.join("pki");
+            Some(Authority::load(&pki.join("ca.crt"), &pki.join("ca.key"))?)
+        }
+        (true, None, None) => return Err("there is no CA that could sign certificates".into()),
+    };
+    let longest = wanted.longest;
+    Ok(Some(certificates::Config {
+        approving: wanted.approving.then(|| authorizer.clone()),
+        signing: signing.map(|authority| Signing { authority: Arc::new(authority), longest }),
+        cleaning: wanted.cleaning,
+    }))
 }
 
 /// How many objects a resource has, and the mean size of some of them.

@@ -36,6 +36,7 @@ pub struct Config {
     pub authentication: Authentication,
     pub authorization: Authorization,
     pub controllers: Controllers,
+    pub certificate_controllers: CertificateControllers,
     /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server, and
     /// not from kube-controller-manager.
     pub namespace_contents: bool,
@@ -68,6 +69,7 @@ impl Default for Config {
             authentication: Authentication::default(),
             authorization: Authorization::default(),
             controllers: Controllers::Run,
+            certificate_controllers: CertificateControllers::default(),
             namespace_contents: true,
             cluster_authentication: true,
             storage_media_type: StorageMediaType::default(),
@@ -232,6 +234,26 @@ pub enum Controllers {
     #[default]
     Run,
     Off,
+}
+
+/// What kube-controller-manager's controllers of CertificateSigningRequests do, for clusters without it. None of them runs
+/// unless it is switched on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateControllers {
+    pub approving: bool,
+    pub signing: bool,
+    pub cleaning: bool,
+    /// The certificate and the key of the CA that signs. `None` means that of the data directory.
+    pub authority: Option<(PathBuf, PathBuf)>,
+    /// The longest life of a certificate.
+    pub longest: Duration,
+}
+
+impl Default for CertificateControllers {
+    fn default() -> Self {
+        let longest = Duration::from_secs(8760 * 3600);
+        Self { approving: false, signing: false, cleaning: false, authority: None, longest }
+    }
 }
 
 /// Limits of requests.

@@ -15,7 +15,8 @@ use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
 use rowplane::server::config::{
-    ApiLimits, Authentication, Authorization, Config, Https, IdentityConfig, Registration,
+    ApiLimits, Authentication, Authorization, CertificateControllers, Config, Https, IdentityConfig,
+    Registration,
 };
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
@@ -51,6 +52,8 @@ pub struct Setup {
     pub certificates: Overrides,
     pub audit: rowplane::audit::config::Config,
     pub authentication: Authentication,
+    /// None of these runs unless the test switches it on.
+    pub certificate_controllers: CertificateControllers,
     /// Off unless the test sets it, so that namespaces are empty.
     pub namespace_contents: bool,
     /// Likewise.
@@ -79,6 +82,7 @@ impl Setup {
             certificates: Overrides::default(),
             audit: rowplane::audit::config::Config::default(),
             authentication: Authentication::default(),
+            certificate_controllers: CertificateControllers::default(),
             namespace_contents: false,
             cluster_authentication: false,
             clock: WallClock::default(),
@@ -181,6 +185,7 @@ impl Setup {
             storage_versions: self.storage_versions.clone(),
             audit: self.audit.clone(),
             authentication: self.authentication.clone(),
+            certificate_controllers: self.certificate_controllers.clone(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,
             ..Config::default()
