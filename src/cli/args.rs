@@ -439,6 +439,7 @@ impl ServeArgs {
     /// What the flags mean, each part for the module that it concerns.
     pub fn into_config(self) -> Result<ServeConfig, Error> {
         let datastore = self.store.datastore()?;
+        let has_database = datastore != Datastore::Memory;
         let identity = IdentityConfig {
             hostname_override: self.hostname_override,
             leases: IdentityLeases {
@@ -508,7 +509,7 @@ impl ServeArgs {
             shutdown_grace: self.shutdown_grace_period,
             identity: self.feature_gates.api_server_identity.then_some(identity),
             storage_versions: self.storage_version,
-            audit: self.audit.into_config()?,
+            audit: self.audit.into_config(has_database)?,
             ..Config::default()
         };
         Ok(ServeConfig { server, log: LogConfig { verbosity: self.v, format: self.log_format } })

@@ -239,6 +239,7 @@ impl<'a> Translation<'a> {
         self.set_default("bind-address", BIND_ADDRESS);
         self.set_default("datastore", DATASTORE);
         self.set_default("namespace-contents", "false");
+        self.set_default("audit-database-retention", "0");
         self.set_default("data-dir", &cert_dir.to_string_lossy());
         let Self { serve, notes, problems, .. } = self;
         let mut config = match Cli::try_parse_from(serve).map_err(|error| Error::usage(&error))?.command() {

@@ -63,6 +63,7 @@ fn the_last_of_a_scalar_counts_and_underscores_are_dashes() {
     let (config, _) = run(&["--datastore=sqlite:a.db", "--etcd-compaction-interval=0"]).unwrap();
     assert_eq!(config.datastore.to_string(), "sqlite:a.db");
     assert!(config.compaction.is_none());
+    assert_eq!(config.audit.database, None);
 }
 
 #[test]
