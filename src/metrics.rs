@@ -5,6 +5,7 @@
 //! per set of labels; using one costs an atomic operation. [`Metrics::request`] is a lookup in a map, using its result
 //! is not.
 
+mod admission;
 mod attempts;
 mod audit;
 mod authorization;
@@ -23,6 +24,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 use self::authorization::ConfigInfos;
 use crate::schema::names::Gvr;
 
+pub use admission::{ConditionSource, HookCall, HookRejection, Step, StepTimes};
 pub use attempts::{AttemptMetrics, Authentication, Authorization};
 pub use audit::AuditMetrics;
 pub use authorization::{DecisionMetrics, ReloadMetrics, ReloadedFile, WebhookMetrics};
@@ -56,7 +58,30 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 ];
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-const COUNTERS: [(&str, &str); 20] = [
+const COUNTERS: [(&str, &str); 25] = [
+    (
+        admission::HOOK_REJECTIONS,
+        "Admission webhook rejection count, identified by name and broken out for each admission type (validating or admit) \
+         and operation.",
+    ),
+    (
+        admission::HOOK_FAILED_OPEN,
+        "Admission webhook fail open count, identified by name and broken out for each admission type (validating or admit).",
+    ),
+    (
+        admission::HOOK_REQUESTS,
+        "Admission webhook request total, identified by name and broken out for each admission type (validating or \
+         mutating) and operation.",
+    ),
+    (
+        admission::CONDITION_ERRORS,
+        "Admission match condition evaluation errors count, identified by name of resource containing the match condition.",
+    ),
+    (
+        admission::CONDITION_EXCLUSIONS,
+        "Admission match condition evaluation exclusions count, identified by name of resource containing the match \
+         condition.",
+    ),
     (flow_control::REJECTED, "Number of requests rejected by API Priority and Fairness."),
     (flow_control::DISPATCHED, "Number of requests executed by API Priority and Fairness."),
     (audit::EVENTS, "Counter of audit events generated and sent to the audit backend."),
@@ -93,7 +118,22 @@ const COUNTERS: [(&str, &str); 20] = [
     ("apiserver_watch_events_total", "Number of events sent in watch clients"),
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
-const HISTOGRAMS: [(&str, &str); 8] = [
+const HISTOGRAMS: [(&str, &str); 11] = [
+    (
+        admission::HOOK_SECONDS,
+        "Admission webhook latency histogram in seconds, identified by name and broken out for each operation and API \
+         resource and type (validate or admit).",
+    ),
+    (
+        admission::STEP_SECONDS,
+        "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type \
+         (validate or admit).",
+    ),
+    (
+        admission::PLUGIN_SECONDS,
+        "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API \
+         resource and type (validate or admit).",
+    ),
     (authorization::WEBHOOK_SECONDS, "Request latency in seconds."),
     (
         authorization::CONDITION_SECONDS,
@@ -220,6 +260,11 @@ impl Metrics {
     /// Counts what a limit has refused or ended.
     pub fn limit_reached(&self, limit: &'static str) -> Counter {
         self.counter("rowplane_limit_reached_total", labels_of(&[("limit", limit)]))
+    }
+
+    /// How long admission takes: a plugin, or all of them together.
+    pub fn admission_times(&self, plugin: Option<&'static str>) -> StepTimes {
+        StepTimes::new(&self.recorder, plugin)
     }
 
     /// The metrics of auditing.
@@ -395,7 +440,10 @@ impl CommitMetrics {
 }
 
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
-    let buckets: [(&str, &[f64]); 8] = [
+    let buckets: [(&str, &[f64]); 11] = [
+        (admission::HOOK_SECONDS, &admission::HOOK_BUCKETS),
+        (admission::STEP_SECONDS, &admission::BUCKETS),
+        (admission::PLUGIN_SECONDS, &admission::BUCKETS),
         (authorization::WEBHOOK_SECONDS, &authorization::WEBHOOK_BUCKETS),
         (authorization::CONDITION_SECONDS, &authorization::CONDITION_BUCKETS),
         (flow_control::WAIT_SECONDS, &flow_control::WAIT_BUCKETS),

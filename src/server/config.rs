@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::datastore::Datastore;
 pub use super::reloads::SettingsFile;
-use crate::api::services;
+use crate::api::{admission, services};
 use crate::audit;
 use crate::auth::abac::Abac;
 use crate::auth::authn::{Anonymous, DEFAULT_ISSUER, FrontProxy};
@@ -37,6 +37,8 @@ pub struct Config {
     pub authorization: Authorization,
     pub controllers: Controllers,
     pub certificate_controllers: CertificateControllers,
+    /// Which admission plugins are on, and how they are configured.
+    pub admission: admission::Settings,
     /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server, and
     /// not from kube-controller-manager.
     pub namespace_contents: bool,
@@ -70,6 +72,7 @@ impl Default for Config {
             authorization: Authorization::default(),
             controllers: Controllers::Run,
             certificate_controllers: CertificateControllers::default(),
+            admission: admission::Settings::default(),
             namespace_contents: true,
             cluster_authentication: true,
             storage_media_type: StorageMediaType::default(),

@@ -83,6 +83,6 @@ impl Webhook {
 fn may_pass(response: &Response) -> bool {
     match response.status {
         429 | 500..=502 | 504.. => true,
-        _ => response.retry_after,
+        _ => response.retry_after.is_some(),
     }
 }

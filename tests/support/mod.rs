@@ -54,3 +54,4 @@ pub mod raced;
 pub mod rest;
 pub mod server;
 pub mod verbs;
+pub mod webhook;

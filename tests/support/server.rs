@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
+use rowplane::api::admission::Settings;
 use rowplane::auth::pki::Overrides;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
@@ -51,6 +52,7 @@ pub struct Setup {
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
     pub audit: rowplane::audit::config::Config,
+    pub admission: Settings,
     pub authentication: Authentication,
     /// None of these runs unless the test switches it on.
     pub certificate_controllers: CertificateControllers,
@@ -81,6 +83,7 @@ impl Setup {
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
             audit: rowplane::audit::config::Config::default(),
+            admission: Settings::default(),
             authentication: Authentication::default(),
             certificate_controllers: CertificateControllers::default(),
             namespace_contents: false,
@@ -184,6 +187,7 @@ impl Setup {
             authorization: self.authorization.clone(),
             storage_versions: self.storage_versions.clone(),
             audit: self.audit.clone(),
+            admission: self.admission.clone(),
             authentication: self.authentication.clone(),
             certificate_controllers: self.certificate_controllers.clone(),
             namespace_contents: self.namespace_contents,
