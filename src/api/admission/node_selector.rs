@@ -30,7 +30,7 @@ impl PodNodeSelector {
         if !wanted.is_empty() {
             let selector = fields::object_mut(fields::object_mut(pod, "spec"), "nodeSelector");
             for (key, value) in wanted {
-                if !selector.contains_key(&*key) {
+                if !selector.contains_key(&key) {
                     selector.insert(key, value.into());
                 }
             }
@@ -77,7 +77,7 @@ impl Admission for PodNodeSelector {
 fn check_conflict(wanted: &[(String, String)], pod: &ObjectMap) -> Result<(), String> {
     let selector = fields::at(pod, &["spec", "nodeSelector"]).and_then(Value::as_object);
     let differs = |(key, value): &(String, String)| {
-        selector.and_then(|selector| selector.get(&**key)).is_some_and(|own| own != &**value)
+        selector.and_then(|selector| selector.get(key)).is_some_and(|own| own != &**value)
     };
     match wanted.iter().any(differs) {
         true => Err("pod node label selector conflicts with its namespace node label selector".to_owned()),

@@ -120,7 +120,7 @@ impl PodSecurity {
             annotate(attempt, EXEMPT, "namespace");
             return Ok(());
         }
-        if self.exempt_users.iter().any(|own| *own == attempt.request.user.name) {
+        if self.exempt_users.contains(&attempt.request.user.name) {
             annotate(attempt, EXEMPT, "user");
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::amounts::{added, exceeds, is_negative};
+use super::amounts::{added, exceeds};
 use crate::api::{ObjectMap, fields, meta, metadata};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Draft;
@@ -38,8 +38,8 @@ impl Quota {
     /// What the counter would be with a charge; `None` if the quota does not count this.
     fn next(&self, name: &str, amount: &str) -> Option<String> {
         let used = fields::at(&self.object, &["status", "used", name])?.as_str()?;
-        let next = added(used, amount);
-        Some(if is_negative(&next) { "0".to_owned() } else { next })
+        // While a quota is new, less than nothing may be left until what it lacks has been added.
+        Some(added(used, amount))
     }
 
     fn allows(&self, name: &str, amount: &str, next: &str) -> bool {
