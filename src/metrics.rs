@@ -6,6 +6,7 @@
 //! is not.
 
 mod audit;
+mod encryption;
 mod flow_control;
 mod process;
 mod request;
@@ -51,7 +52,18 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 ];
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-const COUNTERS: [(&str, &str); 13] = [
+const COUNTERS: [(&str, &str); 18] = [
+    (encryption::KEY_USES, "Number of times a keyID is used split by transformation type and provider."),
+    (
+        encryption::WRONG_KEYS,
+        "Number of times an invalid keyID is returned by the Status RPC call split by error.",
+    ),
+    (encryption::MISSES, "Total number of cache misses while accessing key decryption key(KEK)."),
+    (encryption::RELOADS, "Total number of reload successes and failures of encryption configuration."),
+    (
+        encryption::OPERATIONS,
+        "Total number of transformations, by resource, direction, prefix of the provider, and status.",
+    ),
     (flow_control::REJECTED, "Number of requests rejected by API Priority and Fairness."),
     (flow_control::DISPATCHED, "Number of requests executed by API Priority and Fairness."),
     (audit::EVENTS, "Counter of audit events generated and sent to the audit backend."),
@@ -66,7 +78,10 @@ const COUNTERS: [(&str, &str); 13] = [
     ("apiserver_watch_events_total", "Number of events sent in watch clients"),
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
-const HISTOGRAMS: [(&str, &str); 6] = [
+const HISTOGRAMS: [(&str, &str); 9] = [
+    (encryption::KMS_SECONDS, "KMS operation duration with gRPC error code status total."),
+    (encryption::SEED_SECONDS, "Latencies in seconds of data encryption key(DEK) generation operations."),
+    (encryption::SECONDS, "Latencies in seconds of value transformation operations."),
     (flow_control::WAIT_SECONDS, "Length of time a request spent waiting in its queue."),
     (REQUEST_SECONDS, "Response latency distribution in seconds."),
     (CONVERSION_SECONDS, "Time that calls of conversion webhooks take."),
@@ -74,7 +89,13 @@ const HISTOGRAMS: [(&str, &str); 6] = [
     (COMMIT_SECONDS, "Time to make one group of writes durable."),
     (COMMIT_SIZE, "Number of writes committed together."),
 ];
-const GAUGES: [(&str, &str); 13] = [
+const GAUGES: [(&str, &str); 16] = [
+    (encryption::KEY_TOLD, "The last time in seconds when a keyID was returned by the Status RPC call."),
+    (encryption::SEEDS, "Number of records in data encryption key (DEK) source cache."),
+    (
+        encryption::RELOADED_AT,
+        "Timestamp of the last successful or failed automatic reload of encryption configuration.",
+    ),
     (flow_control::WAITING, "Number of requests currently pending in queues of the priority level."),
     (flow_control::SEATS, "Seats that requests of the priority level occupy now."),
     (flow_control::NOMINAL, "Nominal number of execution seats configured for each priority level."),
@@ -332,7 +353,10 @@ impl CommitMetrics {
 }
 
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
-    let buckets: [(&str, &[f64]); 6] = [
+    let buckets: [(&str, &[f64]); 9] = [
+        (encryption::KMS_SECONDS, &encryption::KMS_BUCKETS),
+        (encryption::SEED_SECONDS, &encryption::SEED_BUCKETS),
+        (encryption::SECONDS, &encryption::BUCKETS),
         (flow_control::WAIT_SECONDS, &flow_control::WAIT_BUCKETS),
         (REQUEST_SECONDS, &REQUEST_BUCKETS),
         (COMMIT_SECONDS, &COMMIT_BUCKETS),

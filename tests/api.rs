@@ -51,6 +51,8 @@ mod documents;
 mod draining;
 #[path = "api/encodings.rs"]
 mod encodings;
+#[path = "api/encryption.rs"]
+mod encryption;
 #[path = "api/events.rs"]
 mod events;
 #[path = "api/evictions.rs"]

@@ -27,7 +27,7 @@ use crate::storage::{Mutation, Requirement};
 use create::Naming;
 use rescale::{Owners, Rescale};
 
-pub(super) use put::{Placed, put_mutation};
+pub(super) use put::Placed;
 
 /// How a verb writes.
 #[derive(Clone, Copy)]

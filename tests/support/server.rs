@@ -50,6 +50,7 @@ pub struct Setup {
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
     pub audit: rowplane::audit::config::Config,
+    pub encryption: Option<rowplane::encryption::Config>,
     pub authentication: Authentication,
     /// Off unless the test sets it, so that namespaces are empty.
     pub namespace_contents: bool,
@@ -78,6 +79,7 @@ impl Setup {
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
             audit: rowplane::audit::config::Config::default(),
+            encryption: None,
             authentication: Authentication::default(),
             namespace_contents: false,
             cluster_authentication: false,
@@ -173,6 +175,7 @@ impl Setup {
             authorization: self.authorization.clone(),
             storage_versions: self.storage_versions.clone(),
             audit: self.audit.clone(),
+            encryption: self.encryption.clone(),
             authentication: self.authentication.clone(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,
@@ -208,6 +211,13 @@ impl TestServer {
     /// Reads the files of certificates and tokens again, as the server does regularly.
     pub async fn reload_credentials(&self) {
         self.server.reload_credentials().await;
+    }
+
+    /// Looks at the configuration of encryption and its services, as the server does regularly.
+    pub async fn look_at_encryption(&self) {
+        let cache = self.api.cache.clone();
+        let reread = async move |refused: Vec<_>| cache.reread(&refused).await.expect("read again");
+        self.api.encryption.look_now(reread).await;
     }
 
     /// Returns once the server cannot continue.

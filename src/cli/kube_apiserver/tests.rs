@@ -69,7 +69,7 @@ fn refusals() {
     let cases: [(&[&str], &str); 9] = [
         (&["--insecure-port=0"], "unknown flag: --insecure-port"),
         (&["x"], "\"kube-apiserver\" does not take any arguments, got [\"x\"]"),
-        (&["--encryption-provider-config=x"], "--encryption-provider-config is not supported yet"),
+        (&["--egress-selector-config-file=x"], "--egress-selector-config-file is not supported yet"),
         (&["--authorization-mode=Webhook"], "authorization-mode \"Webhook\" is not supported yet"),
         (&["--authorization-mode=RABC"], "authorization-mode \"RABC\" is not a valid mode"),
         (&["--enable-admission-plugins=NodeRestriction"], "NodeRestriction is not supported yet"),
