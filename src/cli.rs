@@ -2,7 +2,6 @@
 
 pub mod args;
 mod audit;
-mod audit_args;
 pub mod auth;
 mod banner;
 pub mod config;

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use self::allocation::{Claim, Limits, divide};
@@ -57,7 +58,8 @@ pub struct FlowControl {
 pub struct FlowOfLevel {
     flow: Flow,
     level: Arc<Level>,
-    level_uid: Arc<str>,
+    /// The uids of the FlowSchema and the level, as every answer bears them.
+    uids: [Bytes; 2],
     is_exempt: bool,
     metrics: FlowMetrics,
 }
@@ -115,7 +117,7 @@ impl FlowControl {
         let LevelState { level, spec, .. } = states.get(flow.level.as_str())?;
         Some(Arc::new(FlowOfLevel {
             level: level.clone(),
-            level_uid: spec.uid.clone(),
+            uids: [&flow.uid, &spec.uid].map(|uid| Bytes::copy_from_slice(uid.as_bytes())),
             is_exempt: spec.discipline == Discipline::Exempt,
             metrics: self.metrics.flow(&spec.name, &flow.name),
             flow,
@@ -204,12 +206,9 @@ fn divide_among(states: &BTreeMap<Arc<str>, LevelState>) {
 }
 
 impl FlowOfLevel {
-    pub fn flow_uid(&self) -> &str {
-        &self.flow.uid
-    }
-
-    pub fn level_uid(&self) -> &str {
-        &self.level_uid
+    /// The uids of the FlowSchema and of its level.
+    pub fn uids(&self) -> &[Bytes; 2] {
+        &self.uids
     }
 
     pub fn flow_name(&self) -> &str {

@@ -94,7 +94,7 @@ fn mandatory_objects_are_imagined_and_dangling_flows_skipped() {
         "nominalConcurrencyShares": 1, "limitResponse": {"type": "Reject"}}}}));
     control.configure(&[level], &[flow]);
     let found = classified(&control, &attributes);
-    assert_eq!((found.flow_name(), found.flow_uid(), found.level_uid()), ("mine", "f", "l"));
+    assert_eq!((found.flow_name(), found.uids()), ("mine", &["f".into(), "l".into()]));
     assert_eq!(limit(&control, "small"), 100);
 }
 

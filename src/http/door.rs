@@ -19,7 +19,7 @@ use super::request_info::RequestInfo;
 use super::server::ConnectionInfo;
 use super::{response, warnings};
 use crate::api::error::Error;
-use crate::audit::Audit;
+use crate::audit::{Audit, Lost, Record};
 use crate::auth::authn::{Authenticated, Authenticator, Notes, Shown, forget_credentials};
 use crate::auth::authorizer::{Authorization, Refusal, authorize, is_public_path};
 use crate::auth::impersonation::{self, Impersonator};
@@ -54,20 +54,16 @@ pub enum Stage {
     Started,
 }
 
-/// A request that was let in; its user is in the extensions of its head.
-pub struct Entered {
-    pub info: RequestInfo,
-    pub parts: Parts,
-    pub body: Body,
-}
-
 impl Door {
-    /// Lets a request in to its handler, or refuses it.
-    pub async fn enter<F: Future<Output = Response>>(
+    /// Lets a request in to its handler, or refuses it. The handler finds the user in the extensions of the head.
+    ///
+    /// All steps share what stands here, by reference: what an async function is given stands in its future twice, and
+    /// the future of each request is allocated and moved.
+    pub async fn enter(
         &self,
         stage: Stage,
         request: Request,
-        handler: impl FnOnce(Entered) -> F,
+        handler: impl AsyncFnOnce(&RequestInfo, &Parts, Body) -> Response,
     ) -> Response {
         let received = Timestamp::now();
         let (mut parts, body) = request.into_parts();
@@ -76,7 +72,26 @@ impl Door {
         }
         let audit_id = audit_id(&parts.headers);
         let mut notes = Notes::default();
-        let mut response = self.identify(stage, (parts, body), received, &mut notes, handler).await;
+        let mut response = match self.info(&parts) {
+            Ok(info) => {
+                let user = self.authenticate(&mut parts, &mut notes).await;
+                let answering = match &user {
+                    Ok(_) => Answering::of(&info),
+                    Err(_) => Answering::Unauthenticated,
+                };
+                let recording = self.record(&mut parts, &info, &user, received);
+                match recording.await {
+                    Ok(None) => self.answer(stage, &info, user, &mut parts, body, handler).await,
+                    Ok(Some(record)) => {
+                        // In a box, so that the futures of requests that nobody records have no room for a second answer.
+                        let answer = Box::pin(self.answer(stage, &info, user, &mut parts, body, handler));
+                        Box::pin(audited::answer(record, answering, received, answer)).await
+                    }
+                    Err(Lost) => audited::refused(&parts),
+                }
+            }
+            Err(error) => response::failure(&error, &parts),
+        };
         if !notes.warnings().is_empty() {
             let texts: Vec<String> = notes.warnings().iter().map(|text| (*text).to_owned()).collect();
             warnings::put(response.headers_mut(), &texts);
@@ -87,67 +102,54 @@ impl Door {
         finish(response, audit_id)
     }
 
-    /// The first steps: what is asked, and by whom. From then on the request is recorded, if an audit policy wants it.
-    async fn identify<F: Future<Output = Response>>(
+    /// What is asked for.
+    fn info(&self, parts: &Parts) -> Result<RequestInfo, Error> {
+        let info = RequestInfo::of(&parts.method, &parts.uri)?;
+        self.refuse_while_draining(parts)?;
+        Ok(info)
+    }
+
+    /// Begins the record of the request, if an audit policy wants one.
+    async fn record(
         &self,
-        stage: Stage,
-        (mut parts, body): (Parts, Body),
+        parts: &mut Parts,
+        info: &RequestInfo,
+        user: &Result<Arc<User>, Error>,
         received: Timestamp,
-        notes: &mut Notes,
-        handler: impl FnOnce(Entered) -> F,
-    ) -> Response {
-        let info = RequestInfo::of(&parts.method, &parts.uri);
-        let info = match info.and_then(|info| self.refuse_while_draining(&parts).map(|()| info)) {
-            Ok(info) => info,
-            Err(error) => return response::failure(&error, &parts),
-        };
-        let user = self.authenticate(&mut parts, notes).await;
-        let answering = match &user {
-            Ok(_) => Answering::of(&info),
-            Err(_) => Answering::Unauthenticated,
-        };
-        if let Some(audit) = &self.audit {
-            let begun = audited::begin(audit, &mut parts, &info, user.as_ref().ok(), received);
-            if Box::pin(begun).await.is_err() {
-                return audited::refused(&parts);
-            }
-        }
-        match audited::record(&parts).cloned() {
-            Some(record) => {
-                let answer = self.answer(stage, info, user, (parts, body), handler);
-                Box::pin(audited::answer(record, answering, received, answer)).await
-            }
-            None => self.answer(stage, info, user, (parts, body), handler).await,
-        }
+    ) -> Result<Option<Arc<Record>>, Lost> {
+        let Some(audit) = &self.audit else { return Ok(None) };
+        Box::pin(audited::begin(audit, parts, info, user.as_ref().ok(), received)).await?;
+        Ok(audited::record(parts).cloned())
     }
 
     /// The other steps: in whose name, whether there is room, whether he may, and the handler.
-    async fn answer<F: Future<Output = Response>>(
+    async fn answer(
         &self,
         stage: Stage,
-        info: RequestInfo,
+        info: &RequestInfo,
         user: Result<Arc<User>, Error>,
-        (mut parts, body): (Parts, Body),
-        handler: impl FnOnce(Entered) -> F,
+        parts: &mut Parts,
+        body: Body,
+        handler: impl AsyncFnOnce(&RequestInfo, &Parts, Body) -> Response,
     ) -> Response {
         let user = match user {
-            Ok(user) => self.impersonate(user, &info, &mut parts).await,
+            Ok(user) => self.impersonate(user, info, parts).await,
             Err(error) => Err(error),
         };
         let user = match user {
             Ok(user) => user,
-            Err(error) => return response::failure(&error, &parts),
+            Err(error) => return response::failure(&error, parts),
         };
-        let seats = match self.seats(stage, &mut parts, &info, &user).await {
+        let seats = match self.seats(stage, parts, info, &user).await {
             Ok(seats) => seats,
             Err(refusal) => return refusal,
         };
-        let response = match self.authorize(stage, &parts, &info, &user).await {
+        let response = match self.authorize(stage, parts, info, &user).await {
             Ok(()) => {
                 parts.extensions.insert(user);
-                handler(Entered { info, parts, body }).await
+                handler(info, parts, body).await
             }
-            Err(error) => response::failure(&error, &parts),
+            Err(error) => response::failure(&error, parts),
         };
         match seats {
             Some(seats) => seats.finish(response),
@@ -236,7 +238,8 @@ impl Door {
     ) -> Result<Arc<User>, Error> {
         let Some(wanted) = impersonation::requested(&mut parts.headers)? else { return Ok(user) };
         let attributes = info.attributes(&user);
-        let found = self.impersonator.impersonate(&wanted, &attributes, &self.authorizer).await?;
+        let found = self.impersonator.impersonate(&wanted, &attributes, &self.authorizer);
+        let found = Box::pin(found).await?;
         tracing::debug!(
             user = user.name,
             impersonated = found.user.name,

@@ -91,8 +91,8 @@ fn listing(parts: &Parts) -> Listing {
 }
 
 fn tell_flow(headers: &mut HeaderMap, flow: &FlowOfLevel) {
-    for (name, uid) in [(FLOW_UID, flow.flow_uid()), (LEVEL_UID, flow.level_uid())] {
-        if let Ok(uid) = HeaderValue::from_str(uid) {
+    for (name, uid) in [FLOW_UID, LEVEL_UID].into_iter().zip(flow.uids()) {
+        if let Ok(uid) = HeaderValue::from_maybe_shared(uid.clone()) {
             headers.insert(name, uid);
         }
     }

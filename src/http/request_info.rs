@@ -23,7 +23,7 @@ pub struct RequestInfo {
     pub route: Option<ApiPath>,
     verb: Cow<'static, str>,
     /// What is asked for if that is no resource on a route.
-    other: Option<Other>,
+    other: Option<Box<Other>>,
     /// The name that a field selector demands of a collection's objects.
     name: Option<String>,
     /// Those of a collection.
@@ -43,7 +43,7 @@ impl RequestInfo {
     /// Fails for paths of which upstream cannot say what they ask for.
     pub fn of(method: &Method, uri: &Uri) -> Result<Self, Error> {
         let Some(segments) = segments(uri.path()) else { return Ok(Self::of_path(method, uri, None)) };
-        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
         let route = parse(&segments);
         if let Some(ApiPath::Resource(path)) = &route
             && !matches!(&*path.resource.plural, "proxy" | "watch")
@@ -64,14 +64,14 @@ impl RequestInfo {
         let (verb, name) = asked(method, uri, &path);
         let verb = if prefix == Some("proxy") { "proxy" } else { verb };
         let selectors = QuerySelectors::default();
-        Ok(Self { route, verb: verb.into(), other: Some(Other::Resource(path)), name, selectors })
+        Ok(Self { route, verb: verb.into(), other: Some(Box::new(Other::Resource(path))), name, selectors })
     }
 
     fn of_path(method: &Method, uri: &Uri, route: Option<ApiPath>) -> Self {
-        let path = decode(uri.path()).unwrap_or_else(|| uri.path().to_owned());
+        let path = decode(uri.path()).unwrap_or(uri.path().into()).into_owned();
         let verb = method.as_str().to_lowercase().into();
         let selectors = QuerySelectors::default();
-        Self { route, verb, other: Some(Other::Path(path)), name: None, selectors }
+        Self { route, verb, other: Some(Box::new(Other::Path(path))), name: None, selectors }
     }
 
     /// The verb of the API; outside the resource API, the HTTP method in lower case.
@@ -81,7 +81,7 @@ impl RequestInfo {
 
     /// The resource that is asked for, whether it is served or not.
     pub fn resource(&self) -> Option<&ResourcePath> {
-        match (&self.other, &self.route) {
+        match (self.other.as_deref(), &self.route) {
             (Some(Other::Resource(path)), _) | (None, Some(ApiPath::Resource(path))) => Some(path),
             _ => None,
         }
@@ -90,7 +90,7 @@ impl RequestInfo {
     /// What authorizers are asked if this user makes the request.
     pub fn attributes<'a>(&'a self, user: &'a User) -> Attributes<'a> {
         let Some(path) = self.resource() else {
-            let path = match &self.other {
+            let path = match self.other.as_deref() {
                 Some(Other::Path(path)) => path,
                 _ => "",
             };

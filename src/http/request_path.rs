@@ -1,5 +1,7 @@
 //! Parses URLs: a path names a resource, a discovery document, or nothing.
 
+use std::borrow::Cow;
+
 use crate::gotext::utf8;
 use crate::schema::names::{GroupVersion, Gvr};
 
@@ -31,7 +33,7 @@ pub struct ResourcePath {
 }
 
 /// The decoded segments of a path; `None` if an escape is malformed.
-pub fn segments(path: &str) -> Option<Vec<String>> {
+pub fn segments(path: &str) -> Option<Vec<Cow<'_, str>>> {
     path.trim_matches('/').split('/').map(decode).collect()
 }
 
@@ -80,9 +82,9 @@ fn resource(version: &GroupVersion, segments: &[&str]) -> Option<ApiPath> {
 
 /// Decodes escapes; `None` if one is malformed. Upstream shows each byte that is not UTF-8 as U+FFFD; no name contains
 /// such bytes.
-pub fn decode(segment: &str) -> Option<String> {
+pub fn decode(segment: &str) -> Option<Cow<'_, str>> {
     if !segment.contains('%') {
-        return Some(segment.to_owned());
+        return Some(segment.into());
     }
     let bytes = segment.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -97,7 +99,7 @@ pub fn decode(segment: &str) -> Option<String> {
             at += 1;
         }
     }
-    Some(utf8(&out).into_owned())
+    Some(utf8(&out).into_owned().into())
 }
 
 impl ResourcePath {
@@ -113,7 +115,7 @@ mod tests {
 
     fn parse(path: &str) -> Option<ApiPath> {
         let segments = segments(path)?;
-        super::parse(&segments.iter().map(String::as_str).collect::<Vec<_>>())
+        super::parse(&segments.iter().map(AsRef::as_ref).collect::<Vec<_>>())
     }
 
     fn named(path: &str) -> String {

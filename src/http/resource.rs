@@ -66,11 +66,11 @@ struct Context<'a> {
 }
 
 /// Answers a request to a resource, whatever comes of it.
-pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> Response {
+pub async fn serve(app: &App, path: &ResourcePath, parts: &Parts, body: Body) -> Response {
     let served = app.api.catalog.served();
     match served.find(&path.resource) {
         Some(found) if !found.definition.is_custom() => {
-            serve_found(app, found, &path, &parts, body).await.response()
+            serve_found(app, found, path, parts, body).await.response()
         }
         _ => custom::serve(app, path, parts, body).await,
     }
@@ -191,11 +191,12 @@ impl Context<'_> {
             match self.action {
                 Action::Get => self.get().await,
                 Action::List => self.list().await,
-                Action::Create => self.create(body).await,
-                Action::Update => self.update(body).await,
-                Action::Patch => self.patch(body).await,
-                Action::Delete => self.delete(body).await,
-                Action::DeleteCollection => self.delete_collection(body).await,
+                // In boxes, so that the futures of reads, which are small, have no room for them.
+                Action::Create => Box::pin(self.create(body)).await,
+                Action::Update => Box::pin(self.update(body)).await,
+                Action::Patch => Box::pin(self.patch(body)).await,
+                Action::Delete => Box::pin(self.delete(body)).await,
+                Action::DeleteCollection => Box::pin(self.delete_collection(body)).await,
                 Action::Watch => Err(Error::MethodNotAllowed),
             }
         });

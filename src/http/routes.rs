@@ -13,12 +13,13 @@ use futures_util::future::BoxFuture;
 use super::app::App;
 use super::compress::compress;
 use super::documents;
-use super::door::{Door, Entered, Stage, is_health};
+use super::door::{Door, Stage, is_health};
 use super::health::{self, HealthChecks};
 use super::negotiate::{ROUTE_TYPES, check_route};
 use super::openapi::OpenApi;
 use super::publications::Publication;
 use super::request::{accept, query};
+use super::request_info::RequestInfo;
 use super::request_path::ApiPath;
 use super::server::Responder;
 use super::{resource, response};
@@ -46,9 +47,9 @@ impl Responder for Started {
     fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
         Box::pin(async move {
             let Self { app, health } = &*self;
-            let handler = async |Entered { info, parts, body }: Entered| match is_health(parts.uri.path()) {
-                true => health.clone().respond(Request::from_parts(parts, body)).await,
-                false => serve(app, info.route, parts, body).await,
+            let handler = async |info: &RequestInfo, parts: &Parts, body| match is_health(parts.uri.path()) {
+                true => health.clone().respond(Request::from_parts(parts.clone(), body)).await,
+                false => serve(app, info.route.as_ref(), parts, body).await,
             };
             app.door.enter(Stage::Started, request, handler).await
         })
@@ -72,8 +73,8 @@ impl Starting {
 impl Responder for Starting {
     fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
         Box::pin(async move {
-            let handler = async |Entered { parts, body, .. }: Entered| {
-                self.health.clone().respond(Request::from_parts(parts, body)).await
+            let handler = async |_: &RequestInfo, parts: &Parts, body| {
+                self.health.clone().respond(Request::from_parts(parts.clone(), body)).await
             };
             self.door.enter(Stage::Starting, request, handler).await
         })
@@ -96,7 +97,7 @@ async fn refuse_while_starting(request: Request) -> Response {
 }
 
 /// Answers every request except those for health.
-async fn serve(app: &App, route: Option<ApiPath>, parts: Parts, body: Body) -> Response {
+async fn serve(app: &App, route: Option<&ApiPath>, parts: &Parts, body: Body) -> Response {
     match route {
         Some(ApiPath::Resource(path)) => resource::serve(app, path, parts, body).await,
         other => {
@@ -105,7 +106,9 @@ async fn serve(app: &App, route: Option<ApiPath>, parts: Parts, body: Body) -> R
                 app.metrics.request(&document_labels()).terminated(429);
                 return response::too_many_requests();
             }
-            document(app, other, &parts).await.unwrap_or_else(|error| response::failure(&error, &parts))
+            Box::pin(document(app, other, parts))
+                .await
+                .unwrap_or_else(|error| response::failure(&error, parts))
         }
     }
 }
@@ -115,7 +118,7 @@ fn document_labels() -> RequestLabels {
     RequestLabels { verb: "GET", resource, subresource, scope: Scope::None }
 }
 
-async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response, Error> {
+async fn document(app: &App, path: Option<&ApiPath>, parts: &Parts) -> Result<Response, Error> {
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::MethodNotAllowed);
     }
@@ -127,11 +130,11 @@ async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Res
         Some(ApiPath::CoreVersions) => check_route(accept(headers), ROUTE_TYPES)
             .and_then(|()| documents::discovery(&documents.api, parts)),
         Some(ApiPath::Groups) => documents::discovery(&documents.apis, parts),
-        Some(ApiPath::Group { group }) => match documents.group(&group) {
+        Some(ApiPath::Group { group }) => match documents.group(group) {
             Some(document) => documents::legacy(document, parts),
             None => Ok(response::not_found()),
         },
-        Some(ApiPath::GroupVersion(version)) => match documents.resources(&version) {
+        Some(ApiPath::GroupVersion(version)) => match documents.resources(version) {
             Some(document) => documents::resources(document, parts),
             None if is_built_in(served.registry().group(version.group())) => Err(Error::UnknownResource),
             None => Ok(response::not_found()),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::cli::audit_args::switch;
+use super::audit::switch;
 use crate::cli::error::Error;
 use crate::encryption::Config;
 use crate::encryption::configuration::Reload;

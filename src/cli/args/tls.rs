@@ -7,7 +7,7 @@ use clap::{ArgAction, Args};
 use rustls::{CipherSuite, NamedGroup};
 
 use crate::auth::pki::NamedFiles;
-use crate::cli::audit_args::switch;
+use super::audit::switch;
 use crate::http::tls::{Http2, Oldest, Settings};
 
 #[derive(Clone, Debug, Args)]

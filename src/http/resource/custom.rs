@@ -22,9 +22,9 @@ const ATTEMPTS: usize = 5;
 
 /// Answers a request from what is served now. What is refused, or is not there, may be so by a definition that has been
 /// changed, on another server even: the request is judged again if that is so.
-pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> Response {
-    let answer = serve_newest(app, &path, &parts, &Repeatable::new(body)).await;
-    answer.unwrap_or_else(|error| response::failure(&error, &parts))
+pub async fn serve(app: &App, path: &ResourcePath, parts: &Parts, body: Body) -> Response {
+    let answer = serve_newest(app, path, parts, &Repeatable::new(body)).await;
+    answer.unwrap_or_else(|error| response::failure(&error, parts))
 }
 
 async fn serve_newest(

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use super::error::Error;
 use crate::audit::config::{
     Batching, Config, DatabaseConfig, Delivery, LogConfig, LogFormat, LogTarget, Mode, Rotation, Throttle,
     Truncation, WebhookConfig,
 };
+use crate::cli::error::Error;
 use crate::gotext;
 
 const VERSION: &str = "audit.k8s.io/v1";

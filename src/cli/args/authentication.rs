@@ -1,0 +1,143 @@
+//! The flags that say who is believed to be whom. Those that name files of certificates are [`ServeArgs`](super::ServeArgs)'.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use axum::http::HeaderName;
+use clap::Args;
+
+use super::duration;
+use super::oidc_flags::OidcArgs;
+use super::service_accounts::ServiceAccountArgs;
+use crate::auth::authn::{Anonymous, FrontProxy};
+use crate::auth::{authentication_config, oidc};
+use crate::cli::error::Error;
+use crate::server::config::{Authentication, TokenWebhook};
+
+#[derive(Clone, Debug, Args)]
+pub struct AuthenticationArgs {
+    /// The common names of front proxies' certificates [default: any]
+    #[arg(long, env = "ROWPLANE_REQUESTHEADER_ALLOWED_NAMES", value_name = "NAME", value_delimiter = ',')]
+    requestheader_allowed_names: Vec<String>,
+
+    /// The headers in which front proxies name the user
+    #[arg(
+        long,
+        env = "ROWPLANE_REQUESTHEADER_USERNAME_HEADERS",
+        value_name = "HEADER",
+        value_delimiter = ','
+    )]
+    requestheader_username_headers: Vec<HeaderName>,
+
+    /// The headers in which front proxies name the user's uid
+    #[arg(long, env = "ROWPLANE_REQUESTHEADER_UID_HEADERS", value_name = "HEADER", value_delimiter = ',')]
+    requestheader_uid_headers: Vec<HeaderName>,
+
+    /// The headers in which front proxies name the user's groups
+    #[arg(long, env = "ROWPLANE_REQUESTHEADER_GROUP_HEADERS", value_name = "HEADER", value_delimiter = ',')]
+    requestheader_group_headers: Vec<HeaderName>,
+
+    /// What the names of headers begin with in which front proxies name more of the user
+    #[arg(
+        long,
+        env = "ROWPLANE_REQUESTHEADER_EXTRA_HEADERS_PREFIX",
+        value_name = "PREFIX",
+        value_delimiter = ','
+    )]
+    requestheader_extra_headers_prefix: Vec<HeaderName>,
+
+    /// Whether the bootstrap tokens in Secrets of kube-system are accepted
+    #[arg(long, env = "ROWPLANE_ENABLE_BOOTSTRAP_TOKEN_AUTH", value_name = "BOOL", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    enable_bootstrap_token_auth: bool,
+
+    /// Whether requests without a credential are let in, as system:anonymous [default: true]
+    #[arg(long, env = "ROWPLANE_ANONYMOUS_AUTH", value_name = "BOOL")]
+    anonymous_auth: Option<bool>,
+
+    /// A file that says which issuers of tokens are trusted, and who may be anonymous, in place of the flags for these
+    #[arg(long, env = "ROWPLANE_AUTHENTICATION_CONFIG", value_name = "FILE")]
+    authentication_config: Option<PathBuf>,
+
+    #[command(flatten)]
+    service_accounts: ServiceAccountArgs,
+
+    #[command(flatten)]
+    oidc: OidcArgs,
+
+    /// A kubeconfig that names a webhook which knows tokens
+    #[arg(long, env = "ROWPLANE_AUTHENTICATION_TOKEN_WEBHOOK_CONFIG_FILE", value_name = "FILE")]
+    authentication_token_webhook_config_file: Option<PathBuf>,
+
+    /// The version of the TokenReviews that the webhook is sent
+    #[arg(long, env = "ROWPLANE_AUTHENTICATION_TOKEN_WEBHOOK_VERSION", value_name = "VERSION", default_value = "v1beta1", value_parser = clap::builder::PossibleValuesParser::new(["v1", "v1beta1"]))]
+    authentication_token_webhook_version: String,
+
+    /// How long the answers of the webhook are kept
+    #[arg(long, env = "ROWPLANE_AUTHENTICATION_TOKEN_WEBHOOK_CACHE_TTL", value_name = "DURATION", default_value = "2m", value_parser = duration)]
+    authentication_token_webhook_cache_ttl: Duration,
+}
+
+impl AuthenticationArgs {
+    pub fn into_config(self) -> Result<Authentication, Error> {
+        let uid_headers = &self.requestheader_uid_headers;
+        if !uid_headers.is_empty() && !uid_headers.iter().any(|name| name == "x-remote-uid") {
+            let why = "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - API aggregation will not work";
+            return Err(Error::Usage(why.to_owned()));
+        }
+        let front_proxy = FrontProxy {
+            username_headers: self.requestheader_username_headers,
+            uid_headers: self.requestheader_uid_headers,
+            group_headers: self.requestheader_group_headers,
+            extra_prefixes: self
+                .requestheader_extra_headers_prefix
+                .iter()
+                .map(|prefix| prefix.as_str().to_owned())
+                .collect(),
+            allowed_names: self.requestheader_allowed_names,
+        };
+        let (service_accounts, api_audiences) = self.service_accounts.into_config()?;
+        let (oidc, anonymous) = issuers(
+            self.authentication_config.as_deref(),
+            self.oidc.into_config()?,
+            self.anonymous_auth,
+            &service_accounts.issuers,
+        )?;
+        Ok(Authentication {
+            anonymous,
+            front_proxy,
+            api_audiences,
+            service_accounts,
+            bootstrap_tokens: self.enable_bootstrap_token_auth,
+            oidc,
+            webhook: self.authentication_token_webhook_config_file.map(|config_file| TokenWebhook {
+                config_file,
+                version: self.authentication_token_webhook_version,
+                cache_ttl: self.authentication_token_webhook_cache_ttl,
+            }),
+        })
+    }
+}
+
+/// The issuers of the file or of the flags, and who may be anonymous. `own` are those of tokens of service accounts.
+fn issuers(
+    file: Option<&Path>,
+    of_flags: Option<oidc::Issuer>,
+    anonymous: Option<bool>,
+    own: &[String],
+) -> Result<(Vec<oidc::Issuer>, Anonymous), Error> {
+    let of_flag = match anonymous {
+        Some(false) => Anonymous::Nowhere,
+        Some(true) | None => Anonymous::Everywhere,
+    };
+    let Some(path) = file else { return Ok((of_flags.into_iter().collect(), of_flag)) };
+    if of_flags.is_some() {
+        let why = "authentication-config file and oidc-* flags are mutually exclusive";
+        return Err(Error::Usage(why.to_owned()));
+    }
+    let file = authentication_config::load(path, own).map_err(|error| Error::Usage(error.to_string()))?;
+    if file.anonymous.is_some() && anonymous.is_some() {
+        let why = "--anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file";
+        return Err(Error::Usage(why.to_owned()));
+    }
+    Ok((file.issuers, file.anonymous.unwrap_or(of_flag)))
+}
