@@ -41,6 +41,10 @@ use crate::tree::Text;
 /// Rows that only servers of rowplane know; they hold no objects.
 const INTERNAL: &str = "internal.rowplane.dev";
 
+/// The quotas of the core group: what is used of them is counted inside the transactions of writes, by the store, which
+/// has no keys. They are stored as they are, also under a wildcard.
+const COUNTED: &str = "resourcequotas";
+
 /// The flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -149,7 +153,8 @@ impl Encryption {
         let Some(shared) = &self.0 else { return };
         let mut known = shared.resources.write().unwrap_or_else(PoisonError::into_inner);
         for (resource, id) in resources.iter().zip(ids) {
-            if resource.group != INTERNAL {
+            let is_counted = resource.group.is_empty() && resource.plural == COUNTED;
+            if resource.group != INTERNAL && !is_counted {
                 let is_built_in = shared.built_in.contains(&resource.group);
                 known.entry(*id).or_insert_with(|| Arc::new(StoredResource::new(resource, is_built_in)));
             }

@@ -107,6 +107,8 @@ mod statuses;
 mod system_objects;
 #[path = "api/tables.rs"]
 mod tables;
+#[path = "api/tls.rs"]
+mod tls;
 #[path = "api/undecodable.rs"]
 mod undecodable;
 #[path = "api/update.rs"]

@@ -48,7 +48,7 @@ pub enum CipherError {
 
 /// A cipher with its key.
 pub enum Cipher {
-    Cbc(Aes),
+    Cbc(Box<Aes>),
     Gcm(Gcm),
     Secretbox(Box<[u8; 32]>),
 }
@@ -78,7 +78,7 @@ impl Cipher {
     /// `None` if the key has not one of the cipher's lengths.
     pub fn new(kind: KeyKind, key: &[u8]) -> Option<Self> {
         Some(match kind {
-            KeyKind::AesCbc => Self::Cbc(Aes::new(key)?),
+            KeyKind::AesCbc => Self::Cbc(Box::new(Aes::new(key)?)),
             KeyKind::AesGcm => Self::Gcm(Gcm::new(key)?),
             KeyKind::Secretbox => Self::Secretbox(Box::new(key.try_into().ok()?)),
         })

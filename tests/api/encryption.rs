@@ -34,7 +34,6 @@ on_every_store! {
     a105_a106_secrets_are_sealed_and_keys_rotate,
     a107_a_value_opens_in_its_own_row_only,
     everything_may_be_sealed,
-    a109_the_file_is_read_again,
     a110_a_service_wraps_a_seed_and_is_asked_for_nothing_else,
 }
 
@@ -345,7 +344,10 @@ async fn a_replica_that_lacks_a_key_says_so_until_it_has_it() {
     behind.stop().await;
 }
 
-async fn a109_the_file_is_read_again(mut setup: Setup) {
+/// Waits ten seconds for a service that does not come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a109_the_file_is_read_again() {
+    let mut setup = Setup::new(Database::memory());
     configure(&mut setup, "secrets", &[&keys("secretbox", &["k1"])]);
     let server = setup.start().await;
     server.secret("a").await;

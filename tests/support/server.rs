@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ::http::HeaderValue;
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
 use rowplane::auth::authorizer::Mode;
@@ -49,6 +50,8 @@ pub struct Setup {
     /// Resources that are stored in another version than the default.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
+    pub tls: http::tls::Settings,
+    pub strict_transport_security: Option<HeaderValue>,
     pub audit: rowplane::audit::config::Config,
     pub encryption: Option<rowplane::encryption::Config>,
     pub authentication: Authentication,
@@ -78,6 +81,8 @@ impl Setup {
             authorization: mode::DEFAULT.into(),
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
+            tls: http::tls::Settings::default(),
+            strict_transport_security: None,
             audit: rowplane::audit::config::Config::default(),
             encryption: None,
             authentication: Authentication::default(),
@@ -159,6 +164,8 @@ impl Setup {
             data_dir: Some(self.data.path().to_owned()),
             https: Some(Https {
                 certificates: self.certificates.clone(),
+                tls: self.tls.clone(),
+                strict_transport_security: self.strict_transport_security.clone(),
                 token_auth_file: Some(self.file("tokens.csv")),
                 connections: self.connections,
                 kubeconfig: Some(self.file("admin.kubeconfig")),

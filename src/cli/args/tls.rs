@@ -6,8 +6,8 @@ use axum::http::HeaderValue;
 use clap::{ArgAction, Args};
 use rustls::{CipherSuite, NamedGroup};
 
-use crate::auth::pki::NamedFiles;
 use super::audit::switch;
+use crate::auth::pki::NamedFiles;
 use crate::http::tls::{Http2, Oldest, Settings};
 
 #[derive(Clone, Debug, Args)]
