@@ -79,11 +79,13 @@ impl Audit {
         let metrics = runtime.metrics.audit();
         let tasks = runtime.tasks.group();
         let mut backends: Vec<Box<dyn Backend>> = Vec::new();
-        if let Some(log) = &config.log {
+        // As upstream's, these record nothing without a policy.
+        let has_policy = config.policy_file.is_some();
+        if let Some(log) = config.log.as_ref().filter(|_| has_policy) {
             let delivery = Log::open(log, &tasks)?;
             backends.push(backend::of(delivery, &log.delivery, &tasks, &metrics));
         }
-        if let Some(webhook) = &config.webhook {
+        if let Some(webhook) = config.webhook.as_ref().filter(|_| has_policy) {
             backends.push(backend::of(Hook::open(webhook)?, &webhook.delivery, &tasks, &metrics));
         }
         let audit = Arc::new(Self {

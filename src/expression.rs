@@ -3,7 +3,9 @@
 
 pub use rowplane_cel::reserved::{escape, is_reserved};
 pub use rowplane_cel::types::Generic;
-pub use rowplane_cel::{Budget, Checked, Environment, Program, Refusal, Type, Variables, program, value};
+pub use rowplane_cel::{
+    Budget, Checked, Environment, Fault, Program, Refusal, Type, Variables, program, value,
+};
 
 /// What an expression evaluates to, or what is wrong with it.
 pub fn check(text: &str, environment: &Environment) -> Result<Checked, Refusal> {

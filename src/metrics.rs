@@ -5,6 +5,7 @@
 //! per set of labels; using one costs an atomic operation. [`Metrics::request`] is a lookup in a map, using its result
 //! is not.
 
+mod admission;
 mod audit;
 mod encryption;
 mod flow_control;
@@ -21,6 +22,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 
 use crate::schema::names::Gvr;
 
+pub use admission::{ConditionSource, HookCall, HookRejection, Step, StepTimes};
 pub use audit::AuditMetrics;
 pub use flow_control::{FlowMetrics, LevelMetrics};
 pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope};
@@ -52,7 +54,30 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 ];
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-const COUNTERS: [(&str, &str); 18] = [
+const COUNTERS: &[(&str, &str)] = &[
+    (
+        admission::HOOK_REJECTIONS,
+        "Admission webhook rejection count, identified by name and broken out for each admission type (validating or admit) \
+         and operation.",
+    ),
+    (
+        admission::HOOK_FAILED_OPEN,
+        "Admission webhook fail open count, identified by name and broken out for each admission type (validating or admit).",
+    ),
+    (
+        admission::HOOK_REQUESTS,
+        "Admission webhook request total, identified by name and broken out for each admission type (validating or \
+         mutating) and operation.",
+    ),
+    (
+        admission::CONDITION_ERRORS,
+        "Admission match condition evaluation errors count, identified by name of resource containing the match condition.",
+    ),
+    (
+        admission::CONDITION_EXCLUSIONS,
+        "Admission match condition evaluation exclusions count, identified by name of resource containing the match \
+         condition.",
+    ),
     (encryption::KEY_USES, "Number of times a keyID is used split by transformation type and provider."),
     (
         encryption::WRONG_KEYS,
@@ -78,10 +103,25 @@ const COUNTERS: [(&str, &str); 18] = [
     ("apiserver_watch_events_total", "Number of events sent in watch clients"),
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
-const HISTOGRAMS: [(&str, &str); 9] = [
+const HISTOGRAMS: &[(&str, &str)] = &[
     (encryption::KMS_SECONDS, "KMS operation duration with gRPC error code status total."),
     (encryption::SEED_SECONDS, "Latencies in seconds of data encryption key(DEK) generation operations."),
     (encryption::SECONDS, "Latencies in seconds of value transformation operations."),
+    (
+        admission::HOOK_SECONDS,
+        "Admission webhook latency histogram in seconds, identified by name and broken out for each operation and API \
+         resource and type (validate or admit).",
+    ),
+    (
+        admission::STEP_SECONDS,
+        "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type \
+         (validate or admit).",
+    ),
+    (
+        admission::PLUGIN_SECONDS,
+        "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API \
+         resource and type (validate or admit).",
+    ),
     (flow_control::WAIT_SECONDS, "Length of time a request spent waiting in its queue."),
     (REQUEST_SECONDS, "Response latency distribution in seconds."),
     (CONVERSION_SECONDS, "Time that calls of conversion webhooks take."),
@@ -89,7 +129,7 @@ const HISTOGRAMS: [(&str, &str); 9] = [
     (COMMIT_SECONDS, "Time to make one group of writes durable."),
     (COMMIT_SIZE, "Number of writes committed together."),
 ];
-const GAUGES: [(&str, &str); 16] = [
+const GAUGES: &[(&str, &str)] = &[
     (encryption::KEY_TOLD, "The last time in seconds when a keyID was returned by the Status RPC call."),
     (encryption::SEEDS, "Number of records in data encryption key (DEK) source cache."),
     (
@@ -196,6 +236,11 @@ impl Metrics {
     /// Counts what a limit has refused or ended.
     pub fn limit_reached(&self, limit: &'static str) -> Counter {
         self.counter("rowplane_limit_reached_total", labels_of(&[("limit", limit)]))
+    }
+
+    /// How long admission takes: a plugin, or all of them together.
+    pub fn admission_times(&self, plugin: Option<&'static str>) -> StepTimes {
+        StepTimes::new(&self.recorder, plugin)
     }
 
     /// The metrics of auditing.
@@ -353,10 +398,13 @@ impl CommitMetrics {
 }
 
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
-    let buckets: [(&str, &[f64]); 9] = [
+    let buckets: &[(&str, &[f64])] = &[
         (encryption::KMS_SECONDS, &encryption::KMS_BUCKETS),
         (encryption::SEED_SECONDS, &encryption::SEED_BUCKETS),
         (encryption::SECONDS, &encryption::BUCKETS),
+        (admission::HOOK_SECONDS, &admission::HOOK_BUCKETS),
+        (admission::STEP_SECONDS, &admission::BUCKETS),
+        (admission::PLUGIN_SECONDS, &admission::BUCKETS),
         (flow_control::WAIT_SECONDS, &flow_control::WAIT_BUCKETS),
         (REQUEST_SECONDS, &REQUEST_BUCKETS),
         (COMMIT_SECONDS, &COMMIT_BUCKETS),
@@ -364,21 +412,21 @@ fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
         (DEFINITION_CONVERSION_SECONDS, &DEFINITION_CONVERSION_BUCKETS),
         (COMMIT_SIZE, &SIZE_BUCKETS),
     ];
-    buckets.into_iter().fold(builder, |builder, (name, buckets)| {
-        let builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets);
+    buckets.iter().fold(builder, |builder, (name, buckets)| {
+        let builder = builder.set_buckets_for_metric(Matcher::Full((*name).to_owned()), buckets);
         builder.expect("refused only without a bucket")
     })
 }
 
 fn describe(recorder: &PrometheusRecorder) {
     for (name, text) in COUNTERS {
-        recorder.describe_counter(name.into(), None, text.into());
+        recorder.describe_counter((*name).into(), None, (*text).into());
     }
     for (name, text) in HISTOGRAMS {
-        recorder.describe_histogram(name.into(), None, text.into());
+        recorder.describe_histogram((*name).into(), None, (*text).into());
     }
     for (name, text) in GAUGES {
-        recorder.describe_gauge(name.into(), None, text.into());
+        recorder.describe_gauge((*name).into(), None, (*text).into());
     }
 }
 

@@ -40,7 +40,7 @@ use crate::codec::object::Object;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
-pub use audit::{AuditQuery, AuditRow};
+pub use audit::{AuditQuery, AuditRemoval, AuditRow};
 pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
 pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};
@@ -388,8 +388,8 @@ pub trait Backend: Send + Sync + 'static {
     /// The newest audit events that are asked for, the oldest of them first.
     async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error>;
 
-    /// Removes up to `limit` audit events from before a time, in microseconds since the epoch. Returns their number.
-    async fn remove_audit_rows(&self, before: i64, limit: u32) -> Result<u64, Error>;
+    /// Removes some of the audit events that are too old or too many. Returns their number.
+    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error>;
 
     /// Returns when another server may have committed something. It is only a hint: it may come late, or although
     /// nothing was committed.

@@ -29,15 +29,26 @@ use crate::server_trust::{ServerVerifier, Trusted};
 /// Connections that are kept while nobody uses them.
 const MOST_IDLE: usize = 4;
 
+/// How often a call is made of which the hook says that it should come again, as client-go does.
+const MOST_REPETITIONS: usize = 10;
+
 /// Bytes of an answer; upstream has no bound.
 const LARGEST_ANSWER: usize = 16 << 20;
 
-pub use self::kubeconfig::KubeconfigError;
+pub use self::kubeconfig::{HostUsers, KubeconfigError};
 
 /// Why a call failed, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CallError(pub String);
+
+/// A call that brought no usable answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    pub why: String,
+    /// The status of the answer, if there was one.
+    pub status: Option<u16>,
+}
 
 /// Where a hook listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +73,7 @@ pub struct Webhook {
 
 /// What a hook is shown of who calls it.
 #[derive(Debug, Default)]
-struct Client {
+pub struct Client {
     /// A certificate's chain and its key.
     identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
     authorization: Option<HeaderValue>,
@@ -101,7 +112,8 @@ impl Webhook {
         Self::as_client(endpoint, ca_bundle, timeout, Client::default())
     }
 
-    fn as_client(endpoint: Endpoint, ca_bundle: &[u8], timeout: Duration, mut client: Client) -> Self {
+    /// As [`Webhook::new`], with something to show.
+    pub fn as_client(endpoint: Endpoint, ca_bundle: &[u8], timeout: Duration, mut client: Client) -> Self {
         let tls = client_config(ca_bundle, client.identity.take());
         Self { endpoint, tls, timeout, client, idle: Mutex::default() }
     }
@@ -118,6 +130,48 @@ impl Webhook {
     /// Posts a body to the hook at `address`, and answers with the body of the answer.
     pub async fn post(&self, address: &str, body: Bytes) -> Result<Bytes, CallError> {
         words::judge(self.answer(address, body).await?)
+    }
+
+    /// Posts a body, within a time of its own that the hook is told. An answer that says when to come again is followed
+    /// within that time.
+    pub async fn call(&self, address: &str, body: &Bytes, time: Duration) -> Result<Bytes, Failed> {
+        let path = self.path_within(time);
+        let failed = |why: &str| Failed { why: self.failed_within(time, why), status: None };
+        let exchange = async {
+            for _ in 1..MOST_REPETITIONS {
+                match self.exchange_at(address, &path, body).await? {
+                    Response { status: 429 | 500.., retry_after: Some(after), .. } => {
+                        tokio::time::sleep(Duration::from_secs(after)).await;
+                    }
+                    response => return Ok(response),
+                }
+            }
+            self.exchange_at(address, &path, body).await
+        };
+        match tokio::time::timeout(time, exchange).await {
+            Ok(Ok(response)) => {
+                let status = Some(response.status);
+                words::judge(response).map_err(|CallError(why)| Failed { why, status })
+            }
+            Ok(Err(why)) => Err(failed(&why)),
+            Err(_) => Err(failed("context deadline exceeded")),
+        }
+    }
+
+    /// The error of a call that could not be made within its time.
+    pub fn failed_within(&self, time: Duration, why: &str) -> String {
+        format!("Post \"https://{}{}\": {why}", self.endpoint.authority, self.path_within(time))
+    }
+
+    /// The hook is told seconds, rounded up.
+    fn path_within(&self, time: Duration) -> String {
+        let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+        format!("{}?timeout={seconds}s", self.endpoint.path)
+    }
+
+    /// Why no call can be made at all.
+    pub fn unusable(&self) -> Option<&str> {
+        self.tls.as_ref().err().map(String::as_str)
     }
 
     /// Posts a body to the endpoint's own address. An answer may be empty.
@@ -149,8 +203,13 @@ impl Webhook {
 
     /// A connection that was kept may have ended meanwhile, so the first failure of one leads to a new one.
     async fn exchange(&self, address: &str, body: Bytes) -> Result<Response, String> {
+        let path = format!("{}?timeout={}s", self.endpoint.path, self.timeout.as_secs());
+        self.exchange_at(address, &path, &body).await
+    }
+
+    async fn exchange_at(&self, address: &str, path: &str, body: &Bytes) -> Result<Response, String> {
         if let Some(mut link) = self.take()
-            && let Ok(answer) = link.exchange(self.request(&body)?, LARGEST_ANSWER).await
+            && let Ok(answer) = link.exchange(self.request(path, body)?, LARGEST_ANSWER).await
         {
             self.keep(link);
             return Ok(answer);
@@ -159,16 +218,15 @@ impl Webhook {
         let name =
             ServerName::try_from(self.endpoint.server_name.clone()).map_err(|error| error.to_string())?;
         let mut link = Link::open(address, tls, name).await?;
-        let answer = link.exchange(self.request(&body)?, LARGEST_ANSWER).await?;
+        let answer = link.exchange(self.request(path, body)?, LARGEST_ANSWER).await?;
         self.keep(link);
         Ok(answer)
     }
 
-    fn request(&self, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
-        let uri = format!("{}?timeout={}s", self.endpoint.path, self.timeout.as_secs());
+    fn request(&self, path: &str, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
         let request = Request::builder()
             .method(Method::POST)
-            .uri(uri)
+            .uri(path)
             .header(header::HOST, &self.endpoint.authority)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json, */*")

@@ -1,7 +1,7 @@
 //! The API over real HTTPS, on SQLite and on PostgreSQL: the checklist of `docs/spec/list-watch.md` and what is around it.
 //!
 //! A test of item 27 of the checklist is called `c27_…`, one of assertion 27 of `docs/spec/patch-apply.md` `p27_…`, of
-//! `docs/spec/wire.md` `w27_…`; elsewhere (`replicas.rs`, `kube_client.rs`) its doc begins with
+//! `docs/spec/wire.md` `w27_…`, of `docs/spec/admission.md` `a27_…`; elsewhere (`replicas.rs`, `kube_client.rs`) its doc begins with
 //! the number. Every case runs twice, as `…::sqlite` and `…::postgres`. Which items have no test:
 //!
 //! ```sh
@@ -119,6 +119,8 @@ mod validation;
 mod watch;
 #[path = "api/watch_form.rs"]
 mod watch_form;
+#[path = "api/webhooks.rs"]
+mod webhooks;
 #[path = "api/wire.rs"]
 mod wire;
 #[path = "api/write.rs"]

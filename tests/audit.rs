@@ -19,7 +19,7 @@ use rowplane::audit::config::{
     Batching, Config, DatabaseConfig, Delivery, LogConfig, LogFormat, LogTarget, Mode, Rotation, Throttle,
     WebhookConfig,
 };
-use rowplane::storage::AuditQuery;
+use rowplane::storage::{AuditQuery, AuditRemoval};
 use serde_json::{Value, json};
 
 use crate::hook::Hook;
@@ -293,7 +293,7 @@ on_every_store! {
 
 fn kept(setup: &mut Setup) {
     let retention = Duration::from_secs(3600);
-    setup.audit = Config { database: Some(DatabaseConfig { retention }), ..Config::default() };
+    setup.audit = Config { database: Some(DatabaseConfig { retention, most: 1000 }), ..Config::default() };
 }
 
 fn query() -> AuditQuery {
@@ -337,15 +337,22 @@ async fn the_database_knows_who_did_what(mut setup: Setup) {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let future = i64::MAX;
-    let removed = backend.remove_audit_rows(future, 1).await.expect("removes");
-    assert_eq!(removed, 1);
-    while backend.remove_audit_rows(future, 100).await.expect("removes") > 0 {}
+    let all = find(&server, &query()).await;
+    // All but the newest two.
+    let most = AuditRemoval { before: 0, most: 2, limit: 1 };
+    assert_eq!(backend.remove_audit_rows(most).await.expect("removes"), 1);
+    while backend.remove_audit_rows(most).await.expect("removes") > 0 {}
+    assert_eq!(find(&server, &query()).await, all[all.len() - 2..]);
+    let old = AuditRemoval { before: i64::MAX, most: u64::MAX, limit: 1 };
+    assert_eq!(backend.remove_audit_rows(old).await.expect("removes"), 1);
+    assert_eq!(backend.remove_audit_rows(old).await.expect("removes"), 1);
+    assert!(find(&server, &query()).await.is_empty());
     assert!(find(&server, &query()).await.is_empty());
     server.stop().await;
 }
 
-/// After a crash, every object has the event of its creation, and every such event its object: on the disk they are one.
+/// A server without a flag for it records who did what. After a crash, every object has the event of its creation, and every
+/// such event its object: on the disk they are one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_and_writes_of_sqlite_survive_together() {
     kill_under_load(Installation::sqlite()).await;
@@ -360,7 +367,7 @@ async fn events_and_writes_of_postgres_survive_together() {
 
 async fn kill_under_load(installation: Installation) {
     const DEFAULT: &str = "/api/v1/namespaces/default/configmaps";
-    let installation = installation.with("--audit-database-retention=24h").without_heartbeats();
+    let installation = installation.without_heartbeats();
     for round in 0..2 {
         let server = installation.start().await;
         let client = installation.client().await;

@@ -5,34 +5,39 @@
 //! validated, the plugins see it again ([`Admission::validate`]). If a plugin fails with an error, the write fails like
 //! a refused one.
 //!
-//! The plugins here are those of kube-apiserver's default set that have something to do. ServiceAccount is not among
-//! them, as in envtest: it refuses every Pod unless a controller has created the `default` ServiceAccounts, and no
-//! controller here does.
+//! [`plugins`] lists the plugins; [`settings`] says which of them are on.
 
 mod classes;
+mod conditions;
+mod deny;
+mod evaluation;
+mod follow;
+mod hooks;
 mod limits;
+mod matching;
 mod namespace;
+pub mod plugins;
 mod priority;
 mod protection;
 mod runtime_class;
+pub mod settings;
 mod tolerations;
 mod usage;
 mod view;
 
+use std::time::Instant;
+
 use futures_util::future::BoxFuture;
 
 use super::error::Error;
-use super::request::Request;
-use super::{Api, ObjectMap, Target};
+use super::meta::owners::{Found, drop_repeated};
+use super::request::{Hooks, Request};
+use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, ownership};
+use crate::metrics::{Metrics, Step, StepTimes};
 use crate::storage::Requirement;
+use crate::user::MASTERS;
 
-use classes::{DefaultIngressClass, DefaultStorageClass};
-use limits::LimitRanger;
-use namespace::NamespaceLifecycle;
-use priority::Priority;
-use protection::StorageObjectInUseProtection;
-use runtime_class::RuntimeClass;
-use tolerations::{DefaultTolerationSeconds, TaintNodesByCondition};
+pub use settings::Settings;
 
 /// What a write does to an object. A PATCH or PUT counts as a create if the object does not exist; an action such as a
 /// binding is a create.
@@ -41,6 +46,17 @@ pub enum Operation {
     Create,
     Update,
     Delete,
+}
+
+impl Operation {
+    /// As upstream names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Operation::Create => "CREATE",
+            Operation::Update => "UPDATE",
+            Operation::Delete => "DELETE",
+        }
+    }
 }
 
 /// An admission plugin. A write that loses a race is tried again, and its plugins are called again with the newer
@@ -82,7 +98,8 @@ pub struct Attempt<'a> {
     pub api: &'a Api,
     pub request: &'a Request<'a>,
     pub operation: Operation,
-    /// The request's target; if a new object was sent without a name, with the generated one.
+    /// The request's target; of a new object with the object's name, which is empty in [`Admission::mutate`] if it is to be
+    /// generated.
     pub target: Target<'a>,
     /// The object to write; `None` for a deletion. For the subresource `scale` it is the Scale; for an action, the body
     /// that describes the action.
@@ -90,6 +107,18 @@ pub struct Attempt<'a> {
     /// The object that is replaced or deleted; `None` for a deletion of an object that cannot be read.
     pub old: Option<&'a ObjectMap>,
     pub(super) requires: Vec<Requirement>,
+    rounds: Rounds,
+}
+
+/// Webhooks may change an object more than once: all plugins see it again then.
+#[derive(Default)]
+struct Rounds {
+    number: u8,
+    /// Whether there is to be a second round.
+    again: bool,
+    /// Whether a webhook has put another object in place of the client's.
+    rewritten: bool,
+    hooks: Option<Box<hooks::Calls>>,
 }
 
 impl<'a> Attempt<'a> {
@@ -99,7 +128,8 @@ impl<'a> Attempt<'a> {
         operation: Operation,
         old: Option<&'a ObjectMap>,
     ) -> Self {
-        Self { api, request, operation, target: request.target, object: None, old, requires: Vec::new() }
+        let (requires, rounds) = (Vec::new(), Rounds::default());
+        Self { api, request, operation, target: request.target, object: None, old, requires, rounds }
     }
 
     pub(super) fn with(self, object: ObjectMap) -> Self {
@@ -109,6 +139,58 @@ impl<'a> Attempt<'a> {
     /// Makes the write depend on another row. If the requirement fails at the commit, the write is tried again.
     pub fn require(&mut self, requirement: Requirement) {
         self.requires.push(requirement);
+    }
+
+    /// 403 with upstream's text around the reason.
+    pub fn refused(&self, reason: impl Into<String>) -> Error {
+        let (resource, name) = (self.target.resource.group_resource(), self.shown_name().to_owned());
+        Error::Forbidden { resource, name, reason: reason.into() }
+    }
+
+    /// The name that refusals show: of a new object without a name, what it is to be made of.
+    fn shown_name(&self) -> &str {
+        if !self.target.name.is_empty() {
+            return self.target.name;
+        }
+        let of = |field| self.object.as_ref().and_then(metadata).map(|own| meta::text(own, field));
+        let names = [of("name"), of("generateName")].into_iter().flatten();
+        names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
+    }
+
+    /// Puts another object in place of the one that is to be written. It keeps its managers if the other's are not
+    /// valid.
+    fn replace_object(&mut self, mut object: ObjectMap) {
+        let managers =
+            |object: &ObjectMap| metadata(object).and_then(|own| own.get("managedFields")).cloned();
+        let before = self.object.as_ref().and_then(managers);
+        let after = managers(&object);
+        if before != after
+            && let Err(why) = ownership::check_managers(after.as_ref())
+        {
+            self.request.warnings.add(format!(
+                ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated \
+                 mutating admission controller; please fix your requests: {why}"
+            ));
+            let own = metadata_mut(&mut object);
+            match before {
+                Some(before) => _ = own.insert("managedFields", before),
+                None => _ = own.shift_remove("managedFields"),
+            }
+        }
+        self.object = Some(object);
+        self.rounds.rewritten = true;
+    }
+
+    /// Restores what holds of a client's object, if a webhook has put another one in its place.
+    pub(super) fn settle_rewritten(&mut self) -> Result<(), Error> {
+        if !self.rounds.rewritten {
+            return Ok(());
+        }
+        let (target, warnings) = (self.target, self.request.warnings);
+        let own = metadata_mut(self.object_mut()?);
+        drop_repeated(own, Found::AfterAdmission, warnings);
+        let namespace = target.resource.definition.namespaced().then_some(target.namespace);
+        meta::ensure_namespace(own, namespace)
     }
 
     pub(super) fn object_mut(&mut self) -> Result<&mut ObjectMap, Error> {
@@ -130,46 +212,94 @@ fn taken() -> Error {
     Error::Internal("an admission plugin has taken the object away".to_owned())
 }
 
-/// All plugins, in the order in which they are called.
-pub struct Chain(Vec<Box<dyn Admission>>);
+/// Whether another server may have answered writes that this one has not heard of, such as that of a webhook. For most
+/// requests, authorization has made sure already that there are none; it decides at once about members of
+/// `system:masters`.
+fn must_ask(attempt: &Attempt<'_>) -> bool {
+    let request = attempt.request;
+    request.hooks == Hooks::See && request.user.is_in(MASTERS) && attempt.api.store.backend().shared()
+}
+
+/// All plugins that are on, in the order in which they are called.
+pub struct Chain {
+    members: Vec<Member>,
+    times: StepTimes,
+}
+
+/// A plugin, and how long it takes.
+struct Member {
+    plugin: Box<dyn Admission>,
+    times: StepTimes,
+}
+
+impl Member {
+    fn new(name: &'static str, plugin: Box<dyn Admission>, metrics: &Metrics) -> Self {
+        Self { plugin, times: metrics.admission_times(Some(name)) }
+    }
+}
 
 impl Chain {
-    /// The built-in plugins, in the order of upstream's `AllOrderedPlugins`.
-    pub fn built_in() -> Self {
-        Self(vec![
-            Box::new(NamespaceLifecycle),
-            Box::new(LimitRanger),
-            Box::new(TaintNodesByCondition),
-            Box::new(Priority),
-            Box::new(DefaultTolerationSeconds),
-            Box::new(DefaultStorageClass),
-            Box::new(StorageObjectInUseProtection),
-            Box::new(RuntimeClass),
-            Box::new(DefaultIngressClass),
-        ])
+    /// The error ends the start of the server.
+    pub fn new(settings: &Settings, metrics: &Metrics) -> Result<Self, String> {
+        Ok(Self { members: plugins::make(settings, metrics)?, times: metrics.admission_times(None) })
     }
 
-    /// Appends a plugin, at the place where upstream has webhooks and policies.
-    pub fn with(mut self, plugin: impl Admission + 'static) -> Self {
-        self.0.push(Box::new(plugin));
+    /// Appends a plugin that upstream does not have.
+    pub fn with(mut self, name: &'static str, plugin: impl Admission + 'static, metrics: &Metrics) -> Self {
+        self.members.push(Member::new(name, Box::new(plugin), metrics));
         self
     }
 
+    /// Lets the plugins complete the object, twice if webhooks change it.
     pub(super) async fn mutate(&self, attempt: &mut Attempt<'_>) -> Result<(), Error> {
-        for plugin in &self.0 {
-            if plugin.handles(attempt.operation, attempt.request) {
-                plugin.mutate(attempt).decided().await?;
+        if must_ask(attempt) {
+            Box::pin(attempt.api.cache.fresh()).await?;
+        }
+        self.round(attempt).await?;
+        if !attempt.rounds.again {
+            return Ok(());
+        }
+        attempt.rounds.number += 1;
+        Box::pin(self.round(attempt)).await
+    }
+
+    async fn round(&self, attempt: &mut Attempt<'_>) -> Result<(), Error> {
+        let (began, operation) = (Instant::now(), attempt.operation);
+        let mut at = began;
+        let mut decided = Ok(());
+        for Member { plugin, times } in &self.members {
+            if !plugin.handles(operation, attempt.request) {
+                continue;
+            }
+            decided = plugin.mutate(attempt).decided().await;
+            let now = Instant::now();
+            times.took(Step::Admit, operation.as_str(), decided.is_err(), now - at);
+            at = now;
+            if decided.is_err() {
+                break;
             }
         }
-        Ok(())
+        self.times.took(Step::Admit, operation.as_str(), decided.is_err(), at - began);
+        decided
     }
 
     pub(super) async fn validate(&self, attempt: &Attempt<'_>) -> Result<(), Error> {
-        for plugin in &self.0 {
-            if plugin.handles(attempt.operation, attempt.request) {
-                plugin.validate(attempt).decided().await?;
+        let (began, operation) = (Instant::now(), attempt.operation);
+        let mut at = began;
+        let mut decided = Ok(());
+        for Member { plugin, times } in &self.members {
+            if !plugin.handles(operation, attempt.request) {
+                continue;
+            }
+            decided = plugin.validate(attempt).decided().await;
+            let now = Instant::now();
+            times.took(Step::Validate, operation.as_str(), decided.is_err(), now - at);
+            at = now;
+            if decided.is_err() {
+                break;
             }
         }
-        Ok(())
+        self.times.took(Step::Validate, operation.as_str(), decided.is_err(), at - began);
+        decided
     }
 }

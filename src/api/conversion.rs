@@ -160,6 +160,19 @@ impl Converter {
         Ok(converted)
     }
 
+    /// An object of one version of a resource in another one, as its type or schema has it.
+    pub async fn between(
+        &self,
+        from: &Resource,
+        to: &Resource,
+        object: ObjectMap,
+    ) -> Result<ObjectMap, Error> {
+        match to.hooked() {
+            Some((custom, hook)) => self.written(custom, hook, custom.served_version(), object).await,
+            None => to.of_stored(from.to_stored(object)?, || "the object".to_owned()),
+        }
+    }
+
     /// A written object in the version that its resource is stored in.
     pub async fn to_stored(&self, resource: &Resource, object: ObjectMap) -> Result<ObjectMap, Error> {
         let Some((custom, hook)) = resource.hooked() else { return Ok(object) };

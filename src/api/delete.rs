@@ -65,13 +65,12 @@ impl Api {
             let current = &found.ok_or_else(|| target.not_found())?.object;
             deletion::check(current, &options.preconditions, definition, strategy)?;
             let rules = Rules { strategy, behavior: definition.behavior };
-            Ok(Proposal::Decided(
-                match deletion::plan(current, options, rules, self.runtime.clock.timestamp()) {
-                    Plan::Remove(shown) => Next::Delete(shown),
-                    Plan::Keep { changed: false, .. } => Next::Unchanged,
-                    Plan::Keep { object, .. } => Next::Put(object),
-                },
-            ))
+            Ok(match deletion::plan(current, options, rules, self.runtime.clock.timestamp()) {
+                Plan::Pending => Proposal::Nothing,
+                Plan::Remove(shown) => Proposal::Decided(Next::Delete(shown)),
+                Plan::Keep { changed: false, .. } => Proposal::Decided(Next::Unchanged),
+                Plan::Keep { object, .. } => Proposal::Decided(Next::Put(object)),
+            })
         };
         let modified = self.modify(write, propose).await?;
         Ok(match modified.outcome {

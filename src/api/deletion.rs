@@ -27,6 +27,8 @@ pub enum Plan {
     Remove(Option<Map>),
     /// The object stays, with this content; if not `changed`, the content is the stored one.
     Keep { object: Map, changed: bool },
+    /// A grace period runs already, and this request does not shorten it.
+    Pending,
 }
 
 /// The rules of the object's kind.
@@ -82,7 +84,7 @@ pub fn plan(object: &Map, options: &DeleteOptions, rules: Rules<'_>, now: Timest
     let mut metadata = metadata_of(object).cloned().unwrap_or_default();
     let grace = match grace(object, &mut metadata, options.grace_period, rules.strategy, now) {
         // While the grace period runs, finalizers cannot be changed either.
-        Grace::Pending => return Plan::Keep { object: object.clone(), changed: false },
+        Grace::Pending => return Plan::Pending,
         grace => grace,
     };
     set_collector_finalizers(&mut metadata, options.dependents, rules);

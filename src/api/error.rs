@@ -10,12 +10,14 @@ use crate::auth::authorizer::{Forbidden, Refusal};
 use crate::auth::impersonation::NoName;
 use crate::causes::{Cause, aggregate};
 use crate::codec::object::{Undecodable, Unencodable};
+use crate::fields;
 use crate::kinds::behavior::rules::Unchecked;
 use crate::kinds::behavior::scale::WrongType;
 use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::schema::structural::DefaultsTooLarge;
 use crate::storage;
+use crate::tree::Map;
 
 /// A failed request. Message texts are part of the wire contract (`docs/spec/list-watch.md`, section 7).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -59,6 +61,9 @@ pub enum Error {
     /// 409 of server-side apply. `message` is complete; the causes name managers and paths.
     #[error("{message}")]
     ApplyConflict { message: String, causes: Vec<Cause> },
+    /// What an admission webhook answers in place of the request, with its own code.
+    #[error("{}", fields::text(status, &["message"]))]
+    Denied { status: Box<Map>, code: u16 },
     /// 403 of admission while a namespace is being deleted, with causes.
     #[error("{} is forbidden: {reason}", resource.named(name))]
     ForbiddenBecause { resource: GroupResource, name: String, reason: String, causes: Vec<Cause> },

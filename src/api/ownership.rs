@@ -42,6 +42,12 @@ pub(super) struct Kind<'a> {
     conversions: Option<&'a Conversions>,
 }
 
+/// What is wrong with the managers of an object, if something is.
+pub(super) fn check_managers(managers: Option<&Value>) -> Result<(), String> {
+    let managers = managers.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    Managers::decode(managers).map(drop).map_err(|why| why.to_string())
+}
+
 impl<'a> Kind<'a> {
     pub fn new(resource: &'a Resource, part: Part) -> Self {
         Self { resource, filter: resource.behavior.strategy.filter(part), conversions: None }

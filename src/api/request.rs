@@ -2,11 +2,13 @@
 
 use std::sync::LazyLock;
 
+use tokio::time::Instant;
+
 use super::Target;
 use super::error::Error;
 use super::options::DryRun;
 use super::options::delete::DeleteOptions;
-use super::options::write::{FieldValidation, WriteOptions};
+use super::options::write::{FieldValidation, Sent, WriteOptions};
 use super::strictness::Strictness;
 use crate::audit::Record;
 use crate::auth::authorizer::{AlwaysAllow, Attributes, Authorizer, authorize};
@@ -33,6 +35,18 @@ pub struct Request<'a> {
     pub authorizer: &'a dyn Authorizer,
     /// What is recorded of the request, if an audit policy wants it.
     pub audit: Option<&'a Record>,
+    /// When the client gives up; `None` for requests of the server's own.
+    pub deadline: Option<Instant>,
+    /// Whether webhooks and policies see the request.
+    pub hooks: Hooks,
+}
+
+/// Who sees a request beside the built-in plugins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hooks {
+    See,
+    /// The server needs the write for itself: a webhook that refuses it would end the server.
+    Pass,
 }
 
 /// The parsed options of the verb.
@@ -49,6 +63,7 @@ static NO_WRITE_OPTIONS: WriteOptions = WriteOptions {
     field_validation: FieldValidation::Warn,
     dry_run: DryRun::No,
     conflicts: Conflicts::Refuse,
+    sent: Sent { manager: false, validation: false },
 };
 static NO_DELETE_OPTIONS: DeleteOptions = DeleteOptions::NONE;
 static SERVER: LazyLock<User> = LazyLock::new(User::apiserver);
@@ -65,7 +80,14 @@ impl<'a> Request<'a> {
             warnings: &Warnings::UNREAD,
             authorizer: &AlwaysAllow,
             audit: None,
+            deadline: None,
+            hooks: Hooks::Pass,
         }
+    }
+
+    /// Lets webhooks and policies see the request: it does what other controllers do through upstream's API.
+    pub fn seen_by_hooks(self) -> Self {
+        Self { hooks: Hooks::See, ..self }
     }
 
     pub fn with(self, options: impl Into<Options<'a>>) -> Self {

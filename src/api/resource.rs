@@ -123,14 +123,22 @@ impl Resource {
     }
 
     fn served(&self, object: &Object, map: ObjectMap) -> Result<ObjectMap, Error> {
+        match &self.custom {
+            Some(custom) if custom.serves_as_stored(object) => Ok(map),
+            _ => self.of_stored(map, || format!("{object:?}")),
+        }
+    }
+
+    /// An object of the stored version in the served one. `what` names it in errors.
+    pub(super) fn of_stored(&self, map: ObjectMap, what: impl Fn() -> String) -> Result<ObjectMap, Error> {
         if let Some(custom) = &self.custom {
-            return if custom.serves_as_stored(object) { Ok(map) } else { custom.read(map) };
+            return custom.read(map);
         }
         Ok(match &self.behavior.other_version {
             Some(other) if map.get("apiVersion").is_some_and(|v| v == other.api_version) => {
                 let mut served = other.convert_from(map, self.definition.api_version());
                 conform(&self.definition.kind, &mut served)
-                    .map_err(|why| Error::Internal(format!("{object:?} cannot be converted: {why}")))?;
+                    .map_err(|why| Error::Internal(format!("{} cannot be converted: {why}", what())))?;
                 served
             }
             _ => map,

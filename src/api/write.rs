@@ -23,6 +23,7 @@ use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
 use crate::schema::resource::Verb;
 use crate::storage::{Mutation, Requirement};
+use crate::tree::{Text, Value};
 
 use create::Naming;
 use rescale::{Owners, Rescale};
@@ -94,6 +95,8 @@ pub(super) enum Proposal {
     Scale(Rescale),
     /// A change that the kind's rules do not apply to: a deletion, or a binding.
     Decided(Next),
+    /// Answer with the object as it is, without asking anybody.
+    Nothing,
 }
 
 /// Makes a proposal. May be called several times.
@@ -142,14 +145,8 @@ impl<'a> Write<'a> {
         Self { admission: Admitted::AsAction, ..Self::change(request, Part::Main, None) }
     }
 
-    /// Gives the proposed object its managers and, if it is new, its uid and its name.
-    fn begin(
-        &self,
-        api: &Api,
-        mut object: ObjectMap,
-        found: Option<&Current>,
-        now: &str,
-    ) -> Result<(ObjectMap, Option<Naming>), Error> {
+    /// Gives the proposed object its managers.
+    fn begin(&self, mut object: ObjectMap, found: Option<&Current>, now: &str) -> Result<ObjectMap, Error> {
         let resource = self.request.target.resource;
         match (self.manager, found) {
             (Some(manager), Some(found)) => {
@@ -161,11 +158,7 @@ impl<'a> Write<'a> {
             (None, _) => {}
         }
         self.check_uid(&mut object, found)?;
-        let naming = match found {
-            Some(_) => None,
-            None => Some(create::stamp(api, resource, &mut object, now)),
-        };
-        Ok((object, naming))
+        Ok(object)
     }
 
     fn check_uid(&self, object: &mut ObjectMap, found: Option<&Current>) -> Result<(), Error> {
@@ -241,6 +234,14 @@ impl<'a> Write<'a> {
     }
 }
 
+/// The name in a body.
+fn given_name(object: &ObjectMap) -> Text {
+    match metadata(object).and_then(|own| own.get("name")) {
+        Some(Value::String(name)) => name.clone(),
+        _ => Text::default(),
+    }
+}
+
 impl Api {
     /// Does everything before the store, in the only order there is.
     pub(super) async fn attempt(
@@ -254,6 +255,10 @@ impl Api {
             Proposal::Scale(Rescale { scale, owners }) => {
                 let found = found.ok_or_else(|| write.request.target.not_found())?;
                 self.attempt_object(write, scale, Some(owners), Some(found)).await
+            }
+            Proposal::Nothing => {
+                let (next, joined) = (Next::Unchanged, Vec::new());
+                Ok(Ready { next, requires: Vec::new(), joined, naming: None, advised: false })
             }
             Proposal::Decided(next) => {
                 let requires = self.admit_deletion(write, found.map(|found| &found.object)).await?;
@@ -284,11 +289,11 @@ impl Api {
         object: ObjectMap,
         found: Option<&Current>,
         now: &str,
-    ) -> Result<(ObjectMap, Option<Naming>), Error> {
+    ) -> Result<ObjectMap, Error> {
         let Some(conversions) = found.and_then(|found| found.conversions.as_deref()) else {
-            return write.begin(self, object, found, now);
+            return write.begin(object, found, now);
         };
-        let begin = || write.begin(self, object.clone(), found, now);
+        let begin = || write.begin(object.clone(), found, now);
         self.converter.with_conversions(write.request.target.resource, conversions, begin).await
     }
 
@@ -301,19 +306,25 @@ impl Api {
         found: Option<&Current>,
     ) -> Result<Ready, Error> {
         let (request, now) = (write.request, self.now());
-        let (object, naming) = self.begun(write, object, found, &now).await?;
+        let object = self.begun(write, object, found, &now).await?;
         let operation = if found.is_some() { Operation::Update } else { Operation::Create };
         let resource = request.target.resource;
         let old_scale = found.filter(|_| owners.is_some()).map(|found| scale::of(resource, &found.object));
         let old_scale = old_scale.transpose()?;
         let old = old_scale.as_ref().or(found.map(|found| &found.object));
+        let given = found.is_none().then(|| given_name(&object));
         let mut attempt = Attempt::new(self, request, operation, old).with(object);
-        attempt.target = write.target(naming.as_ref());
+        if let Some(given) = &given {
+            attempt.target.name = given;
+        }
         write.mutate(&mut attempt).await?;
+        attempt.settle_rewritten()?;
         if escalation::concerns(request) {
             Box::pin(escalation::check(&attempt)).await?;
         }
         let mut object = attempt.take_object()?;
+        let naming = found.is_none().then(|| create::stamp(self, resource, &mut object, &now));
+        attempt.target = write.target(naming.as_ref());
         let is_scale = owners.is_some();
         if let (Some(owners), Some(found)) = (owners, found) {
             object = owners.parent(request.target, &object, &found.object, &now)?;

@@ -17,6 +17,8 @@ use crate::tasks::Tasks;
 pub enum Receipt {
     /// It is kept, or nobody has to know.
     Taken,
+    /// It is not kept, and the request has to know.
+    Lost,
     /// The request waits for the answer: whether the event is kept.
     Waiting(BoxFuture<'static, bool>),
 }
@@ -25,6 +27,7 @@ impl Receipt {
     pub async fn kept(self) -> bool {
         match self {
             Self::Taken => true,
+            Self::Lost => false,
             Self::Waiting(delivery) => delivery.await,
         }
     }
@@ -46,6 +49,12 @@ pub trait Delivery: Send + Sync + 'static {
 
     /// What is delivered of an event. `item` is its JSON text, see [`Event::item`].
     fn entry(&self, event: &Event<'_>, item: Bytes) -> Self::Entry;
+
+    /// Delivers an event at once, if that takes no more time than to hand it over to somebody else; otherwise gives it
+    /// back. An error means that it is lost.
+    fn deliver_at_once(&self, entry: Self::Entry) -> Result<Result<(), String>, Self::Entry> {
+        Err(entry)
+    }
 
     /// Delivers events, in order. An error means that they are lost.
     fn deliver(&self, entries: Vec<Self::Entry>) -> impl Future<Output = Result<(), String>> + Send;
@@ -94,13 +103,15 @@ impl<D: Delivery> Outlet<D> {
     /// Whether all entries were delivered.
     pub async fn deliver(&self, entries: Vec<D::Entry>) -> bool {
         let count = entries.len();
-        match self.delivery.deliver(entries).await {
-            Ok(()) => true,
-            Err(why) => {
-                self.lost(D::PLUGIN, count, &why);
-                false
-            }
+        let delivered = self.delivery.deliver(entries).await;
+        self.is_delivered(count, delivered)
+    }
+
+    fn is_delivered(&self, events: usize, delivered: Result<(), String>) -> bool {
+        if let Err(why) = &delivered {
+            self.lost(D::PLUGIN, events, why);
         }
+        delivered.is_ok()
     }
 
     pub fn lost(&self, plugin: &'static str, events: usize, why: &str) {
@@ -141,7 +152,17 @@ impl<D: Delivery> Backend for Delivering<D> {
             batches.add(entry);
             return Receipt::Taken;
         }
-        let (outlet, is_strict) = (self.outlet.clone(), self.mode == Mode::BlockingStrict);
+        let is_strict = self.mode == Mode::BlockingStrict;
+        let entry = match self.outlet.delivery.deliver_at_once(entry) {
+            Ok(delivered) => {
+                return match self.outlet.is_delivered(1, delivered) || !is_strict {
+                    true => Receipt::Taken,
+                    false => Receipt::Lost,
+                };
+            }
+            Err(entry) => entry,
+        };
+        let outlet = self.outlet.clone();
         Receipt::Waiting(async move { outlet.deliver(vec![entry]).await || !is_strict }.boxed())
     }
 

@@ -18,6 +18,8 @@ pub struct Config {
 pub struct DatabaseConfig {
     /// How long they are kept.
     pub retention: Duration,
+    /// How many are kept, about: the newest.
+    pub most: u64,
 }
 
 /// The webhook backend.

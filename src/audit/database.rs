@@ -15,7 +15,7 @@ use super::config::{Batching, DatabaseConfig, Delivery as DeliveryConfig, Mode};
 use super::event::{Event, standing_alone};
 use super::policy::Stage;
 use crate::metrics::AuditMetrics;
-use crate::storage::{self, AuditRow};
+use crate::storage::{self, AuditRemoval, AuditRow};
 use crate::tasks::Tasks;
 
 /// Events that are not committed with a write.
@@ -47,7 +47,7 @@ impl Database {
         tasks: &Tasks,
         metrics: &AuditMetrics,
     ) -> Self {
-        tasks.run("audit-retention", remove_old(store.clone(), config.retention));
+        tasks.run("audit-retention", remove_old(store.clone(), config));
         let delivery = DeliveryConfig { mode: Mode::Batch, batches: BATCHES, truncation: None };
         Self { batches: backend::of(Additions { store }, &delivery, tasks, metrics) }
     }
@@ -130,13 +130,15 @@ fn object(event: &Event<'_>, name: Option<&str>) -> String {
     text
 }
 
-/// Removes events that are old enough, a few at a time.
-async fn remove_old(store: Arc<dyn storage::Backend>, retention: Duration) {
+/// Removes events that are too old or too many, a few at a time.
+async fn remove_old(store: Arc<dyn storage::Backend>, config: DatabaseConfig) {
     loop {
         tokio::time::sleep(REMOVAL_PERIOD).await;
-        let before = Timestamp::now().checked_sub(retention).unwrap_or(Timestamp::MIN).as_microsecond();
+        let before =
+            Timestamp::now().checked_sub(config.retention).unwrap_or(Timestamp::MIN).as_microsecond();
+        let removal = AuditRemoval { before, most: config.most, limit: REMOVED_AT_ONCE };
         loop {
-            match store.remove_audit_rows(before, REMOVED_AT_ONCE).await {
+            match store.remove_audit_rows(removal).await {
                 Ok(removed) if removed < u64::from(REMOVED_AT_ONCE) => break,
                 Ok(_) => tokio::task::yield_now().await,
                 Err(error) => {

@@ -211,6 +211,11 @@ pub fn standing_alone(item: &[u8]) -> Vec<u8> {
     [b"{", TYPE, item.strip_prefix(b"{").unwrap_or(item)].concat()
 }
 
+/// The line of a log in JSON.
+pub fn line_of(item: &[u8]) -> Vec<u8> {
+    [b"{", TYPE, item.strip_prefix(b"{").unwrap_or(item), b"\n"].concat()
+}
+
 /// The length of [`standing_alone`] and its line end.
 pub fn size_standing_alone(item: &[u8]) -> usize {
     item.len() + TYPE.len() + 1

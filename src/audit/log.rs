@@ -4,6 +4,8 @@ mod file;
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
@@ -12,11 +14,15 @@ use tokio_util::sync::CancellationToken;
 use self::file::File;
 use super::backend::Delivery;
 use super::config::{LogConfig, LogFormat, LogTarget};
-use super::event::{Event, standing_alone};
+use super::event::{Event, line_of};
 use crate::tasks::Tasks;
 
 /// Requests whose lines wait to be written; more wait for room.
 const WAITING: usize = 1024;
+/// A write that takes longer shows a disk that is slow.
+const QUICK: Duration = Duration::from_millis(1);
+/// How long a disk counts as slow.
+const SLOW_FOR: Duration = Duration::from_secs(1);
 
 /// Why the log cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -26,9 +32,13 @@ pub struct OpenError {
     source: std::io::Error,
 }
 
-/// Writes lines on a thread of its own, those of many requests at once.
+/// Writes the line of a request where the request is answered, since the page cache takes a line in a few microseconds
+/// and two changes of thread cost more. While the disk is slow, another line is being written, or the file has to be put
+/// aside, lines go to a thread of their own, which writes those of many requests at once: so a disk that hangs stops one
+/// request that had begun its write, and no other.
 pub struct Log {
     format: LogFormat,
+    open: Arc<Mutex<Open>>,
     lines: mpsc::Sender<Message>,
     /// Cancelled when the thread has ended.
     ended: CancellationToken,
@@ -38,6 +48,13 @@ enum Message {
     /// Lines to write, and who wants to know whether that worked.
     Write(Vec<Bytes>, oneshot::Sender<Result<(), String>>),
     End,
+}
+
+/// What lines are written to.
+struct Open {
+    target: Target,
+    /// Until when the disk counts as slow.
+    slow_until: Option<Instant>,
 }
 
 enum Target {
@@ -55,14 +72,15 @@ impl Log {
                 Target::File(file.map_err(|source| OpenError { path: path.clone(), source })?)
             }
         };
+        let open = Arc::new(Mutex::new(Open { target, slow_until: None }));
         let (lines, receiver) = mpsc::channel(WAITING);
         let ended = CancellationToken::new();
-        let end = ended.clone().drop_guard();
+        let (end, written) = (ended.clone().drop_guard(), open.clone());
         tasks.spawn("audit-log", async move {
             let _end = end;
-            let _ = tokio::task::spawn_blocking(move || write(target, receiver)).await;
+            let _ = tokio::task::spawn_blocking(move || write(&written, receiver)).await;
         });
-        Ok(Self { format: config.format, lines, ended })
+        Ok(Self { format: config.format, open, lines, ended })
     }
 }
 
@@ -71,12 +89,17 @@ impl Delivery for Log {
     type Entry = Bytes;
 
     fn entry(&self, event: &Event<'_>, item: Bytes) -> Bytes {
-        let mut line = match self.format {
-            LogFormat::Json => standing_alone(&item),
-            LogFormat::Legacy => event.legacy().into_bytes(),
-        };
-        line.push(b'\n');
-        line.into()
+        match self.format {
+            LogFormat::Json => line_of(&item).into(),
+            LogFormat::Legacy => (event.legacy() + "\n").into(),
+        }
+    }
+
+    fn deliver_at_once(&self, line: Bytes) -> Result<Result<(), String>, Bytes> {
+        match self.open.try_lock() {
+            Ok(mut open) => open.write_at_once(line),
+            Err(_) => Err(line),
+        }
     }
 
     async fn deliver(&self, lines: Vec<Bytes>) -> Result<(), String> {
@@ -93,7 +116,7 @@ impl Delivery for Log {
 }
 
 /// Writes what arrives until the end: everything that waits goes into one write.
-fn write(mut target: Target, mut messages: mpsc::Receiver<Message>) {
+fn write(open: &Mutex<Open>, mut messages: mpsc::Receiver<Message>) {
     while let Some(first) = messages.blocking_recv() {
         let (mut lines, mut waiting, mut ends) = (Vec::new(), Vec::new(), false);
         let mut next = Some(first);
@@ -107,7 +130,7 @@ fn write(mut target: Target, mut messages: mpsc::Receiver<Message>) {
             }
             next = messages.try_recv().ok();
         }
-        let written = target.write(&lines).map_err(|error| error.to_string());
+        let written = open.lock().unwrap_or_else(PoisonError::into_inner).write(&lines);
         for answer in waiting {
             let _ = answer.send(written.clone());
         }
@@ -117,7 +140,34 @@ fn write(mut target: Target, mut messages: mpsc::Receiver<Message>) {
     }
 }
 
+impl Open {
+    /// Writes a line, unless that may take long.
+    fn write_at_once(&mut self, line: Bytes) -> Result<Result<(), String>, Bytes> {
+        let begun = Instant::now();
+        let is_quick = self.slow_until.is_none_or(|until| begun >= until) && self.target.takes_at_once(&line);
+        if is_quick { Ok(self.timed(begun, &[line])) } else { Err(line) }
+    }
+
+    fn write(&mut self, lines: &[Bytes]) -> Result<(), String> {
+        self.timed(Instant::now(), lines)
+    }
+
+    fn timed(&mut self, begun: Instant, lines: &[Bytes]) -> Result<(), String> {
+        let written = self.target.write(lines);
+        let ended = Instant::now();
+        if ended.duration_since(begun) > QUICK {
+            self.slow_until = Some(ended + SLOW_FOR);
+        }
+        written.map_err(|error| error.to_string())
+    }
+}
+
 impl Target {
+    /// Whether the line goes into a file that is on a disk and is not full.
+    fn takes_at_once(&self, line: &Bytes) -> bool {
+        matches!(self, Self::File(file) if file.is_regular() && file.has_room(line))
+    }
+
     fn write(&mut self, lines: &[Bytes]) -> std::io::Result<()> {
         match self {
             Self::Stdout => {
@@ -127,5 +177,46 @@ impl Target {
             }
             Self::File(file) => file.write(lines),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::config::{self, Batching, Mode, Rotation};
+
+    /// Not used.
+    const BATCHES: Batching =
+        Batching { buffer: 1, largest: 1, wait: Duration::ZERO, throttle: None, overlap: false };
+
+    fn config(path: PathBuf) -> LogConfig {
+        let rotation = Rotation { largest: 0, days: 0, backups: 0, compress: false };
+        LogConfig {
+            target: LogTarget::File { path, rotation },
+            format: LogFormat::Json,
+            delivery: config::Delivery { mode: Mode::Blocking, batches: BATCHES, truncation: None },
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_waits_on_the_thread_while_the_disk_hangs_or_is_slow() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("audit.log");
+        let tasks = Tasks::new();
+        let log = Log::open(&config(path.clone()), &tasks).expect("an open log");
+        let line = |text: &'static str| Bytes::from_static(text.as_bytes());
+        assert_eq!(log.deliver_at_once(line("a\n")), Ok(Ok(())));
+        // Another request writes, for ever as it seems.
+        let hangs = log.open.lock().expect("a lock");
+        assert_eq!(log.deliver_at_once(line("b\n")), Err(line("b\n")));
+        drop(hangs);
+        log.deliver(vec![line("b\n")]).await.expect("written");
+        log.open.lock().expect("a lock").slow_until = Some(Instant::now() + Duration::from_secs(3600));
+        assert_eq!(log.deliver_at_once(line("c\n")), Err(line("c\n")));
+        log.deliver(vec![line("c\n")]).await.expect("written");
+        log.open.lock().expect("a lock").slow_until = Some(Instant::now());
+        assert_eq!(log.deliver_at_once(line("d\n")), Ok(Ok(())));
+        log.close().await;
+        assert_eq!(std::fs::read_to_string(path).expect("a file"), "a\nb\nc\nd\n");
     }
 }

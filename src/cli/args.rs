@@ -1,5 +1,6 @@
 //! The command line. Every flag can also be set by an environment variable `ROWPLANE_<FLAG>`.
 
+mod admission;
 mod audit;
 mod authentication;
 mod encryption;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
+use self::admission::AdmissionArgs;
 use self::audit::{AuditArgs, switch};
 use self::authentication::AuthenticationArgs;
 use self::encryption::EncryptionArgs;
@@ -429,6 +431,9 @@ pub struct ServeArgs {
     feature_gates: FeatureGates,
 
     #[command(flatten)]
+    admission: AdmissionArgs,
+
+    #[command(flatten)]
     audit: AuditArgs,
 
     /// How much to log: 0 to 3 informs, 4 and 5 debug, 6 and more trace
@@ -444,6 +449,7 @@ impl ServeArgs {
     /// What the flags mean, each part for the module that it concerns.
     pub fn into_config(self) -> Result<ServeConfig, Error> {
         let datastore = self.store.datastore()?;
+        let has_database = datastore != Datastore::Memory;
         let identity = IdentityConfig {
             hostname_override: self.hostname_override,
             leases: IdentityLeases {
@@ -517,7 +523,8 @@ impl ServeArgs {
             shutdown_grace: self.shutdown_grace_period,
             identity: self.feature_gates.api_server_identity.then_some(identity),
             storage_versions: self.storage_version,
-            audit: self.audit.into_config()?,
+            admission: self.admission.into_config()?,
+            audit: self.audit.into_config(has_database)?,
             ..Config::default()
         };
         Ok(ServeConfig { server, log: LogConfig { verbosity: self.v, format: self.log_format } })

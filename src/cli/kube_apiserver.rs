@@ -18,53 +18,11 @@ use super::args::{Cli, Command};
 use super::config::ServeConfig;
 use super::error::Error;
 use super::feature_gates::FeatureGates;
+use crate::api::admission::plugins;
 use crate::auth::authorizer::mode::{self, Mode};
 use crate::gotext;
 use crate::http::discovery::version;
 
-/// Plugins that always run here, whether they are named or not.
-const BUILT_IN_PLUGINS: [&str; 10] = [
-    "DefaultIngressClass",
-    "DefaultStorageClass",
-    "DefaultTolerationSeconds",
-    "LimitRanger",
-    "NamespaceLifecycle",
-    "PersistentVolumeClaimResize",
-    "Priority",
-    "RuntimeClass",
-    "StorageObjectInUseProtection",
-    "TaintNodesByCondition",
-];
-/// Upstream's other plugins.
-const OTHER_PLUGINS: [&str; 27] = [
-    "AlwaysAdmit",
-    "AlwaysDeny",
-    "AlwaysPullImages",
-    "CertificateApproval",
-    "CertificateSigning",
-    "CertificateSubjectRestriction",
-    "ClusterTrustBundleAttest",
-    "DenyServiceExternalIPs",
-    "EventRateLimit",
-    "ExtendedResourceToleration",
-    "ImagePolicyWebhook",
-    "LimitPodHardAntiAffinityTopology",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
-    "NamespaceAutoProvision",
-    "NamespaceExists",
-    "NodeDeclaredFeatureValidator",
-    "NodeRestriction",
-    "OwnerReferencesPermissionEnforcement",
-    "PodNodeSelector",
-    "PodSecurity",
-    "PodTolerationRestriction",
-    "PodTopologyLabels",
-    "ResourceQuota",
-    "ServiceAccount",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
-];
 /// The features of upstream 1.36 (`test/compatibility_lifecycle/reference`) and of the libraries of 1.37, one per line.
 const UPSTREAM_FEATURES: &str = include_str!("kube_apiserver/feature_gates.txt");
 const CERT_DIR: &str = "/var/run/kubernetes";
@@ -155,12 +113,10 @@ impl<'a> Translation<'a> {
                 "--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'"
                     .to_owned(),
             ),
-            ("default-not-ready-toleration-seconds" | "default-unreachable-toleration-seconds", "300") => {}
             ("enable-garbage-collector", "true") => {}
             ("cert-dir" | "authorization-mode", _) => {}
             ("feature-gates", _) => self.switch_features(&list),
-            ("enable-admission-plugins", _) => self.enable_plugins(&list),
-            ("disable-admission-plugins" | "admission-control", _) => self.disable_plugins(name, &list),
+            ("admission-control", _) => self.only_plugins(&list),
             _ => self.problems.push(format!("--{name}={last} is not supported yet")),
         }
     }
@@ -181,27 +137,23 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn enable_plugins(&mut self, names: &[&str]) {
-        for name in names {
-            if OTHER_PLUGINS.contains(name) {
-                self.problems.push(format!("the admission plugin {name} is not supported yet"));
-            } else if !BUILT_IN_PLUGINS.contains(name) {
-                self.unknown_plugin("enable-admission-plugins", name);
-            }
+    /// The old flag, which switches off all plugins that it does not name.
+    fn only_plugins(&mut self, names: &[&str]) {
+        if ["enable-admission-plugins", "disable-admission-plugins"]
+            .iter()
+            .any(|flag| self.values.contains_key(*flag))
+        {
+            let why = "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive";
+            self.problems.push(why.to_owned());
+            return;
         }
-    }
-
-    fn disable_plugins(&mut self, flag: &str, names: &[&str]) {
-        for name in names {
-            if !BUILT_IN_PLUGINS.contains(name) && !OTHER_PLUGINS.contains(name) {
-                self.unknown_plugin(flag, name);
-            }
+        let all = plugins::all();
+        for name in names.iter().filter(|name| !all.contains(name)) {
+            self.problems.push(format!("admission-control plugin {name:?} is unknown"));
         }
-        self.notes.push(format!("--{flag} (which admission plugins run is not a setting)"));
-    }
-
-    fn unknown_plugin(&mut self, flag: &str, name: &str) {
-        self.problems.push(format!("{flag} plugin {name:?} is unknown"));
+        let (on, off): (Vec<_>, Vec<_>) = all.into_iter().partition(|name| names.contains(name));
+        self.serve.push(format!("--enable-admission-plugins={}", on.join(",")));
+        self.serve.push(format!("--disable-admission-plugins={}", off.join(",")));
     }
 
     fn list(&self, name: &str) -> Vec<&'a str> {
@@ -249,6 +201,7 @@ impl<'a> Translation<'a> {
         self.set_default("bind-address", BIND_ADDRESS);
         self.set_default("datastore", DATASTORE);
         self.set_default("namespace-contents", "false");
+        self.set_default("audit-database-retention", "0");
         self.set_default("data-dir", &cert_dir.to_string_lossy());
         let Self { serve, notes, problems, .. } = self;
         let mut config = match Cli::try_parse_from(serve).map_err(|error| Error::usage(&error))?.command() {

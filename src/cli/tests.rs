@@ -54,6 +54,19 @@ fn defaults() {
 }
 
 #[test]
+fn databases_say_who_did_what_unless_a_policy_says_otherwise() {
+    let kept = |arguments: &[&str]| parse(arguments).unwrap().audit.database;
+    let database = kept(&[]).unwrap();
+    assert_eq!((database.retention, database.most), (Duration::from_secs(72 * 3600), 200_000));
+    assert_eq!(kept(&["--datastore=memory:"]), None);
+    assert_eq!(kept(&["--audit-policy-file=policy.yaml"]), None);
+    assert_eq!(kept(&["--audit-database-retention=0"]), None);
+    let arguments = ["--datastore=memory:", "--audit-database-retention=1h", "--audit-database-max-events=5"];
+    let database = kept(&arguments).unwrap();
+    assert_eq!((database.retention, database.most), (Duration::from_secs(3600), 5));
+}
+
+#[test]
 fn durations_are_go_s_and_zero_turns_compaction_off() {
     let config = parse(&["--event-ttl=1h30m", "--compaction-interval=0", "--request-timeout=1.5s"]).unwrap();
     assert_eq!(config.limits.event_ttl, Duration::from_secs(5400));

@@ -163,7 +163,7 @@ async fn delete_objects(api: &Api, resource: &Arc<Resource>, namespace: &str) ->
             continue;
         }
         let target = Target { resource, namespace, name: object.name() };
-        match api.delete(&Request::own(Verb::Delete, target).with(&options)).await {
+        match api.delete(&Request::own(Verb::Delete, target).with(&options).seen_by_hooks()).await {
             Ok(_) | Err(Error::NotFound { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -193,7 +193,10 @@ async fn finalize(api: &Api, target: Target<'_>, mut namespace: ObjectMap) -> Re
 }
 
 async fn write(api: &Api, target: Target<'_>, part: Part, namespace: &ObjectMap) -> Result<(), Error> {
-    match api.update(&Request::own(Verb::Update, target).on(part), Body::Object(namespace)).await {
+    match api
+        .update(&Request::own(Verb::Update, target).on(part).seen_by_hooks(), Body::Object(namespace))
+        .await
+    {
         Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error),
     }

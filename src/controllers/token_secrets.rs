@@ -194,7 +194,7 @@ impl Filler<'_> {
         let uid = fields::text(secret, &["metadata", "uid"]).to_owned();
         let preconditions = Preconditions { uid: Some(uid), ..Preconditions::default() };
         let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-        self.api.delete(&Request::own(Verb::Delete, target).with(&options)).await.map(drop)
+        self.api.delete(&Request::own(Verb::Delete, target).with(&options).seen_by_hooks()).await.map(drop)
     }
 
     /// Takes the reference to a Secret that is gone out of its account.

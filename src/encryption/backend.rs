@@ -10,8 +10,9 @@ use super::Encryption;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::{
-    AuditQuery, AuditRow, Backend, Batch, BlockStream, ChangeRow, Changes, Clock, Commit, Error,
-    HighWaterMark, OpenError, ResourceId, Row, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, ChangeRow, Changes, Clock, Commit,
+    Error, HighWaterMark, OpenError, ResourceId, Row, RowStream, Scan, Stale, StaleRow, Swept, Terms,
+    TokenKey,
 };
 
 /// Values are opened where rows are read; all else is the store's own. Values come sealed to the commit.
@@ -163,8 +164,8 @@ impl Backend for Opening {
         self.inner.audit_rows(query).await
     }
 
-    async fn remove_audit_rows(&self, before: i64, limit: u32) -> Result<u64, Error> {
-        self.inner.remove_audit_rows(before, limit).await
+    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {
+        self.inner.remove_audit_rows(removal).await
     }
 
     async fn hint(&self) {

@@ -7,8 +7,8 @@ mod read;
 mod write;
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -37,7 +37,7 @@ use crate::api::catalog::{Found, Served};
 use crate::api::error::Error;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
-use crate::api::request::{Options, Request};
+use crate::api::request::{Hooks, Options, Request};
 use crate::api::resource::Resource;
 use crate::audit::Record;
 use crate::long_work::LONG;
@@ -63,6 +63,8 @@ struct Context<'a> {
     warnings: &'a Warnings,
     /// Whether the body is so large that other requests should not wait for what is made of it.
     is_long: AtomicBool,
+    /// When the client gives up.
+    deadline: OnceLock<Instant>,
 }
 
 /// Answers a request to a resource, whatever comes of it.
@@ -139,6 +141,7 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
         pretty,
         warnings: &warnings,
         is_long: AtomicBool::new(false),
+        deadline: OnceLock::new(),
     };
     let answer =
         if action == Action::Watch { context.watch(metrics.long_running()) } else { context.run(body).await };
@@ -185,6 +188,7 @@ impl Context<'_> {
     async fn run(&self, body: Body) -> Result<(Response, Instant), Error> {
         self.admit()?;
         let until = Instant::now() + request_timeout(&self.query, self.app.limits.request_time)?;
+        let until = *self.deadline.get_or_init(|| until);
         let length = body.size_hint().exact();
         let work = pin!(async {
             let _room = self.app.bodies.reserve(length).await?;
@@ -235,6 +239,8 @@ impl Context<'_> {
             warnings: self.warnings,
             authorizer: &self.app.door.authorizer,
             audit: self.record(),
+            deadline: self.deadline.get().copied(),
+            hooks: Hooks::See,
         })
     }
 

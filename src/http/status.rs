@@ -20,6 +20,9 @@ pub struct Failure {
 
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
+        if let Error::Denied { status, code } = error {
+            return denied(status, *code);
+        }
         let Parts { code, reason, details } = parts(error);
         let retry_after = details.as_ref().map(|d| d.retry_after).filter(|seconds| *seconds > 0);
         let metadata = match error {
@@ -35,6 +38,13 @@ impl From<&Error> for Failure {
         body.insert("code", code.into());
         Self { code, reason, body: Value::Object(body), retry_after }
     }
+}
+
+/// The Status of an admission webhook, as it is.
+fn denied(status: &Map, code: u16) -> Failure {
+    let seconds = status.get("details").and_then(|details| details.get("retryAfterSeconds")?.as_u64());
+    let retry_after = seconds.and_then(|seconds| u32::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
+    Failure { code, reason: "", body: Value::Object(status.clone()), retry_after }
 }
 
 /// The answer to a DELETE that removed the object at once: success without a code (upstream's `rest.finishDelete`).
@@ -144,6 +154,7 @@ fn parts(error: &Error) -> Parts {
         Error::ForbiddenBecause { resource, name, causes, .. } => {
             (403, "Forbidden", Some(Details::of(resource, name).because(causes)))
         }
+        Error::Denied { code, .. } => (*code, "", None),
         Error::NotFound { resource, name } => (404, "NotFound", Some(Details::of(resource, name))),
         Error::UnknownResource => (404, "NotFound", Some(Details::default())),
         Error::MethodNotAllowed => (405, "MethodNotAllowed", Some(Details::default())),

@@ -157,7 +157,7 @@ pub async fn build_with_api(
                 .then_some(NamespaceContents { root_ca: server_authority }),
             generate_name: names_from(runtime.random.fork()),
         },
-        admission: Chain::built_in(),
+        admission: Chain::new(&config.admission, &runtime.metrics)?,
         tokens: TokenIssuing {
             issuer: service_accounts::issuer(&config)?,
             audiences: door.authenticator.audiences().clone(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::HeaderValue;
 
 use super::datastore::Datastore;
-use crate::api::services;
+use crate::api::{admission, services};
 use crate::audit;
 use crate::auth::authn::{Anonymous, DEFAULT_ISSUER, FrontProxy};
 use crate::auth::authorizer::mode::{self, Mode};
@@ -37,6 +37,8 @@ pub struct Config {
     /// The authorizers that decide who may do what, in their order. Members of `system:masters` may do everything.
     pub authorization: Vec<Mode>,
     pub controllers: Controllers,
+    /// Which admission plugins are on, and how they are configured.
+    pub admission: admission::Settings,
     /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server, and
     /// not from kube-controller-manager.
     pub namespace_contents: bool,
@@ -71,6 +73,7 @@ impl Default for Config {
             authentication: Authentication::default(),
             authorization: mode::DEFAULT.into(),
             controllers: Controllers::Run,
+            admission: admission::Settings::default(),
             namespace_contents: true,
             cluster_authentication: true,
             storage_media_type: StorageMediaType::default(),

@@ -36,6 +36,17 @@ pub struct AuditQuery {
     pub limit: u32,
 }
 
+/// Which events go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditRemoval {
+    /// Those from before this time, in microseconds since the Unix epoch.
+    pub before: i64,
+    /// Those than which at least so many are newer. On PostgreSQL, where numbers of events may have gaps, some more.
+    pub most: u64,
+    /// How many go at once, of either sort.
+    pub limit: u32,
+}
+
 impl AuditQuery {
     /// What the store is asked for `object`: a text, and the start of longer ones.
     pub(super) fn object_and_prefix(&self) -> (Option<&str>, Option<String>) {

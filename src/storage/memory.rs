@@ -20,8 +20,8 @@ use super::commit::audit_rows;
 use super::judge::judge_under;
 use super::token_key::rotate;
 use super::{
-    AuditQuery, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Fence, Registration,
-    RegistryChange, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Fence,
+    Registration, RegistryChange, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -215,7 +215,8 @@ impl Backend for Memory {
         Ok(found[extra..].iter().map(|row| row.event.clone()).collect())
     }
 
-    async fn remove_audit_rows(&self, before: i64, limit: u32) -> Result<u64, Error> {
+    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {
+        let AuditRemoval { before, most, limit } = removal;
         let audit = &mut self.lock().audit;
         let (held, mut removed) = (audit.len(), 0);
         audit.retain(|row| {
@@ -223,6 +224,8 @@ impl Backend for Memory {
             removed += u32::from(goes);
             !goes
         });
+        let too_many = audit.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
+        audit.drain(..too_many.min(limit as usize));
         Ok((held - audit.len()) as u64)
     }
 

@@ -40,8 +40,9 @@ use self::session::{Connector, Purpose};
 use super::judge::{Write, judge_under};
 use super::migrations::embedded_migrations;
 use super::{
-    AuditQuery, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, HighWaterMark,
-    Mutation, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, migrations,
+    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error,
+    HighWaterMark, Mutation, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -363,9 +364,9 @@ impl Backend for Postgres {
         checked(connection, found)
     }
 
-    async fn remove_audit_rows(&self, before: i64, limit: u32) -> Result<u64, Error> {
+    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {
         let mut connection = self.pool.acquire().await?;
-        let removed = long(audit::remove(&mut connection, before, limit)).await;
+        let removed = long(audit::remove(&mut connection, removal)).await;
         checked(connection, removed)
     }
 

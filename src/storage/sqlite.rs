@@ -41,8 +41,8 @@ use self::write_connection::{Opened, WriteConnection};
 use super::judge::judge_under;
 use super::migrations::{self, embedded_migrations};
 use super::{
-    AuditQuery, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, OpenError, ResourceId,
-    RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error,
+    OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -306,9 +306,9 @@ impl Backend for Sqlite {
         audit::find(&mut connection, query).await
     }
 
-    async fn remove_audit_rows(&self, before: i64, limit: u32) -> Result<u64, Error> {
+    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {
         let mut turn = self.writer.turn().await?;
-        let removed = self.writer.heed(audit::remove(&mut turn.connection, before, limit).await)?;
+        let removed = self.writer.heed(audit::remove(&mut turn.connection, removal).await)?;
         turn.leave().await?;
         Ok(removed)
     }

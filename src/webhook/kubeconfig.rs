@@ -31,13 +31,60 @@ impl Webhook {
     }
 }
 
+/// The users of a kubeconfig, of which each is for hosts that its name tells
+/// (`pkg/admission/plugin/webhook`, `AuthenticationInfoResolver`).
+#[derive(Debug)]
+pub struct HostUsers {
+    content: Value,
+    directory: PathBuf,
+}
+
+impl HostUsers {
+    pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
+        let refuse = |problem: String| KubeconfigError { path: path.to_owned(), problem };
+        let text = std::fs::read(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+        let content = yaml::parse(&text).map_err(|why| refuse(format!("is no YAML: {why}")))?;
+        Ok(Self { content, directory: path.parent().unwrap_or(Path::new(".")).to_owned() })
+    }
+
+    /// What the server at `host:port` is shown; nothing if no user is for it. Reads files.
+    pub fn client(&self, address: &str) -> Result<Client, String> {
+        let config = Kubeconfig { value: &self.content, directory: &self.directory };
+        let Some(user) = self.user(&config, address) else { return Ok(Client::default()) };
+        if user.get("exec").is_some() {
+            return Err("exec is not supported".to_owned());
+        }
+        if user.get("auth-provider").is_some() {
+            return Err("auth provider not supported".to_owned());
+        }
+        Ok(Client { identity: config.identity(user)?, authorization: config.authorization(user)? })
+    }
+
+    /// The user of the very host, else of the domains above it, the nearest first; for the usual port also without it; else
+    /// `*`, else the current context's.
+    fn user<'a>(&'a self, config: &Kubeconfig<'a>, address: &str) -> Option<&'a Value> {
+        let user = |name: &str| config.named("users", name, "user").ok();
+        let of_domains = |address: &str| {
+            let above = address.match_indices('.').map(|(at, _)| &address[at..]);
+            user(address).or_else(|| above.into_iter().find_map(|domain| user(&format!("*{domain}"))))
+        };
+        of_domains(address)
+            .or_else(|| of_domains(address.strip_suffix(":443")?))
+            .or_else(|| user("*"))
+            .or_else(|| {
+                let context = config.named("contexts", text(config.value, "current-context"), "context");
+                user(text(context.ok()?, "user"))
+            })
+    }
+}
+
 struct Kubeconfig<'a> {
     value: &'a Value,
     /// What paths are relative to.
     directory: &'a Path,
 }
 
-impl Kubeconfig<'_> {
+impl<'a> Kubeconfig<'a> {
     fn hook(&self, timeout: Duration) -> Result<Webhook, String> {
         let context = text(self.value, "current-context");
         let context = self.named("contexts", context, "context")?;
@@ -68,7 +115,7 @@ impl Kubeconfig<'_> {
     }
 
     /// The entry of a list by its name, without the name around it.
-    fn named(&self, list: &str, name: &str, member: &str) -> Result<&Value, String> {
+    fn named(&self, list: &str, name: &str, member: &str) -> Result<&'a Value, String> {
         let entries = self.value.get(list).and_then(Value::as_array);
         let found = entries.into_iter().flatten().find(|entry| text(entry, "name") == name);
         found.and_then(|entry| entry.get(member)).ok_or_else(|| format!("has no {member} {name:?}"))

@@ -24,6 +24,8 @@ type Driver = Pin<Box<Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>>>;
 pub struct Response {
     pub status: u16,
     pub content_type: String,
+    /// In seconds.
+    pub retry_after: Option<u64>,
     pub body: Bytes,
 }
 
@@ -74,9 +76,11 @@ impl Link {
             let content_type = response.headers().get(header::CONTENT_TYPE);
             let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
             let content_type = content_type.to_owned();
+            let retry_after = response.headers().get(header::RETRY_AFTER);
+            let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
             let body = Limited::new(response.into_body(), limit).collect().await;
             let body = body.map_err(|error| error.to_string())?.to_bytes();
-            Ok(Response { status, content_type, body })
+            Ok(Response { status, content_type, retry_after, body })
         };
         let mut answer = pin!(answer);
         poll_fn(|context| {

@@ -36,6 +36,7 @@ fn other_statuses_are_told_as_client_go_does() {
         let response = Response {
             status,
             content_type: "text/plain".to_owned(),
+            retry_after: None,
             body: Bytes::from_static(body.as_bytes()),
         };
         words::judge(response).map_err(|error| error.to_string())

@@ -50,7 +50,7 @@ pub fn broken(error: &hyper::Error) -> String {
 }
 
 /// The body of a success, or what client-go says of any other status.
-pub fn judge(Response { status, content_type, body }: Response) -> Result<Bytes, CallError> {
+pub fn judge(Response { status, content_type, body, .. }: Response) -> Result<Bytes, CallError> {
     if (200..=206).contains(&status) {
         if body.is_empty() {
             let why =

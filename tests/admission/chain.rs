@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
-use rowplane::api::admission::{Admission, Attempt, Chain, Operation, Verdict};
+use rowplane::api::admission::{Admission, Attempt, Operation, Verdict};
 use rowplane::api::decode::{Body, Encoded};
 use rowplane::api::error::Error;
 use rowplane::api::options::DryRun;
@@ -14,6 +14,7 @@ use rowplane::api::options::write::WriteOptions;
 use rowplane::api::request::{Options, Request};
 use rowplane::api::{Api, ObjectMap, Target, fields, metadata_mut};
 use rowplane::codec::media_type::MediaType;
+use rowplane::metrics::Metrics;
 use rowplane::patch::PatchKind;
 use rowplane::patch::apply::ownership::Conflicts;
 use rowplane::schema::names::Gvr;
@@ -23,7 +24,7 @@ use rowplane::tree::{Value, json};
 use rowplane::user::{MASTERS, User};
 
 use crate::support::server::Setup;
-use crate::support::verbs::api_that_admits;
+use crate::support::verbs::{api_that_admits, chain};
 
 on_both_databases! {
     a_plugin_sees_every_operation_and_stops_it,
@@ -275,7 +276,9 @@ async fn with_namespace(api: &Api) {
 async fn a_plugin_sees_every_operation_and_stops_it(setup: Setup) {
     let (seen, says) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Says::Yes)));
     let recorder = Recorder { seen: seen.clone(), says: says.clone() };
-    let api = api_that_admits(setup.database.open().await, Chain::built_in().with(recorder)).await;
+    let api =
+        api_that_admits(setup.database.open().await, chain().with("Recorder", recorder, &Metrics::default()))
+            .await;
     with_namespace(&api).await;
     let at = async || api.cache.fresh().await.expect("a state").revision;
     for (call, expected) in calls() {
@@ -334,7 +337,9 @@ impl Admission for Labels {
 }
 
 async fn what_a_plugin_adds_belongs_to_nobody(setup: Setup) {
-    let api = api_that_admits(setup.database.open().await, Chain::built_in().with(Labels)).await;
+    let api =
+        api_that_admits(setup.database.open().await, chain().with("Labels", Labels, &Metrics::default()))
+            .await;
     with_namespace(&api).await;
     let read = async || {
         let state = api.cache.fresh().await.expect("a state");
@@ -398,7 +403,7 @@ async fn what_a_plugin_relied_on_still_holds_at_the_commit(setup: Setup) {
         Call::new(Verb::Delete, CONFIGMAPS, "a", Value::Null),
     ];
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let chain = Chain::built_in().with(Relies { seen: seen.clone() });
+    let chain = chain().with("Relies", Relies { seen: seen.clone() }, &Metrics::default());
     let api = api_that_admits(setup.database.open().await, chain).await;
     with_namespace(&api).await;
     crate::post(&api, "limit").await.expect("the limit");

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{
-    AuditQuery, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, ResourceId, RowStream,
-    Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error,
+    ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
 };
 
 pub struct Faulty {
@@ -149,8 +149,8 @@ impl Backend for Faulty {
         self.inner.audit_rows(query).await
     }
 
-    async fn remove_audit_rows(&self, before: i64, limit: u32) -> Result<u64, Error> {
-        self.inner.remove_audit_rows(before, limit).await
+    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {
+        self.inner.remove_audit_rows(removal).await
     }
 
     async fn hint(&self) {

@@ -55,3 +55,4 @@ pub mod raced;
 pub mod rest;
 pub mod server;
 pub mod verbs;
+pub mod webhook;

@@ -10,8 +10,8 @@ use futures_util::future::BoxFuture;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{
-    AuditQuery, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Mutation, ResourceId,
-    RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Mutation,
+    ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
 };
 use tokio::sync::{Notify, Semaphore};
 
@@ -150,8 +150,8 @@ impl Backend for Raced {
         self.inner.audit_rows(query).await
     }
 
-    async fn remove_audit_rows(&self, before: i64, limit: u32) -> Result<u64, Error> {
-        self.inner.remove_audit_rows(before, limit).await
+    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {
+        self.inner.remove_audit_rows(removal).await
     }
 
     async fn hint(&self) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ::http::HeaderValue;
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
+use rowplane::api::admission::Settings;
 use rowplane::auth::authorizer::Mode;
 use rowplane::auth::authorizer::mode;
 use rowplane::auth::pki::Overrides;
@@ -54,6 +55,7 @@ pub struct Setup {
     pub strict_transport_security: Option<HeaderValue>,
     pub audit: rowplane::audit::config::Config,
     pub encryption: Option<rowplane::encryption::Config>,
+    pub admission: Settings,
     pub authentication: Authentication,
     /// Off unless the test sets it, so that namespaces are empty.
     pub namespace_contents: bool,
@@ -85,6 +87,7 @@ impl Setup {
             strict_transport_security: None,
             audit: rowplane::audit::config::Config::default(),
             encryption: None,
+            admission: Settings::default(),
             authentication: Authentication::default(),
             namespace_contents: false,
             cluster_authentication: false,
@@ -183,6 +186,7 @@ impl Setup {
             storage_versions: self.storage_versions.clone(),
             audit: self.audit.clone(),
             encryption: self.encryption.clone(),
+            admission: self.admission.clone(),
             authentication: self.authentication.clone(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use rowplane::api::admission::Chain;
+use rowplane::api::admission::{Chain, Settings};
 use rowplane::api::catalog::{Catalog, Served};
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
 use rowplane::api::conversion::Converter;
@@ -19,6 +19,7 @@ use rowplane::auth::service_accounts::{Issuer, Keys, Setup};
 use rowplane::cache::Cache;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::kinds::built_in;
+use rowplane::metrics::Metrics;
 use rowplane::runtime::Runtime;
 use rowplane::schema::registry::Registry;
 use rowplane::storage::{Backend, HighWaterMark, Store};
@@ -37,12 +38,17 @@ pub async fn api_that_names(database: &Database, generate_name: fn(&str) -> Stri
 
 /// Like [`api_that_names`], on any store.
 pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String) -> Arc<Api> {
-    api_of(backend, generate_name, Chain::built_in()).await
+    api_of(backend, generate_name, chain()).await
 }
 
 /// Like [`api_on`], with these admission plugins on any store.
 pub async fn api_that_admits(backend: Arc<dyn Backend>, admission: Chain) -> Arc<Api> {
     api_of(backend, |prefix| generate_name(prefix, &mut rand::rng()), admission).await
+}
+
+/// The plugins that are on by default.
+pub fn chain() -> Chain {
+    Chain::new(&Settings::default(), &Metrics::default()).expect("a chain")
 }
 
 fn issuer() -> Arc<Issuer> {

@@ -66,20 +66,20 @@ fn check_immortal(target: Target<'_>) -> Result<(), Error> {
 }
 
 fn admit(namespaces: ResourceId, attempt: &mut Attempt<'_>, state: &State) -> Result<(), Error> {
-    let requirement = judge(namespaces, attempt.target, state)?;
+    let requirement = judge(namespaces, attempt, state)?;
     attempt.require(requirement);
     Ok(())
 }
 
 /// Requires the namespace of the new object at the version that was checked.
-fn judge(namespaces: ResourceId, target: Target<'_>, state: &State) -> Result<Requirement, Error> {
-    let namespace = target.namespace;
+fn judge(namespaces: ResourceId, attempt: &Attempt<'_>, state: &State) -> Result<Requirement, Error> {
+    let namespace = attempt.target.namespace;
     let Some(found) = state.get(namespaces, "", namespace) else {
         let resource = GroupResource::new("", "namespaces");
         return Err(Error::NotFound { resource, name: namespace.to_owned() });
     };
     if is_terminating(&found)? {
-        return Err(refused(target));
+        return Err(refused(attempt));
     }
     let key = Key::new(namespaces, "", namespace);
     Ok(Requirement { key, expect: Expect::At(found.revision()) })
@@ -92,7 +92,8 @@ fn is_terminating(namespace: &Object) -> Result<bool, Error> {
         && metadata(&namespace.to_map()?).is_some_and(meta::is_terminating))
 }
 
-fn refused(Target { resource, namespace, name }: Target<'_>) -> Error {
+fn refused(attempt: &Attempt<'_>) -> Error {
+    let Target { resource, namespace, .. } = attempt.target;
     let reason =
         format!("unable to create new content in namespace {namespace} because it is being terminated");
     let cause = Cause {
@@ -102,7 +103,7 @@ fn refused(Target { resource, namespace, name }: Target<'_>) -> Error {
     };
     Error::ForbiddenBecause {
         resource: resource.group_resource(),
-        name: name.to_owned(),
+        name: attempt.shown_name().to_owned(),
         reason,
         causes: vec![cause],
     }

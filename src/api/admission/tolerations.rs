@@ -1,16 +1,16 @@
-//! DefaultTolerationSeconds and TaintNodesByCondition: Pods stay for five minutes on a Node that is lost, and no Pod is
+//! DefaultTolerationSeconds and TaintNodesByCondition: Pods stay for some minutes on a Node that is lost, and no Pod is
 //! scheduled to a Node before it is ready.
 
+use super::settings::TolerationSeconds;
 use super::{Admission, Attempt, Operation, Verdict, of_kind};
 use crate::api::request::Request;
 use crate::api::{ObjectMap, fields};
 use crate::tree::{Value, json};
 
-const SECONDS: i64 = 300;
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
-pub(super) struct DefaultTolerationSeconds;
+pub(super) struct DefaultTolerationSeconds(pub TolerationSeconds);
 
 impl Admission for DefaultTolerationSeconds {
     fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
@@ -18,7 +18,7 @@ impl Admission for DefaultTolerationSeconds {
     }
 
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
-        Verdict::Now(attempt.object_mut().map(add))
+        Verdict::Now(attempt.object_mut().map(|pod| add(pod, self.0)))
     }
 }
 
@@ -35,7 +35,7 @@ impl Admission for TaintNodesByCondition {
 }
 
 /// Adds tolerations for lost Nodes, unless the Pod has its own.
-fn add(pod: &mut ObjectMap) {
+fn add(pod: &mut ObjectMap, seconds: TolerationSeconds) {
     let spec = fields::object_mut(pod, "spec");
     let said = fields::items(spec, &["tolerations"]);
     let tolerated = |key: &str| {
@@ -44,11 +44,11 @@ fn add(pod: &mut ObjectMap) {
             (own.is_empty() || own == key) && (effect.is_empty() || effect == "NoExecute")
         })
     };
-    let missing: Vec<Value> = [NOT_READY, UNREACHABLE]
+    let missing: Vec<Value> = [(NOT_READY, seconds.not_ready), (UNREACHABLE, seconds.unreachable)]
         .into_iter()
-        .filter(|key| !tolerated(key))
-        .map(|key| {
-            json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": SECONDS})
+        .filter(|(key, _)| !tolerated(key))
+        .map(|(key, seconds)| {
+            json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
         })
         .collect();
     list_mut(spec, "tolerations").extend(missing);

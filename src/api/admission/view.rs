@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Attempt, Verdict};
 use crate::api::error::Error;
 use crate::api::resource::Resource;
-use crate::api::{Api, ObjectMap, Target};
+use crate::api::{Api, ObjectMap};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
 use crate::schema::names::Gvr;
@@ -126,10 +126,5 @@ fn concluded(attempt: &Attempt<'_>, view: View<'_>, verdict: Result<(), String>)
     if let Some(failure) = view.failure() {
         return Err(failure);
     }
-    let Target { resource, name, .. } = attempt.target;
-    verdict.map_err(|reason| Error::Forbidden {
-        resource: resource.group_resource(),
-        name: name.to_owned(),
-        reason,
-    })
+    verdict.map_err(|reason| attempt.refused(reason))
 }

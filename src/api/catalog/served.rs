@@ -214,6 +214,14 @@ impl Served {
         self.stored.len()
     }
 
+    /// Every version and group in which the rows of a resource are served.
+    pub fn versions_of_row(&self, resource: &Resource) -> impl Iterator<Item = &Arc<Resource>> {
+        let plural = &resource.definition.plural;
+        let (built_in, besides) = (self.built_in.get(plural), self.besides.get(plural));
+        let id = resource.id;
+        built_in.into_iter().chain(besides).flatten().filter(move |other| other.id == id)
+    }
+
     /// All versions of what is served besides the built-in resources.
     pub(in crate::api) fn besides(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.besides.values().flatten()

@@ -7,7 +7,12 @@ use crate::tree::Value;
 
 impl Converter {
     /// `host:port` of a Service's port, or upstream's words for why there is none.
-    pub(super) fn service_address(&self, namespace: &str, name: &str, port: u16) -> Result<String, String> {
+    pub(in crate::api) fn service_address(
+        &self,
+        namespace: &str,
+        name: &str,
+        port: u16,
+    ) -> Result<String, String> {
         let found = self.services.and_then(|services| self.cache.any().get(services, namespace, name));
         let service = found.ok_or_else(|| format!("service \"{name}\" not found"))?;
         address(&service.to_map().map_err(|error| error.to_string())?, name, port)

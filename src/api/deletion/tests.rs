@@ -28,6 +28,7 @@ fn kept(kind: &str, object: &Value, options: &DeleteOptions) -> Option<(Value, b
     match planned(kind, object, options) {
         Plan::Remove(_) => None,
         Plan::Keep { object, changed } => Some((object["metadata"].clone(), changed)),
+        Plan::Pending => Some((object["metadata"].clone(), false)),
     }
 }
 

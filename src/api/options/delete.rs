@@ -43,6 +43,40 @@ impl DeleteOptions {
     }
 }
 
+impl DeleteOptions {
+    /// Puts the options into an object, as upstream's type prints them.
+    pub fn print(&self, into: &mut Map) {
+        if let Some(seconds) = self.grace_period {
+            into.insert("gracePeriodSeconds", seconds.into());
+        }
+        let mut preconditions = Map::new();
+        if let Some(uid) = &self.preconditions.uid {
+            preconditions.insert("uid", uid.as_str().into());
+        }
+        if let Some(version) = &self.preconditions.resource_version {
+            preconditions.insert("resourceVersion", version.as_str().into());
+        }
+        if !preconditions.is_empty() {
+            into.insert("preconditions", Value::Object(preconditions));
+        }
+        match self.dependents {
+            Dependents::Unspecified => {}
+            Dependents::Orphan(orphan) => _ = into.insert("orphanDependents", orphan.into()),
+            Dependents::Policy(policy) => {
+                let policy = match policy {
+                    Propagation::Foreground => "Foreground",
+                    Propagation::Background => "Background",
+                    Propagation::Orphan => "Orphan",
+                };
+                into.insert("propagationPolicy", policy.into());
+            }
+        }
+        if self.dry_run == DryRun::Yes {
+            into.insert("dryRun", crate::tree::json!(["All"]));
+        }
+    }
+}
+
 #[derive(Default)]
 struct Raw<'a> {
     dry_run: Vec<&'a str>,

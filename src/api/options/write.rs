@@ -8,6 +8,7 @@ use crate::causes::Causes;
 use crate::gotext;
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Conflicts;
+use crate::tree::{Map, json};
 
 /// The longest field manager, in bytes.
 pub const FIELD_MANAGER_MAX: usize = 128;
@@ -21,6 +22,15 @@ pub struct WriteOptions {
     pub dry_run: DryRun,
     /// Always [`Conflicts::Refuse`] unless the write is an apply.
     pub conflicts: Conflicts,
+    /// What the client has said itself, and is no default.
+    pub sent: Sent,
+}
+
+/// Which options a client has sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    pub manager: bool,
+    pub validation: bool,
 }
 
 /// What to do about unknown and repeated fields.
@@ -30,6 +40,16 @@ pub enum FieldValidation {
     #[default]
     Warn,
     Strict,
+}
+
+impl FieldValidation {
+    fn as_str(self) -> &'static str {
+        match self {
+            FieldValidation::Ignore => "Ignore",
+            FieldValidation::Warn => "Warn",
+            FieldValidation::Strict => "Strict",
+        }
+    }
 }
 
 impl WriteOptions {
@@ -75,6 +95,23 @@ impl WriteOptions {
             dry_run: DryRun::validate(&dry_run, causes),
             field_validation: validation(query.text("fieldValidation"), causes),
             conflicts: Conflicts::Refuse,
+            sent: Sent {
+                manager: !manager.is_empty(),
+                validation: !query.text("fieldValidation").is_empty(),
+            },
+        }
+    }
+
+    /// Puts the options that the client sent into an object, as upstream's type prints them.
+    pub fn print(&self, into: &mut Map) {
+        if self.dry_run == DryRun::Yes {
+            into.insert("dryRun", json!(["All"]));
+        }
+        if let (true, Some(manager)) = (self.sent.manager, &self.field_manager) {
+            into.insert("fieldManager", manager.as_str().into());
+        }
+        if self.sent.validation {
+            into.insert("fieldValidation", self.field_validation.as_str().into());
         }
     }
 

@@ -27,6 +27,7 @@ pub struct File {
     rotation: Rotation,
     file: fs::File,
     size: u64,
+    is_regular: bool,
 }
 
 /// A file that was put aside.
@@ -43,8 +44,18 @@ impl File {
             fs::create_dir_all(directory)?;
         }
         let file = appending(&path)?;
-        let size = file.metadata()?.len();
-        Ok(Self { path, rotation, file, size })
+        let metadata = file.metadata()?;
+        Ok(Self { path, rotation, file, size: metadata.len(), is_regular: metadata.is_file() })
+    }
+
+    /// Whether it is a file on a disk, and not, say, a pipe.
+    pub fn is_regular(&self) -> bool {
+        self.is_regular
+    }
+
+    /// Whether the line can be appended without putting the file aside.
+    pub fn has_room(&self, line: &Bytes) -> bool {
+        self.fitting(std::slice::from_ref(line)) == 1
     }
 
     /// Appends lines. None of them is divided between two files.
@@ -57,9 +68,12 @@ impl File {
                 self.rotate()?;
                 continue;
             }
-            let text = now.concat();
-            self.file.write_all(&text)?;
-            self.size += text.len() as u64;
+            let size: usize = now.iter().map(Bytes::len).sum();
+            match now {
+                [line] => self.file.write_all(line)?,
+                lines => self.file.write_all(&lines.concat())?,
+            }
+            self.size += size as u64;
             rest = later;
         }
         Ok(())

@@ -13,6 +13,8 @@ use crate::cli::error::Error;
 use crate::gotext;
 
 const VERSION: &str = "audit.k8s.io/v1";
+/// How long the database says who did what.
+const DEFAULT_RETENTION: Duration = Duration::from_secs(72 * 60 * 60);
 
 #[derive(Clone, Debug, Args)]
 pub struct AuditArgs {
@@ -20,9 +22,19 @@ pub struct AuditArgs {
     #[arg(long, env = "ROWPLANE_AUDIT_POLICY_FILE", value_name = "FILE")]
     audit_policy_file: Option<PathBuf>,
     /// Keeps audit events in the database for so long, those of writes with the write; without a policy all writes but those of
-    /// leases and events. rowplane audit shows them
+    /// leases and events. rowplane audit shows them. 0 keeps none [default: 72h; 0 with a policy, or without a database]
     #[arg(long, env = "ROWPLANE_AUDIT_DATABASE_RETENTION", value_name = "DURATION", value_parser = duration)]
     audit_database_retention: Option<Duration>,
+
+    /// About how many audit events are kept in the database, the newest, however long they might be kept
+    #[arg(
+        long,
+        env = "ROWPLANE_AUDIT_DATABASE_MAX_EVENTS",
+        value_name = "EVENTS",
+        default_value_t = 200_000
+    )]
+    audit_database_max_events: u64,
+
     #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
@@ -30,15 +42,19 @@ pub struct AuditArgs {
 }
 
 impl AuditArgs {
-    pub fn into_config(self) -> Result<Config, Error> {
+    /// `has_database` if events would outlive the server.
+    pub fn into_config(self, has_database: bool) -> Result<Config, Error> {
+        let policy_file = self.audit_policy_file.filter(|path| !path.as_os_str().is_empty());
+        let retention = self.audit_database_retention.unwrap_or(match policy_file {
+            None if has_database => DEFAULT_RETENTION,
+            _ => Duration::ZERO,
+        });
+        let most = self.audit_database_max_events;
         let config = Config {
-            policy_file: self.audit_policy_file.filter(|path| !path.as_os_str().is_empty()),
+            policy_file,
             log: self.log.into_config(),
             webhook: self.webhook.into_config(),
-            database: self
-                .audit_database_retention
-                .filter(|retention| !retention.is_zero())
-                .map(|retention| DatabaseConfig { retention }),
+            database: (!retention.is_zero()).then_some(DatabaseConfig { retention, most }),
         };
         config.check().map_err(|error| Error::Usage(error.to_string()))?;
         Ok(config)

@@ -44,7 +44,7 @@ fn envtest() {
     let serving = https.certificates.serving.unwrap();
     assert_eq!(serving, (dir.path().join("apiserver.crt"), dir.path().join("apiserver.key")));
     assert_eq!(https.certificates.client_ca_file, Some(dir.path().join("client-cert-auth-ca.crt")));
-    for named in ["--allow-privileged (", "--etcd-servers (", "--disable-admission-plugins ("] {
+    for named in ["--allow-privileged (", "--etcd-servers ("] {
         assert!(notes.contains(named), "{named}: {notes}");
     }
     assert!(!notes.contains("--secure-port"), "{notes}");
@@ -62,17 +62,19 @@ fn the_last_of_a_scalar_counts_and_underscores_are_dashes() {
     let (config, _) = run(&["--datastore=sqlite:a.db", "--etcd-compaction-interval=0"]).unwrap();
     assert_eq!(config.datastore.to_string(), "sqlite:a.db");
     assert!(config.compaction.is_none());
+    assert_eq!(config.audit.database, None);
 }
 
 #[test]
 fn refusals() {
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["--insecure-port=0"], "unknown flag: --insecure-port"),
         (&["x"], "\"kube-apiserver\" does not take any arguments, got [\"x\"]"),
         (&["--egress-selector-config-file=x"], "--egress-selector-config-file is not supported yet"),
         (&["--authorization-mode=Webhook"], "authorization-mode \"Webhook\" is not supported yet"),
         (&["--authorization-mode=RABC"], "authorization-mode \"RABC\" is not a valid mode"),
-        (&["--enable-admission-plugins=NodeRestriction"], "NodeRestriction is not supported yet"),
+        (&["--enable-admission-plugins=Nope"], "enable-admission-plugins plugin \"Nope\" is unknown"),
+        (&["--admission-control=Y"], "admission-control plugin \"Y\" is unknown"),
         (&["--disable-admission-plugins=X"], "disable-admission-plugins plugin \"X\" is unknown"),
         (&["--secure-port=0", "--storage-backend=x"], "[--secure-port 0 must be"),
         (&["--service-account-key-file=/nowhere"], "--service-account-key-file: /nowhere: No such file"),

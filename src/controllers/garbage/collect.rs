@@ -119,7 +119,7 @@ impl Collector<'_> {
             preconditions,
             ..DeleteOptions::default()
         };
-        match self.api.delete(&Request::own(Verb::Delete, target).with(&options)).await {
+        match self.api.delete(&Request::own(Verb::Delete, target).with(&options).seen_by_hooks()).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(Verdict::Done),
             // The object has changed meanwhile; a report of its new version will arrive.
             Err(Error::Conflict { .. }) => Ok(Verdict::Later),
@@ -309,7 +309,8 @@ impl Collector<'_> {
     }
 
     async fn merge(&self, target: Target<'_>, patch: &Value) -> Result<(), Error> {
-        let (request, body) = (Request::own(Verb::Patch, target), patch.to_string());
+        let request = Request::own(Verb::Patch, target).seen_by_hooks();
+        let body = patch.to_string();
         match self.api.patch(&request, PatchKind::Merge, body.as_bytes()).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),

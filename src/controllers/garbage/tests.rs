@@ -3,7 +3,7 @@
 use arc_swap::ArcSwap;
 
 use super::*;
-use crate::api::admission::Chain;
+use crate::api::admission::{Chain, Settings};
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::conversion::Converter;
@@ -52,7 +52,7 @@ async fn api(directory: &std::path::Path) -> Api {
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
-        admission: Chain::built_in(),
+        admission: Chain::new(&Settings::default(), &runtime.metrics).expect("a chain"),
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),
         lanes: Default::default(),

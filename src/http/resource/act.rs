@@ -5,7 +5,7 @@ use crate::api::Target;
 use crate::api::decode::Encoded;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
-use crate::api::request::{Options, Request};
+use crate::api::request::{Hooks, Options, Request};
 use crate::schema::names::Gvr;
 
 impl Context<'_> {
@@ -40,6 +40,8 @@ impl Context<'_> {
             warnings: self.warnings,
             authorizer: &self.app.door.authorizer,
             audit: self.record(),
+            deadline: self.deadline.get().copied(),
+            hooks: Hooks::See,
         })
     }
 }

@@ -1,10 +1,12 @@
 //! MutatingAdmissionPolicyBinding: its rules are those of `policy`.
 
-use crate::kinds::admissionregistration::shared::warn;
+use crate::fields::ObjectMap;
+use crate::kinds::admissionregistration::shared::{reserved, warn};
 use crate::kinds::admissionregistration::{binding, policy};
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
@@ -16,9 +18,14 @@ pub static KIND: BuiltIn = BuiltIn {
         .generation()
         .conditional(),
     strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
-    rules: Rules::timeless(policy::mutating_binding),
+    rules: Rules::new(create, |new, _, errors| policy::mutating_binding(new, errors)),
     warnings: KindWarnings::same(warn),
     columns: &binding::POLICY_BINDING,
     fields: SelectableFields::metadata,
     other_version: None,
 };
+
+fn create(object: &ObjectMap, errors: &mut Errors) {
+    policy::mutating_binding(object, errors);
+    reserved(object, errors);
+}

@@ -1,10 +1,12 @@
 //! ValidatingAdmissionPolicy: its rules are those of `policy`.
 
+use crate::fields::ObjectMap;
 use crate::kinds::admissionregistration::policy;
-use crate::kinds::admissionregistration::shared::warn;
+use crate::kinds::admissionregistration::shared::{reserved, warn};
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
@@ -17,9 +19,14 @@ pub static KIND: BuiltIn = BuiltIn {
         .conditional()
         .sub(&["status"]),
     strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
-    rules: Rules::timeless(policy::validating).with_status(policy::status),
+    rules: Rules::new(create, |new, _, errors| policy::validating(new, errors)).with_status(policy::status),
     warnings: KindWarnings::same(warn),
     columns: &policy::VALIDATING_POLICY,
     fields: SelectableFields::metadata,
     other_version: None,
 };
+
+fn create(object: &ObjectMap, errors: &mut Errors) {
+    policy::validating(object, errors);
+    reserved(object, errors);
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::fields::ObjectMap;
 use crate::gotext::quote;
+use crate::kinds::admissionregistration::shared::reserved;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, integer_column, list, name};
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain, label_key};
@@ -29,6 +30,7 @@ struct Tolerated {
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let none = Tolerated { side_effects: false, unknown_reviews: false, repeated_names: false };
     hooks(object, none, errors);
+    reserved(object, errors);
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {

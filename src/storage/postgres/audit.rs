@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::error::{corrupt, unavailable};
-use crate::storage::{AuditQuery, AuditRow, Error};
+use crate::storage::{AuditQuery, AuditRemoval, AuditRow, Error};
 
 /// Adds events in the transaction that is open.
 pub async fn insert(connection: &mut PgConnection, rows: &[&AuditRow]) -> Result<(), sqlx::Error> {
@@ -27,17 +27,18 @@ pub async fn insert(connection: &mut PgConnection, rows: &[&AuditRow]) -> Result
     .map(drop)
 }
 
-/// Removes up to `limit` events from before a time.
-pub async fn remove(connection: &mut PgConnection, before: i64, limit: u32) -> Result<u64, Error> {
-    let removed = sqlx::query(
-        "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events WHERE at < $1 ORDER BY at LIMIT $2)",
-    )
-    .bind(before)
-    .bind(i64::from(limit))
-    .execute(connection)
-    .await
-    .map_err(unavailable)?;
-    Ok(removed.rows_affected())
+/// Removes events that are too old or too many.
+pub async fn remove(connection: &mut PgConnection, removal: AuditRemoval) -> Result<u64, Error> {
+    let AuditRemoval { before, most, limit } = removal;
+    let too_old = "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events WHERE at < $1 ORDER BY at LIMIT $2)";
+    let too_many = "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events \
+                    WHERE id <= (SELECT max(id) FROM audit_events) - $1 ORDER BY id LIMIT $2)";
+    let mut removed = 0;
+    for (sql, bound) in [(too_old, before), (too_many, i64::try_from(most).unwrap_or(i64::MAX))] {
+        let done = sqlx::query(sql).bind(bound).bind(i64::from(limit)).execute(&mut *connection).await;
+        removed += done.map_err(unavailable)?.rows_affected();
+    }
+    Ok(removed)
 }
 
 /// The newest events that are asked for, the oldest of them first.

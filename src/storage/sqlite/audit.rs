@@ -7,7 +7,7 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnection};
 use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
 use super::error::{corrupt, unavailable};
-use crate::storage::{AuditQuery, AuditRow, Error};
+use crate::storage::{AuditQuery, AuditRemoval, AuditRow, Error};
 
 /// Adds events in the transaction that is open. Their number is padded to a power of two, so that a few prepared statements
 /// serve every number.
@@ -42,17 +42,19 @@ fn bind(arguments: &mut SqliteArguments, row: &AuditRow) -> Result<(), sqlx::err
     arguments.add(&row.event[..])
 }
 
-/// Removes up to `limit` events from before a time.
-pub async fn remove(connection: &mut SqliteConnection, before: i64, limit: u32) -> Result<u64, Error> {
-    let removed = sqlx::query(
-        "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events WHERE at < ? ORDER BY at LIMIT ?)",
-    )
-    .bind(before)
-    .bind(limit)
-    .execute(connection)
-    .await
-    .map_err(unavailable)?;
-    Ok(removed.rows_affected())
+/// Removes events that are too old or too many.
+pub async fn remove(connection: &mut SqliteConnection, removal: AuditRemoval) -> Result<u64, Error> {
+    let AuditRemoval { before, most, limit } = removal;
+    let too_old =
+        "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events WHERE at < ? ORDER BY at LIMIT ?)";
+    let too_many = "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events \
+                    WHERE id <= (SELECT max(id) FROM audit_events) - ? ORDER BY id LIMIT ?)";
+    let mut removed = 0;
+    for (sql, bound) in [(too_old, before), (too_many, i64::try_from(most).unwrap_or(i64::MAX))] {
+        let done = sqlx::query(sql).bind(bound).bind(limit).execute(&mut *connection).await;
+        removed += done.map_err(unavailable)?.rows_affected();
+    }
+    Ok(removed)
 }
 
 /// The newest events that are asked for, the oldest of them first.

@@ -138,6 +138,11 @@ impl Admission {
         environment
     }
 
+    /// What expressions may speak of.
+    pub fn declarations(&self) -> &Environment {
+        &self.environment
+    }
+
     /// With variables that are declared one after the other.
     pub fn composed(mut self) -> Self {
         let none = std::iter::empty();
@@ -214,6 +219,11 @@ impl Admission {
             }
         };
         self.environment.add_field(VARIABLES, name, is);
+    }
+
+    /// Declares a variable of this type; of any, if it has none.
+    pub fn declare_type(&mut self, name: &str, is: Option<&Type>) {
+        self.environment.add_field(VARIABLES, name, is.map_or(Type::Dyn, as_declared));
     }
 }
 

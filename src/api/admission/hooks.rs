@@ -1,0 +1,146 @@
+//! MutatingAdmissionWebhook and ValidatingAdmissionWebhook: webhooks that users configure see writes, and may change or
+//! refuse them.
+
+mod call;
+mod client;
+mod configuration;
+mod credentials;
+mod mutating;
+mod review;
+mod validating;
+
+use std::sync::Arc;
+
+use super::Attempt;
+use super::conditions::{Outcome, described};
+use super::evaluation::Seen;
+use super::matching::{Facts, Matched, converted, matched};
+use crate::api::error::Error;
+use crate::api::request::{Hooks, Request};
+use crate::api::resource::Resource;
+use crate::api::{Api, ObjectMap};
+use crate::codec::managed;
+use crate::metrics::ConditionSource;
+use configuration::{FailurePolicy, Hook};
+use review::Payload;
+
+pub(super) use mutating::{Calls, MutatingAdmissionWebhook};
+pub(super) use validating::ValidatingAdmissionWebhook;
+
+/// The group of what configures admission. No webhook sees it, so that a webhook that refuses everything can be removed.
+const CONFIGURATIONS: &str = "admissionregistration.k8s.io";
+
+/// Whether webhooks may see a request. Reviews, which are not stored, never come here.
+fn sees(request: &Request<'_>) -> bool {
+    request.hooks == Hooks::See && request.target.resource.definition.group().as_str() != CONFIGURATIONS
+}
+
+/// A request while webhooks are found for it.
+struct Matching<'a> {
+    api: &'a Api,
+    request: &'a Request<'a>,
+    facts: Facts<'a>,
+    /// The other versions of its resource, once somebody has asked.
+    others: Option<Vec<Arc<Resource>>>,
+    /// Upstream's label `type`.
+    kind: &'static str,
+}
+
+impl<'a> Matching<'a> {
+    fn new(attempt: &Attempt<'a>, kind: &'static str) -> Self {
+        let facts = Facts::of(attempt);
+        Self { api: attempt.api, request: attempt.request, facts, others: None, kind }
+    }
+
+    /// The version in which a webhook wants to see the request; `None` if it is not called.
+    async fn version_for(&mut self, hook: &Hook, attempt: &Attempt<'_>) -> Result<Option<Matched>, Error> {
+        // An error counts only for a webhook that would be called otherwise.
+        let namespace = hook.namespaces.select_namespace(attempt, &self.facts);
+        if matches!(namespace, Ok(false)) {
+            return Ok(None);
+        }
+        let object = hook.objects.select_object(attempt.object.as_ref(), attempt.old);
+        if matches!(object, Ok(false)) {
+            return Ok(None);
+        }
+        let found = matched(&hook.rules, hook.is_equivalent, &self.facts, &mut self.others, self.api);
+        let Some(found) = found else { return Ok(None) };
+        namespace.and(object)?;
+        match hook.conditions.is_empty() || self.meets(hook, &found, attempt).await? {
+            true => Ok(Some(found)),
+            false => Ok(None),
+        }
+    }
+
+    async fn meets(&self, hook: &Hook, found: &Matched, attempt: &Attempt<'_>) -> Result<bool, Error> {
+        let (mut object, mut old) = self.objects(found, attempt).await?;
+        if hook.conditions.sees_managers {
+            [&mut object, &mut old].into_iter().flatten().for_each(managed::open);
+        }
+        let request = described(self.request, &self.facts, found);
+        let (object, old) = (object.as_ref(), old.as_ref());
+        let seen = Seen { object, old, request: Some(&request), ..Seen::default() };
+        let outcome = hook.conditions.evaluate(seen, &[]);
+        let source = ConditionSource {
+            name: &hook.name,
+            kind: "webhook",
+            of: self.kind,
+            operation: self.facts.operation.as_str(),
+        };
+        let metrics = &self.api.runtime.metrics;
+        match outcome {
+            Outcome::Met => Ok(true),
+            Outcome::Unmet => {
+                metrics.condition_excluded(&source);
+                Ok(false)
+            }
+            Outcome::Failed { errors, why } => {
+                metrics.condition_failed(&source, errors);
+                match hook.on_failure {
+                    FailurePolicy::Ignore => {
+                        metrics.condition_excluded(&source);
+                        Ok(false)
+                    }
+                    FailurePolicy::Fail => Err(Error::Forbidden {
+                        resource: self.facts.resource.group_resource(),
+                        name: self.facts.name.to_owned(),
+                        reason: why,
+                    }),
+                }
+            }
+        }
+    }
+
+    /// New and old object in the version that a webhook wants.
+    async fn objects(
+        &self,
+        found: &Matched,
+        attempt: &Attempt<'_>,
+    ) -> Result<(Option<ObjectMap>, Option<ObjectMap>), Error> {
+        let convert = async |object: Option<&ObjectMap>| match (&found.other, object) {
+            (_, None) => Ok(None),
+            (Some(other), Some(object)) if has_versions(self.facts) => {
+                Box::pin(converted(self.api, self.facts.resource, other, object.clone())).await.map(Some)
+            }
+            (_, Some(object)) => Ok(Some(object.clone())),
+        };
+        Ok((convert(attempt.object.as_ref()).await?, convert(attempt.old).await?))
+    }
+
+    /// What a webhook is sent.
+    async fn payload(&self, found: &Matched, attempt: &Attempt<'_>) -> Result<Payload, Error> {
+        let request = described(self.request, &self.facts, found);
+        if found.other.is_none() {
+            let (object, old) = (attempt.object.as_ref(), attempt.old);
+            return Ok(Payload::new(&request, &found.kind, object, old));
+        }
+        let (object, old) = self.objects(found, attempt).await?;
+        Ok(Payload::new(&request, &found.kind, object.as_ref(), old.as_ref()))
+    }
+}
+
+/// Whether the object has the versions of its resource: that of a subresource may have a kind of its own.
+fn has_versions(facts: Facts<'_>) -> bool {
+    let definition = &facts.resource.definition;
+    definition.subresource(facts.subresource).is_none_or(|subresource| subresource.kind.is_none())
+}

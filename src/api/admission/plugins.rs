@@ -1,0 +1,122 @@
+//! All plugins of kube-apiserver's, in the order in which it calls them (`AllOrderedPlugins`), and which of them are on.
+//!
+//! To add a plugin: write its file, with an `impl Admission`, and put [`Here`](Stock::Here) into its line in [`PLUGINS`].
+
+use super::classes::{DefaultIngressClass, DefaultStorageClass};
+use super::deny::AlwaysDeny;
+use super::hooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
+use super::limits::LimitRanger;
+use super::namespace::NamespaceLifecycle;
+use super::priority::Priority;
+use super::protection::StorageObjectInUseProtection;
+use super::runtime_class::RuntimeClass;
+use super::settings::{Configuration, Settings};
+use super::tolerations::{DefaultTolerationSeconds, TaintNodesByCondition};
+use super::{Admission, Member};
+use crate::metrics::Metrics;
+
+/// A plugin of kube-apiserver's.
+pub(super) struct Plugin {
+    pub name: &'static str,
+    /// Whether it is on unless somebody switches it off.
+    pub is_default: bool,
+    pub stock: Stock,
+}
+
+/// What the server has of a plugin.
+pub(super) enum Stock {
+    /// The plugin, made for each server.
+    Here(Make),
+    /// The plugin has nothing to do: without alpha features, or at all.
+    Idle,
+    /// It does not exist here. It can be switched off, but not on.
+    Missing,
+}
+
+/// Makes a plugin. The configuration is the one that `--admission-control-config-file` has for it. The error ends the
+/// start.
+pub(super) type Make = fn(&Settings, Option<&Configuration>) -> Result<Box<dyn Admission>, String>;
+
+use Stock::{Here, Idle, Missing};
+
+const fn on(name: &'static str, stock: Stock) -> Plugin {
+    Plugin { name, is_default: true, stock }
+}
+
+const fn off(name: &'static str, stock: Stock) -> Plugin {
+    Plugin { name, is_default: false, stock }
+}
+
+pub(super) static PLUGINS: [Plugin; 40] = [
+    off("AlwaysAdmit", Idle),
+    off("NamespaceAutoProvision", Missing),
+    on("NamespaceLifecycle", Here(|_, _| Ok(Box::new(NamespaceLifecycle)))),
+    off("NamespaceExists", Missing),
+    off("LimitPodHardAntiAffinityTopology", Missing),
+    on("LimitRanger", Here(|_, _| Ok(Box::new(LimitRanger)))),
+    on("ServiceAccount", Missing),
+    off("NodeRestriction", Missing),
+    on("TaintNodesByCondition", Here(|_, _| Ok(Box::new(TaintNodesByCondition)))),
+    off("AlwaysPullImages", Missing),
+    off("ImagePolicyWebhook", Missing),
+    on("PodSecurity", Missing),
+    off("PodNodeSelector", Missing),
+    on("Priority", Here(|_, _| Ok(Box::new(Priority)))),
+    on(
+        "DefaultTolerationSeconds",
+        Here(|settings, _| Ok(Box::new(DefaultTolerationSeconds(settings.tolerations)))),
+    ),
+    off("PodTolerationRestriction", Missing),
+    off("EventRateLimit", Missing),
+    off("ExtendedResourceToleration", Missing),
+    on("DefaultStorageClass", Here(|_, _| Ok(Box::new(DefaultStorageClass)))),
+    on("StorageObjectInUseProtection", Here(|_, _| Ok(Box::new(StorageObjectInUseProtection)))),
+    on("PodGroupProtection", Idle),
+    off("OwnerReferencesPermissionEnforcement", Missing),
+    on("PersistentVolumeClaimResize", Missing),
+    on("RuntimeClass", Here(|_, _| Ok(Box::new(RuntimeClass)))),
+    on("CertificateApproval", Missing),
+    on("CertificateSigning", Missing),
+    on("ClusterTrustBundleAttest", Missing),
+    on("CertificateSubjectRestriction", Missing),
+    on("DefaultIngressClass", Here(|_, _| Ok(Box::new(DefaultIngressClass)))),
+    off("DenyServiceExternalIPs", Missing),
+    on("PodTopologyLabels", Missing),
+    on("NodeDeclaredFeatureValidator", Missing),
+    on("JobValidation", Idle),
+    on("PodResizeValidator", Missing),
+    on("MutatingAdmissionPolicy", Missing),
+    on(
+        "MutatingAdmissionWebhook",
+        Here(|_, configuration| Ok(Box::new(MutatingAdmissionWebhook::new(configuration)?))),
+    ),
+    on("ValidatingAdmissionPolicy", Missing),
+    on(
+        "ValidatingAdmissionWebhook",
+        Here(|_, configuration| Ok(Box::new(ValidatingAdmissionWebhook::new(configuration)?))),
+    ),
+    on("ResourceQuota", Missing),
+    off("AlwaysDeny", Here(|_, _| Ok(Box::new(AlwaysDeny)))),
+];
+
+/// The plugin of a name.
+pub(super) fn find(name: &str) -> Option<&'static Plugin> {
+    PLUGINS.iter().find(|plugin| plugin.name == name)
+}
+
+/// The names of all plugins of upstream's.
+pub fn all() -> Vec<&'static str> {
+    PLUGINS.iter().map(|plugin| plugin.name).collect()
+}
+
+/// Makes the plugins that are on.
+pub(super) fn make(settings: &Settings, metrics: &Metrics) -> Result<Vec<Member>, String> {
+    let mut members = Vec::new();
+    for plugin in PLUGINS.iter().filter(|plugin| settings.is_on(plugin)) {
+        let Here(make) = plugin.stock else { continue };
+        let made = make(settings, settings.configuration(plugin.name));
+        let made = made.map_err(|why| format!("couldn't init admission plugin {:?}: {why}", plugin.name))?;
+        members.push(Member::new(plugin.name, made, metrics));
+    }
+    Ok(members)
+}

@@ -1,0 +1,169 @@
+//! Metrics of admission.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use metrics::{Histogram, Key, Label, Recorder as _};
+use metrics_exporter_prometheus::PrometheusRecorder;
+
+use super::{METADATA, Metrics, labels_of};
+
+pub const STEP_SECONDS: &str = "apiserver_admission_step_admission_duration_seconds";
+pub const PLUGIN_SECONDS: &str = "apiserver_admission_controller_admission_duration_seconds";
+
+/// Upstream's buckets.
+pub const BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
+
+const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
+
+/// One of the two steps of admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Admit,
+    Validate,
+}
+
+impl Step {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Step::Admit => "admit",
+            Step::Validate => "validate",
+        }
+    }
+}
+
+/// How long a plugin takes, or all of them together. A series is there once something has been measured.
+#[derive(Debug)]
+pub struct StepTimes {
+    recorder: Arc<PrometheusRecorder>,
+    plugin: Option<&'static str>,
+    series: [OnceLock<Histogram>; 16],
+}
+
+impl StepTimes {
+    pub(super) fn new(recorder: &Arc<PrometheusRecorder>, plugin: Option<&'static str>) -> Self {
+        Self { recorder: recorder.clone(), plugin, series: Default::default() }
+    }
+
+    /// `operation` is as upstream's label has it.
+    pub fn took(&self, step: Step, operation: &'static str, rejected: bool, took: Duration) {
+        let place = OPERATIONS.iter().position(|name| *name == operation).unwrap_or_default();
+        let place = place * 4 + usize::from(step == Step::Validate) * 2 + usize::from(rejected);
+        self.series[place].get_or_init(|| self.register(step, operation, rejected)).record(took);
+    }
+
+    fn register(&self, step: Step, operation: &'static str, rejected: bool) -> Histogram {
+        let rejected = if rejected { "true" } else { "false" };
+        let common = [("type", step.as_str()), ("operation", operation), ("rejected", rejected)];
+        let (name, labels) = match self.plugin {
+            None => (STEP_SECONDS, labels_of(&common)),
+            Some(plugin) => {
+                let labels: Vec<_> = [("name", plugin)].into_iter().chain(common).collect();
+                (PLUGIN_SECONDS, labels_of(&labels))
+            }
+        };
+        self.recorder.register_histogram(&Key::from_parts(name, labels), &METADATA)
+    }
+}
+
+pub const HOOK_SECONDS: &str = "apiserver_admission_webhook_admission_duration_seconds";
+pub const HOOK_REJECTIONS: &str = "apiserver_admission_webhook_rejection_count";
+pub const HOOK_FAILED_OPEN: &str = "apiserver_admission_webhook_fail_open_count";
+pub const HOOK_REQUESTS: &str = "apiserver_admission_webhook_request_total";
+pub const CONDITION_ERRORS: &str = "apiserver_admission_match_condition_evaluation_errors_total";
+pub const CONDITION_EXCLUSIONS: &str = "apiserver_admission_match_condition_exclusions_total";
+
+pub const HOOK_BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
+
+/// The largest code that a label holds.
+const LARGEST_CODE: u16 = 600;
+
+/// A call of an admission webhook. Its name comes from a stored configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct HookCall<'a> {
+    pub name: &'a str,
+    /// `admit` or `validating`.
+    pub kind: &'static str,
+    pub operation: &'static str,
+    pub code: u16,
+    /// Set if the request ended with it.
+    pub rejection: Option<HookRejection>,
+    pub took: Duration,
+}
+
+/// Whose fault it was that a webhook ended a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookRejection {
+    Call,
+    Internal,
+    /// Nobody's: the webhook said no.
+    None,
+}
+
+/// Whose match conditions were evaluated.
+#[derive(Clone, Copy, Debug)]
+pub struct ConditionSource<'a> {
+    pub name: &'a str,
+    /// `webhook` or `policy`.
+    pub kind: &'static str,
+    /// `admit` or `validating`, or `validate` of policies.
+    pub of: &'static str,
+    pub operation: &'static str,
+}
+
+impl ConditionSource<'_> {
+    fn labels(&self) -> Vec<Label> {
+        labels_of(&[
+            ("name", self.name),
+            ("kind", self.kind),
+            ("type", self.of),
+            ("operation", self.operation),
+        ])
+    }
+}
+
+impl Metrics {
+    pub fn webhook_called(&self, call: &HookCall<'_>) {
+        let HookCall { name, kind, operation, .. } = *call;
+        let code = call.code.min(LARGEST_CODE).to_string();
+        let rejected = if call.rejection.is_some() { "true" } else { "false" };
+        let labels = [("name", name), ("type", kind), ("operation", operation), ("rejected", rejected)];
+        self.histogram(HOOK_SECONDS, labels_of(&labels)).record(call.took);
+        let labels = [
+            ("name", name),
+            ("type", kind),
+            ("operation", operation),
+            ("code", &code),
+            ("rejected", rejected),
+        ];
+        self.counter(HOOK_REQUESTS, labels_of(&labels)).increment(1);
+        if let Some(rejection) = call.rejection {
+            let error_type = match rejection {
+                HookRejection::Call => "calling_webhook_error",
+                HookRejection::Internal => "apiserver_internal_error",
+                HookRejection::None => "no_error",
+            };
+            let labels = [
+                ("name", name),
+                ("type", kind),
+                ("operation", operation),
+                ("error_type", error_type),
+                ("rejection_code", &code),
+            ];
+            self.counter(HOOK_REJECTIONS, labels_of(&labels)).increment(1);
+        }
+    }
+
+    /// Counts a webhook that failed, and whose failure was forgiven.
+    pub fn webhook_failed_open(&self, name: &str, kind: &'static str) {
+        self.counter(HOOK_FAILED_OPEN, labels_of(&[("name", name), ("type", kind)])).increment(1);
+    }
+
+    pub fn condition_excluded(&self, source: &ConditionSource<'_>) {
+        self.counter(CONDITION_EXCLUSIONS, source.labels()).increment(1);
+    }
+
+    pub fn condition_failed(&self, source: &ConditionSource<'_>, errors: usize) {
+        self.counter(CONDITION_ERRORS, source.labels()).increment(errors as u64);
+    }
+}

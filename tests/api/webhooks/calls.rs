@@ -1,0 +1,287 @@
+//! Calls of webhooks, and what goes wrong with them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{
+    MUTATING, VALIDATING, allowing, configuration, configure, hook, in_memory, metric, patch, requests,
+    reviewed, told,
+};
+use crate::support::database::Database;
+use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
+use crate::support::webhook::WebhookServer;
+
+/// Writes a ConfigMap on trial.
+async fn attempt(server: &TestServer) -> crate::support::client::Answer {
+    server.post(format!("{CONFIGMAPS}?dryRun=All"), &config_map("a", json!({}))).await
+}
+
+/// Sets the one webhook, which is of this kind.
+async fn only(server: &TestServer, kind: &str, hook: Value) {
+    for kind in [VALIDATING, MUTATING] {
+        server.delete(format!("{kind}/only")).await;
+    }
+    configure(server, kind, "only", json!([hook])).await;
+}
+
+/// 35, 36, 37, 38, 39, 40, 41, 52: answers, by the path that is asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a35_a37_a38_a39_a40_a41_a52_answers() {
+    let server = in_memory().await;
+    let web = WebhookServer::start(&[], |seen| {
+        let path = seen.path.split('?').next().expect("a path");
+        let no_uid = |response: Value| reviewed(seen, response);
+        match path {
+            "/uid" => no_uid(json!({"uid": "other"})),
+            "/patch" => no_uid(json!({"patch": "W10="})),
+            "/type" => no_uid(json!({"patchType": "JSONPatch"})),
+            "/both" => no_uid(patch(json!([]))),
+            "/bare" => no_uid(json!({"allowed": false})),
+            "/status" => no_uid(json!({"allowed": false, "warnings": ["beware"], "status":
+                {"code": 409, "reason": "Conflict", "message": "m", "details": {"kind": "k"}}})),
+            "/ok" => no_uid(json!({"allowed": false, "status": {"code": 200, "message": "m"}})),
+            "/warn" => no_uid(json!({"warnings": ["careful"]})),
+            "/404" => (404, "nothing".to_owned()),
+            "/500" => (500, "boom".to_owned()),
+            "/html" => (200, "<html></html>".to_owned()),
+            "/huge" => (200, "x".repeat(17 << 20)),
+            _ => no_uid(json!({})),
+        }
+    })
+    .await;
+    let failed = |why: &str| format!("Internal error occurred: failed calling webhook \"h.ex.io\": {why}");
+    let invalid = |why: &str| failed(&format!("received invalid webhook response: {why}"));
+    let denied = "admission webhook \"h.ex.io\" denied the request";
+    let call = |why: &str| failed(&format!("failed to call webhook: {why}"));
+    for (kind, path, code, text) in [
+        (VALIDATING, "/patch", 500, invalid("validating webhook may not return response.patch")),
+        (VALIDATING, "/type", 500, invalid("validating webhook may not return response.patchType")),
+        (MUTATING, "/patch", 500, invalid("webhook returned response.patch but not response.patchType")),
+        (MUTATING, "/type", 500, invalid("webhook returned response.patchType but not response.patch")),
+        (MUTATING, "/both", 201, String::new()),
+        (VALIDATING, "/bare", 400, format!("{denied} without explanation")),
+        (MUTATING, "/status", 409, format!("{denied}: m")),
+        (VALIDATING, "/ok", 400, format!("{denied}: m")),
+        (VALIDATING, "/404", 500, call("the server could not find the requested resource")),
+        (
+            VALIDATING,
+            "/500",
+            500,
+            call("an error on the server (\"boom\") has prevented the request from succeeding"),
+        ),
+    ] {
+        only(&server, kind, hook("h", web.client_config(path), json!({}), json!({}))).await;
+        let answer = attempt(&server).await;
+        assert_eq!(u64::from(answer.status), code, "{path}: {answer:?}");
+        if code != 201 {
+            assert_eq!(told(&answer.failure()), (code, text), "{path}");
+        }
+    }
+    for (path, start) in [
+        ("/uid", invalid("expected response.uid=\"")),
+        ("/html", call("couldn't get version/kind; json parse error: ")),
+        ("/huge", call("Post \"https://")),
+    ] {
+        only(&server, MUTATING, hook("h", web.client_config(path), json!({}), json!({}))).await;
+        let (code, text) = told(&attempt(&server).await.failure());
+        assert!(code == 500 && text.starts_with(&start), "{path}: {text}");
+        only(
+            &server,
+            MUTATING,
+            hook("h", web.client_config(path), json!({}), json!({"failurePolicy": "Ignore"})),
+        )
+        .await;
+        attempt(&server).await.expect(201);
+    }
+    only(&server, VALIDATING, hook("h", web.client_config("/status"), json!({}), json!({}))).await;
+    let refused = attempt(&server).await;
+    assert_eq!(refused.header("warning"), Some("299 - \"beware\""));
+    let status = refused.json();
+    assert_eq!((&status["reason"], &status["details"]), (&json!("Conflict"), &json!({"kind": "k"})));
+    only(&server, VALIDATING, hook("h", web.client_config("/warn"), json!({}), json!({}))).await;
+    assert_eq!(attempt(&server).await.header("warning"), Some("299 - \"careful\""));
+
+    // Versions of the review: the first that is known.
+    web.seen();
+    for (versions, used) in [(json!(["v1beta1", "v1"]), "v1beta1"), (json!(["v2", "v1"]), "v1")] {
+        let more = json!({"admissionReviewVersions": versions});
+        only(&server, VALIDATING, hook("h", web.client_config("/"), json!({}), more)).await;
+        attempt(&server).await.expect(201);
+        assert_eq!(web.seen()[0].body["apiVersion"], format!("admission.k8s.io/{used}"));
+    }
+}
+
+/// 36, 53. How long a webhook may take, and what it is told of that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a36_a53_times() {
+    let (server, web) = (in_memory().await, allowing().await);
+    only(&server, VALIDATING, hook("h", web.client_config("/"), json!({}), json!({}))).await;
+    server.post(format!("{CONFIGMAPS}?timeout=3s"), &config_map("a", json!({}))).await.expect(201);
+    assert_eq!(web.seen()[0].path, "/?timeout=3s");
+    web.hold();
+    let slow = json!({"timeoutSeconds": 1});
+    only(&server, VALIDATING, hook("h", web.client_config("/"), json!({}), slow)).await;
+    let began = Instant::now();
+    let (code, text) = told(&attempt(&server).await.failure());
+    assert!(began.elapsed() >= Duration::from_secs(1));
+    let url = web.url("/?timeout=1s");
+    let why = format!("failed to call webhook: Post \"{url}\": context deadline exceeded");
+    assert_eq!(
+        (code, text),
+        (500, format!("Internal error occurred: failed calling webhook \"h.ex.io\": {why}"))
+    );
+    // The request's own end is an end also where failures are forgiven.
+    let patient = json!({"timeoutSeconds": 30, "failurePolicy": "Ignore"});
+    only(&server, VALIDATING, hook("h", web.client_config("/"), json!({}), patient)).await;
+    let path = format!("{CONFIGMAPS}?timeout=1s");
+    let refused = server.post(path, &config_map("b", json!({}))).await.failure();
+    assert_eq!((&refused["code"], &refused["reason"]), (&json!(504), &json!("Timeout")));
+}
+
+/// 49. Validating webhooks are called side by side, and of several refusals the first in order is answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a49_side_by_side() {
+    let server = in_memory().await;
+    let refusing = WebhookServer::start(&[], |seen| {
+        let path = seen.path.split('?').next().expect("a path").to_owned();
+        reviewed(seen, json!({"allowed": false, "status": {"message": path}}))
+    })
+    .await;
+    let of = |name: &str| hook(name, refusing.client_config(&format!("/{name}")), json!({}), json!({}));
+    configure(&server, VALIDATING, "b", json!([of("third")])).await;
+    configure(&server, VALIDATING, "a", json!([of("first"), of("second")])).await;
+    refusing.hold();
+    let waiting = tokio::spawn(server.post(CONFIGMAPS, &config_map("x", json!({}))).into_future());
+    // All three have been called before any is answered.
+    refusing.arrived(3).await;
+    refusing.release();
+    let refused = waiting.await.expect("an answer").failure();
+    assert_eq!(told(&refused).1, "admission webhook \"first.ex.io\" denied the request: /first");
+}
+
+/// 50. Dry runs call only webhooks without effects.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a50_dry_runs() {
+    let (server, web) = (in_memory().await, allowing().await);
+    for effects in ["None", "NoneOnDryRun"] {
+        only(
+            &server,
+            MUTATING,
+            hook("h", web.client_config("/"), json!({}), json!({"sideEffects": effects})),
+        )
+        .await;
+        attempt(&server).await.expect(201);
+        assert_eq!(requests(&web)[0]["dryRun"], true);
+    }
+}
+
+/// 51, 54, 55, 56. Webhooks that are not reached.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a51_a54_a55_a56_who_is_not_reached() {
+    let (server, mut web) = (in_memory().await, allowing().await);
+    let failed = |why: &str| format!("Internal error occurred: failed calling webhook \"h.ex.io\": {why}");
+    let service = |name: &str, port: u16| json!({"service": {"namespace": "t", "name": name, "port": port, "path": "/p"}, "caBundle": web.ca_bundle});
+    let to_service = |name: &str, port: u16, why: &str| {
+        failed(&format!("failed to call webhook: Post \"https://{name}.t.svc:{port}/p?timeout=10s\": {why}"))
+    };
+    let external =
+        json!({"metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "127.0.0.1"}});
+    let services = "/api/v1/namespaces/t/services";
+    server.post(services, &external).await.expect(201);
+    let mut other = external.clone();
+    other["metadata"]["name"] = "other".into();
+    server.post(services, &other).await.expect(201);
+    let cluster = json!({"metadata": {"name": "in"}, "spec": {"ports": [{"port": 80}]}});
+    server.post(services, &cluster).await.expect(201);
+    let port = web.address.port();
+    only(&server, VALIDATING, hook("h", service("hook", port), json!({}), json!({}))).await;
+    attempt(&server).await.expect(201);
+    assert_eq!(web.seen()[0].headers["host"], format!("hook.t.svc:{port}"));
+    let wrong =
+        "tls: failed to verify certificate: x509: certificate is valid for hook.t.svc, not other.t.svc";
+    for (config, text) in [
+        (service("other", port), to_service("other", port, wrong)),
+        (service("nobody", 443), to_service("nobody", 443, "service \"nobody\" not found")),
+        (service("in", 443), to_service("in", 443, "no service port 443 found for service \"in\"")),
+        (
+            json!({"url": web.url("/"), "caBundle": "AAAA"}),
+            failed(
+                "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block",
+            ),
+        ),
+    ] {
+        only(&server, VALIDATING, hook("h", config, json!({}), json!({}))).await;
+        assert_eq!(told(&attempt(&server).await.failure()), (500, text));
+    }
+    web.stop().await;
+    only(&server, VALIDATING, hook("h", web.client_config("/p"), json!({}), json!({}))).await;
+    let refused = attempt(&server).await.failure();
+    let why = format!(
+        "failed to call webhook: Post \"{}\": dial tcp {}: connect: connection refused",
+        web.url("/p?timeout=10s"),
+        web.address
+    );
+    assert_eq!(told(&refused), (500, failed(&why)));
+    let cause = format!("failed calling webhook \"h.ex.io\": {why}");
+    assert_eq!(refused["details"]["causes"], json!([{"message": cause}]));
+    only(
+        &server,
+        VALIDATING,
+        hook("h", web.client_config("/p"), json!({}), json!({"failurePolicy": "Ignore"})),
+    )
+    .await;
+    attempt(&server).await.expect(201);
+    let opened = "apiserver_admission_webhook_fail_open_count{name=\"h.ex.io\",type=\"validating\"} 1";
+    assert!(metric(&server, opened).await);
+}
+
+/// 57. Credentials are shown to the hosts that they are for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a57_credentials() {
+    let mut setup = Setup::new(Database::memory());
+    let kubeconfig = setup.file("hooks.kubeconfig");
+    let web = allowing().await;
+    let users = format!(
+        "users:\n- name: '*.t.svc:{}'\n  user: {{token: secret}}\n- name: '127.0.0.1:1'\n  user: {{token: t}}\n",
+        web.address.port()
+    );
+    std::fs::write(&kubeconfig, users).expect("written");
+    let file = setup.file("admission.yaml");
+    let text = format!(
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n\
+         - name: ValidatingAdmissionWebhook\n  configuration:\n    apiVersion: apiserver.config.k8s.io/v1\n    \
+         kind: WebhookAdmissionConfiguration\n    kubeConfigFile: {}\n",
+        kubeconfig.display()
+    );
+    std::fs::write(&file, text).expect("written");
+    setup.admission.read_file(&file).expect("a configuration");
+    let server = setup.start().await;
+    let external =
+        json!({"metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "127.0.0.1"}});
+    server.post("/api/v1/namespaces/t/services", &external).await.expect(201);
+    let service = json!({"service": {"namespace": "t", "name": "hook", "port": web.address.port()},
+        "caBundle": web.ca_bundle});
+    for (config, shown) in [(service, Some("Bearer secret")), (web.client_config("/"), None)] {
+        only(&server, VALIDATING, hook("h", config, json!({}), json!({}))).await;
+        attempt(&server).await.expect(201);
+        let header =
+            web.seen()[0].headers.get("authorization").map(|value| value.to_str().expect("text").to_owned());
+        assert_eq!(header.as_deref(), shown);
+    }
+}
+
+/// 59. Names of static configurations are nobody's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a59_static_names() {
+    let server = in_memory().await;
+    let text = "metadata.name: Invalid value: \"x.static.k8s.io\": names ending with \".static.k8s.io\" are reserved for \
+                static manifest-based configurations and cannot be managed via the API";
+    for (kind, singular) in
+        [(VALIDATING, "ValidatingWebhookConfiguration"), (MUTATING, "MutatingWebhookConfiguration")]
+    {
+        let refused = server.post(kind, &configuration("x.static.k8s.io", json!([]))).await.failure();
+        let subject = format!("{singular}.admissionregistration.k8s.io \"x.static.k8s.io\" is invalid");
+        assert_eq!(told(&refused), (422, format!("{subject}: {text}")));
+    }
+}
