@@ -39,6 +39,7 @@ const ROWS: &[&[&str]] = &[
         "user",
         "wall_clock",
         "warnings",
+        "watched_file",
     ],
 ];
 

@@ -180,7 +180,7 @@ async fn a105_a106_secrets_are_sealed_and_keys_rotate(mut setup: Setup) {
 async fn a105_no_plain_text_is_in_the_files() {
     let mut setup = Setup::new(Database::sqlite());
     configure(&mut setup, "secrets", &[&keys("aesgcm", &["k1"])]);
-    setup.audit.database = Some(DatabaseConfig { retention: Duration::from_secs(3600) });
+    setup.audit.database = Some(DatabaseConfig { retention: Duration::from_secs(3600), most: 1000 });
     let server = setup.start().await;
     server.secret("a").await;
     server.patch(format!("{SECRETS}/a"), &json!({"metadata": {"labels": {"l": "1"}}})).await.ok();

@@ -9,8 +9,6 @@ use ::http::HeaderValue;
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
 use rowplane::api::admission::Settings;
-use rowplane::auth::authorizer::Mode;
-use rowplane::auth::authorizer::mode;
 use rowplane::auth::pki::Overrides;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
@@ -18,7 +16,10 @@ use rowplane::http;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
-use rowplane::server::config::{ApiLimits, Authentication, Config, Https, IdentityConfig, Registration};
+use rowplane::server::config::{
+    ApiLimits, Authentication, Authorization, CertificateControllers, Config, Https, IdentityConfig,
+    Registration,
+};
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
 use rowplane::storage::{Backend, Compaction};
@@ -57,6 +58,8 @@ pub struct Setup {
     pub encryption: Option<rowplane::encryption::Config>,
     pub admission: Settings,
     pub authentication: Authentication,
+    /// None of these runs unless the test switches it on.
+    pub certificate_controllers: CertificateControllers,
     /// Off unless the test sets it, so that namespaces are empty.
     pub namespace_contents: bool,
     /// Likewise.
@@ -65,7 +68,7 @@ pub struct Setup {
     pub clock: WallClock,
     data: TempDir,
     /// Who decides who may do what.
-    pub authorization: Vec<Mode>,
+    pub authorization: Authorization,
 }
 
 impl Setup {
@@ -80,7 +83,7 @@ impl Setup {
             compaction: None,
             storage_media_type: StorageMediaType::default(),
             identity: None,
-            authorization: mode::DEFAULT.into(),
+            authorization: Authorization::default(),
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
             tls: http::tls::Settings::default(),
@@ -89,6 +92,7 @@ impl Setup {
             encryption: None,
             admission: Settings::default(),
             authentication: Authentication::default(),
+            certificate_controllers: CertificateControllers::default(),
             namespace_contents: false,
             cluster_authentication: false,
             clock: WallClock::default(),
@@ -158,6 +162,13 @@ impl Setup {
         self.data.path().join(name)
     }
 
+    /// Replaces a file that a server follows, so that the server never sees half of it.
+    pub fn replace(&self, name: &str, content: &str) {
+        let new = self.file(&format!("{name}.new"));
+        std::fs::write(&new, content).expect("write");
+        std::fs::rename(new, self.file(name)).expect("rename");
+    }
+
     pub fn builder(&self) -> Builder {
         Server::builder().config(self.config()).clock(self.clock.clone())
     }
@@ -188,6 +199,7 @@ impl Setup {
             encryption: self.encryption.clone(),
             admission: self.admission.clone(),
             authentication: self.authentication.clone(),
+            certificate_controllers: self.certificate_controllers.clone(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,
             ..Config::default()
