@@ -209,7 +209,7 @@ impl<'a> Restricted<'a, '_> {
         let api: &Api = self.attempt.api;
         let served = api.resources.get(resource).ok_or(Error::UnknownResource)?;
         let missing = || Error::NotFound {
-            resource: GroupResource::new(resource.group(), &*resource.plural),
+            resource: GroupResource::new(resource.group(), &resource.plural),
             name: name.to_owned(),
         };
         served.decode(&*self.state.get(served.id, namespace, name).ok_or_else(missing)?)
