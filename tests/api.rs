@@ -77,6 +77,8 @@ mod messages;
 mod namespaces;
 #[path = "api/negotiation.rs"]
 mod negotiation;
+#[path = "api/node_restriction.rs"]
+mod node_restriction;
 #[path = "api/oidc.rs"]
 mod oidc;
 #[path = "api/openapi.rs"]

@@ -7,6 +7,7 @@
 //!
 //! [`plugins`] lists the plugins; [`settings`] says which of them are on.
 
+mod certificates;
 mod classes;
 mod conditions;
 mod deny;
@@ -16,6 +17,7 @@ mod hooks;
 mod limits;
 mod matching;
 mod namespace;
+mod node_restriction;
 pub mod plugins;
 mod priority;
 mod protection;
