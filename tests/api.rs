@@ -53,6 +53,8 @@ mod documents;
 mod draining;
 #[path = "api/encodings.rs"]
 mod encodings;
+#[path = "api/encryption.rs"]
+mod encryption;
 #[path = "api/events.rs"]
 mod events;
 #[path = "api/evictions.rs"]
@@ -111,6 +113,8 @@ mod statuses;
 mod system_objects;
 #[path = "api/tables.rs"]
 mod tables;
+#[path = "api/tls.rs"]
+mod tls;
 #[path = "api/undecodable.rs"]
 mod undecodable;
 #[path = "api/update.rs"]
