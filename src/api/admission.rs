@@ -8,6 +8,7 @@
 //! [`plugins`] lists the plugins; [`settings`] says which of them are on.
 
 mod always_pull;
+mod certificates;
 mod claim_resize;
 mod classes;
 mod conditions;
@@ -22,6 +23,7 @@ mod limits;
 mod matching;
 mod namespace;
 mod namespace_exists;
+mod node_restriction;
 mod node_selector;
 mod owner_references;
 pub mod plugins;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::decode::Body;
 use super::error::Error;
 use super::request::Request;
-use super::write::{Current, Existing, Next, Proposal, Reads, Write, put_mutation};
+use super::write::{Current, Existing, Next, Proposal, Reads, Write};
 use super::{Api, ObjectMap, Target, metadata_mut};
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
@@ -68,7 +68,9 @@ impl Api {
         match ready.next {
             Next::Put(object) => {
                 mutations.push(
-                    put_mutation(target, expect, object)?.requiring(ready.requires).charging(ready.charges),
+                    self.put_mutation(target, expect, object)?
+                        .requiring(ready.requires)
+                        .charging(ready.charges),
                 );
             }
             Next::Delete(_) => mutations.push(Mutation::new(target.key(), expect, Change::Delete)),

@@ -89,6 +89,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         own_resources: [definitions, port_claims, quota_sets].into(),
         admission,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
+        encryption: Default::default(),
         lanes: Default::default(),
         rbac: None,
         unreadable: Default::default(),

@@ -3,6 +3,9 @@
 //! To add a plugin: write its file, with an `impl Admission`, and put [`Here`](Stock::Here) into its line in [`PLUGINS`].
 
 use super::always_pull::AlwaysPullImages;
+use super::certificates::{
+    CertificateApproval, CertificateSigning, CertificateSubjectRestriction, ClusterTrustBundleAttest,
+};
 use super::claim_resize::PersistentVolumeClaimResize;
 use super::classes::{DefaultIngressClass, DefaultStorageClass};
 use super::deny::AlwaysDeny;
@@ -13,6 +16,7 @@ use super::hooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 use super::limits::LimitRanger;
 use super::namespace::NamespaceLifecycle;
 use super::namespace_exists::{NamespaceAutoProvision, NamespaceExists};
+use super::node_restriction::NodeRestriction;
 use super::node_selector::PodNodeSelector;
 use super::owner_references::OwnerReferencesPermissionEnforcement;
 use super::pod_resize::{NodeDeclaredFeatureValidator, PodResizeValidator};
@@ -70,7 +74,7 @@ pub(super) static PLUGINS: [Plugin; 40] = [
     off("LimitPodHardAntiAffinityTopology", Missing),
     on("LimitRanger", Here(|_, _| Ok(Box::new(LimitRanger)))),
     on("ServiceAccount", Here(|_, _| Ok(Box::new(ServiceAccount)))),
-    off("NodeRestriction", Missing),
+    off("NodeRestriction", Here(|_, _| Ok(Box::new(NodeRestriction)))),
     on("TaintNodesByCondition", Here(|_, _| Ok(Box::new(TaintNodesByCondition)))),
     off("AlwaysPullImages", Here(|_, _| Ok(Box::new(AlwaysPullImages)))),
     off("ImagePolicyWebhook", Missing),
@@ -102,10 +106,10 @@ pub(super) static PLUGINS: [Plugin; 40] = [
     ),
     on("PersistentVolumeClaimResize", Here(|_, _| Ok(Box::new(PersistentVolumeClaimResize)))),
     on("RuntimeClass", Here(|_, _| Ok(Box::new(RuntimeClass)))),
-    on("CertificateApproval", Missing),
-    on("CertificateSigning", Missing),
-    on("ClusterTrustBundleAttest", Missing),
-    on("CertificateSubjectRestriction", Missing),
+    on("CertificateApproval", Here(|_, _| Ok(Box::new(CertificateApproval)))),
+    on("CertificateSigning", Here(|_, _| Ok(Box::new(CertificateSigning)))),
+    on("ClusterTrustBundleAttest", Here(|_, _| Ok(Box::new(ClusterTrustBundleAttest)))),
+    on("CertificateSubjectRestriction", Here(|_, _| Ok(Box::new(CertificateSubjectRestriction)))),
     on("DefaultIngressClass", Here(|_, _| Ok(Box::new(DefaultIngressClass)))),
     off("DenyServiceExternalIPs", Here(|_, _| Ok(Box::new(DenyServiceExternalIPs)))),
     on("PodTopologyLabels", Here(|_, _| Ok(Box::new(PodTopologyLabels)))),

@@ -57,6 +57,7 @@ async fn api(directory: &std::path::Path) -> Api {
         own_resources: [definitions, port_claims, quota_sets].into(),
         admission: Chain::new(&Settings::default(), &runtime.metrics).expect("a chain"),
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
+        encryption: Default::default(),
         lanes: Default::default(),
         rbac: None,
         unreadable: Default::default(),
