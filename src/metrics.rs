@@ -21,7 +21,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 
 use crate::schema::names::Gvr;
 
-pub use admission::{ConditionSource, HookCall, HookRejection, Step, StepTimes};
+pub use admission::{ConditionSource, HookCall, HookRejection, PolicyCheck, Step, StepTimes};
 pub use audit::AuditMetrics;
 pub use flow_control::{FlowMetrics, LevelMetrics};
 pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope};
@@ -53,7 +53,12 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 ];
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-const COUNTERS: [(&str, &str); 18] = [
+const COUNTERS: [(&str, &str); 19] = [
+    (
+        admission::POLICY_CHECKS,
+        "Validation admission policy check total, labeled by policy and further identified by binding and enforcement \
+         action taken.",
+    ),
     (
         admission::HOOK_REJECTIONS,
         "Admission webhook rejection count, identified by name and broken out for each admission type (validating or admit) \
@@ -91,7 +96,12 @@ const COUNTERS: [(&str, &str); 18] = [
     ("apiserver_watch_events_total", "Number of events sent in watch clients"),
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
-const HISTOGRAMS: [(&str, &str); 9] = [
+const HISTOGRAMS: [(&str, &str); 10] = [
+    (
+        admission::POLICY_SECONDS,
+        "Validation admission latency for individual validation expressions in seconds, labeled by policy and further \
+         including binding and enforcement action taken.",
+    ),
     (
         admission::HOOK_SECONDS,
         "Admission webhook latency histogram in seconds, identified by name and broken out for each operation and API \
@@ -377,7 +387,8 @@ impl CommitMetrics {
 }
 
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
-    let buckets: [(&str, &[f64]); 9] = [
+    let buckets: [(&str, &[f64]); 10] = [
+        (admission::POLICY_SECONDS, &admission::POLICY_BUCKETS),
         (admission::HOOK_SECONDS, &admission::HOOK_BUCKETS),
         (admission::STEP_SECONDS, &admission::BUCKETS),
         (admission::PLUGIN_SECONDS, &admission::BUCKETS),

@@ -89,6 +89,8 @@ mod patch_limits;
 mod plugins;
 #[path = "api/pods.rs"]
 mod pods;
+#[path = "api/policies.rs"]
+mod policies;
 #[path = "api/protobuf.rs"]
 mod protobuf;
 #[path = "api/representation.rs"]

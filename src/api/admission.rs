@@ -7,6 +7,7 @@
 //!
 //! [`plugins`] lists the plugins; [`settings`] says which of them are on.
 
+mod authorize;
 mod classes;
 mod conditions;
 mod deny;
@@ -17,6 +18,7 @@ mod limits;
 mod matching;
 mod namespace;
 pub mod plugins;
+mod policies;
 mod priority;
 mod protection;
 mod runtime_class;

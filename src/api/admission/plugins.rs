@@ -7,6 +7,7 @@ use super::deny::AlwaysDeny;
 use super::hooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 use super::limits::LimitRanger;
 use super::namespace::NamespaceLifecycle;
+use super::policies::ValidatingAdmissionPolicy;
 use super::priority::Priority;
 use super::protection::StorageObjectInUseProtection;
 use super::runtime_class::RuntimeClass;
@@ -90,7 +91,7 @@ pub(super) static PLUGINS: [Plugin; 40] = [
         "MutatingAdmissionWebhook",
         Here(|_, configuration| Ok(Box::new(MutatingAdmissionWebhook::new(configuration)?))),
     ),
-    on("ValidatingAdmissionPolicy", Missing),
+    on("ValidatingAdmissionPolicy", Here(|_, _| Ok(Box::new(ValidatingAdmissionPolicy::new())))),
     on(
         "ValidatingAdmissionWebhook",
         Here(|_, configuration| Ok(Box::new(ValidatingAdmissionWebhook::new(configuration)?))),
