@@ -80,6 +80,8 @@ pub trait Admission: Send + Sync {
 
 /// A plugin's decision: available at once, or after the plugin has queried something.
 pub enum Verdict<'a> {
+    /// There was nothing to decide by: nobody has configured anything.
+    Nothing,
     Now(Result<(), Error>),
     Later(BoxFuture<'a, Result<(), Error>>),
 }
@@ -87,6 +89,7 @@ pub enum Verdict<'a> {
 impl Verdict<'_> {
     async fn decided(self) -> Result<(), Error> {
         match self {
+            Verdict::Nothing => Ok(()),
             Verdict::Now(verdict) => verdict,
             Verdict::Later(verdict) => verdict.await,
         }
@@ -273,7 +276,11 @@ impl Chain {
             if !plugin.handles(operation, attempt.request) {
                 continue;
             }
-            decided = plugin.mutate(attempt).decided().await;
+            let verdict = plugin.mutate(attempt);
+            if matches!(verdict, Verdict::Nothing) {
+                continue;
+            }
+            decided = verdict.decided().await;
             let now = Instant::now();
             times.took(Step::Admit, operation.as_str(), decided.is_err(), now - at);
             at = now;
@@ -293,7 +300,11 @@ impl Chain {
             if !plugin.handles(operation, attempt.request) {
                 continue;
             }
-            decided = plugin.validate(attempt).decided().await;
+            let verdict = plugin.validate(attempt);
+            if matches!(verdict, Verdict::Nothing) {
+                continue;
+            }
+            decided = verdict.decided().await;
             let now = Instant::now();
             times.took(Step::Validate, operation.as_str(), decided.is_err(), now - at);
             at = now;

@@ -55,7 +55,7 @@ impl Admission for ValidatingAdmissionPolicy {
 
     fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
         match self.index.newest(attempt.api) {
-            Ok(None) => Verdict::Now(Ok(())),
+            Ok(None) => Verdict::Nothing,
             Ok(Some(policies)) => Verdict::Later(Box::pin(judge(attempt, policies))),
             Err(error) => Verdict::Now(Err(error)),
         }
