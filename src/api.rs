@@ -36,6 +36,7 @@ pub mod rewrite;
 pub mod scale;
 pub mod selector;
 pub mod services;
+mod signing;
 pub mod storage_version;
 pub mod strictness;
 pub mod together;

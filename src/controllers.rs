@@ -7,6 +7,7 @@
 
 mod aggregation;
 mod bootstrap;
+pub mod certificates;
 pub mod cluster_authentication;
 mod create;
 mod definitions;
@@ -114,6 +115,12 @@ impl Runner {
         self.run_as(leader, "cluster-authentication", move |api| {
             Box::pin(cluster_authentication::run(api, trust.clone()))
         });
+    }
+
+    /// Starts the loop that approves, signs and deletes CertificateSigningRequests.
+    pub fn spawn_certificates(&self, config: certificates::Config, gate: &Gate, election: &Arc<Election>) {
+        let leader = Leader { election: election.clone(), gate: gate.clone() };
+        self.run_as(leader, "certificates", move |api| Box::pin(certificates::run(api, config.clone())));
     }
 
     /// Starts the heartbeat of this server, and its part in the election.

@@ -38,6 +38,7 @@ const ROWS: &[&[&str]] = &[
         "user",
         "wall_clock",
         "warnings",
+        "watched_file",
     ],
 ];
 

@@ -41,6 +41,7 @@ pub mod tasks;
 pub mod user;
 pub mod wall_clock;
 pub mod warnings;
+pub mod watched_file;
 pub mod webhook;
 
 #[cfg(test)]

@@ -6,7 +6,9 @@
 //! is not.
 
 mod admission;
+mod attempts;
 mod audit;
+mod authorization;
 mod flow_control;
 mod process;
 mod request;
@@ -19,10 +21,13 @@ use std::time::{Duration, SystemTime};
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+use self::authorization::ConfigInfos;
 use crate::schema::names::Gvr;
 
 pub use admission::{ConditionSource, HookCall, HookRejection, PolicyCheck, Step, StepTimes};
+pub use attempts::{AttemptMetrics, Authentication, Authorization};
 pub use audit::AuditMetrics;
+pub use authorization::{DecisionMetrics, ReloadMetrics, ReloadedFile, WebhookMetrics};
 pub use flow_control::{FlowMetrics, LevelMetrics};
 pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope};
 
@@ -53,7 +58,7 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 ];
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-const COUNTERS: [(&str, &str); 19] = [
+const COUNTERS: [(&str, &str); 26] = [
     (
         admission::POLICY_CHECKS,
         "Validation admission policy check total, labeled by policy and further identified by binding and enforcement \
@@ -88,6 +93,28 @@ const COUNTERS: [(&str, &str); 19] = [
     (audit::LEVELS, "Counter of policy levels for audit events (1 per request)."),
     (audit::ERRORS, "Counter of audit events that were not recorded, by the plugin that lost them."),
     (audit::REJECTED, "Counter of requests refused because of an error in an audit backend."),
+    (
+        authorization::DECISIONS,
+        "Total number of terminal decisions made by an authorizer split by authorizer type, name, and decision.",
+    ),
+    (authorization::WEBHOOK_EVALUATIONS, "Round-trips to authorization webhooks."),
+    (authorization::WEBHOOK_FAIL_OPEN, "NoOpinion results due to webhook timeout or error."),
+    (
+        authorization::CONDITION_ERRORS,
+        "Total number of errors when an authorization webhook encounters a match condition error split by authorizer type and name.",
+    ),
+    (
+        authorization::CONDITION_EXCLUSIONS,
+        "Total number of exclusions when an authorization webhook is skipped because match conditions exclude it.",
+    ),
+    (
+        authorization::AUTHENTICATION_RELOADS,
+        "Total number of automatic reloads of authentication configuration split by status and apiserver identity.",
+    ),
+    (
+        authorization::AUTHORIZATION_RELOADS,
+        "Total number of automatic reloads of authorization configuration split by status and apiserver identity.",
+    ),
     ("apiserver_request_aborts_total", "Number of requests whose response was broken off."),
     ("apiserver_request_terminations_total", "Number of requests refused or ended in self-defense."),
     ("rowplane_limit_reached_total", "Times a limit has refused or ended something, by limit."),
@@ -96,7 +123,7 @@ const COUNTERS: [(&str, &str); 19] = [
     ("apiserver_watch_events_total", "Number of events sent in watch clients"),
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
-const HISTOGRAMS: [(&str, &str); 10] = [
+const HISTOGRAMS: [(&str, &str); 12] = [
     (
         admission::POLICY_SECONDS,
         "Validation admission latency for individual validation expressions in seconds, labeled by policy and further \
@@ -117,6 +144,11 @@ const HISTOGRAMS: [(&str, &str); 10] = [
         "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API \
          resource and type (validate or admit).",
     ),
+    (authorization::WEBHOOK_SECONDS, "Request latency in seconds."),
+    (
+        authorization::CONDITION_SECONDS,
+        "Authorization match condition evaluation time in seconds, split by authorizer type and name.",
+    ),
     (flow_control::WAIT_SECONDS, "Length of time a request spent waiting in its queue."),
     (REQUEST_SECONDS, "Response latency distribution in seconds."),
     (CONVERSION_SECONDS, "Time that calls of conversion webhooks take."),
@@ -124,7 +156,15 @@ const HISTOGRAMS: [(&str, &str); 10] = [
     (COMMIT_SECONDS, "Time to make one group of writes durable."),
     (COMMIT_SIZE, "Number of writes committed together."),
 ];
-const GAUGES: [(&str, &str); 13] = [
+const GAUGES: [(&str, &str); 15] = [
+    (
+        authorization::AUTHENTICATION_RELOADED,
+        "Timestamp of the last automatic reload of authentication configuration split by status and apiserver identity.",
+    ),
+    (
+        authorization::AUTHORIZATION_RELOADED,
+        "Timestamp of the last automatic reload of authorization configuration split by status and apiserver identity.",
+    ),
     (flow_control::WAITING, "Number of requests currently pending in queues of the priority level."),
     (flow_control::SEATS, "Seats that requests of the priority level occupy now."),
     (flow_control::NOMINAL, "Nominal number of execution seats configured for each priority level."),
@@ -154,6 +194,9 @@ pub struct Metrics {
     reading: Arc<AtomicUsize>,
     mutating: Arc<AtomicUsize>,
     resident_memory: Gauge,
+    /// What becomes of requests before they reach a handler.
+    pub attempts: AttemptMetrics,
+    config_infos: ConfigInfos,
 }
 
 impl Default for Metrics {
@@ -166,6 +209,8 @@ impl Default for Metrics {
             reading: Arc::default(),
             mutating: Arc::default(),
             resident_memory: gauge(&recorder, "process_resident_memory_bytes", Vec::new()),
+            attempts: AttemptMetrics::default(),
+            config_infos: ConfigInfos::default(),
             recorder,
         };
         metrics.gauge("process_start_time_seconds", Vec::new()).set(process::seconds(SystemTime::now()));
@@ -235,6 +280,21 @@ impl Metrics {
     /// The metrics of auditing.
     pub fn audit(&self) -> AuditMetrics {
         AuditMetrics::new(&self.recorder)
+    }
+
+    /// Counts the decisions of an authorizer. Names come from settings.
+    pub fn decisions(&self, mode: &str, name: &str) -> DecisionMetrics {
+        DecisionMetrics::new(&self.recorder, mode, name)
+    }
+
+    /// The metrics of a webhook that authorizes.
+    pub fn authorization_webhook(&self, name: &str) -> WebhookMetrics {
+        WebhookMetrics::new(&self.recorder, name)
+    }
+
+    /// The metrics of reading a file of settings again. `server` is the hash of the server's id.
+    pub fn reloads(&self, file: ReloadedFile, server: String) -> ReloadMetrics {
+        ReloadMetrics::new(&self.recorder, &self.config_infos, file, server)
     }
 
     /// The metrics of a priority level. Names come from stored objects.
@@ -336,7 +396,10 @@ impl Metrics {
         if let Some(bytes) = process::resident_memory() {
             self.resident_memory.set(bytes);
         }
-        self.handle.render()
+        let mut text = self.handle.render();
+        self.attempts.render(&mut text);
+        self.config_infos.render(&mut text);
+        text
     }
 
     /// Condenses histograms regularly; runs until it is dropped.
@@ -387,11 +450,13 @@ impl CommitMetrics {
 }
 
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
-    let buckets: [(&str, &[f64]); 10] = [
+    let buckets: [(&str, &[f64]); 12] = [
         (admission::POLICY_SECONDS, &admission::POLICY_BUCKETS),
         (admission::HOOK_SECONDS, &admission::HOOK_BUCKETS),
         (admission::STEP_SECONDS, &admission::BUCKETS),
         (admission::PLUGIN_SECONDS, &admission::BUCKETS),
+        (authorization::WEBHOOK_SECONDS, &authorization::WEBHOOK_BUCKETS),
+        (authorization::CONDITION_SECONDS, &authorization::CONDITION_BUCKETS),
         (flow_control::WAIT_SECONDS, &flow_control::WAIT_BUCKETS),
         (REQUEST_SECONDS, &REQUEST_BUCKETS),
         (COMMIT_SECONDS, &COMMIT_BUCKETS),

@@ -13,6 +13,8 @@
 
 mod announcement;
 pub mod application;
+mod authentication;
+mod authorization;
 mod builder;
 pub mod config;
 mod credentials;
@@ -21,6 +23,7 @@ pub mod datastore;
 pub mod error;
 pub mod open_files;
 mod private;
+pub mod reloads;
 mod replica;
 mod service_accounts;
 pub mod start;
@@ -36,6 +39,7 @@ use tokio_util::task::TaskTracker;
 
 use self::credentials::Credentials;
 use self::data_dir::Temporary;
+use self::reloads::Reloads;
 use crate::audit::Audit;
 use crate::auth::pki::client_url;
 use crate::http::in_process::InProcess;
@@ -58,6 +62,7 @@ pub struct Server {
     under_way: TaskTracker,
     metrics: Arc<Metrics>,
     audit: Option<Arc<Audit>>,
+    reloads: Reloads,
     running: Running,
 }
 
@@ -161,7 +166,7 @@ impl Server {
         async move { tasks.failed().await }
     }
 
-    /// Reads the files of certificates and tokens, and the audit policy, again. This also happens regularly.
+    /// Reads the files of certificates, tokens and settings, and the audit policy, again. This also happens regularly.
     pub async fn reload_credentials(&self) {
         if let Some(listening) = &self.listening {
             listening.credentials.reload().await;
@@ -169,6 +174,7 @@ impl Server {
         if let Some(audit) = &self.audit {
             audit.reload_policy().await;
         }
+        self.reloads.run().await;
     }
 
     /// Lets requests finish for at most the grace period, then stops everything.

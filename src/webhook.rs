@@ -6,6 +6,7 @@
 mod fetch;
 mod kubeconfig;
 mod link;
+mod patient;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -36,6 +37,7 @@ const MOST_REPETITIONS: usize = 10;
 const LARGEST_ANSWER: usize = 16 << 20;
 
 pub use self::kubeconfig::{HostUsers, KubeconfigError};
+pub use self::patient::Ended;
 
 /// Why a call failed, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -21,6 +21,8 @@ mod at_rest;
 mod auth;
 #[path = "api/authorization.rs"]
 mod authorization;
+#[path = "api/authorizers.rs"]
+mod authorizers;
 #[path = "api/bad_bodies.rs"]
 mod bad_bodies;
 #[path = "api/bad_urls.rs"]
@@ -99,6 +101,8 @@ mod representation;
 mod service_accounts;
 #[path = "api/services.rs"]
 mod services;
+#[path = "api/signing_requests.rs"]
+mod signing_requests;
 #[path = "api/startup.rs"]
 mod startup;
 #[path = "api/statuses.rs"]

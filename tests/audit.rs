@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use futures_util::future::join_all;
 use http::Method;
 use rowplane::audit::config::{
@@ -496,4 +498,38 @@ async fn both_users_of_an_impersonation_are_recorded() {
     assert_eq!(last["impersonatedUser"], json!({"username": "bob", "groups": ["system:authenticated"]}));
     assert_eq!(last["annotations"]["authorization.k8s.io/decision"], "forbid");
     assert_eq!(last["responseStatus"]["reason"], "Forbidden");
+}
+
+/// Which credential was issued, and that a token is an old one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_are_noted() {
+    let setup = audited(Setup::new(Database::memory()), Mode::Blocking, "\n- {level: Metadata}");
+    let server = setup.start().await;
+    let (accounts, secrets) = ("/api/v1/namespaces/t/serviceaccounts", "/api/v1/namespaces/t/secrets");
+    server.post(accounts, &json!({"metadata": {"name": "robot"}})).await.expect(201);
+    let path = format!("{accounts}/robot/token");
+    let issued = server.post(path, &json!({})).header("audit-id", "issued").await.expect(201);
+    let annotations = json!({"kubernetes.io/service-account.name": "robot"});
+    let metadata = json!({"name": "old", "annotations": annotations});
+    let secret = json!({"metadata": metadata, "type": "kubernetes.io/service-account-token"});
+    server.post(secrets, &secret).await.expect(201);
+    let token = loop {
+        let secret = server.get(format!("{secrets}/old")).await.ok();
+        if let Some(token) = secret["data"]["token"].as_str() {
+            break STANDARD.decode(token).expect("base64");
+        }
+        tokio::task::yield_now().await;
+    };
+    let token = String::from_utf8(token).expect("a token");
+    assert_eq!(server.token(&token).get("/api").header("audit-id", "used").await.status, 200);
+    server.stop().await;
+    let events = events(&setup);
+    let of = |id| of(&events, id).pop().expect("an event")["annotations"].clone();
+    let id = of("issued")["authentication.kubernetes.io/issued-credential-id"].clone();
+    let claims =
+        issued["status"]["token"].as_str().expect("a token").split('.').nth(1).expect("claims").to_owned();
+    let claims: Value =
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).expect("base64")).expect("JSON");
+    assert_eq!(id, format!("JTI={}", claims["jti"].as_str().expect("an id")));
+    assert_eq!(of("used")["authentication.k8s.io/legacy-token-manual-secret"], "old");
 }

@@ -57,7 +57,7 @@ async fn soon(check: impl AsyncFn() -> bool) {
 }
 
 fn open_to_everybody(mut setup: Setup) -> Setup {
-    setup.authorization = vec![Mode::AlwaysAllow];
+    setup.authorization = vec![Mode::AlwaysAllow].into();
     setup
 }
 

@@ -36,6 +36,8 @@ mod planted;
 mod process;
 #[path = "faults/requests.rs"]
 mod requests;
+#[path = "faults/rights.rs"]
+mod rights;
 #[path = "faults/run.rs"]
 mod run;
 #[path = "faults/server.rs"]

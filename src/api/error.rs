@@ -177,7 +177,7 @@ impl From<Unchecked> for Error {
 impl From<Unauthenticated> for Error {
     fn from(error: Unauthenticated) -> Self {
         match error {
-            Unauthenticated::Refused(_) => Self::Unauthorized,
+            Unauthenticated::Refused(_) | Unauthenticated::Missing => Self::Unauthorized,
             Unauthenticated::Starting => Self::starting(),
             Unauthenticated::Unknown(error) => Self::from(error),
         }

@@ -92,7 +92,7 @@ async fn may(attempt: &Attempt<'_>, verb: &str, resource: &str, namespace: &str,
 }
 
 /// Whether an update changes nothing but what garbage collection changes.
-fn only_collected(new: &ObjectMap, old: Option<&ObjectMap>) -> bool {
+pub(super) fn only_collected(new: &ObjectMap, old: Option<&ObjectMap>) -> bool {
     let Some(old) = old else { return false };
     let empty = ObjectMap::new();
     let of_metadata = |object: &ObjectMap| metadata(object).cloned().unwrap_or_default();

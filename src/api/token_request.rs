@@ -64,7 +64,11 @@ impl Api {
         let mut asked = action.take_object()?;
         let bound = self.bound(account, &asked).await?;
         let seconds = self.shortened(&mut asked, seconds, request);
-        let token = self.issue(account, &uid, &asked, bound, seconds, now)?;
+        let id = Uuid::new_v4().to_string();
+        let token = self.issue(account, (&uid, &id), &asked, bound, seconds, now)?;
+        if let Some(record) = request.audit {
+            record.annotate("authentication.kubernetes.io/issued-credential-id", format!("JTI={id}"));
+        }
         let until = gotext::time(timestamp(now.saturating_add(seconds)));
         asked.insert("status", json!({"token": token, "expirationTimestamp": until}));
         managed::open(&mut asked);
@@ -144,7 +148,7 @@ impl Api {
     fn issue(
         &self,
         account: Target<'_>,
-        uid: &str,
+        (uid, id): (&str, &str),
         asked: &ObjectMap,
         bound: Bound,
         seconds: i64,
@@ -163,7 +167,7 @@ impl Api {
             now,
             seconds: if extended { YEAR } else { seconds },
             warn_after: extended.then_some(seconds),
-            id: &Uuid::new_v4().to_string(),
+            id,
             objects: bound.objects,
         };
         issuer.issue(&grant).map_err(|error| Error::Internal(error.to_string()))

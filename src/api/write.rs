@@ -17,7 +17,7 @@ use super::definitions::Custom;
 use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::request::Request;
-use super::{Api, ObjectMap, Target, escalation, meta, metadata, metadata_mut, scale};
+use super::{Api, ObjectMap, Target, escalation, meta, metadata, metadata_mut, scale, signing};
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
@@ -331,6 +331,9 @@ impl Api {
         }
         write.prepare(&mut object, found, &now)?;
         write.validate(attempt.target.name, &object, found).await?;
+        if signing::concerns(request) {
+            Box::pin(signing::check(request, &object, found.map(|found| &found.object))).await?;
+        }
         if found.is_none() {
             write.refuse_to_create_of_ending_definition(attempt.target)?;
         }

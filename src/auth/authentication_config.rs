@@ -34,11 +34,17 @@ pub enum ConfigurationError {
     Invalid { path: PathBuf, why: String },
 }
 
-/// `own` are the issuers of tokens of service accounts.
-pub fn load(path: &Path, own: &[String]) -> Result<AuthenticationConfiguration, ConfigurationError> {
+/// What a file says, and its text. `own` are the issuers of tokens of service accounts.
+pub fn load(
+    path: &Path,
+    own: &[String],
+) -> Result<(AuthenticationConfiguration, Vec<u8>), ConfigurationError> {
     let text =
         std::fs::read(path).map_err(|source| ConfigurationError::Read { path: path.to_owned(), source })?;
-    parse(&text, own).map_err(|why| ConfigurationError::Invalid { path: path.to_owned(), why })
+    match parse(&text, own) {
+        Ok(configuration) => Ok((configuration, text)),
+        Err(why) => Err(ConfigurationError::Invalid { path: path.to_owned(), why }),
+    }
 }
 
 pub fn parse(text: &[u8], own: &[String]) -> Result<AuthenticationConfiguration, String> {

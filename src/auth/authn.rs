@@ -42,6 +42,9 @@ pub enum Unauthenticated {
     /// 401. The text is for logs, clients never see it.
     #[error("{0}")]
     Refused(String),
+    /// 401: no credential was shown.
+    #[error("no credentials")]
+    Missing,
     /// The credential cannot be checked before the server has read its objects.
     #[error("the server is starting")]
     Starting,
@@ -185,7 +188,7 @@ impl Authenticator {
             return Err(Unauthenticated::Refused(refused.to_string()));
         }
         if !self.shared.settings.anonymous.admits(path) {
-            return Err(Unauthenticated::Refused("no credentials".to_owned()));
+            return Err(Unauthenticated::Missing);
         }
         Ok(Authenticated { user: ANONYMOUS.clone(), notes, is_anonymous: true })
     }

@@ -5,7 +5,9 @@
 //! for it: deciding allocates nothing.
 
 mod authorization;
+pub mod conditions;
 pub mod mode;
+mod webhook;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,8 +19,9 @@ use crate::gotext::quote;
 use crate::schema::names::GroupResource;
 use crate::user::User;
 
-pub use self::authorization::{Authorization, PUBLIC_PATHS, is_public_path};
+pub use self::authorization::{Authorization, Member, PUBLIC_PATHS, Replaceable, is_public_path};
 pub use self::mode::Mode;
+pub use self::webhook::WebhookAuthorizer;
 
 /// The attributes of a request. Outside the resource API, only `user`, `verb` and `path` are used, and `resource` is
 /// empty.
@@ -155,7 +158,12 @@ pub enum Forbidden {
 pub enum Refusal {
     /// With the reason of the authorizers.
     #[error("{forbidden}")]
-    Forbidden { forbidden: Forbidden, reason: String },
+    Forbidden {
+        forbidden: Forbidden,
+        reason: String,
+        /// Whether somebody has denied it, and not just nobody allowed it.
+        is_denied: bool,
+    },
     /// Nobody has allowed it, and somebody could not say, with the error.
     #[error("{0}")]
     Failed(String),
@@ -163,7 +171,7 @@ pub enum Refusal {
 
 impl From<Forbidden> for Refusal {
     fn from(forbidden: Forbidden) -> Self {
-        Self::Forbidden { forbidden, reason: String::new() }
+        Self::Forbidden { forbidden, reason: String::new(), is_denied: false }
     }
 }
 
@@ -300,16 +308,18 @@ pub struct UserRules {
 
 /// Fails with upstream's 403, or 500 if an authorizer failed, unless the request is allowed.
 pub async fn authorize(authorizer: &dyn Authorizer, attributes: &Attributes<'_>) -> Result<Reason, Refusal> {
-    match authorizer.decide(attributes).decided().await {
-        Decision::Allow(reason) => Ok(reason),
-        Decision::Deny(reason) | Decision::NoOpinion(reason) => Err(match reason.error() {
-            Some(error) => Refusal::Failed(error),
-            None => {
-                let reason = reason.text(attributes);
-                Refusal::Forbidden { forbidden: attributes.forbidden(&reason), reason }
-            }
-        }),
-    }
+    let (reason, is_denied) = match authorizer.decide(attributes).decided().await {
+        Decision::Allow(reason) => return Ok(reason),
+        Decision::Deny(reason) => (reason, true),
+        Decision::NoOpinion(reason) => (reason, false),
+    };
+    Err(match reason.error() {
+        Some(error) => Refusal::Failed(error),
+        None => {
+            let reason = reason.text(attributes);
+            Refusal::Forbidden { forbidden: attributes.forbidden(&reason), reason, is_denied }
+        }
+    })
 }
 
 /// Every user may do everything.

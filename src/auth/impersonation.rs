@@ -15,6 +15,7 @@ use super::recent::Recent;
 use crate::user::User;
 
 pub use self::headers::{NoName, requested};
+pub use self::mode::is_subdomain;
 
 /// For how many requesters it is remembered which mode has passed.
 const REQUESTERS: usize = 5000;

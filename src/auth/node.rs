@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 use self::graph::Graph;
-use self::references::Sort;
+pub use self::references::{Sort, references_of};
 use super::authorizer::{Answer, Attributes, Authorizer, Decision, Explain, Reason, UserRules};
 use super::rbac::{Rules, bootstrap};
 use crate::cache::{Cache, Range, State};
@@ -98,7 +98,7 @@ impl NodeAuthorizer {
 }
 
 /// The name of the node that a user is.
-fn node_of(user: &User) -> Option<&str> {
+pub fn node_of(user: &User) -> Option<&str> {
     user.name.strip_prefix(USER_PREFIX).filter(|_| user.is_in(NODES))
 }
 

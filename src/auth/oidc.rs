@@ -9,9 +9,12 @@ mod provider;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
+use tokio::sync::Notify;
 
 use super::authn::Refusals;
 use super::jwt::{Audience, Compact, Date, claimed_issuer};
@@ -26,6 +29,8 @@ use self::provider::Provider;
 
 /// The tokens of a generation that are remembered.
 const MOST: usize = 1024;
+/// How long new issuers may take until all their keys are known.
+const HEALTHY_WITHIN: Duration = Duration::from_secs(60);
 /// For how long, in seconds, a token may come too early.
 const EARLY: i64 = 300;
 
@@ -47,7 +52,8 @@ pub struct Issuer {
 
 /// Verifies tokens of all issuers.
 pub struct Oidc {
-    providers: Vec<Arc<Provider>>,
+    providers: ArcSwap<Vec<Arc<Provider>>>,
+    replaced: Notify,
     clock: WallClock,
     /// By the tokens' hashes.
     known: Recent<[u8; 32], Arc<Known>>,
@@ -59,7 +65,7 @@ struct Known {
     until: i64,
     /// The keys that the issuer had then.
     generation: u64,
-    provider: usize,
+    provider: Arc<Provider>,
 }
 
 #[derive(Deserialize)]
@@ -73,14 +79,41 @@ struct Standard {
 }
 
 impl Oidc {
+    /// Blocks where the system's CAs are read.
     pub fn new(issuers: Vec<Issuer>, clock: WallClock) -> Self {
-        let providers = issuers.into_iter().map(|issuer| Arc::new(Provider::new(issuer))).collect();
-        Self { providers, clock, known: Recent::new(MOST) }
+        let (providers, known) = (ArcSwap::from_pointee(providers(issuers)), Recent::new(MOST));
+        Self { providers, replaced: Notify::new(), clock, known }
     }
 
-    /// Fetches the issuers' keys, and ends when all are there.
+    /// Fetches the issuers' keys, also of those that come later. Runs for ever.
     pub async fn discover(&self) {
-        futures_util::future::join_all(self.providers.iter().map(|provider| provider.discover())).await;
+        loop {
+            let replaced = self.replaced.notified();
+            let providers = self.providers.load_full();
+            let found = async {
+                futures_util::future::join_all(providers.iter().map(|provider| provider.discover())).await;
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = replaced => {}
+                () = found => {}
+            }
+        }
+    }
+
+    /// Trusts these issuers and no others, once the keys of all are known. Fails if that takes too long.
+    pub async fn replace(&self, issuers: Vec<Issuer>) -> Result<(), String> {
+        let made = tokio::task::spawn_blocking(move || providers(issuers)).await;
+        let providers = made.map_err(|error| error.to_string())?;
+        let discovered = futures_util::future::join_all(providers.iter().map(|provider| provider.discover()));
+        if tokio::time::timeout(HEALTHY_WITHIN, discovered).await.is_err() {
+            let slow = providers.iter().find(|provider| !provider.is_ready());
+            let url = slow.map_or("", |provider| &provider.issuer.url);
+            return Err(format!("oidc: authenticator for issuer {url:?} is not initialized"));
+        }
+        self.providers.store(Arc::new(providers));
+        self.replaced.notify_waiters();
+        Ok(())
     }
 
     /// The user of a token; `None` if no issuer here has issued it.
@@ -89,18 +122,19 @@ impl Oidc {
         let hash = hash(token);
         if let Some(known) = self.known.get(&hash)
             && now <= known.until
-            && self.providers[known.provider].generation() == known.generation
+            && known.provider.generation() == known.generation
+            && self.providers.load().iter().any(|provider| Arc::ptr_eq(provider, &known.provider))
         {
             return Some(Ok(known.user.clone()));
         }
         let issuer = claimed_issuer(token)?;
-        let index = self.providers.iter().position(|provider| provider.issuer.url == issuer)?;
-        let provider = &self.providers[index];
+        let providers = self.providers.load_full();
+        let provider = providers.iter().find(|provider| provider.issuer.url == issuer)?;
         let generation = provider.generation();
         Some(match check(provider, token, now).await {
             Ok((user, until)) => {
                 let user = Arc::new(user);
-                let known = Known { user: user.clone(), until, generation, provider: index };
+                let known = Known { user: user.clone(), until, generation, provider: provider.clone() };
                 self.known.put(hash, Arc::new(known));
                 Ok(user)
             }
@@ -111,6 +145,10 @@ impl Oidc {
             }
         })
     }
+}
+
+fn providers(issuers: Vec<Issuer>) -> Vec<Arc<Provider>> {
+    issuers.into_iter().map(|issuer| Arc::new(Provider::new(issuer))).collect()
 }
 
 /// The user of a token, and until when it is valid.

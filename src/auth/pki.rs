@@ -1,13 +1,14 @@
 //! The certificates of a data directory, in `<data-dir>/pki`: a CA, a serving certificate and an admin's client
 //! certificate, created on first start and kept.
 //!
-//! Keys are created once and never replaced, so that processes that share the directory agree on them; certificates are
+//! Keys are created once and never replaced but by command (the one that signs tokens), so that processes that share the directory agree on them; certificates are
 //! derived from the keys and issued again when they no longer fit. Flags replace some of the files. A certificate that
 //! is not needed then is not created.
 
 mod files;
 mod issue;
 mod kubeconfig;
+mod token_keys;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,6 +19,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 pub use kubeconfig::{Kubeconfig, client_url};
+pub use token_keys::{Retired, TokenKeys, token_key_file};
 
 /// What failed, and with which file.
 #[derive(Debug, thiserror::Error)]
@@ -175,13 +177,7 @@ impl Sources {
     }
 }
 
-/// The key in PEM with which tokens of service accounts are signed: that of the directory, which is made at first need.
-pub fn token_key(dir: &Path) -> Result<String, Error> {
-    files::create_dir(dir)?;
-    Ok(issue::ensure_key(&dir.join("sa.key"))?.serialize_pem())
-}
-
-/// Like [`token_key`], of a server that leaves nothing behind.
+/// The key in PEM with which a server signs tokens that leaves nothing behind.
 pub fn temporary_token_key() -> Result<String, Error> {
     issue::new_key(Path::new("sa.key")).map(|key| key.serialize_pem())
 }

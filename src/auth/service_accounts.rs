@@ -18,13 +18,14 @@ use tokio::sync::mpsc;
 use self::checked::Checked;
 pub use self::claims::{Binding, Reference, TokenClaims};
 pub use self::issuer::{Issuer, Setup};
+use self::keys::NO_KEYS;
 pub use self::keys::{KeyFileError, Keys, shared_keys};
 pub use self::legacy::{LAST_USED, Used};
 use self::live::Live;
 pub use self::live::Resources;
 use super::authn::{Accepted, Audiences, Notes, TokenError};
 use super::jwt::{Compact, claimed_issuer};
-use crate::cache::Cache;
+use crate::cache::{Cache, State};
 use crate::user::User;
 use crate::wall_clock::WallClock;
 
@@ -96,8 +97,16 @@ impl Verifier {
     ) -> Option<Result<Accepted, TokenError>> {
         let verified = match self.checked.get(token) {
             Some(verified) => verified,
-            None => match self.check(token)? {
+            None => match self.check(token, &self.cache.any())? {
                 Ok(verified) => self.checked.put(token, verified),
+                // Another server may have published its key just now.
+                Err(NO_KEYS) => match self.cache.fresh().await {
+                    Ok(state) => match self.check(token, &state)? {
+                        Ok(verified) => self.checked.put(token, verified),
+                        Err(error) => return Some(Err(refused(error))),
+                    },
+                    Err(error) => return Some(Err(TokenError::Unknown(error))),
+                },
                 Err(error) => return Some(Err(refused(error))),
             },
         };
@@ -107,21 +116,20 @@ impl Verifier {
         };
         let live = Live { state: &state, resources: &self.resources };
         if !self.issuer.keys.is_known(&verified.key, &live) {
-            return Some(Err(refused("invalid signature, no keys found")));
+            return Some(Err(refused(NO_KEYS)));
         }
         Some(self.judge(&verified, token, wanted, own, &live).map_err(refused))
     }
 
     /// Checks the signature.
-    fn check(&self, token: &str) -> Option<Result<Verified, &'static str>> {
+    fn check(&self, token: &str, state: &State) -> Option<Result<Verified, &'static str>> {
         let issuer = claimed_issuer(token)?;
         let is_legacy = issuer == LEGACY_ISSUER;
         if !is_legacy && !self.issuer.issuers.contains(&issuer) {
             return None;
         }
         let compact = Compact::parse(token)?;
-        let state = self.cache.any();
-        let live = Live { state: &state, resources: &self.resources };
+        let live = Live { state, resources: &self.resources };
         Some(match self.issuer.keys.verify(&compact, &live) {
             Ok(key) => match is_legacy {
                 true => legacy::content(&compact),

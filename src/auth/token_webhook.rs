@@ -11,14 +11,10 @@ use super::recent::Recent;
 use crate::fields;
 use crate::tree::{Map, Value, json};
 use crate::user::User;
-use crate::webhook::{CallError, Webhook};
+use crate::webhook::Webhook;
 
 /// How long a call may take.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
-/// How often a call is made that fails in passing.
-const TRIES: u32 = 5;
-/// The first pause between two calls; the next ones are half as long again, and up to a fifth longer.
-const PAUSE: Duration = Duration::from_millis(500);
 /// The answers of a generation that are remembered.
 const MOST: usize = 1024;
 
@@ -70,7 +66,8 @@ impl TokenWebhook {
             "spec": {"token": token, "audiences": wanted},
             "status": {"user": {}},
         });
-        let body = self.call(Bytes::from(review.to_string())).await.map_err(|error| error.to_string())?;
+        let body = self.hook.post_patiently(Bytes::from(review.to_string()), |_, _| {}).await;
+        let body = body.map_err(|error| error.to_string())?;
         let review: Map = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
         let empty = Map::new();
         let status = fields::object(&review, "status").unwrap_or(&empty);
@@ -88,29 +85,6 @@ impl TokenWebhook {
         let user = user(fields::object(status, "user").unwrap_or(&empty));
         Ok(Some((Arc::new(user.authenticated()), common)))
     }
-
-    async fn call(&self, body: Bytes) -> Result<Bytes, CallError> {
-        let mut pause = PAUSE;
-        let mut tries = 1;
-        loop {
-            match self.hook.post(&self.hook.endpoint().address(), body.clone()).await {
-                Err(error) if tries < TRIES && passes(&error) => {
-                    tracing::debug!(%error, "a token webhook is asked again");
-                    tokio::time::sleep(pause.mul_f64(1.0 + 0.2 * rand::random::<f64>())).await;
-                    pause = pause.mul_f64(1.5);
-                    tries += 1;
-                }
-                answer => return answer,
-            }
-        }
-    }
-}
-
-/// Whether a failure may pass: the connection was reset, the answer came too late, or the webhook is overloaded or broken.
-fn passes(error: &CallError) -> bool {
-    ["connection reset", "deadline exceeded", "too many requests", "an error on the server", "Internal error"]
-        .iter()
-        .any(|part| error.0.contains(part))
 }
 
 fn texts(items: &[Value]) -> Vec<String> {

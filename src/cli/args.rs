@@ -3,6 +3,8 @@
 mod admission;
 mod audit;
 mod authentication;
+mod authorization;
+mod certificates;
 mod oidc_flags;
 mod service_accounts;
 
@@ -17,13 +19,14 @@ use jiff::Timestamp;
 use self::admission::AdmissionArgs;
 use self::audit::{AuditArgs, switch};
 use self::authentication::AuthenticationArgs;
+use self::authorization::AuthorizationArgs;
+use self::certificates::CertificateArgs;
 use super::auth::AuthCommand;
 use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
 use super::feature_gates::FeatureGates;
 use super::status::WaitMigrations;
 use crate::api::services::{self, Network};
-use crate::auth::authorizer::mode::{self, Mode};
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
@@ -271,9 +274,8 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_TOKEN_AUTH_FILE", value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
 
-    /// Who decides who may do what, one after the other: AlwaysAllow, AlwaysDeny, Node, RBAC [default: Node,RBAC]
-    #[arg(long, env = "ROWPLANE_AUTHORIZATION_MODE", value_name = "MODE", value_delimiter = ',')]
-    authorization_mode: Vec<String>,
+    #[command(flatten)]
+    authorization: AuthorizationArgs,
 
     /// The CAs whose client certificates are accepted: the data directory's own only if it is among them [default: just
     /// that one]
@@ -296,6 +298,9 @@ pub struct ServeArgs {
     /// the use of tokens in Secrets is tracked
     #[arg(long, env = "ROWPLANE_CLUSTER_AUTHENTICATION", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     cluster_authentication: bool,
+
+    #[command(flatten)]
+    certificates: CertificateArgs,
 
     /// The serving certificate, followed by its chain [default: one issued by the data directory's CA]
     #[arg(long, env = "ROWPLANE_TLS_CERT_FILE", value_name = "FILE", requires = "tls_private_key_file")]
@@ -477,8 +482,9 @@ impl ServeArgs {
             kubeconfig: Some(self.store.data_dir.join("admin.kubeconfig")),
         };
         let server = Config {
-            authorization: authorization(&self.authorization_mode)?,
+            authorization: self.authorization.into_config()?,
             authentication: self.authentication.into_config()?,
+            certificate_controllers: self.certificates.into_config(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,
             datastore,
@@ -514,13 +520,6 @@ impl ServeArgs {
         };
         Ok(ServeConfig { server, log: LogConfig { verbosity: self.v, format: self.log_format } })
     }
-}
-
-/// The authorizers of `--authorization-mode`.
-fn authorization(names: &[String]) -> Result<Vec<Mode>, Error> {
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let modes = mode::parse(&names).map_err(|problems| Error::Refused(problems.join(", ")))?;
-    Ok(if modes.is_empty() { mode::DEFAULT.into() } else { modes })
 }
 
 /// The value of `--service-cluster-ip-range`.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
@@ -9,6 +10,7 @@ use clap::{Args, Subcommand};
 use super::args::StoreArgs;
 use super::error::Error;
 use crate::auth::authorizer::Attributes;
+use crate::auth::pki::{Retired, TokenKeys, token_key_file};
 use crate::auth::rbac::account::Account;
 use crate::codec::object::Draft;
 use crate::kinds::built_in;
@@ -23,6 +25,19 @@ pub enum AuthCommand {
     Why(WhyArgs),
     /// Show everybody who may do something, and the bindings that say so
     WhoCan(WhoCanArgs),
+    /// Make a new key for the tokens of service accounts. Servers on the data directory sign with it within a second; tokens
+    /// of the keys before stay valid
+    RotateKeys(RotateKeysArgs),
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct RotateKeysArgs {
+    /// Where the keys are
+    #[arg(long, env = "ROWPLANE_DATA_DIR", value_name = "DIR", default_value = "./rowplane-data")]
+    data_dir: PathBuf,
+    /// Ends the tokens of all keys before
+    #[arg(long)]
+    discard_old: bool,
 }
 
 /// What somebody wants to do.
@@ -68,10 +83,26 @@ pub async fn run(command: AuthCommand) -> Result<(), Error> {
         AuthCommand::Why(WhyArgs { user, groups, deed }) => {
             why(&account(&deed.store.datastore()?).await?, &user_of(user, groups), &deed)
         }
+        AuthCommand::RotateKeys(arguments) => rotate_keys(&arguments)?,
         AuthCommand::WhoCan(WhoCanArgs { deed }) => who_can(&account(&deed.store.datastore()?).await?, &deed),
     };
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Output)
+}
+
+fn rotate_keys(arguments: &RotateKeysArgs) -> Result<String, Error> {
+    let of_before = if arguments.discard_old { Retired::Discard } else { Retired::Keep };
+    let dir = arguments.data_dir.join("pki");
+    if !token_key_file(&dir).exists() {
+        let why = format!("{} holds no key of tokens: no server has been started on it", dir.display());
+        return Err(Error::Usage(why));
+    }
+    let keys = TokenKeys::rotate(&dir, of_before).map_err(|error| Error::Usage(error.to_string()))?;
+    let TokenKeys { signing, retired, discarded } = keys;
+    let (id, retired, discarded) = (&signing.public.id, retired.len(), discarded.len());
+    Ok(format!(
+        "new key {id}; {retired} retired keys still verify tokens, {discarded} discarded ones do not\n"
+    ))
 }
 
 /// Reads the policy of a store, on which servers may be running.
@@ -219,6 +250,7 @@ mod tests {
                 why(&account(), &user_of(user, groups), &deed)
             }
             AuthCommand::WhoCan(WhoCanArgs { deed }) => who_can(&account(), &deed),
+            AuthCommand::RotateKeys(arguments) => rotate_keys(&arguments).expect("keys"),
         }
     }
 

@@ -19,7 +19,6 @@ use super::config::ServeConfig;
 use super::error::Error;
 use super::feature_gates::FeatureGates;
 use crate::api::admission::plugins;
-use crate::auth::authorizer::mode::{self, Mode};
 use crate::gotext;
 use crate::http::discovery::version;
 
@@ -112,7 +111,7 @@ impl<'a> Translation<'a> {
             ),
             ("tls-min-version", "" | "VersionTLS12") => {}
             ("enable-garbage-collector", "true") | ("disable-http2-serving", "false") => {}
-            ("cert-dir" | "authorization-mode", _) => {}
+            ("cert-dir", _) => {}
             ("feature-gates", _) => self.switch_features(&list),
             ("admission-control", _) => self.only_plugins(&list),
             _ => self.problems.push(format!("--{name}={last} is not supported yet")),
@@ -171,16 +170,6 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Without the flag, upstream lets everybody do everything.
-    fn authorization(&mut self) -> Vec<Mode> {
-        let modes = mode::parse(&self.list("authorization-mode"));
-        let modes = modes.unwrap_or_else(|problems| {
-            self.problems.extend(problems);
-            Vec::new()
-        });
-        if modes.is_empty() { vec![Mode::AlwaysAllow] } else { modes }
-    }
-
     /// A wrong path gets upstream's error.
     fn check_files(&mut self) {
         for flag in ["service-account-key-file", "service-account-signing-key-file"] {
@@ -194,8 +183,11 @@ impl<'a> Translation<'a> {
 
     fn into_config(mut self) -> Result<Outcome, Error> {
         let cert_dir = PathBuf::from(self.last("cert-dir").unwrap_or(CERT_DIR));
-        let authorization = self.authorization();
         self.check_files();
+        // Upstream lets everybody do everything unless it is told otherwise.
+        if self.last("authorization-config").is_none_or(str::is_empty) {
+            self.set_default("authorization-mode", "AlwaysAllow");
+        }
         self.set_default("bind-address", BIND_ADDRESS);
         self.set_default("datastore", DATASTORE);
         self.set_default("namespace-contents", "false");
@@ -211,7 +203,6 @@ impl<'a> Translation<'a> {
             [problem] => return Err(Error::Refused(problem.clone())),
             _ => return Err(Error::Refused(format!("[{}]", problems.join(", ")))),
         }
-        config.server.authorization = authorization;
         if let Some(https) = &mut config.server.https {
             https.kubeconfig = None;
             let serving = &mut https.certificates.serving;

@@ -20,6 +20,7 @@ use super::request_info::RequestInfo;
 use super::response::plain_error;
 use super::server::ConnectionInfo;
 use crate::audit::{Audit, Head, Level, Lost, Record, Stage, source_ips, user_agent};
+use crate::auth::authn::Notes;
 use crate::gotext;
 use crate::tasks::panic_message;
 use crate::user::User;
@@ -42,12 +43,16 @@ pub async fn begin(
     parts: &mut Parts,
     info: &RequestInfo,
     user: Option<&Arc<User>>,
+    notes: &Notes,
     received: Timestamp,
 ) -> Result<(), Lost> {
     let nobody = User::default();
     let attributes = info.attributes(user.map_or(&nobody, |user| user));
     let head = |level| head(level, parts, info, user.cloned(), received);
     let Some(record) = audit.record(&attributes, head) else { return Ok(()) };
+    for (key, value) in notes.annotations() {
+        record.annotate(*key, value);
+    }
     let stored = match user {
         Some(_) => record.stage(Stage::RequestReceived).await,
         None => Ok(()),

@@ -1,7 +1,7 @@
 //! The order of one request (docs/spec/auth.md): what it asks for, who asks, whether he may, and only then its handler.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -20,10 +20,11 @@ use super::server::ConnectionInfo;
 use super::{response, warnings};
 use crate::api::error::Error;
 use crate::audit::{Audit, Lost, Record};
-use crate::auth::authn::{Authenticated, Authenticator, Notes, Shown, forget_credentials};
-use crate::auth::authorizer::{Authorization, Refusal, authorize, is_public_path};
+use crate::auth::authn::{Authenticated, Authenticator, Notes, Shown, Unauthenticated, forget_credentials};
+use crate::auth::authorizer::{Authorization, Reason, Refusal, authorize, is_public_path};
 use crate::auth::impersonation::{self, Impersonator};
 use crate::flow_control::FlowControl;
+use crate::metrics::{self, Metrics};
 use crate::user::User;
 
 /// What stands between a connection and the handlers, also while the server starts.
@@ -40,6 +41,7 @@ pub struct Door {
     /// The share of HTTP/2 requests after which the connection is told to close, so that clients behind one address
     /// spread over all replicas.
     pub goaway_chance: f64,
+    pub metrics: Arc<Metrics>,
     /// Cancelled when the server starts to drain.
     pub shutdown: CancellationToken,
 }
@@ -77,7 +79,7 @@ impl Door {
                     Ok(_) => Answering::of(&info),
                     Err(_) => Answering::Unauthenticated,
                 };
-                let recording = self.record(&mut parts, &info, &user, received);
+                let recording = self.record(&mut parts, &info, &user, received, &notes);
                 match recording.await {
                     Ok(None) => self.answer(stage, &info, user, &mut parts, body, handler).await,
                     Ok(Some(record)) => {
@@ -111,9 +113,10 @@ impl Door {
         info: &RequestInfo,
         user: &Result<Arc<User>, Error>,
         received: Timestamp,
+        notes: &Notes,
     ) -> Result<Option<Arc<Record>>, Lost> {
         let Some(audit) = &self.audit else { return Ok(None) };
-        Box::pin(audited::begin(audit, parts, info, user.as_ref().ok(), received)).await?;
+        Box::pin(audited::begin(audit, parts, info, user.as_ref().ok(), notes, received)).await?;
         Ok(audited::record(parts).cloned())
     }
 
@@ -179,7 +182,10 @@ impl Door {
             return Ok(());
         }
         let attributes = info.attributes(user);
-        match authorize(&self.authorizer, &attributes).await {
+        let start = Instant::now();
+        let decision = authorize(&self.authorizer, &attributes).await;
+        self.metrics.attempts.authorized(authorization_result(&decision), start.elapsed());
+        match decision {
             Ok(reason) => {
                 if audited::record(parts).is_some() {
                     audited::note_decision(parts, true, &reason.text(&attributes));
@@ -213,7 +219,10 @@ impl Door {
         let connection = parts.extensions.get::<Arc<ConnectionInfo>>().cloned();
         let certified = connection.as_ref().and_then(|connection| connection.certified());
         let shown = Shown { certified, headers: &mut parts.headers, path: parts.uri.path() };
+        let start = Instant::now();
         let answer = self.authenticator.authenticate(shown).await;
+        let (result, name) = authentication_result(&answer);
+        self.metrics.attempts.authenticated(result, name, start.elapsed());
         if let Some(connection) = &connection {
             let is_known = matches!(&answer, Ok(found) if !found.is_anonymous);
             self.account(connection, is_known, parts.version)?;
@@ -262,6 +271,26 @@ impl Door {
             connection.go_away();
         }
         if connection.is_crowded() { Err(Error::too_many("requests without a credential")) } else { Ok(()) }
+    }
+}
+
+/// How metrics show what came of authenticating, with the user's name.
+fn authentication_result(
+    answer: &Result<Authenticated, Unauthenticated>,
+) -> (metrics::Authentication, Option<&str>) {
+    match answer {
+        Ok(found) => (metrics::Authentication::Success, Some(&found.user.name)),
+        Err(Unauthenticated::Missing) => (metrics::Authentication::Failure, None),
+        Err(_) => (metrics::Authentication::Error, None),
+    }
+}
+
+fn authorization_result(decision: &Result<Reason, Refusal>) -> metrics::Authorization {
+    match decision {
+        Ok(_) => metrics::Authorization::Allowed,
+        Err(Refusal::Failed(_)) => metrics::Authorization::Error,
+        Err(Refusal::Forbidden { is_denied: true, .. }) => metrics::Authorization::Denied,
+        Err(Refusal::Forbidden { .. }) => metrics::Authorization::NoOpinion,
     }
 }
 

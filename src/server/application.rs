@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use sha2::{Digest, Sha256};
 
+use super::authentication;
+use super::authorization::Authorizers;
 use super::config::{Config, Controllers, IdentityConfig};
 use super::datastore::Datastore;
 use super::error::Error;
@@ -27,15 +29,16 @@ use crate::api::services::port_claims;
 use crate::api::token_request::TokenIssuing;
 use crate::api::unreadable::Unreadable;
 use crate::api::{self, Api};
-use crate::auth::authorizer::{AlwaysAllow, AlwaysDeny, Authorizer, Mode};
+use crate::auth::authorizer::{Authorization, Mode};
 use crate::auth::bootstrap_tokens::BootstrapTokens;
 use crate::auth::node::NodeAuthorizer;
-use crate::auth::oidc::Oidc;
 use crate::auth::rbac::Rbac;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::auth::service_accounts::{Verifier, shared_keys};
+use crate::auth::signing::Authority;
 use crate::auth::token_webhook::{self, TokenWebhook};
 use crate::cache::{Cache, Range};
+use crate::controllers::certificates::{self, Signing};
 use crate::controllers::cluster_authentication;
 use crate::controllers::identity_lease::Claimant;
 use crate::controllers::kubernetes_service::Advertised;
@@ -102,6 +105,7 @@ pub async fn build_with_api(
         identity,
         progress,
         mut health,
+        reloads,
         runtime,
     } = environment;
     let mark = Arc::new(mark_path(&config).map_or_else(HighWaterMark::default, HighWaterMark::load));
@@ -152,13 +156,22 @@ pub async fn build_with_api(
         rbac: rbac.clone(),
     });
     let token_objects = service_accounts::resources(&api, keys)?;
-    service_accounts::publish_key(&api, keys).await?;
+    service_accounts::publish_key(&config, &api, keys).await?;
+    service_accounts::follow_keys(&config, &api, keys, &reloads, &controlling.tasks);
     let advertised = advertised(&config, address);
     controllers::create_system_objects(&api, &advertised).await?;
     health.add_post_start_hook("rbac/bootstrap-roles").finish();
     let node = NodeAuthorizer::new(api.cache.clone(), |resource| Some(api.resources.get(resource)?.id));
-    door.authorizer.install(authorizers(&config, rbac.as_ref(), &node), &api.cache);
-    if config.authorization.contains(&Mode::Node) {
+    let authorizers = Authorizers {
+        rbac: rbac.clone(),
+        node: node.clone(),
+        config: config.authorization.clone(),
+        runtime: controlling.clone(),
+    };
+    let server = identity.as_ref().map(|identity| identity.id().to_owned());
+    let server = server.as_deref();
+    door.authorizer.install(authorizers.start(&reloads, server)?, &api.cache);
+    if config.authorization.has(Mode::Node) {
         controlling.tasks.run("node-authorizer", node.follow());
     }
     if let Some(rbac) = rbac {
@@ -199,6 +212,9 @@ pub async fn build_with_api(
         if config.cluster_authentication {
             runner.spawn_cluster_authentication(trust.clone(), &gate, &election);
         }
+        if let Some(certificates) = certificates(&config, &door.authorizer)? {
+            runner.spawn_certificates(certificates, &gate, &election);
+        }
     }
     if let (Some(replica), Some(identity), Some(IdentityConfig { leases, .. })) =
         (&replica, identity, &config.identity)
@@ -230,14 +246,7 @@ pub async fn build_with_api(
         let webhook = TokenWebhook::new(hook, webhook.version.clone(), webhook.cache_ttl);
         door.authenticator.know_webhook(webhook);
     }
-    if !config.authentication.oidc.is_empty() {
-        let oidc = Arc::new(Oidc::new(config.authentication.oidc.clone(), runtime.clock.clone()));
-        door.authenticator.know_oidc(oidc.clone());
-        controlling.tasks.run("oidc", async move {
-            oidc.discover().await;
-            std::future::pending::<()>().await;
-        });
-    }
+    authentication::know_issuers(&config.authentication, &door.authenticator, &reloads, server, &controlling);
     let reachable = advertised.address.map(|ip| SocketAddr::new(ip, advertised.port)).or(address);
     let issuer_documents = IssuerDocuments::new(
         issuer.clone(),
@@ -289,17 +298,30 @@ pub async fn build_with_api(
     Ok((Application { responder, stop: Box::pin(stopping) }, shared))
 }
 
-/// The authorizers of the configuration, in its order.
-fn authorizers(config: &Config, rbac: Option<&Rbac>, node: &NodeAuthorizer) -> Vec<Arc<dyn Authorizer>> {
-    let authorizer = |mode: &Mode| -> Option<Arc<dyn Authorizer>> {
-        match mode {
-            Mode::AlwaysAllow => Some(Arc::new(AlwaysAllow)),
-            Mode::AlwaysDeny => Some(Arc::new(AlwaysDeny)),
-            Mode::Rbac => rbac.map(|rbac| Arc::new(rbac.clone()) as Arc<dyn Authorizer>),
-            Mode::Node => Some(Arc::new(node.clone())),
+/// What is done about CertificateSigningRequests; `None` if nothing is.
+fn certificates(
+    config: &Config,
+    authorizer: &Authorization,
+) -> Result<Option<certificates::Config>, BuildError> {
+    let wanted = &config.certificate_controllers;
+    if !wanted.approving && !wanted.signing && !wanted.cleaning {
+        return Ok(None);
+    }
+    let signing = match (wanted.signing, &wanted.authority, &config.data_dir) {
+        (false, ..) => None,
+        (true, Some((certificate, key)), _) => Some(Authority::load(certificate, key)?),
+        (true, None, Some(dir)) => {
+            let pki = dir.join("pki");
+            Some(Authority::load(&pki.join("ca.crt"), &pki.join("ca.key"))?)
         }
+        (true, None, None) => return Err("there is no CA that could sign certificates".into()),
     };
-    config.authorization.iter().filter_map(authorizer).collect()
+    let longest = wanted.longest;
+    Ok(Some(certificates::Config {
+        approving: wanted.approving.then(|| authorizer.clone()),
+        signing: signing.map(|authority| Signing { authority: Arc::new(authority), longest }),
+        cleaning: wanted.cleaning,
+    }))
 }
 
 /// How many objects a resource has, and the mean size of some of them.

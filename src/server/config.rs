@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::datastore::Datastore;
+pub use super::reloads::SettingsFile;
 use crate::api::{admission, services};
 use crate::audit;
+use crate::auth::abac::Abac;
 use crate::auth::authn::{Anonymous, DEFAULT_ISSUER, FrontProxy};
+use crate::auth::authorization_config::Configured;
 use crate::auth::authorizer::mode::{self, Mode};
 use crate::auth::oidc;
 use crate::auth::pki::Overrides;
@@ -31,9 +34,9 @@ pub struct Config {
     /// The address at which other hosts reach this server, if it differs from the bound one.
     pub advertise_address: Option<IpAddr>,
     pub authentication: Authentication,
-    /// The authorizers that decide who may do what, in their order. Members of `system:masters` may do everything.
-    pub authorization: Vec<Mode>,
+    pub authorization: Authorization,
     pub controllers: Controllers,
+    pub certificate_controllers: CertificateControllers,
     /// Which admission plugins are on, and how they are configured.
     pub admission: admission::Settings,
     /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server, and
@@ -66,8 +69,9 @@ impl Default for Config {
             https: None,
             advertise_address: None,
             authentication: Authentication::default(),
-            authorization: mode::DEFAULT.into(),
+            authorization: Authorization::default(),
             controllers: Controllers::Run,
+            certificate_controllers: CertificateControllers::default(),
             admission: admission::Settings::default(),
             namespace_contents: true,
             cluster_authentication: true,
@@ -124,6 +128,8 @@ pub struct Authentication {
     pub bootstrap_tokens: bool,
     /// Issuers of OpenID Connect.
     pub oidc: Vec<oidc::Issuer>,
+    /// The file that the issuers come from, if it is to be followed.
+    pub file: Option<SettingsFile>,
     pub webhook: Option<TokenWebhook>,
 }
 
@@ -136,6 +142,7 @@ impl Default for Authentication {
             service_accounts: ServiceAccounts::default(),
             bootstrap_tokens: false,
             oidc: Vec::new(),
+            file: None,
             webhook: None,
         }
     }
@@ -149,6 +156,36 @@ impl Authentication {
         } else {
             self.api_audiences.clone()
         }
+    }
+}
+
+/// Who decides who may do what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Authorization {
+    /// In their order. Members of `system:masters` may do everything.
+    pub authorizers: Vec<Configured>,
+    /// The policies of the mode `ABAC`.
+    pub policies: Abac,
+    /// The file that the authorizers come from, if it is to be followed.
+    pub file: Option<SettingsFile>,
+}
+
+impl Authorization {
+    pub fn has(&self, mode: Mode) -> bool {
+        self.authorizers.iter().any(|one| one.mode == mode)
+    }
+}
+
+impl From<Vec<Mode>> for Authorization {
+    fn from(modes: Vec<Mode>) -> Self {
+        let authorizers = modes.into_iter().map(Configured::from).collect();
+        Self { authorizers, policies: Abac::default(), file: None }
+    }
+}
+
+impl Default for Authorization {
+    fn default() -> Self {
+        mode::DEFAULT.to_vec().into()
     }
 }
 
@@ -200,6 +237,26 @@ pub enum Controllers {
     #[default]
     Run,
     Off,
+}
+
+/// What kube-controller-manager's controllers of CertificateSigningRequests do, for clusters without it. None of them runs
+/// unless it is switched on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateControllers {
+    pub approving: bool,
+    pub signing: bool,
+    pub cleaning: bool,
+    /// The certificate and the key of the CA that signs. `None` means that of the data directory.
+    pub authority: Option<(PathBuf, PathBuf)>,
+    /// The longest life of a certificate.
+    pub longest: Duration,
+}
+
+impl Default for CertificateControllers {
+    fn default() -> Self {
+        let longest = Duration::from_secs(8760 * 3600);
+        Self { approving: false, signing: false, cleaning: false, authority: None, longest }
+    }
 }
 
 /// Limits of requests.

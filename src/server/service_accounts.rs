@@ -1,16 +1,19 @@
 //! Sets up what issues and verifies tokens of service accounts.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
 
-use super::config::Config;
+use super::config::{Config, ServiceAccounts};
+use super::reloads::{Reload, Reloads, run_when_changed};
 use super::start::BuildError;
 use crate::api::Api;
-use crate::auth::jwt::keys::SigningKey;
-use crate::auth::pki;
-use crate::auth::service_accounts::{Issuer, Keys, Resources, Setup};
+use crate::auth::jwt::keys::{PublicKey, SigningKey};
+use crate::auth::pki::{self, TokenKeys};
+use crate::auth::service_accounts::{Issuer, KeyFileError, Keys, Resources, Setup};
 use crate::codec::object::Draft;
 use crate::schema::names::Gvr;
 use crate::storage::{self, Change, Expect, Key, Mutation, ResourceId};
+use crate::tasks::Tasks;
 use crate::tree::json;
 
 /// The version of rows in which servers publish their keys.
@@ -19,22 +22,79 @@ const KEY_VERSION: &str = "internal.rowplane.dev/v1";
 /// The issuer of the configuration, with its keys.
 pub fn issuer(config: &Config) -> Result<Arc<Issuer>, BuildError> {
     let settings = &config.authentication.service_accounts;
-    let signing = match (&settings.signing_key_file, &config.data_dir) {
-        (Some(file), _) => Keys::load_signing(file)?,
-        (None, Some(dir)) => SigningKey::of_pem(pki::token_key(&dir.join("pki"))?.as_bytes())?,
-        (None, None) => SigningKey::of_pem(pki::temporary_token_key()?.as_bytes())?,
+    let (signing, mut more, discarded) = match (&settings.signing_key_file, own_keys(config)) {
+        (Some(file), _) => (Keys::load_signing(file)?, Vec::new(), Vec::new()),
+        (None, Some(dir)) => {
+            let TokenKeys { signing, retired, discarded } = TokenKeys::load(&dir)?;
+            (signing, retired, discarded)
+        }
+        (None, None) => {
+            let signing = SigningKey::of_pem(pki::temporary_token_key()?.as_bytes())?;
+            (signing, Vec::new(), Vec::new())
+        }
     };
-    let mut more = Vec::new();
-    for file in &settings.key_files {
-        more.extend(Keys::load(file)?);
-    }
+    more.extend(key_files(settings)?);
     Ok(Issuer::new(Setup {
         issuers: settings.issuers.clone(),
-        keys: Keys::new(signing, more),
+        keys: Keys::new(signing, more, &discarded),
         max_seconds: settings.max_token_expiration.and_then(|most| i64::try_from(most.as_secs()).ok()),
         extends: settings.extend_token_expiration,
         jwks_uri: settings.jwks_uri.clone(),
     }))
+}
+
+fn key_files(settings: &ServiceAccounts) -> Result<Vec<PublicKey>, KeyFileError> {
+    let keys = settings.key_files.iter().map(|file| Keys::load(file));
+    Ok(keys.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// Where the server's own keys are, unless a flag names another.
+fn own_keys(config: &Config) -> Option<PathBuf> {
+    let is_own = config.authentication.service_accounts.signing_key_file.is_none();
+    config.data_dir.as_ref().filter(|_| is_own).map(|dir| dir.join("pki"))
+}
+
+/// Takes over the keys of the data directory when a command rotates them. `keys` is where servers publish their keys.
+pub fn follow_keys(config: &Config, api: &Arc<Api>, keys: ResourceId, reloads: &Reloads, tasks: &Tasks) {
+    let Some(dir) = own_keys(config) else { return };
+    let (settings, file) = (config.authentication.service_accounts.clone(), pki::token_key_file(&dir));
+    let followed = Arc::new(FollowedKeys { dir, settings, api: Arc::downgrade(api), keys });
+    let reload: Reload = Arc::new(move || {
+        let followed = followed.clone();
+        Box::pin(async move {
+            if let Err(error) = followed.take().await {
+                tracing::error!(%error, "the keys of tokens cannot be read again; those before stay in force");
+            }
+        })
+    });
+    reloads.add(reload.clone());
+    tasks.run("token-signing-keys", run_when_changed(file, reload));
+}
+
+struct FollowedKeys {
+    dir: PathBuf,
+    settings: ServiceAccounts,
+    api: Weak<Api>,
+    keys: ResourceId,
+}
+
+impl FollowedKeys {
+    async fn take(&self) -> Result<(), BuildError> {
+        let Some(api) = self.api.upgrade() else { return Ok(()) };
+        let own = &api.tokens.issuer.keys;
+        let TokenKeys { signing, mut retired, discarded } = TokenKeys::load(&self.dir)?;
+        if signing.public == own.signing().public {
+            return Ok(());
+        }
+        retired.extend(key_files(&self.settings)?);
+        // Other servers know the key before the first token is signed with it.
+        publish(&api, self.keys, &signing.public).await?;
+        let id = signing.public.id.clone();
+        own.replace(signing, retired, &discarded);
+        withdraw(&api, self.keys, &discarded).await?;
+        tracing::info!(key = id, "tokens of service accounts are signed with a new key");
+        Ok(())
+    }
 }
 
 /// What tokens depend on. `keys` is where servers publish their keys.
@@ -52,9 +112,15 @@ pub fn resources(api: &Api, keys: ResourceId) -> Result<Resources, BuildError> {
     })
 }
 
-/// Publishes the key with which this server signs, if other servers may have to verify its tokens.
-pub async fn publish_key(api: &Api, keys: ResourceId) -> Result<(), storage::Error> {
-    let key = &api.tokens.issuer.keys.signing().public;
+/// Publishes the key with which this server signs, and ends what keys have signed that were discarded meanwhile.
+pub async fn publish_key(config: &Config, api: &Api, keys: ResourceId) -> Result<(), BuildError> {
+    publish(api, keys, &api.tokens.issuer.keys.signing().public).await?;
+    let Some(dir) = own_keys(config) else { return Ok(()) };
+    Ok(withdraw(api, keys, &TokenKeys::load(&dir)?.discarded).await?)
+}
+
+/// Publishes a key, if other servers may have to verify tokens with it.
+async fn publish(api: &Api, keys: ResourceId, key: &PublicKey) -> Result<(), storage::Error> {
     let state = api.cache.any();
     if !api.cache.backend().shared() || state.get(keys, "", &key.id).is_some() {
         return Ok(());
@@ -65,4 +131,15 @@ pub async fn publish_key(api: &Api, keys: ResourceId) -> Result<(), storage::Err
     let mutation = Mutation::new(Key::new(keys, "", &key.id), Expect::Absent, change);
     // Another server with the same key may have published it meanwhile.
     api.store.write(mutation).await.map(drop)
+}
+
+async fn withdraw(api: &Api, keys: ResourceId, discarded: &[PublicKey]) -> Result<(), storage::Error> {
+    for key in discarded {
+        let Some(row) = api.cache.any().get(keys, "", &key.id) else { continue };
+        let expect = Expect::At(row.revision());
+        let mutation = Mutation::new(Key::new(keys, "", &key.id), expect, Change::Delete);
+        // Another server that knows of it may have been faster.
+        api.store.write(mutation).await?;
+    }
+    Ok(())
 }

@@ -17,6 +17,7 @@ use super::config::{Authentication, Config, Https, IdentityConfig};
 use super::credentials::{Credentials, Loaded, authorities, certificate};
 use super::data_dir::{self, Temporary};
 use super::error::Error;
+use super::reloads::Reloads;
 use super::startup::{Startup, Unfinished, health};
 use super::{Listening, Running, Server, open_files, private};
 use crate::audit::Audit;
@@ -58,6 +59,8 @@ pub struct Environment {
     pub progress: LoadProgress,
     /// Contains the checks `ping`, `shutdown` and `startup`; the application adds its own.
     pub health: HealthChecks,
+    /// The application adds the files that it follows.
+    pub reloads: Reloads,
     pub runtime: Runtime,
 }
 
@@ -95,7 +98,9 @@ where
         None => None,
     };
     runtime.metrics.set_build_info(&version::document());
+    let reloads = Reloads::default();
     let environment = Environment {
+        reloads: reloads.clone(),
         config: config.clone(),
         address: network.as_ref().map(|(address, _)| *address),
         trust: network.as_ref().map(|(_, network)| network.trust.clone()).unwrap_or_default(),
@@ -134,7 +139,15 @@ where
         application: Some(application.stop),
         runtime: Handle::current(),
     };
-    Ok(Server { listening, routes, under_way: TaskTracker::new(), metrics: runtime.metrics, audit, running })
+    Ok(Server {
+        listening,
+        routes,
+        under_way: TaskTracker::new(),
+        metrics: runtime.metrics,
+        audit,
+        reloads,
+        running,
+    })
 }
 
 /// The parts of start-up that concern the network.
@@ -238,6 +251,7 @@ fn door(
         flow_control,
         request_time: config.limits.request_timeout,
         goaway_chance,
+        metrics: runtime.metrics.clone(),
         shutdown: draining.clone(),
     }
 }
@@ -246,7 +260,7 @@ fn door(
 /// upstream lets nobody be anonymous then.
 fn settings(config: &Config) -> Settings {
     let Authentication { anonymous, front_proxy, .. } = &config.authentication;
-    let anonymous = match (anonymous, config.authorization.contains(&Mode::AlwaysAllow)) {
+    let anonymous = match (anonymous, config.authorization.has(Mode::AlwaysAllow)) {
         (Anonymous::Everywhere, true) => Anonymous::At(PUBLIC_PATHS.map(str::to_owned).to_vec()),
         (anonymous, _) => anonymous.clone(),
     };

@@ -467,13 +467,13 @@ async fn a66_a70_nodes(setup: Setup) {
 }
 
 async fn a71_modes(mut setup: Setup) {
-    setup.authorization = vec![Mode::AlwaysDeny];
+    setup.authorization = vec![Mode::AlwaysDeny].into();
     let server = start(&setup).await;
     let refused = message(server.token("alice-token").get(CONFIGMAPS)).await;
     assert!(refused.ends_with(": Everything is forbidden."), "{refused}");
     server.get(CONFIGMAPS).await.ok();
     server.stop().await;
-    setup.authorization = vec![Mode::AlwaysAllow];
+    setup.authorization = vec![Mode::AlwaysAllow].into();
     let server = setup.start().await;
     server.token("alice-token").get(CONFIGMAPS).await.ok();
 }

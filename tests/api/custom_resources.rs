@@ -12,7 +12,7 @@ mod elsewhere;
 #[path = "custom_resources/evaluation.rs"]
 mod evaluation;
 #[path = "custom_resources/hook.rs"]
-mod hook;
+pub(crate) mod hook;
 #[path = "custom_resources/hostile.rs"]
 mod hostile;
 #[path = "custom_resources/many.rs"]

@@ -16,7 +16,7 @@ use rowplane::auth::authn::DEFAULT_ISSUER;
 use rowplane::auth::jwt::keys::SigningKey;
 use rowplane::auth::oidc::{Issuer, Mapping};
 use rowplane::auth::pki::temporary_token_key;
-use rowplane::server::config::TokenWebhook;
+use rowplane::server::config::{SettingsFile, TokenWebhook};
 use rowplane::tree;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
@@ -271,6 +271,57 @@ async fn a030_a_file_maps_claims_by_expressions() {
     // 32: nobody is anonymous but where the file lets him.
     for (path, status) in [("/livez", 200), ("/readyz", 401), ("/livez/ping", 401), ("/version", 401)] {
         assert_eq!(server.anonymous().get(path).await.status, status, "{path}");
+    }
+    server.stop().await;
+}
+
+/// 31: a file that changes is taken over without a restart, if it can be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a031_the_file_is_read_again() {
+    let (site, good) = (Site::start().await, key());
+    site.publish(&[&good]);
+    let file = |prefix: &str, anonymous: bool| {
+        let issuer =
+            json!({"url": site.url(), "certificateAuthority": site.certificate, "audiences": ["me"]});
+        json!({
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "AuthenticationConfiguration",
+            "anonymous": {"enabled": anonymous},
+            "jwt": [{"issuer": issuer, "claimMappings": {"username": {"claim": "sub", "prefix": prefix}}}],
+        })
+        .to_string()
+    };
+    let own = [DEFAULT_ISSUER.to_owned()];
+    let mut setup = Setup::new(Database::memory());
+    let path = setup.file("authentication.yaml");
+    std::fs::write(&path, file("a:", true)).expect("write");
+    let (loaded, text) = authentication_config::load(&path, &own).expect("a file");
+    setup.authentication.oidc = loaded.issuers;
+    setup.authentication.file = Some(SettingsFile { path, text });
+    let server = setup.start().await;
+    let token = token(&good, &site, json!({}));
+    let user = async || known(&server, &token).await["user"]["username"].clone();
+    assert_eq!(user().await, "a:jane");
+    for (text, want) in [
+        (file("b:", true), "b:jane"),
+        ("rubbish".to_owned(), "b:jane"),
+        (file("c:", false), "b:jane"),
+        (file("d:", true), "d:jane"),
+        (json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "anonymous": {"enabled": true}}).to_string(), ""),
+    ] {
+        setup.replace("authentication.yaml", &text);
+        server.reload_credentials().await;
+        let status = review(&server, &token).await;
+        match want {
+            "" => assert_eq!(status["error"], "invalid bearer token"),
+            want => assert_eq!(status["user"]["username"], want, "{text}"),
+        }
+    }
+    let metrics = server.get("/metrics").await.text();
+    let name = "apiserver_authentication_config_controller_automatic_reloads_total";
+    for (status, count) in [("success", 3), ("failure", 2)] {
+        let line = format!("{name}{{status=\"{status}\",apiserver_id_hash=\"\"}} {count}");
+        assert!(metrics.contains(&line), "{line}: {metrics}");
     }
     server.stop().await;
 }

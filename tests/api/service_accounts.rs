@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use rowplane::auth::pki::{Retired, TokenKeys};
 use serde_json::{Value, json};
 
 use crate::support::client::{Answer, Watch};
@@ -483,4 +484,55 @@ async fn replicas_believe_each_others_tokens() {
     assert!(!is_known(&one, &token).await);
     other.stop().await;
     one.stop().await;
+}
+
+/// 27: a new key signs on, what the old ones have signed stays valid on every server, until they are discarded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a027_keys_are_rotated_by_command() {
+    let one_setup = Setup::new(Database::postgres().await);
+    let mut other_setup = Setup::new(Database::sqlite());
+    other_setup.detour = Some(one_setup.database.datastore());
+    let (one, other) = (start(&one_setup).await, other_setup.start_empty().await);
+    let (old, of_other) = (token(&one, json!({})).await, token(&other, json!({})).await);
+    let known = async |token: &str| (is_known(&one, token).await, is_known(&other, token).await);
+    TokenKeys::rotate(&one_setup.file("pki"), Retired::Keep).expect("a new key");
+    one.reload_credentials().await;
+    let new = token(&one, json!({})).await;
+    assert_ne!(part(&old, 0)["kid"], part(&new, 0)["kid"]);
+    for token in [&new, &old, &of_other] {
+        assert_eq!(known(token).await, (true, true));
+    }
+    let keys = one.get("/openid/v1/jwks").await.ok();
+    assert_eq!(keys["keys"].as_array().map(Vec::len), Some(3), "{keys}");
+    TokenKeys::rotate(&one_setup.file("pki"), Retired::Discard).expect("a new key");
+    one.reload_credentials().await;
+    let newest = token(&one, json!({})).await;
+    for (token, is_known) in [(&newest, true), (&new, false), (&old, false), (&of_other, true)] {
+        assert_eq!(known(token).await, (is_known, is_known));
+    }
+    one.stop().await;
+    let one = one_setup.start_empty().await;
+    assert!(is_known(&one, &newest).await && !is_known(&one, &new).await);
+    other.stop().await;
+    one.stop().await;
+}
+
+/// 27: tokens of an issuer that is no longer the first one stay valid.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a027_issuers_follow_one_another() {
+    let mut setup = Setup::new(Database::memory());
+    let server = start(&setup).await;
+    let old = token(&server, json!({})).await;
+    server.stop().await;
+    setup.authentication.service_accounts.issuers = vec!["https://new.example".to_owned(), ISSUER.to_owned()];
+    let server = setup.start().await;
+    let new = token(&server, json!({})).await;
+    assert_eq!(part(&new, 1)["iss"], "https://new.example");
+    assert_eq!(part(&old, 0)["kid"], part(&new, 0)["kid"]);
+    assert!(is_known(&server, &old).await && is_known(&server, &new).await);
+    server.stop().await;
+    setup.authentication.service_accounts.issuers.pop();
+    let server = setup.start().await;
+    assert!(!is_known(&server, &old).await && is_known(&server, &new).await);
+    server.stop().await;
 }

@@ -23,6 +23,7 @@ use super::load::{COLOURS, Load, NAMESPACES, PATIENCE, SENTINEL, Shared};
 use super::log::{Log, Row};
 use super::process::{Skew, pause};
 use super::proxy::Target;
+use super::rights::{self, Rights};
 use super::server::Server;
 use super::verdict::Coverage;
 use super::watcher::Mischief;
@@ -111,6 +112,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
         servers.push(Server::start(&database, arguments.clone(), skew).await);
     }
     make_namespaces(&servers[0].client).await;
+    rights::prepare(&servers[0].client).await;
     let webhook = Webhook::start(seed, settings.longest_fault).await;
     define_widgets(&servers[0].client, &webhook.config).await;
     let replicas = Arc::new(Replicas { servers, database, database_turn: Mutex::default() });
@@ -120,6 +122,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let mut load = Load::start(clients, seed, start, settings.clients, settings.mischief);
     let chaos = (settings.longest_fault > 0).then(|| Chaos::start(&replicas, seed, settings.longest_fault));
     let churn = settings.mischief.is_none().then(|| Churn::start(&load.shared, seed));
+    let rights = settings.mischief.is_none().then(|| Rights::start(&load.shared, seed));
     load.reach(settings.calls).await;
     let mut faults = match chaos {
         Some(chaos) => chaos.stop().await,
@@ -155,6 +158,11 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     if let Some(churn) = churn {
         let (changes, found) = churn.judge(&replicas, !promotions.is_empty()).await;
         faults.insert("DefinitionsChurned".to_owned(), changes);
+        violations.extend(found);
+    }
+    if let Some(rights) = rights {
+        let (turned, found) = rights.judge(!promotions.is_empty()).await;
+        faults.insert("RightsTurned".to_owned(), turned);
         violations.extend(found);
     }
     let failovers = promotions.into_iter().map(|promotion| promotion.failover(&shared)).collect();

@@ -48,6 +48,12 @@ impl Client {
         self.call(Method::GET, path, None).await
     }
 
+    /// In another user's name.
+    pub async fn get_as(&self, user: &str, path: &str) -> Result<Answer, Broken> {
+        let request = Request::get(path).header("impersonate-user", user);
+        self.exchange(request.body(Body::empty()).expect("a request")).await
+    }
+
     pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, Broken> {
         self.call(Method::POST, path, Some(body)).await
     }
@@ -83,7 +89,10 @@ impl Client {
     ) -> Result<Answer, Broken> {
         let body = body.map(|value| serde_json::to_vec(value).expect("JSON")).unwrap_or_default();
         let request = Request::builder().method(method).uri(path).header("content-type", content_type);
-        let request = request.body(Body::from(body)).expect("a request");
+        self.exchange(request.body(Body::from(body)).expect("a request")).await
+    }
+
+    async fn exchange(&self, request: Request<Body>) -> Result<Answer, Broken> {
         let response = self.0.send(request).await.map_err(|error| Broken(error.to_string()))?;
         let status = response.status();
         let body = response.into_body().collect().await.map_err(|error| Broken(error.to_string()))?;

@@ -8,8 +8,6 @@ use std::time::Duration;
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
 use rowplane::api::admission::Settings;
-use rowplane::auth::authorizer::Mode;
-use rowplane::auth::authorizer::mode;
 use rowplane::auth::pki::Overrides;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
@@ -17,7 +15,10 @@ use rowplane::http;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
-use rowplane::server::config::{ApiLimits, Authentication, Config, Https, IdentityConfig, Registration};
+use rowplane::server::config::{
+    ApiLimits, Authentication, Authorization, CertificateControllers, Config, Https, IdentityConfig,
+    Registration,
+};
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
 use rowplane::storage::{Backend, Compaction};
@@ -53,6 +54,8 @@ pub struct Setup {
     pub audit: rowplane::audit::config::Config,
     pub admission: Settings,
     pub authentication: Authentication,
+    /// None of these runs unless the test switches it on.
+    pub certificate_controllers: CertificateControllers,
     /// Off unless the test sets it, so that namespaces are empty.
     pub namespace_contents: bool,
     /// Likewise.
@@ -61,7 +64,7 @@ pub struct Setup {
     pub clock: WallClock,
     data: TempDir,
     /// Who decides who may do what.
-    pub authorization: Vec<Mode>,
+    pub authorization: Authorization,
 }
 
 impl Setup {
@@ -76,12 +79,13 @@ impl Setup {
             compaction: None,
             storage_media_type: StorageMediaType::default(),
             identity: None,
-            authorization: mode::DEFAULT.into(),
+            authorization: Authorization::default(),
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
             audit: rowplane::audit::config::Config::default(),
             admission: Settings::default(),
             authentication: Authentication::default(),
+            certificate_controllers: CertificateControllers::default(),
             namespace_contents: false,
             cluster_authentication: false,
             clock: WallClock::default(),
@@ -151,6 +155,13 @@ impl Setup {
         self.data.path().join(name)
     }
 
+    /// Replaces a file that a server follows, so that the server never sees half of it.
+    pub fn replace(&self, name: &str, content: &str) {
+        let new = self.file(&format!("{name}.new"));
+        std::fs::write(&new, content).expect("write");
+        std::fs::rename(new, self.file(name)).expect("rename");
+    }
+
     pub fn builder(&self) -> Builder {
         Server::builder().config(self.config()).clock(self.clock.clone())
     }
@@ -178,6 +189,7 @@ impl Setup {
             audit: self.audit.clone(),
             admission: self.admission.clone(),
             authentication: self.authentication.clone(),
+            certificate_controllers: self.certificate_controllers.clone(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,
             ..Config::default()

@@ -53,7 +53,7 @@ pub fn chain() -> Chain {
 
 fn issuer() -> Arc<Issuer> {
     let signing = SigningKey::of_pem(temporary_token_key().expect("a key").as_bytes()).expect("a key");
-    let keys = Keys::new(signing, Vec::new());
+    let keys = Keys::new(signing, Vec::new(), &[]);
     Issuer::new(Setup { issuers: Vec::new(), keys, max_seconds: None, extends: true, jwks_uri: None })
 }
 

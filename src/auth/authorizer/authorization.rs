@@ -2,8 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use arc_swap::ArcSwap;
+
 use super::{Answer, Attributes, Authorizer, Decision, Reason, UserRules};
 use crate::cache::Cache;
+use crate::metrics::DecisionMetrics;
 use crate::user::{MASTERS, User};
 
 /// Paths that everybody may read while a server starts. Afterwards the role `system:public-info-viewer` says who may,
@@ -23,14 +26,69 @@ pub struct Authorization {
 }
 
 struct Installed {
-    authorizers: Vec<Arc<dyn Authorizer>>,
+    authorizers: Vec<Member>,
     /// Set if other servers write, too: what they have answered counts, so decisions wait until it is known here.
     newest: Option<Cache>,
 }
 
+/// One of the authorizers.
+pub struct Member {
+    pub authorizer: Arc<dyn Authorizer>,
+    /// `None` if its own members count theirs.
+    pub decisions: Option<DecisionMetrics>,
+}
+
+impl Member {
+    fn count(&self, decision: &Decision) {
+        match (decision, &self.decisions) {
+            (Decision::Allow(_), Some(decisions)) => decisions.allowed.increment(1),
+            (Decision::Deny(_), Some(decisions)) => decisions.denied.increment(1),
+            (Decision::NoOpinion(_), _) | (_, None) => {}
+        }
+    }
+}
+
+/// Authorizers that are replaced while the server runs. Each decision is made by those of one moment.
+pub struct Replaceable {
+    members: ArcSwap<Vec<Member>>,
+}
+
+impl Replaceable {
+    pub fn new(members: Vec<Member>) -> Self {
+        Self { members: ArcSwap::from_pointee(members) }
+    }
+
+    pub fn replace(&self, members: Vec<Member>) {
+        self.members.store(Arc::new(members));
+    }
+}
+
+impl Authorizer for Replaceable {
+    fn decide<'a>(&'a self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+        let members = self.members.load_full();
+        Answer::Later(Box::pin(async move { decide_in_order(&members, attributes).decided().await }))
+    }
+
+    fn rules(&self, user: &User, namespace: &str) -> UserRules {
+        rules_of(&self.members.load(), user, namespace)
+    }
+}
+
+/// The rules of all authorizers together.
+fn rules_of(members: &[Member], user: &User, namespace: &str) -> UserRules {
+    let mut all = UserRules::default();
+    for member in members {
+        let UserRules { rules, incomplete, errors } = member.authorizer.rules(user, namespace);
+        all.rules.extend(rules);
+        all.incomplete |= incomplete;
+        all.errors.extend(errors);
+    }
+    all
+}
+
 impl Authorization {
     /// Decides by these authorizers from now on. Only the first call has an effect.
-    pub fn install(&self, authorizers: Vec<Arc<dyn Authorizer>>, cache: &Cache) {
+    pub fn install(&self, authorizers: Vec<Member>, cache: &Cache) {
         let newest = cache.backend().shared().then(|| cache.clone());
         let _ = self.installed.set(Installed { authorizers, newest });
     }
@@ -53,25 +111,19 @@ impl Authorizer for Authorization {
     }
 
     fn rules(&self, user: &User, namespace: &str) -> UserRules {
-        let mut all = UserRules::default();
-        for authorizer in self.installed.get().into_iter().flat_map(|installed| &installed.authorizers) {
-            let UserRules { rules, incomplete, errors } = authorizer.rules(user, namespace);
-            all.rules.extend(rules);
-            all.incomplete |= incomplete;
-            all.errors.extend(errors);
-        }
-        all
+        let installed = self.installed.get();
+        installed.map_or_else(UserRules::default, |all| rules_of(&all.authorizers, user, namespace))
     }
 }
 
 /// Decides by everything that any server has answered before.
 async fn decide_by_newest<'a>(
     cache: &'a Cache,
-    authorizers: &'a [Arc<dyn Authorizer>],
+    members: &'a [Member],
     attributes: &'a Attributes<'a>,
 ) -> Decision {
     match cache.fresh().await {
-        Ok(_) => decide_in_order(authorizers, attributes).decided().await,
+        Ok(_) => decide_in_order(members, attributes).decided().await,
         Err(error) => {
             tracing::warn!(%error, "cannot authorize a request, since the newest policy is not known");
             Decision::NoOpinion(Reason::failed("the newest policy is not known"))
@@ -79,16 +131,21 @@ async fn decide_by_newest<'a>(
     }
 }
 
-fn decide_in_order<'a>(authorizers: &'a [Arc<dyn Authorizer>], attributes: &'a Attributes<'a>) -> Answer<'a> {
+fn decide_in_order<'a>(members: &'a [Member], attributes: &'a Attributes<'a>) -> Answer<'a> {
     let mut reasons = Reason::None;
-    for (at, authorizer) in authorizers.iter().enumerate() {
-        match authorizer.decide(attributes) {
+    for (at, member) in members.iter().enumerate() {
+        match member.authorizer.decide(attributes) {
             Answer::Now(Decision::NoOpinion(reason)) => reasons = reasons.and(reason),
-            Answer::Now(decision) => return Answer::Now(decision),
+            Answer::Now(decision) => {
+                member.count(&decision);
+                return Answer::Now(decision);
+            }
             Answer::Later(decision) => {
-                let rest = &authorizers[at + 1..];
+                let rest = &members[at + 1..];
                 return Answer::Later(Box::pin(async move {
-                    match decision.await {
+                    let decision = decision.await;
+                    member.count(&decision);
+                    match decision {
                         Decision::NoOpinion(reason) => {
                             let reasons = reasons.and(reason);
                             match Box::pin(decide_in_order(rest, attributes).decided()).await {
@@ -123,8 +180,8 @@ mod tests {
     }
 
     async fn decided(authorizers: &[fn() -> Decision]) -> (&'static str, String) {
-        let authorizers: Vec<Arc<dyn Authorizer>> =
-            authorizers.iter().map(|says| Arc::new(Says(*says)) as Arc<dyn Authorizer>).collect();
+        let member = |says: &fn() -> Decision| Member { authorizer: Arc::new(Says(*says)), decisions: None };
+        let authorizers: Vec<Member> = authorizers.iter().map(member).collect();
         let user = User::default();
         let attributes = Attributes::of_path(&user, "get", "/x");
         match decide_in_order(&authorizers, &attributes).decided().await {

@@ -6,27 +6,45 @@ use crate::gotext::quote;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
+    Abac,
     AlwaysAllow,
     AlwaysDeny,
     Node,
     Rbac,
+    Webhook,
 }
 
 /// The modes of a server that is told none: nodes by what runs on them, everybody by roles and bindings.
 pub const DEFAULT: [Mode; 2] = [Mode::Node, Mode::Rbac];
 
+impl Mode {
+    /// In the order of their names.
+    pub const ALL: [Mode; 6] =
+        [Mode::Abac, Mode::AlwaysAllow, Mode::AlwaysDeny, Mode::Node, Mode::Rbac, Mode::Webhook];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Abac => "ABAC",
+            Self::AlwaysAllow => "AlwaysAllow",
+            Self::AlwaysDeny => "AlwaysDeny",
+            Self::Node => "Node",
+            Self::Rbac => "RBAC",
+            Self::Webhook => "Webhook",
+        }
+    }
+
+    /// What the authorizer of this mode is called, unless it is a webhook with a name of its own.
+    pub fn authorizer_name(self) -> String {
+        self.as_str().to_lowercase()
+    }
+}
+
 impl FromStr for Mode {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "AlwaysAllow" => Ok(Self::AlwaysAllow),
-            "AlwaysDeny" => Ok(Self::AlwaysDeny),
-            "Node" => Ok(Self::Node),
-            "RBAC" => Ok(Self::Rbac),
-            "ABAC" | "Webhook" => Err(format!("authorization-mode {} is not supported yet", quote(name))),
-            _ => Err(format!("authorization-mode {} is not a valid mode", quote(name))),
-        }
+        let known = Self::ALL.into_iter().find(|mode| mode.as_str() == name);
+        known.ok_or_else(|| format!("authorization-mode {} is not a valid mode", quote(name)))
     }
 }
 
@@ -54,6 +72,7 @@ mod tests {
     #[test]
     fn a71_modes_are_known_and_none_comes_twice() {
         assert_eq!(parse(&["Node", "RBAC"]), Ok(DEFAULT.into()));
+        assert!(Mode::ALL.iter().is_sorted_by_key(|mode| mode.as_str()));
         assert_eq!(
             parse(&["RABC"]),
             Err(vec![r#"authorization-mode "RABC" is not a valid mode"#.to_owned()])

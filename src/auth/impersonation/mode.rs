@@ -83,7 +83,7 @@ fn node_of(user: &str) -> Option<&str> {
     user.strip_prefix(NODE_PREFIX).filter(|name| is_subdomain(name))
 }
 
-fn is_subdomain(name: &str) -> bool {
+pub fn is_subdomain(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_label = |label: &str| {
         let bytes = label.as_bytes();

@@ -1,6 +1,6 @@
 //! Keys that sign tokens and verify them: RSA, and ECDSA on the curves P-256 and P-384.
 
-mod der;
+pub(in crate::auth) mod der;
 
 use ring::rand::SystemRandom;
 use ring::signature::{

@@ -17,10 +17,16 @@ pub enum Sort {
 /// Everything that a Pod refers to, sorted, each once. A mirror Pod, which its node writes itself, gives no access to
 /// anything.
 pub fn of_pod(pod: &Map) -> Box<[(Sort, Box<str>)]> {
-    let mut found = References::default();
-    if fields::at(pod, &["metadata", "annotations", "kubernetes.io/config.mirror"]).is_none() {
-        found.add_pod(pod);
+    match fields::at(pod, &["metadata", "annotations", "kubernetes.io/config.mirror"]) {
+        None => references_of(pod),
+        Some(_) => Box::default(),
     }
+}
+
+/// Everything that a Pod refers to, whoever has written it.
+pub fn references_of(pod: &Map) -> Box<[(Sort, Box<str>)]> {
+    let mut found = References::default();
+    found.add_pod(pod);
     let mut found = found.0;
     found.sort_unstable();
     found.dedup();

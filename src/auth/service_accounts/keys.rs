@@ -1,6 +1,9 @@
 //! The keys that verify tokens: those of this server's files, and those that other servers of the store have published.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 
 use super::live::Live;
 use crate::auth::jwt::Compact;
@@ -8,6 +11,9 @@ use crate::auth::jwt::keys::{KeyError, PublicKey, SigningKey};
 use crate::cache::Range;
 use crate::fields;
 use crate::schema::names::GroupResource;
+
+/// Why a token is refused whose key is not known.
+pub(super) const NO_KEYS: &str = "invalid signature, no keys found";
 
 /// Under what the store keeps the public keys of its servers: nobody serves it.
 pub fn shared_keys() -> GroupResource {
@@ -23,27 +29,47 @@ pub enum KeyFileError {
     Parse { path: PathBuf, source: KeyError },
 }
 
-/// Keys by which a server signs and verifies.
+/// Keys by which a server signs and verifies. They can be replaced.
 #[derive(Debug)]
 pub struct Keys {
-    signing: SigningKey,
+    own: ArcSwap<Own>,
+}
+
+/// This server's keys at one moment.
+#[derive(Debug)]
+struct Own {
+    signing: Arc<SigningKey>,
     /// That of the signing key first, then those of files, each once.
-    own: Vec<PublicKey>,
+    verifying: Vec<PublicKey>,
+    /// The ids of keys that verify no more, though other servers may have published them.
+    discarded: Vec<String>,
+}
+
+impl Own {
+    fn new(signing: SigningKey, more: Vec<PublicKey>, discarded: &[PublicKey]) -> Self {
+        let mut verifying = vec![signing.public.clone()];
+        for key in more {
+            if !verifying.contains(&key) {
+                verifying.push(key);
+            }
+        }
+        let discarded = discarded.iter().map(|key| key.id.clone()).collect();
+        Self { signing: Arc::new(signing), verifying, discarded }
+    }
 }
 
 impl Keys {
-    pub fn new(signing: SigningKey, more: Vec<PublicKey>) -> Self {
-        let mut own = vec![signing.public.clone()];
-        for key in more {
-            if !own.contains(&key) {
-                own.push(key);
-            }
-        }
-        Self { signing, own }
+    pub fn new(signing: SigningKey, more: Vec<PublicKey>, discarded: &[PublicKey]) -> Self {
+        Self { own: ArcSwap::from_pointee(Own::new(signing, more, discarded)) }
     }
 
-    pub fn signing(&self) -> &SigningKey {
-        &self.signing
+    /// Signs and verifies with these from now on.
+    pub fn replace(&self, signing: SigningKey, more: Vec<PublicKey>, discarded: &[PublicKey]) {
+        self.own.store(Arc::new(Own::new(signing, more, discarded)));
+    }
+
+    pub fn signing(&self) -> Arc<SigningKey> {
+        self.own.load().signing.clone()
     }
 
     /// The public keys of a file.
@@ -65,7 +91,7 @@ impl Keys {
             id => self.find(id, live).into_iter().collect(),
         };
         if keys.is_empty() {
-            return Err("invalid signature, no keys found");
+            return Err(NO_KEYS);
         }
         let mut why = "";
         for key in &keys {
@@ -79,19 +105,29 @@ impl Keys {
 
     /// Whether a key that has verified a token still does.
     pub(super) fn is_known(&self, id: &str, live: &Live<'_>) -> bool {
-        self.own.iter().any(|key| key.id == id) || live.get(live.resources.keys, "", id).is_some()
+        let own = self.own.load();
+        let is_published = || live.get(live.resources.keys, "", id).is_some();
+        own.verifying.iter().any(|key| key.id == id)
+            || is_published() && !own.discarded.iter().any(|discarded| discarded == id)
     }
 
     fn find(&self, id: &str, live: &Live<'_>) -> Option<PublicKey> {
-        let own = self.own.iter().find(|key| key.id == id).cloned();
-        own.or_else(|| published(&*live.get(live.resources.keys, "", id)?).filter(|key| key.id == id))
+        let own = self.own.load();
+        if let Some(key) = own.verifying.iter().find(|key| key.id == id) {
+            return Some(key.clone());
+        }
+        let key = published(&*live.get(live.resources.keys, "", id)?)?;
+        (key.id == id && !own.discarded.contains(&key.id)).then_some(key)
     }
 
     /// All keys of the store, this server's own first.
     pub(super) fn all(&self, live: &Live<'_>) -> Vec<PublicKey> {
-        let mut all = self.own.clone();
+        let own = self.own.load();
+        let mut all = own.verifying.clone();
         for object in live.state.objects(live.resources.keys).range(&Range::of(None)) {
-            all.extend(published(object).filter(|key| !self.own.contains(key)));
+            let more = published(object)
+                .filter(|key| !own.verifying.contains(key) && !own.discarded.contains(&key.id));
+            all.extend(more);
         }
         all
     }

@@ -1,6 +1,6 @@
 //! The flags that say who is believed to be whom. Those that name files of certificates are [`ServeArgs`](super::ServeArgs)'.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::http::HeaderName;
@@ -12,7 +12,7 @@ use super::service_accounts::ServiceAccountArgs;
 use crate::auth::authn::{Anonymous, FrontProxy};
 use crate::auth::{authentication_config, oidc};
 use crate::cli::error::Error;
-use crate::server::config::{Authentication, TokenWebhook};
+use crate::server::config::{Authentication, SettingsFile, TokenWebhook};
 
 #[derive(Clone, Debug, Args)]
 pub struct AuthenticationArgs {
@@ -96,8 +96,8 @@ impl AuthenticationArgs {
             allowed_names: self.requestheader_allowed_names,
         };
         let (service_accounts, api_audiences) = self.service_accounts.into_config()?;
-        let (oidc, anonymous) = issuers(
-            self.authentication_config.as_deref(),
+        let (oidc, anonymous, file) = issuers(
+            self.authentication_config,
             self.oidc.into_config()?,
             self.anonymous_auth,
             &service_accounts.issuers,
@@ -109,6 +109,7 @@ impl AuthenticationArgs {
             service_accounts,
             bootstrap_tokens: self.enable_bootstrap_token_auth,
             oidc,
+            file,
             webhook: self.authentication_token_webhook_config_file.map(|config_file| TokenWebhook {
                 config_file,
                 version: self.authentication_token_webhook_version,
@@ -120,24 +121,26 @@ impl AuthenticationArgs {
 
 /// The issuers of the file or of the flags, and who may be anonymous. `own` are those of tokens of service accounts.
 fn issuers(
-    file: Option<&Path>,
+    file: Option<PathBuf>,
     of_flags: Option<oidc::Issuer>,
     anonymous: Option<bool>,
     own: &[String],
-) -> Result<(Vec<oidc::Issuer>, Anonymous), Error> {
+) -> Result<(Vec<oidc::Issuer>, Anonymous, Option<SettingsFile>), Error> {
     let of_flag = match anonymous {
         Some(false) => Anonymous::Nowhere,
         Some(true) | None => Anonymous::Everywhere,
     };
-    let Some(path) = file else { return Ok((of_flags.into_iter().collect(), of_flag)) };
+    let Some(path) = file else { return Ok((of_flags.into_iter().collect(), of_flag, None)) };
     if of_flags.is_some() {
         let why = "authentication-config file and oidc-* flags are mutually exclusive";
         return Err(Error::Usage(why.to_owned()));
     }
-    let file = authentication_config::load(path, own).map_err(|error| Error::Usage(error.to_string()))?;
+    let loaded = authentication_config::load(&path, own);
+    let (file, text) = loaded.map_err(|error| Error::Usage(error.to_string()))?;
     if file.anonymous.is_some() && anonymous.is_some() {
         let why = "--anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file";
         return Err(Error::Usage(why.to_owned()));
     }
-    Ok((file.issuers, file.anonymous.unwrap_or(of_flag)))
+    let settings = SettingsFile { path, text };
+    Ok((file.issuers, file.anonymous.unwrap_or(of_flag), Some(settings)))
 }

@@ -1,6 +1,7 @@
 //! The result of parsing kube-apiserver's command lines.
 
 use super::*;
+use crate::auth::authorizer::Mode;
 use crate::server::config::{Config, Registration};
 
 fn run(arguments: &[&str]) -> Result<(Config, String), String> {
@@ -37,7 +38,7 @@ fn envtest() {
     ]
     .map(with_dir);
     let (config, notes) = run(&arguments.each_ref().map(String::as_str)).unwrap();
-    assert_eq!(config.authorization, [Mode::Rbac]);
+    assert_eq!(config.authorization, vec![Mode::Rbac].into());
     assert_eq!(config.data_dir.as_deref(), Some(dir.path()));
     let https = config.https.unwrap();
     assert_eq!((https.address.to_string().as_str(), https.kubeconfig), ("127.0.0.1:6000", None));
@@ -57,7 +58,7 @@ fn the_last_of_a_scalar_counts_and_underscores_are_dashes() {
     let (config, _) = run(&arguments).unwrap();
     assert_eq!(config.https.unwrap().address.to_string(), "0.0.0.0:2");
     assert_eq!(config.limits.in_flight.reading, 7);
-    assert_eq!(config.authorization, [Mode::AlwaysAllow]);
+    assert_eq!(config.authorization, vec![Mode::AlwaysAllow].into());
     assert_eq!(config.datastore.to_string(), "memory:");
     let (config, _) = run(&["--datastore=sqlite:a.db", "--etcd-compaction-interval=0"]).unwrap();
     assert_eq!(config.datastore.to_string(), "sqlite:a.db");
@@ -71,7 +72,10 @@ fn refusals() {
         (&["--insecure-port=0"], "unknown flag: --insecure-port"),
         (&["x"], "\"kube-apiserver\" does not take any arguments, got [\"x\"]"),
         (&["--encryption-provider-config=x"], "--encryption-provider-config is not supported yet"),
-        (&["--authorization-mode=Webhook"], "authorization-mode \"Webhook\" is not supported yet"),
+        (
+            &["--authorization-mode=Webhook"],
+            "authorization-mode Webhook's authorization config file not passed",
+        ),
         (&["--authorization-mode=RABC"], "authorization-mode \"RABC\" is not a valid mode"),
         (&["--enable-admission-plugins=Nope"], "enable-admission-plugins plugin \"Nope\" is unknown"),
         (&["--admission-control=Y"], "admission-control plugin \"Y\" is unknown"),

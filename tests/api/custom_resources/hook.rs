@@ -161,11 +161,12 @@ async fn answer(
     Ok(response.body(Full::new(Bytes::from(body))).expect("a response"))
 }
 
-/// What an honest webhook answers.
+/// What an honest webhook answers; nothing to a review of another kind.
 fn converted(review: &Value) -> Value {
     let request = &review["request"];
-    let objects = request["objects"].as_array().expect("objects").iter();
-    let objects: Vec<Value> = objects.map(|object| convert(object, &request["desiredAPIVersion"])).collect();
+    let Some(objects) = request["objects"].as_array() else { return Value::Null };
+    let objects: Vec<Value> =
+        objects.iter().map(|object| convert(object, &request["desiredAPIVersion"])).collect();
     json!({"kind": "ConversionReview", "apiVersion": review["apiVersion"], "response": {
         "uid": request["uid"], "result": {"status": "Success"}, "convertedObjects": objects}})
 }

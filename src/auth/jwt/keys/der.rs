@@ -1,4 +1,4 @@
-//! The little of DER that keys are wrapped in.
+//! The little of DER that keys and certificates are wrapped in.
 
 pub const RSA_ID: &str = "1.2.840.113549.1.1.1";
 pub const EC_ID: &str = "1.2.840.10045.2.1";
@@ -40,7 +40,7 @@ pub fn contains(bytes: &[u8], value: &[u8]) -> bool {
     memchr::memmem::find(bytes, value).is_some()
 }
 
-fn tagged(tag: u8, content: &[u8]) -> Vec<u8> {
+pub fn tagged(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![tag];
     let length = content.len();
     if let Ok(short @ 0..0x80) = u8::try_from(length) {

@@ -1,0 +1,179 @@
+//! Metrics of authentication and authorization, which every request passes: recording is a few additions, and the text is
+//! made when it is asked for.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Upstream's buckets, in seconds.
+const BUCKETS: [f64; 15] = [
+    0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
+];
+/// Users that are counted under their own names.
+const NAMED_USERS: [&str; 5] =
+    ["admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"];
+const BY_MAIL: usize = NAMED_USERS.len();
+const OTHERS: usize = BY_MAIL + 1;
+
+/// What came of authenticating a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authentication {
+    Success,
+    /// Nothing was shown, and nobody may be anonymous.
+    Failure,
+    Error,
+}
+
+/// What came of authorizing a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authorization {
+    Allowed,
+    Denied,
+    NoOpinion,
+    Error,
+}
+
+/// Counts requests by who makes them and whether they may.
+#[derive(Debug, Default)]
+pub struct AttemptMetrics {
+    authentication: [Durations; 3],
+    users: [AtomicU64; OTHERS + 1],
+    authorization: [Durations; 4],
+}
+
+#[derive(Debug, Default)]
+struct Durations {
+    /// The last one is for what takes longer than the last bucket.
+    counts: [AtomicU64; BUCKETS.len() + 1],
+    nanoseconds: AtomicU64,
+}
+
+impl AttemptMetrics {
+    pub fn authenticated(&self, result: Authentication, user: Option<&str>, took: Duration) {
+        self.authentication[result as usize].record(took);
+        if let Some(user) = user {
+            self.users[class_of(user)].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub fn authorized(&self, result: Authorization, took: Duration) {
+        self.authorization[result as usize].record(took);
+    }
+
+    /// Adds the text of `/metrics`.
+    pub fn render(&self, out: &mut String) {
+        let results = ["success", "failure", "error"];
+        let names = ("authentication_attempts", "authentication_duration_seconds");
+        let texts = (
+            "Counter of authenticated attempts.",
+            "Authentication duration in seconds broken out by result.",
+        );
+        render(out, names, texts, &results, &self.authentication);
+        let results = ["allowed", "denied", "no-opinion", "error"];
+        let names = ("authorization_attempts_total", "authorization_duration_seconds");
+        let texts = (
+            "Counter of authorization attempts broken down by result. It can be either 'allowed', 'denied', 'no-opinion' or 'error'.",
+            "Authorization duration in seconds broken out by result.",
+        );
+        render(out, names, texts, &results, &self.authorization);
+        let name = "authenticated_user_requests";
+        head(out, name, "counter", "Counter of authenticated requests broken out by username.");
+        for (user, count) in NAMED_USERS.into_iter().chain(["email_id", "other"]).zip(&self.users) {
+            let count = count.load(Ordering::Relaxed);
+            if count > 0 {
+                let _ = writeln!(out, "{name}{{username=\"{user}\"}} {count}");
+            }
+        }
+        out.push('\n');
+    }
+}
+
+/// The label of a user, so that there are few of them.
+fn class_of(user: &str) -> usize {
+    let named = NAMED_USERS.iter().position(|name| *name == user);
+    named.unwrap_or(if user.contains('@') { BY_MAIL } else { OTHERS })
+}
+
+impl Durations {
+    fn record(&self, took: Duration) {
+        let seconds = took.as_secs_f64();
+        let bucket = BUCKETS.iter().position(|limit| seconds <= *limit).unwrap_or(BUCKETS.len());
+        self.counts[bucket].fetch_add(1, Ordering::Relaxed);
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    fn count(&self) -> u64 {
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    fn render(&self, out: &mut String, name: &str, result: &str) {
+        let mut sum = 0;
+        for (count, limit) in self.counts.iter().zip(BUCKETS) {
+            sum += count.load(Ordering::Relaxed);
+            let _ = writeln!(out, "{name}_bucket{{result=\"{result}\",le=\"{limit}\"}} {sum}");
+        }
+        sum += self.counts[BUCKETS.len()].load(Ordering::Relaxed);
+        let _ = writeln!(out, "{name}_bucket{{result=\"{result}\",le=\"+Inf\"}} {sum}");
+        let seconds = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
+        let _ = writeln!(out, "{name}_sum{{result=\"{result}\"}} {seconds}");
+        let _ = writeln!(out, "{name}_count{{result=\"{result}\"}} {sum}");
+    }
+}
+
+fn head(out: &mut String, name: &str, kind: &str, text: &str) {
+    let _ = writeln!(out, "# HELP {name} {text}\n# TYPE {name} {kind}");
+}
+
+/// A counter and a histogram by result.
+fn render(
+    out: &mut String,
+    (counter, histogram): (&str, &str),
+    (counter_text, histogram_text): (&str, &str),
+    results: &[&str],
+    durations: &[Durations],
+) {
+    let seen = || results.iter().zip(durations).filter(|(_, durations)| durations.count() > 0);
+    head(out, counter, "counter", counter_text);
+    for (result, durations) in seen() {
+        let _ = writeln!(out, "{counter}{{result=\"{result}\"}} {}", durations.count());
+    }
+    out.push('\n');
+    head(out, histogram, "histogram", histogram_text);
+    seen().for_each(|(result, durations)| durations.render(out, histogram, result));
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_are_counted_by_their_results() {
+        let metrics = AttemptMetrics::default();
+        let ms = Duration::from_millis;
+        metrics.authenticated(Authentication::Success, Some("a@b"), ms(1));
+        metrics.authenticated(Authentication::Success, Some("admin"), ms(3));
+        metrics.authenticated(Authentication::Success, Some("system:x"), ms(20_000));
+        metrics.authenticated(Authentication::Error, None, ms(1));
+        metrics.authorized(Authorization::NoOpinion, ms(1));
+        let mut text = String::new();
+        metrics.render(&mut text);
+        for line in [
+            "authentication_attempts{result=\"success\"} 3",
+            "authentication_attempts{result=\"error\"} 1",
+            "authentication_duration_seconds_bucket{result=\"success\",le=\"0.002\"} 1",
+            "authentication_duration_seconds_bucket{result=\"success\",le=\"16.384\"} 2",
+            "authentication_duration_seconds_bucket{result=\"success\",le=\"+Inf\"} 3",
+            "authentication_duration_seconds_sum{result=\"success\"} 20.004",
+            "authenticated_user_requests{username=\"email_id\"} 1",
+            "authenticated_user_requests{username=\"admin\"} 1",
+            "authenticated_user_requests{username=\"other\"} 1",
+            "authorization_attempts_total{result=\"no-opinion\"} 1",
+            "# TYPE authorization_duration_seconds histogram",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
+        assert!(!text.contains("result=\"allowed\""), "what has not been seen is not shown");
+    }
+}

@@ -1,0 +1,162 @@
+//! Metrics of authorizers, and of files of settings that are read again.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use metrics::{Counter, Histogram, Key, Recorder as _};
+use metrics_exporter_prometheus::PrometheusRecorder;
+
+use super::{METADATA, counter, gauge, labels_of};
+
+pub const DECISIONS: &str = "apiserver_authorization_decisions_total";
+pub const WEBHOOK_EVALUATIONS: &str = "apiserver_authorization_webhook_evaluations_total";
+pub const WEBHOOK_SECONDS: &str = "apiserver_authorization_webhook_duration_seconds";
+pub const WEBHOOK_FAIL_OPEN: &str = "apiserver_authorization_webhook_evaluations_fail_open_total";
+pub const CONDITION_ERRORS: &str = "apiserver_authorization_match_condition_evaluation_errors_total";
+pub const CONDITION_EXCLUSIONS: &str = "apiserver_authorization_match_condition_exclusions_total";
+pub const CONDITION_SECONDS: &str = "apiserver_authorization_match_condition_evaluation_seconds";
+
+/// Upstream's buckets.
+pub const WEBHOOK_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+pub const CONDITION_BUCKETS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
+
+/// Counts the decisions of an authorizer.
+#[derive(Clone, Debug)]
+pub struct DecisionMetrics {
+    pub allowed: Counter,
+    pub denied: Counter,
+}
+
+impl DecisionMetrics {
+    pub(super) fn new(recorder: &PrometheusRecorder, mode: &str, name: &str) -> Self {
+        let counter = |decision| {
+            counter(recorder, DECISIONS, labels_of(&[("type", mode), ("name", name), ("decision", decision)]))
+        };
+        Self { allowed: counter("allowed"), denied: counter("denied") }
+    }
+}
+
+/// Records the calls of a webhook that authorizes. Its name comes from a file of settings.
+#[derive(Clone)]
+pub struct WebhookMetrics {
+    recorder: Arc<PrometheusRecorder>,
+    name: String,
+}
+
+impl WebhookMetrics {
+    pub(super) fn new(recorder: &Arc<PrometheusRecorder>, name: &str) -> Self {
+        Self { recorder: recorder.clone(), name: name.to_owned() }
+    }
+
+    pub fn called(&self, result: &'static str, took: Duration) {
+        self.of_result(WEBHOOK_EVALUATIONS, result).increment(1);
+        let labels = labels_of(&[("name", &self.name), ("result", result)]);
+        self.histogram(WEBHOOK_SECONDS, labels).record(took);
+    }
+
+    /// A failed call left the decision to others.
+    pub fn failed_open(&self, result: &'static str) {
+        self.of_result(WEBHOOK_FAIL_OPEN, result).increment(1);
+    }
+
+    pub fn conditions_judged(&self, took: Duration) {
+        self.histogram(CONDITION_SECONDS, self.of_webhook()).record(took);
+    }
+
+    pub fn conditions_failed(&self) {
+        counter(&self.recorder, CONDITION_ERRORS, self.of_webhook()).increment(1);
+    }
+
+    pub fn excluded(&self) {
+        counter(&self.recorder, CONDITION_EXCLUSIONS, self.of_webhook()).increment(1);
+    }
+
+    fn of_webhook(&self) -> Vec<metrics::Label> {
+        labels_of(&[("type", "Webhook"), ("name", &self.name)])
+    }
+
+    fn of_result(&self, name: &'static str, result: &'static str) -> Counter {
+        counter(&self.recorder, name, labels_of(&[("name", &self.name), ("result", result)]))
+    }
+
+    fn histogram(&self, name: &'static str, labels: Vec<metrics::Label>) -> Histogram {
+        self.recorder.register_histogram(&Key::from_parts(name, labels), &METADATA)
+    }
+}
+
+/// Which file of settings is read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReloadedFile {
+    Authentication,
+    Authorization,
+}
+
+/// Records what comes of reading a file of settings again.
+#[derive(Clone)]
+pub struct ReloadMetrics {
+    recorder: Arc<PrometheusRecorder>,
+    file: ReloadedFile,
+    /// The hash of the server's id; empty if it has none.
+    server: String,
+    infos: ConfigInfos,
+}
+
+pub const AUTHENTICATION_RELOADS: &str = "apiserver_authentication_config_controller_automatic_reloads_total";
+pub const AUTHORIZATION_RELOADS: &str = "apiserver_authorization_config_controller_automatic_reloads_total";
+pub const AUTHENTICATION_RELOADED: &str =
+    "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds";
+pub const AUTHORIZATION_RELOADED: &str =
+    "apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds";
+pub const AUTHENTICATION_CONFIG: &str = "apiserver_authentication_config_controller_last_config_info";
+pub const AUTHORIZATION_CONFIG: &str = "apiserver_authorization_config_controller_last_config_info";
+
+impl ReloadMetrics {
+    pub(super) fn new(
+        recorder: &Arc<PrometheusRecorder>,
+        infos: &ConfigInfos,
+        file: ReloadedFile,
+        server: String,
+    ) -> Self {
+        Self { recorder: recorder.clone(), file, server, infos: infos.clone() }
+    }
+
+    pub fn reloaded(&self, is_success: bool, seconds: f64) {
+        let (total, last) = match self.file {
+            ReloadedFile::Authentication => (AUTHENTICATION_RELOADS, AUTHENTICATION_RELOADED),
+            ReloadedFile::Authorization => (AUTHORIZATION_RELOADS, AUTHORIZATION_RELOADED),
+        };
+        let status = if is_success { "success" } else { "failure" };
+        let labels = || labels_of(&[("status", status), ("apiserver_id_hash", &self.server)]);
+        counter(&self.recorder, total, labels()).increment(1);
+        gauge(&self.recorder, last, labels()).set(seconds);
+    }
+
+    /// The text with this hash is in force.
+    pub fn in_force(&self, hash: String) {
+        let mut infos = self.infos.0.lock().unwrap_or_else(PoisonError::into_inner);
+        infos.retain(|(file, ..)| *file != self.file);
+        infos.push((self.file, self.server.clone(), hash));
+    }
+}
+
+/// Which texts are in force, by their hashes. They change, so that they are no metrics of the registry, which keeps all.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigInfos(Arc<Mutex<Vec<(ReloadedFile, String, String)>>>);
+
+impl ConfigInfos {
+    /// Adds the text of `/metrics`.
+    pub fn render(&self, out: &mut String) {
+        for (file, server, hash) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let (name, what) = match file {
+                ReloadedFile::Authentication => (AUTHENTICATION_CONFIG, "authentication"),
+                ReloadedFile::Authorization => (AUTHORIZATION_CONFIG, "authorization"),
+            };
+            let _ = write!(
+                out,
+                "# HELP {name} Information about the last applied {what} configuration with hash as label, split by \
+                 apiserver identity.\n# TYPE {name} gauge\n{name}{{apiserver_id_hash=\"{server}\",hash=\"{hash}\"}} 1\n\n"
+            );
+        }
+    }
+}

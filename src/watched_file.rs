@@ -1,0 +1,87 @@
+//! A file that is read again when it changes.
+
+use std::fs::Metadata;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+/// The time between two looks at the file's metadata.
+const LOOK: Duration = Duration::from_secs(1);
+/// The longest time between two readings: metadata may lie.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// A file, and what it held when it was read last.
+#[derive(Debug)]
+pub struct WatchedFile {
+    path: PathBuf,
+    text: Vec<u8>,
+}
+
+/// What tells most changes of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    modified: Option<SystemTime>,
+    length: u64,
+}
+
+impl WatchedFile {
+    pub fn new(path: PathBuf, text: Vec<u8>) -> Self {
+        Self { path, text }
+    }
+
+    /// What the file holds, if that has changed since it was read last.
+    pub async fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let text = tokio::fs::read(&self.path).await?;
+        if text == self.text {
+            return Ok(None);
+        }
+        self.text.clone_from(&text);
+        Ok(Some(text))
+    }
+
+    /// Lets the next reading tell the text again.
+    pub fn forget(&mut self) {
+        self.text.clear();
+    }
+}
+
+impl Stamp {
+    pub async fn of(path: &Path) -> Self {
+        let metadata = tokio::fs::metadata(path).await.ok();
+        let length = metadata.as_ref().map_or(0, Metadata::len);
+        Self { modified: metadata.and_then(|metadata| metadata.modified().ok()), length }
+    }
+
+    /// Waits until the file seems to have changed, or until it is time to read it anyway.
+    pub async fn changed(&mut self, path: &Path) {
+        let start = Instant::now();
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let now = Self::of(path).await;
+            if now != *self || start.elapsed() >= PERIOD {
+                *self = now;
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_has_not_changed_is_not_told_again() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let mut watched = WatchedFile::new(file.path().to_owned(), b"a".to_vec());
+        std::fs::write(file.path(), "a").expect("writes");
+        assert_eq!(watched.read().await.expect("reads"), None);
+        std::fs::write(file.path(), "b").expect("writes");
+        assert_eq!(watched.read().await.expect("reads").as_deref(), Some(&b"b"[..]));
+        assert_eq!(watched.read().await.expect("reads"), None);
+        watched.forget();
+        assert_eq!(watched.read().await.expect("reads").as_deref(), Some(&b"b"[..]));
+        std::fs::remove_file(file.path()).expect("removes");
+        assert!(watched.read().await.is_err());
+    }
+}
