@@ -67,6 +67,7 @@ use self::unreadable::Unreadable;
 use crate::auth::rbac::Rbac;
 use crate::cache::Cache;
 use crate::codec::object::Object;
+use crate::encryption::Encryption;
 pub use crate::fields::{self, ObjectMap};
 use crate::gotext;
 use crate::long_work::Lanes;
@@ -93,6 +94,7 @@ pub struct Api {
     pub tokens: TokenIssuing,
     /// Where work on large stored objects is done, whichever request asked for it.
     pub lanes: Lanes,
+    pub encryption: Encryption,
     /// Roles and bindings, by which nobody may grant what he does not have. `None` if they are not served.
     pub rbac: Option<Rbac>,
 }

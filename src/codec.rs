@@ -6,4 +6,5 @@ pub mod managed;
 pub mod media_type;
 pub mod object;
 pub mod protobuf;
+pub mod sealed;
 pub mod yaml;

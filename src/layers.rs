@@ -16,6 +16,7 @@ const ROWS: &[&[&str]] = &[
     &["auth"],
     &["patch"],
     &["cache"],
+    &["encryption"],
     &["storage"],
     &["webhook"],
     &["runtime"],

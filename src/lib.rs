@@ -19,6 +19,7 @@ pub mod kinds;
 pub mod patch;
 
 pub mod cache;
+pub mod encryption;
 pub mod storage;
 
 pub mod codec;

@@ -9,6 +9,7 @@ mod admission;
 mod attempts;
 mod audit;
 mod authorization;
+mod encryption;
 mod flow_control;
 mod process;
 mod request;
@@ -58,7 +59,7 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 ];
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-const COUNTERS: [(&str, &str); 26] = [
+const COUNTERS: &[(&str, &str)] = &[
     (
         admission::POLICY_CHECKS,
         "Validation admission policy check total, labeled by policy and further identified by binding and enforcement \
@@ -86,6 +87,17 @@ const COUNTERS: [(&str, &str); 26] = [
         admission::CONDITION_EXCLUSIONS,
         "Admission match condition evaluation exclusions count, identified by name of resource containing the match \
          condition.",
+    ),
+    (encryption::KEY_USES, "Number of times a keyID is used split by transformation type and provider."),
+    (
+        encryption::WRONG_KEYS,
+        "Number of times an invalid keyID is returned by the Status RPC call split by error.",
+    ),
+    (encryption::MISSES, "Total number of cache misses while accessing key decryption key(KEK)."),
+    (encryption::RELOADS, "Total number of reload successes and failures of encryption configuration."),
+    (
+        encryption::OPERATIONS,
+        "Total number of transformations, by resource, direction, prefix of the provider, and status.",
     ),
     (flow_control::REJECTED, "Number of requests rejected by API Priority and Fairness."),
     (flow_control::DISPATCHED, "Number of requests executed by API Priority and Fairness."),
@@ -123,12 +135,15 @@ const COUNTERS: [(&str, &str); 26] = [
     ("apiserver_watch_events_total", "Number of events sent in watch clients"),
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
-const HISTOGRAMS: [(&str, &str); 12] = [
+const HISTOGRAMS: &[(&str, &str)] = &[
     (
         admission::POLICY_SECONDS,
         "Validation admission latency for individual validation expressions in seconds, labeled by policy and further \
          including binding and enforcement action taken.",
     ),
+    (encryption::KMS_SECONDS, "KMS operation duration with gRPC error code status total."),
+    (encryption::SEED_SECONDS, "Latencies in seconds of data encryption key(DEK) generation operations."),
+    (encryption::SECONDS, "Latencies in seconds of value transformation operations."),
     (
         admission::HOOK_SECONDS,
         "Admission webhook latency histogram in seconds, identified by name and broken out for each operation and API \
@@ -156,7 +171,13 @@ const HISTOGRAMS: [(&str, &str); 12] = [
     (COMMIT_SECONDS, "Time to make one group of writes durable."),
     (COMMIT_SIZE, "Number of writes committed together."),
 ];
-const GAUGES: [(&str, &str); 15] = [
+const GAUGES: &[(&str, &str)] = &[
+    (encryption::KEY_TOLD, "The last time in seconds when a keyID was returned by the Status RPC call."),
+    (encryption::SEEDS, "Number of records in data encryption key (DEK) source cache."),
+    (
+        encryption::RELOADED_AT,
+        "Timestamp of the last successful or failed automatic reload of encryption configuration.",
+    ),
     (
         authorization::AUTHENTICATION_RELOADED,
         "Timestamp of the last automatic reload of authentication configuration split by status and apiserver identity.",
@@ -450,8 +471,11 @@ impl CommitMetrics {
 }
 
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
-    let buckets: [(&str, &[f64]); 12] = [
+    let buckets: &[(&str, &[f64])] = &[
         (admission::POLICY_SECONDS, &admission::POLICY_BUCKETS),
+        (encryption::KMS_SECONDS, &encryption::KMS_BUCKETS),
+        (encryption::SEED_SECONDS, &encryption::SEED_BUCKETS),
+        (encryption::SECONDS, &encryption::BUCKETS),
         (admission::HOOK_SECONDS, &admission::HOOK_BUCKETS),
         (admission::STEP_SECONDS, &admission::BUCKETS),
         (admission::PLUGIN_SECONDS, &admission::BUCKETS),
@@ -464,21 +488,21 @@ fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
         (DEFINITION_CONVERSION_SECONDS, &DEFINITION_CONVERSION_BUCKETS),
         (COMMIT_SIZE, &SIZE_BUCKETS),
     ];
-    buckets.into_iter().fold(builder, |builder, (name, buckets)| {
-        let builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets);
+    buckets.iter().fold(builder, |builder, (name, buckets)| {
+        let builder = builder.set_buckets_for_metric(Matcher::Full((*name).to_owned()), buckets);
         builder.expect("refused only without a bucket")
     })
 }
 
 fn describe(recorder: &PrometheusRecorder) {
     for (name, text) in COUNTERS {
-        recorder.describe_counter(name.into(), None, text.into());
+        recorder.describe_counter((*name).into(), None, (*text).into());
     }
     for (name, text) in HISTOGRAMS {
-        recorder.describe_histogram(name.into(), None, text.into());
+        recorder.describe_histogram((*name).into(), None, (*text).into());
     }
     for (name, text) in GAUGES {
-        recorder.describe_gauge(name.into(), None, text.into());
+        recorder.describe_gauge((*name).into(), None, (*text).into());
     }
 }
 

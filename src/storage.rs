@@ -108,6 +108,7 @@ impl Clock {
 /// A live version of an object as it is stored.
 #[derive(Clone, Debug)]
 pub struct Row {
+    pub resource: ResourceId,
     pub namespace: Box<str>,
     pub name: Box<str>,
     pub revision: Revision,

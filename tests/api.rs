@@ -53,6 +53,8 @@ mod documents;
 mod draining;
 #[path = "api/encodings.rs"]
 mod encodings;
+#[path = "api/encryption.rs"]
+mod encryption;
 #[path = "api/events.rs"]
 mod events;
 #[path = "api/evictions.rs"]
@@ -75,6 +77,8 @@ mod messages;
 mod namespaces;
 #[path = "api/negotiation.rs"]
 mod negotiation;
+#[path = "api/node_restriction.rs"]
+mod node_restriction;
 #[path = "api/oidc.rs"]
 mod oidc;
 #[path = "api/openapi.rs"]
@@ -111,6 +115,8 @@ mod statuses;
 mod system_objects;
 #[path = "api/tables.rs"]
 mod tables;
+#[path = "api/tls.rs"]
+mod tls;
 #[path = "api/undecodable.rs"]
 mod undecodable;
 #[path = "api/update.rs"]

@@ -8,6 +8,7 @@
 //! [`plugins`] lists the plugins; [`settings`] says which of them are on.
 
 mod authorize;
+mod certificates;
 mod classes;
 mod conditions;
 mod deny;
@@ -17,6 +18,7 @@ mod hooks;
 mod limits;
 mod matching;
 mod namespace;
+mod node_restriction;
 pub mod plugins;
 mod policies;
 mod priority;

@@ -2,7 +2,7 @@
 //! Pods know the server. So nothing that is created in the namespace has to wait for either.
 
 use super::error::Error;
-use super::write::{create, put_mutation};
+use super::write::create;
 use super::{Api, ObjectMap, Target, metadata_mut, ownership};
 use crate::kinds::behavior::strategy::Writer;
 use crate::schema::names::Gvr;
@@ -79,6 +79,6 @@ impl Api {
         create::stamp(self, target.resource, &mut object, &now);
         let writer = Writer { user: &user, now: &now, warnings: &Warnings::UNREAD };
         create::prepare(target.resource, &mut object, &writer);
-        put_mutation(target, Expect::Absent, object)
+        self.put_mutation(target, Expect::Absent, object)
     }
 }

@@ -11,7 +11,7 @@ use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::resource::Resource;
 use super::storage_version::{self, Entry};
-use super::write::{create, put_mutation};
+use super::write::create;
 use super::{Api, ObjectMap, Target, fields, metadata_mut};
 use crate::api::options::write::WriteOptions;
 use crate::cache::{Range, State};
@@ -193,7 +193,7 @@ impl Api {
         if storage_version::entries(&new).is_empty() && !found.mentions("finalizers") {
             return Ok(deletion(target, found));
         }
-        put_mutation(target, Expect::At(found.revision()), new)
+        self.put_mutation(target, Expect::At(found.revision()), new)
     }
 
     /// Removes the entries of servers that are `gone` according to a state, StorageVersions that are left without
@@ -286,7 +286,7 @@ impl Api {
         if let Some(owner) = owner {
             metadata_mut(&mut old).insert("ownerReferences", vec![owner].into());
         }
-        put_mutation(target, expect, with_status(resource, &old, status, &self.now())).map(Some)
+        self.put_mutation(target, expect, with_status(resource, &old, status, &self.now())).map(Some)
     }
 
     fn storage_versions(&self) -> Result<&Arc<Resource>, Error> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::Error;
 use super::request::Request;
 use super::resource::Resource;
-use super::write::{Current, Next, Proposal, Reads, Write, put_mutation};
+use super::write::{Current, Next, Proposal, Reads, Write};
 use super::{Api, Target};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
@@ -27,9 +27,10 @@ impl Api {
     /// Selects the rows of a resource, up to a revision, that this server would encode differently.
     pub fn stale(&self, resource: &Resource, through: Revision) -> Stale {
         let api_version = resource.stored_version.clone();
-        let format = match resource.storage_media_type {
-            StorageMediaType::Protobuf => Format::Protobuf,
-            StorageMediaType::Json | StorageMediaType::Yaml => Format::Json,
+        let format = match (self.encryption.prefix(resource.id), resource.storage_media_type) {
+            (Some(prefix), _) => Format::Sealed(prefix),
+            (None, StorageMediaType::Protobuf) => Format::Protobuf,
+            (None, StorageMediaType::Json | StorageMediaType::Yaml) => Format::Json,
         };
         Stale { resource: resource.id, api_version, format, through }
     }
@@ -90,7 +91,8 @@ async fn again(
         None => Err(target.not_found()),
     };
     let ready = api.attempt(write, propose, Some(&current)).await?;
-    let put = async |object| put_mutation(target, expect, api.converter.to_stored(resource, object).await?);
+    let put =
+        async |object| api.put_mutation(target, expect, api.converter.to_stored(resource, object).await?);
     let mutation = match ready.next {
         Next::Put(object) => put(object).await?,
         Next::Unchanged => put(current.object).await?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::decode::Body;
 use super::error::Error;
 use super::request::Request;
-use super::write::{Current, Existing, Next, Proposal, Reads, Write, put_mutation};
+use super::write::{Current, Existing, Next, Proposal, Reads, Write};
 use super::{Api, ObjectMap, Target, metadata_mut};
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
@@ -67,7 +67,7 @@ impl Api {
         let expect = current.map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
         match ready.next {
             Next::Put(object) => {
-                mutations.push(put_mutation(target, expect, object)?.requiring(ready.requires));
+                mutations.push(self.put_mutation(target, expect, object)?.requiring(ready.requires));
             }
             Next::Delete(_) => mutations.push(Mutation::new(target.key(), expect, Change::Delete)),
             Next::Unchanged => {}

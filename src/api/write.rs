@@ -28,7 +28,7 @@ use crate::tree::{Text, Value};
 use create::Naming;
 use rescale::{Owners, Rescale};
 
-pub(super) use put::{Placed, put_mutation};
+pub(super) use put::Placed;
 
 /// How a verb writes.
 #[derive(Clone, Copy)]

@@ -64,6 +64,17 @@ pub struct Overrides {
     pub serving: Option<(PathBuf, PathBuf)>,
     /// `--requestheader-client-ca-file`: the CAs of front proxies.
     pub front_proxy_ca_file: Option<PathBuf>,
+    /// `--tls-sni-cert-key`, in order.
+    pub named: Vec<NamedFiles>,
+}
+
+/// A certificate and its key for clients that ask for certain names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+    /// If there are none, the certificate's own.
+    pub names: Vec<String>,
 }
 
 /// The sources of a server's certificates.
@@ -122,6 +133,13 @@ impl Sources {
         let ca = issue::Ca::load(&self.dir, now)?;
         ca.leaf(&self.dir, "apiserver", &issue::Profile::Serving(&self.names), now)?;
         Serving::load(&self.dir.join("apiserver.crt"), &self.dir.join("apiserver.key"))
+    }
+
+    /// The present certificates for clients that ask for certain names, with these names.
+    pub fn named(&self) -> Result<Vec<(Serving, Vec<String>)>, Error> {
+        let load =
+            |files: &NamedFiles| Ok((Serving::load(&files.certificate, &files.key)?, files.names.clone()));
+        self.overrides.named.iter().map(load).collect()
     }
 
     /// The CAs of client certificates at present.

@@ -13,7 +13,7 @@ use super::Cache;
 use super::event::Event;
 use super::load::{LoadProgress, load};
 use super::state::State;
-use super::turnover::Turnover;
+use super::turnover::{Held, Turnover};
 use crate::codec::object::{Draft, Object, joined_key};
 use crate::revision::Revision;
 use crate::runtime::Runtime;
@@ -118,8 +118,8 @@ impl Feed {
     async fn turn_over(&self, turnover: Turnover) {
         // The caller may have stopped waiting.
         match turnover {
-            Turnover::Add { loaded, done } => {
-                let _ = done.send(self.add(loaded).await);
+            Turnover::Add { loaded, held, done } => {
+                let _ = done.send(self.add(loaded, held).await);
             }
             Turnover::Remove { resource, done } => {
                 self.remove(resource);
@@ -130,7 +130,7 @@ impl Feed {
 
     /// Takes in resources that were loaded beside the feed. Their changes since then are read from the table; meanwhile
     /// nothing else is applied.
-    async fn add(&self, mut loaded: State) -> Result<(), Error> {
+    async fn add(&self, mut loaded: State, held: Held) -> Result<(), Error> {
         self.reach(loaded.revision).await?;
         let shared = &self.cache.shared;
         let mut state = (**shared.state.load()).clone();
@@ -145,12 +145,22 @@ impl Feed {
             loaded.revision = changes.through;
         }
         loaded.revision = state.revision;
+        let mut logs = Vec::new();
         for resource in loaded.resources() {
-            if !state.holds(resource) {
-                state.load(resource, loaded.objects(resource));
+            match (state.holds(resource), held) {
+                (false, Held::Stay) => state.load(resource, loaded.objects(resource)),
+                (true, Held::Go) => {
+                    state.load(resource, loaded.objects(resource));
+                    logs.push(self.cache.log(resource));
+                    shared.snapshots.forget(resource);
+                }
+                // It is there already, or not served any more.
+                (true, Held::Stay) | (false, Held::Go) => {}
             }
         }
+        let revision = state.revision;
         shared.state.store(Arc::new(state));
+        logs.iter().for_each(|log| log.reset(revision));
         Ok(())
     }
 

@@ -17,12 +17,22 @@ pub enum Turnover {
     /// Add resources whose objects were loaded a moment ago. `loaded` contains no others.
     Add {
         loaded: State,
+        /// Whether they take the place of objects that are held.
+        held: Held,
         done: oneshot::Sender<Result<(), Error>>,
     },
     Remove {
         resource: ResourceId,
         done: oneshot::Sender<()>,
     },
+}
+
+/// What becomes of the objects of a resource that is held already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    Stay,
+    /// Their values may be readable now. The resource's history is read from the store from here on.
+    Go,
 }
 
 impl Cache {
@@ -35,22 +45,34 @@ impl Cache {
     /// As [`Cache::add`], for many at once.
     pub async fn add_all(&self, resources: &[ResourceId]) -> Result<(), Error> {
         for _ in 1..ATTEMPTS {
-            match self.load_and_add(resources).await {
+            match self.load_and_add(resources, Held::Stay).await {
                 Err(Error::Compacted { .. }) => {}
                 added => return added,
             }
         }
-        self.load_and_add(resources).await
+        self.load_and_add(resources, Held::Stay).await
     }
 
-    async fn load_and_add(&self, resources: &[ResourceId]) -> Result<(), Error> {
-        let state = self.any();
-        let missing: Vec<_> = resources.iter().copied().filter(|resource| !state.holds(*resource)).collect();
+    /// Reads the objects of resources again that are held, since values that could not be opened may be readable now.
+    pub async fn reread(&self, resources: &[ResourceId]) -> Result<(), Error> {
+        for _ in 1..ATTEMPTS {
+            match self.load_and_add(resources, Held::Go).await {
+                Err(Error::Compacted { .. }) => {}
+                reread => return reread,
+            }
+        }
+        self.load_and_add(resources, Held::Go).await
+    }
+
+    async fn load_and_add(&self, resources: &[ResourceId], held: Held) -> Result<(), Error> {
+        let (state, wanted) = (self.any(), held == Held::Go);
+        let missing: Vec<_> =
+            resources.iter().copied().filter(|resource| state.holds(*resource) == wanted).collect();
         if missing.is_empty() {
             return Ok(());
         }
         let loaded = load(self.backend(), &missing, &LoadProgress::default()).await?;
-        self.ask_feed(|done| Turnover::Add { loaded, done }).await?
+        self.ask_feed(|done| Turnover::Add { loaded, held, done }).await?
     }
 
     /// Drops a resource. Its watchers get the remaining events, and then learn that the resource is gone. Stored

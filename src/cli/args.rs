@@ -5,8 +5,10 @@ mod audit;
 mod authentication;
 mod authorization;
 mod certificates;
+mod encryption;
 mod oidc_flags;
 mod service_accounts;
+mod tls;
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -21,6 +23,8 @@ use self::audit::{AuditArgs, switch};
 use self::authentication::AuthenticationArgs;
 use self::authorization::AuthorizationArgs;
 use self::certificates::CertificateArgs;
+use self::encryption::EncryptionArgs;
+use self::tls::{TlsArgs, TlsConfig};
 use super::auth::AuthCommand;
 use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
@@ -270,6 +274,9 @@ pub struct ServeArgs {
         default_value = StorageMediaType::default().as_str(), value_parser = StorageMediaType::parse)]
     storage_media_type: StorageMediaType,
 
+    #[command(flatten)]
+    encryption: EncryptionArgs,
+
     /// Lines of token,user,uid,"group1,group2" that authenticate bearer tokens
     #[arg(long, env = "ROWPLANE_TOKEN_AUTH_FILE", value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
@@ -309,6 +316,9 @@ pub struct ServeArgs {
     /// The key of --tls-cert-file
     #[arg(long, env = "ROWPLANE_TLS_PRIVATE_KEY_FILE", value_name = "FILE", requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    tls: TlsArgs,
 
     /// More names or addresses for the issued serving certificate
     #[arg(long, env = "ROWPLANE_TLS_SAN", value_name = "HOST", value_delimiter = ',')]
@@ -469,13 +479,17 @@ impl ServeArgs {
             ..usual
         };
         let serving = self.tls_cert_file.zip(self.tls_private_key_file);
+        let TlsConfig { settings, named, strict_transport_security } = self.tls.into_config();
         let https = Https {
             address: SocketAddr::new(self.bind_address, self.secure_port),
             certificates: Overrides {
                 client_ca_file: self.client_ca_file,
                 serving,
                 front_proxy_ca_file: self.requestheader_client_ca_file,
+                named,
             },
+            tls: settings,
+            strict_transport_security,
             extra_names: self.tls_san,
             token_auth_file: self.token_auth_file,
             connections,
@@ -492,6 +506,7 @@ impl ServeArgs {
             https: Some(https),
             advertise_address: self.advertise_address,
             storage_media_type: self.storage_media_type,
+            encryption: self.encryption.into_config()?,
             limits: ApiLimits {
                 max_request_body_bytes: self.max_request_body_bytes,
                 max_request_body_bytes_inflight: self.max_request_body_bytes_inflight,

@@ -88,6 +88,9 @@ impl<'a> Translation<'a> {
                 self.serve.push(format!("--{target}={}", given.join(",")));
             }
             Some((_, Effect::Serve(target))) => self.serve.push(format!("--{target}={last}")),
+            Some((_, Effect::Each(target))) => {
+                self.serve.extend(given.iter().map(|value| format!("--{target}={value}")));
+            }
             Some((_, Effect::None(reason))) => self.notes.push(format!("--{name} ({reason})")),
             // An empty value requests nothing.
             Some((_, Effect::Refused)) if last.is_empty() => {}
@@ -109,8 +112,7 @@ impl<'a> Translation<'a> {
                 "--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'"
                     .to_owned(),
             ),
-            ("tls-min-version", "" | "VersionTLS12") => {}
-            ("enable-garbage-collector", "true") | ("disable-http2-serving", "false") => {}
+            ("enable-garbage-collector", "true") => {}
             ("cert-dir", _) => {}
             ("feature-gates", _) => self.switch_features(&list),
             ("admission-control", _) => self.only_plugins(&list),

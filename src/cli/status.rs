@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::error::Error;
 use super::progress::Progress;
 use crate::codec::object::Draft;
+use crate::codec::sealed;
 use crate::controllers::migration::{self, Account};
 use crate::server::datastore::Datastore;
 use crate::storage::Format;
@@ -118,9 +119,10 @@ fn row(resource: &str, holdings: &Holdings) -> [String; 5] {
 }
 
 fn encoding(stored: &Stored) -> String {
-    let format = match stored.format {
-        Format::Json => "json",
-        Format::Protobuf => "protobuf",
+    let format = match &stored.format {
+        Format::Json => "json".to_owned(),
+        Format::Protobuf => "protobuf".to_owned(),
+        Format::Sealed(prefix) => sealed::key_name(prefix),
     };
     format!("{} {format} ({})", stored.api_version, stored.objects)
 }

@@ -20,6 +20,7 @@ use self::kept::{Kept, keep};
 use self::layout::Layout;
 use super::managed;
 use super::protobuf::with_version;
+use super::sealed;
 use crate::json::scan;
 use crate::revision::Revision;
 
@@ -60,11 +61,16 @@ impl Mark {
 
 /// A stored value that this server cannot read as an object.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the stored value of \"{name}\" (namespace \"{namespace}\", revision {revision}) cannot be decoded")]
+#[error(
+    "the stored value of \"{name}\" (namespace \"{namespace}\", revision {revision}) cannot be decoded{}",
+    why.as_deref().map(|why| format!(": {why}")).unwrap_or_default()
+)]
 pub struct Undecodable {
     pub namespace: String,
     pub name: String,
     pub revision: Revision,
+    /// Known if the value could not be decrypted.
+    pub why: Option<Box<str>>,
 }
 
 impl Object {
@@ -176,6 +182,7 @@ impl Object {
             namespace: self.namespace().to_owned(),
             name: self.name().to_owned(),
             revision: self.revision,
+            why: sealed::why_refused(&self.json).map(Box::from),
         }
     }
 }

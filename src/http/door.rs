@@ -41,6 +41,8 @@ pub struct Door {
     /// The share of HTTP/2 requests after which the connection is told to close, so that clients behind one address
     /// spread over all replicas.
     pub goaway_chance: f64,
+    /// What browsers are told on every answer.
+    pub strict_transport_security: Option<HeaderValue>,
     pub metrics: Arc<Metrics>,
     /// Cancelled when the server starts to drain.
     pub shutdown: CancellationToken,
@@ -95,6 +97,9 @@ impl Door {
         if !notes.warnings().is_empty() {
             let texts: Vec<String> = notes.warnings().iter().map(|text| (*text).to_owned()).collect();
             warnings::put(response.headers_mut(), &texts);
+        }
+        if let Some(value) = &self.strict_transport_security {
+            response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, value.clone());
         }
         finish(response, audit_id)
     }

@@ -6,6 +6,7 @@
 //! ([`ClientCertificates`]).
 
 mod client;
+mod settings;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +20,8 @@ use rustls::server::{ProducesTickets, WebPkiClientVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 
 pub use self::client::ClientCertificates;
+use self::settings::Resolver;
+pub use self::settings::{Http2, NamedCertificate, Oldest, Settings};
 use crate::auth::authn::FrontProxy;
 use crate::auth::trust::Trust;
 use crate::wall_clock::WallClock;
@@ -50,6 +53,20 @@ impl Clone for ServingCertificate {
 impl PartialEq for ServingCertificate {
     fn eq(&self, other: &Self) -> bool {
         self.chain == other.chain && self.key == other.key
+    }
+}
+
+/// All certificates of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Certificates {
+    pub default: ServingCertificate,
+    /// Those for clients that ask for certain names.
+    pub named: Vec<NamedCertificate>,
+}
+
+impl From<ServingCertificate> for Certificates {
+    fn from(default: ServingCertificate) -> Self {
+        Self { default, named: Vec::new() }
     }
 }
 
@@ -93,6 +110,7 @@ pub struct Tls {
 #[derive(Debug)]
 struct Shared {
     provider: Arc<CryptoProvider>,
+    settings: Settings,
     /// Survives a change of the certificate, so that sessions can be resumed after it.
     tickets: Arc<dyn ProducesTickets>,
     clock: WallClock,
@@ -113,29 +131,32 @@ struct Current {
 
 impl Tls {
     pub fn new(
-        serving: ServingCertificate,
+        certificates: impl Into<Certificates>,
         authorities: impl Into<Authorities>,
+        settings: Settings,
         clock: WallClock,
     ) -> Result<Self, Error> {
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(settings.narrow(&ring::default_provider()));
         let tickets = ring::Ticketer::new().map_err(Error::Setup)?;
-        let current = Current::new(&provider, &tickets, serving, authorities.into(), 0)?;
-        let current = ArcSwap::from_pointee(current);
-        let shared = Shared { provider, tickets, clock, current, generation: AtomicU64::new(0) };
+        let next = Next { certificates: certificates.into(), authorities: authorities.into(), generation: 0 };
+        let current = ArcSwap::from_pointee(Current::new(&provider, &tickets, &settings, next)?);
+        let shared = Shared { provider, settings, tickets, clock, current, generation: AtomicU64::new(0) };
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Replaces the serving certificate for new connections, and the trusted CAs for all connections. If the new ones
+    /// Replaces the serving certificates for new connections, and the trusted CAs for all connections. If the new ones
     /// cannot be used, nothing changes.
     pub fn replace(
         &self,
-        serving: ServingCertificate,
+        certificates: impl Into<Certificates>,
         authorities: impl Into<Authorities>,
     ) -> Result<(), Error> {
-        let Shared { provider, tickets, current, generation, .. } = &*self.shared;
-        let next = current.load().generation + 1;
-        current.store(Arc::new(Current::new(provider, tickets, serving, authorities.into(), next)?));
-        generation.store(next, Ordering::Release);
+        let Shared { provider, settings, tickets, current, generation, .. } = &*self.shared;
+        let number = current.load().generation + 1;
+        let (certificates, authorities) = (certificates.into(), authorities.into());
+        let next = Next { certificates, authorities, generation: number };
+        current.store(Arc::new(Current::new(provider, tickets, settings, next)?));
+        generation.store(number, Ordering::Release);
         Ok(())
     }
 
@@ -151,14 +172,21 @@ impl Tls {
     }
 }
 
+/// What comes in the place of the present certificates and CAs.
+struct Next {
+    certificates: Certificates,
+    authorities: Authorities,
+    generation: u64,
+}
+
 impl Current {
     fn new(
         provider: &Arc<CryptoProvider>,
         tickets: &Arc<dyn ProducesTickets>,
-        serving: ServingCertificate,
-        authorities: Authorities,
-        generation: u64,
+        settings: &Settings,
+        next: Next,
     ) -> Result<Self, Error> {
+        let Next { certificates, authorities, generation } = next;
         let Authorities { users, proxies } = authorities;
         let of_proxies = proxies.iter().flat_map(|proxies| &proxies.authorities);
         // The handshake announces all of them.
@@ -169,12 +197,11 @@ impl Current {
             None => None,
         };
         let mut config = ServerConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(settings.versions())
             .map_err(Error::Setup)?
             .with_client_cert_verifier(Arc::new(Unjudged { judge: all }))
-            .with_single_cert(serving.chain, serving.key)
-            .map_err(Error::Serving)?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+            .with_cert_resolver(Arc::new(Resolver::new(certificates, provider)?));
+        config.alpn_protocols = settings.protocols();
         config.ticketer = tickets.clone();
         Ok(Self { config: Arc::new(config), users, proxies, generation })
     }

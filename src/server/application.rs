@@ -45,6 +45,7 @@ use crate::controllers::kubernetes_service::Advertised;
 use crate::controllers::leader::Election;
 use crate::controllers::migration::{self, Agreement};
 use crate::controllers::{self, IdentityLeases, Runner, flow_control};
+use crate::encryption::{Encryption, Opening};
 use crate::flow_control::Sizes;
 use crate::http::app::{App, Limits};
 use crate::http::health::{Endpoint, HealthChecks};
@@ -74,6 +75,8 @@ const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 443
 const TOKEN_KEY_REFRESH: Duration = Duration::from_secs(60);
 /// How old a result of the readiness check may be. It is shared, since anybody may ask for it.
 const READINESS_PERIOD: Duration = Duration::from_secs(1);
+/// The pause before objects are read again that could not be.
+const REREAD_PAUSE: Duration = Duration::from_secs(1);
 /// How often the high-water mark is saved: a power failure loses at most this much of it.
 const MARK_PERIOD: Duration = Duration::from_secs(1);
 
@@ -113,6 +116,17 @@ pub async fn build_with_api(
     repair_clock(&*backend, &mark).await?;
 
     let registry = Arc::new(Registry::new(built_in::definitions_stored_in(&config.storage_versions)));
+    let encryption = match &config.encryption {
+        Some(config) => {
+            let groups = registry.stored().map(|(name, _)| name.group.clone()).collect();
+            Encryption::start(config, backend.clone(), groups, runtime.clone()).await?
+        }
+        None => Encryption::default(),
+    };
+    let backend = match encryption.is_on() {
+        true => Arc::new(Opening { inner: backend, encryption: encryption.clone() }),
+        false => backend,
+    };
     let ids = resource_ids(&*backend, &registry).await?;
     let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
     let names = backend.resource_ids(&[definitions::names_resource()]).await?[0];
@@ -153,6 +167,7 @@ pub async fn build_with_api(
             audiences: door.authenticator.audiences().clone(),
         },
         lanes: Lanes::default(),
+        encryption,
         rbac: rbac.clone(),
     });
     let token_objects = service_accounts::resources(&api, keys)?;
@@ -222,6 +237,12 @@ pub async fn build_with_api(
         let claimant = claimant(&config, *leases, identity, &*backend, &advertised)?;
         replica.spawn(&runner, claimant, &mut health);
     }
+    if api.encryption.is_on() {
+        let (cache, encryption) = (api.cache.clone(), api.encryption.clone());
+        controlling
+            .tasks
+            .run("encryption", encryption.follow(async move |refused| reread(&cache, refused).await));
+    }
     controlling.tasks.run("token-keys", refresh_token_keys(api.clone()));
     controlling.tasks.run("high-water-mark", save_mark(mark.clone()));
     if let Some(compaction) = config.compaction {
@@ -232,6 +253,13 @@ pub async fn build_with_api(
     }
 
     add_checks(&mut health, &api.cache);
+    if api.encryption.has_health() {
+        let encryption = api.encryption.clone();
+        health.add("kms-providers", &Endpoint::ALL, move || {
+            let encryption = encryption.clone();
+            async move { encryption.check().await }
+        });
+    }
     let issuer = &api.tokens.issuer;
     let (verifier, uses) =
         Verifier::new(issuer.clone(), api.cache.clone(), token_objects, runtime.clock.clone());
@@ -403,6 +431,14 @@ async fn refresh_token_keys(api: Arc<Api>) {
                 tracing::warn!(%error, "cannot read the keys of continue tokens, keeping the old ones")
             }
         }
+    }
+}
+
+/// Reads resources again of which values could not be opened before.
+async fn reread(cache: &Cache, refused: Vec<storage::ResourceId>) {
+    while let Err(error) = cache.reread(&refused).await {
+        tracing::error!(%error, "cannot read again what could not be decrypted, will try again");
+        tokio::time::sleep(REREAD_PAUSE).await;
     }
 }
 

@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use axum::http::HeaderValue;
+
 use super::datastore::Datastore;
 pub use super::reloads::SettingsFile;
 use crate::api::{admission, services};
@@ -16,8 +18,9 @@ use crate::auth::oidc;
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
+use crate::encryption;
 use crate::http::limits::InFlightLimits;
-use crate::http::server;
+use crate::http::{server, tls};
 use crate::schema::names::{GroupResource, GroupVersion};
 use crate::storage::Compaction;
 
@@ -47,6 +50,8 @@ pub struct Config {
     pub cluster_authentication: bool,
     /// The encoding of objects that are written from now on.
     pub storage_media_type: StorageMediaType,
+    /// `None` stores all values as they are.
+    pub encryption: Option<encryption::Config>,
     pub limits: ApiLimits,
     pub services: services::Config,
     /// `None` means that history is kept for ever.
@@ -76,6 +81,7 @@ impl Default for Config {
             namespace_contents: true,
             cluster_authentication: true,
             storage_media_type: StorageMediaType::default(),
+            encryption: None,
             limits: ApiLimits::default(),
             services: services::Config::default(),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
@@ -93,6 +99,9 @@ pub struct Https {
     /// Port 0 means any free port.
     pub address: SocketAddr,
     pub certificates: Overrides,
+    pub tls: tls::Settings,
+    /// The value of `Strict-Transport-Security` on all answers.
+    pub strict_transport_security: Option<HeaderValue>,
     /// Additional names in the serving certificate.
     pub extra_names: Vec<String>,
     pub token_auth_file: Option<PathBuf>,
@@ -106,6 +115,8 @@ impl Default for Https {
         Self {
             address: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
             certificates: Overrides::default(),
+            tls: tls::Settings::default(),
+            strict_transport_security: None,
             extra_names: Vec::new(),
             token_auth_file: None,
             connections: server::Limits::default(),

@@ -13,7 +13,7 @@ use crate::auth::pki::{Admin, Serving, Sources};
 use crate::auth::token_file::Tokens;
 use crate::auth::trust::Trust;
 use crate::auth::{pki, token_file};
-use crate::http::tls::{self, Authorities, Proxies, ServingCertificate, Tls};
+use crate::http::tls::{self, Authorities, Certificates, NamedCertificate, Proxies, ServingCertificate, Tls};
 use crate::wall_clock::WallClock;
 
 /// The time between two checks of the files; upstream's period.
@@ -41,6 +41,8 @@ pub struct Loaded {
     pub sources: Sources,
     pub token_file: Option<PathBuf>,
     pub serving: Serving,
+    /// Those for clients that ask for certain names.
+    pub named: Vec<(Serving, Vec<String>)>,
     pub authorities: Authorities,
     /// What others are told of the authorities.
     pub trust: Arc<ArcSwap<Trust>>,
@@ -102,12 +104,13 @@ impl Loaded {
     }
 
     fn reload_serving(&mut self, now: SystemTime) -> Result<bool, Refused> {
-        let serving = self.sources.serving(now)?;
-        if serving == self.serving {
+        let (serving, named) = (self.sources.serving(now)?, self.sources.named()?);
+        if serving == self.serving && named == self.named {
             return Ok(false);
         }
-        self.tls.replace(certificate(&serving), self.authorities.clone())?;
+        self.tls.replace(certificates(&serving, &named), self.authorities.clone())?;
         self.serving = serving;
+        self.named = named;
         Ok(true)
     }
 
@@ -117,7 +120,7 @@ impl Loaded {
         if authorities == self.authorities {
             return Ok(false);
         }
-        self.tls.replace(certificate(&self.serving), authorities.clone())?;
+        self.tls.replace(certificates(&self.serving, &self.named), authorities.clone())?;
         self.trust.store(Arc::new(authorities.trust(front_proxy)));
         self.authorities = authorities;
         Ok(true)
@@ -158,7 +161,12 @@ pub fn authorities(
     Ok(Authorities { users, proxies })
 }
 
-/// The certificate with which TLS is served.
-pub fn certificate(serving: &Serving) -> ServingCertificate {
-    ServingCertificate { chain: serving.chain.clone(), key: serving.key.clone_key() }
+/// The certificates with which TLS is served.
+pub fn certificates(serving: &Serving, named: &[(Serving, Vec<String>)]) -> Certificates {
+    let certificate =
+        |serving: &Serving| ServingCertificate { chain: serving.chain.clone(), key: serving.key.clone_key() };
+    let named = named
+        .iter()
+        .map(|(serving, names)| NamedCertificate { certificate: certificate(serving), names: names.clone() });
+    Certificates { default: certificate(serving), named: named.collect() }
 }

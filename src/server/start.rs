@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::announcement::Announcement;
 use super::config::{Authentication, Config, Https, IdentityConfig};
-use super::credentials::{Credentials, Loaded, authorities, certificate};
+use super::credentials::{Credentials, Loaded, authorities, certificates};
 use super::data_dir::{self, Temporary};
 use super::error::Error;
 use super::reloads::Reloads;
@@ -24,7 +24,7 @@ use crate::audit::Audit;
 use crate::auth::authn::{Anonymous, Authenticator, Settings};
 use crate::auth::authorizer::{Authorization, Mode, PUBLIC_PATHS};
 use crate::auth::impersonation::Impersonator;
-use crate::auth::pki::{Pki, ServingNames, Sources, client_url};
+use crate::auth::pki::{Pki, Serving, ServingNames, Sources, client_url};
 use crate::auth::token_file::Tokens;
 use crate::auth::trust::Trust;
 use crate::cache::LoadProgress;
@@ -155,6 +155,7 @@ struct Network {
     https: Https,
     sources: Sources,
     pki: Pki,
+    named: Vec<(Serving, Vec<String>)>,
     authorities: Authorities,
     trust: Arc<ArcSwap<Trust>>,
     tls: Tls,
@@ -175,11 +176,23 @@ impl Network {
         let pki = sources.ensure(runtime.clock.now())?;
         let authorities =
             authorities(&sources, &config.authentication.front_proxy.allowed_names, runtime.clock.now())?;
-        let tls = Tls::new(certificate(&pki.serving), authorities.clone(), runtime.clock.clone())?;
+        let named = sources.named()?;
+        let certificates = certificates(&pki.serving, &named);
+        let tls = Tls::new(certificates, authorities.clone(), https.tls.clone(), runtime.clock.clone())?;
         let authenticator = Authenticator::new(settings(config), tokens(https)?);
         let front_proxy = config.authentication.front_proxy.clone();
         let trust = Arc::new(ArcSwap::from_pointee(authorities.trust(front_proxy)));
-        Ok(Self { https: https.clone(), sources, pki, authorities, trust, tls, authenticator, temporary })
+        Ok(Self {
+            https: https.clone(),
+            sources,
+            pki,
+            named,
+            authorities,
+            trust,
+            tls,
+            authenticator,
+            temporary,
+        })
     }
 
     /// Starts to serve the routes, which change later.
@@ -211,12 +224,13 @@ impl Network {
 
     /// Starts the regular check of the credentials.
     fn refresh(self, address: SocketAddr, announcement: Announcement, runtime: &Runtime) -> Listening {
-        let Self { https, sources, pki, authorities, trust, tls, authenticator, temporary } = self;
+        let Self { https, sources, pki, named, authorities, trust, tls, authenticator, temporary } = self;
         let Pki { serving, admin, .. } = pki;
         let loaded = Loaded {
             sources,
             token_file: https.token_auth_file,
             serving,
+            named,
             authorities,
             trust,
             admin,
@@ -251,6 +265,10 @@ fn door(
         flow_control,
         request_time: config.limits.request_timeout,
         goaway_chance,
+        strict_transport_security: config
+            .https
+            .as_ref()
+            .and_then(|https| https.strict_transport_security.clone()),
         metrics: runtime.metrics.clone(),
         shutdown: draining.clone(),
     }

@@ -34,17 +34,40 @@ pub struct Stored {
 }
 
 /// The columns of a row that `stored_versions.sql` returns.
-pub(super) type StoredRow = (String, String, String, bool, i64);
+pub(super) type StoredRow = (String, String, String, i64, i64);
+/// The columns of a row that `sealed_heads.sql` returns.
+pub(super) type SealedRow = (String, String, String, Vec<u8>);
+/// How many bytes of an encrypted value are read to find its key's name.
+pub(super) const SEALED_HEAD: i32 = 4096;
 /// The columns of a row that `registered_versions.sql` returns.
 pub(super) type RegisteredRow = (String, String, String, String);
 
 impl Inventory {
-    pub(super) fn new(revision: Revision, stored: Vec<StoredRow>, registered: Vec<RegisteredRow>) -> Self {
+    pub(super) fn new(
+        revision: Revision,
+        stored: Vec<StoredRow>,
+        sealed: Vec<SealedRow>,
+        registered: Vec<RegisteredRow>,
+    ) -> Self {
         let mut resources: BTreeMap<GroupResource, Holdings> = BTreeMap::new();
-        for (group, plural, api_version, in_protobuf, objects) in stored {
-            let format = if in_protobuf { Format::Protobuf } else { Format::Json };
+        for (group, plural, api_version, format, objects) in stored {
+            let format = match format {
+                0 => Format::Json,
+                1 => Format::Protobuf,
+                // Counted below, key by key.
+                _ => continue,
+            };
             let stored = Stored { api_version, format, objects: objects as u64 };
             resources.entry(GroupResource::new(&group, &plural)).or_default().stored.push(stored);
+        }
+        let mut keys: BTreeMap<(GroupResource, String, Format), u64> = BTreeMap::new();
+        for (group, plural, api_version, head) in sealed {
+            *keys
+                .entry((GroupResource::new(&group, &plural), api_version, Format::of(&head)))
+                .or_default() += 1;
+        }
+        for ((resource, api_version, format), objects) in keys {
+            resources.entry(resource).or_default().stored.push(Stored { api_version, format, objects });
         }
         for (group, plural, server, encoding) in registered {
             let holdings = resources.entry(GroupResource::new(&group, &plural)).or_default();

@@ -99,3 +99,124 @@ async fn controllers_approve_and_sign() {
     assert!(server.get(&foreign).await.ok()["status"]["certificate"].is_null());
     server.stop().await;
 }
+
+fn message(refused: &Value) -> &str {
+    refused["message"].as_str().expect("a message")
+}
+
+/// Lets alice do this.
+async fn allow(server: &TestServer, name: &str, rules: Value) {
+    let role = json!({"metadata": {"name": name}, "rules": rules});
+    server.post("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role).await.expect(201);
+    let role = json!({"kind": "ClusterRole", "name": name});
+    let subjects = json!([{"kind": "User", "name": "alice"}]);
+    let binding = json!({"metadata": {"name": name}, "roleRef": role, "subjects": subjects});
+    server.post(BINDINGS, &binding).await.expect(201);
+}
+
+/// Lets alice do this for a signer, or for all of a domain.
+async fn allow_signer(server: &TestServer, verb: &str, signer: &str) {
+    let rule = json!({"apiGroups": ["certificates.k8s.io"], "resources": ["signers"], "resourceNames": [signer], "verbs": [verb]});
+    allow(server, verb, json!([rule])).await;
+}
+
+fn ca() -> String {
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    params.self_signed(&key).expect("a certificate").pem()
+}
+
+/// Assertions 79 to 84.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a079_a080_a081_a082_a083_a084_who_may_approve_sign_and_attest() {
+    let server = Setup::new(Database::memory()).start().await;
+    let all = json!([{"apiGroups": ["certificates.k8s.io"], "verbs": ["*"], "resources": [
+        "certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status",
+        "clustertrustbundles", "podcertificaterequests/status"]}]);
+    allow(&server, "certificates", all).await;
+    let (alice, key) = (server.token("alice-token"), KeyPair::generate().expect("a key"));
+    // 82: nobody becomes a master this way.
+    let client =
+        request(&key, ("x", "system:masters"), "kubernetes.io/kube-apiserver-client", &["client auth"]);
+    let refused = alice.post(REQUESTS, &client).await.failure();
+    let why = "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed";
+    assert!(
+        refused["code"] == 403 && message(&refused).ends_with(&format!(" is forbidden: {why}")),
+        "{refused}"
+    );
+    // 79: who asks is not what he says.
+    let mut wanted = request(&key, ("x", "devs"), "example.com/s", &["client auth"]);
+    wanted["spec"]["username"] = "root".into();
+    let path = create(&alice, &wanted).await;
+    let mut stored = server.get(&path).await.ok();
+    assert_eq!(stored["spec"]["username"], "alice");
+    // 80: approving takes a right to the signer.
+    let approved = json!([{"type": "Approved", "status": "True", "reason": "x", "message": "x"}]);
+    stored["status"]["conditions"] = approved;
+    let approval = format!("{path}/approval");
+    let refused = alice.put(&approval, &stored).await.failure();
+    let why = "is forbidden: user not permitted to approve requests with signerName \"example.com/s\"";
+    assert!(refused["code"] == 403 && message(&refused).ends_with(why), "{refused}");
+    allow_signer(&server, "approve", "example.com/*").await;
+    let mut stored = alice.put(&approval, &stored).await.ok();
+    let denied = json!({"type": "Denied", "status": "True", "reason": "x", "message": "x"});
+    let mut both = stored.clone();
+    both["status"]["conditions"].as_array_mut().expect("conditions").push(denied);
+    let refused = alice.put(&approval, &both).await.failure();
+    assert!(message(&refused).contains("Approved and Denied conditions are mutually exclusive"), "{refused}");
+    // 81: so does signing; who changes nothing needs no right.
+    let status = format!("{path}/status");
+    alice.put(&status, &stored).await.ok();
+    stored["metadata"].as_object_mut().expect("metadata").remove("resourceVersion");
+    stored["status"]["certificate"] = STANDARD.encode(ca()).into();
+    let refused = alice.put(&status, &stored).await.failure();
+    let why = "is forbidden: user not permitted to sign requests with signerName \"example.com/s\"";
+    assert!(refused["code"] == 403 && message(&refused).ends_with(why), "{refused}");
+    allow_signer(&server, "sign", "example.com/s").await;
+    alice.put(&status, &stored).await.ok();
+    stored["status"]["certificate"] = STANDARD.encode(ca()).into();
+    let refused = alice.put(&status, &stored).await.failure();
+    assert!(message(&refused).ends_with("updates may not modify existing certificate content"), "{refused}");
+    // 83: bundles of a signer are attested, others are not.
+    let bundles = "/apis/certificates.k8s.io/v1/clustertrustbundles";
+    let own = json!({"metadata": {"name": "own"}, "spec": {"trustBundle": ca()}});
+    alice.post(bundles, &own).await.expect(201);
+    let of_signer = json!({
+        "metadata": {"name": "example.com:s:one"},
+        "spec": {"signerName": "example.com/s", "trustBundle": ca()},
+    });
+    let refused = alice.post(bundles, &of_signer).await.failure();
+    let why = "is forbidden: user not permitted to attest for signerName \"example.com/s\"";
+    assert!(refused["code"] == 403 && message(&refused).ends_with(why), "{refused}");
+    let made = server.post(bundles, &of_signer).await.expect(201);
+    let path = format!("{bundles}/example.com:s:one");
+    let mut finalized = made.clone();
+    finalized["metadata"]["finalizers"] = json!(["example.com/x"]);
+    let mut finalized = alice.put(&path, &finalized).await.ok();
+    finalized["metadata"]["labels"] = json!({"a": "b"});
+    assert_eq!(alice.put(&path, &finalized).await.status, 403, "a label is not what collectors change");
+    allow_signer(&server, "attest", "example.com/s").await;
+    finalized["metadata"]["finalizers"] = json!([]);
+    alice.put(&path, &finalized).await.ok();
+    alice.delete(&path).await.ok();
+    // 84: certificates of Pods are issued by their signer alone.
+    let params = CertificateParams::default().serialize_request(&key).expect("a request");
+    let spec = json!({
+        "signerName": "example.org/s", "podName": "p", "podUID": "1", "serviceAccountName": "a", "serviceAccountUID": "2",
+        "nodeName": "n", "nodeUID": "3", "stubPKCS10Request": STANDARD.encode(params.der()),
+    });
+    let pods = "/apis/certificates.k8s.io/v1/namespaces/t/podcertificaterequests";
+    let asked = json!({"metadata": {"name": "c"}, "spec": spec});
+    let mut asked = server.post(pods, &asked).await.expect(201);
+    let status = format!("{pods}/c/status");
+    alice.put(&status, &asked).await.ok();
+    let time = asked["metadata"]["creationTimestamp"].clone();
+    asked["status"]["conditions"] = json!([{"type": "Denied", "status": "True", "reason": "x", "message": "x", "lastTransitionTime": time}]);
+    let refused = alice.put(&status, &asked).await.failure();
+    assert_eq!(refused["code"], 422);
+    let why = "spec.signerName: Forbidden: User \"alice\" is not permitted to \"sign\" for signer \"example.org/s\"";
+    assert!(message(&refused).ends_with(why), "{refused}");
+    server.put(&status, &asked).await.ok();
+    server.stop().await;
+}

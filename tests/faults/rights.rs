@@ -48,7 +48,13 @@ struct Life {
 
 pub struct Rights {
     stop: Arc<AtomicBool>,
-    users: Vec<(JoinHandle<Vec<Turn>>, Vec<JoinHandle<Vec<Probe>>>)>,
+    users: Vec<User>,
+}
+
+/// Who changes a user's right, and who asks as that user.
+struct User {
+    turning: JoinHandle<Vec<Turn>>,
+    probing: Vec<JoinHandle<Vec<Probe>>>,
 }
 
 /// Makes the role, and a binding of nobody for each user.
@@ -88,7 +94,7 @@ impl Rights {
             let probe =
                 |n| tokio::spawn(probe(shared.clone(), user, random(user * 10 + n + 1), stop.clone()));
             let turning = tokio::spawn(turn(shared.clone(), user, random(user * 10), stop.clone()));
-            (turning, (0..PROBES).map(probe).collect())
+            User { turning, probing: (0..PROBES).map(probe).collect() }
         };
         Self { users: (0..USERS).map(start).collect(), stop }
     }
@@ -97,7 +103,7 @@ impl Rights {
     pub async fn judge(self, lost: bool) -> (usize, Vec<Violation>) {
         self.stop.store(true, Ordering::Relaxed);
         let (mut turned, mut violations) = (0, Vec::new());
-        for (turning, probing) in self.users {
+        for User { turning, probing } in self.users {
             let mut life = Life { turns: turning.await.expect("a client"), probes: Vec::new() };
             for probes in probing {
                 life.probes.extend(probes.await.expect("a client"));

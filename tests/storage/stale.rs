@@ -75,4 +75,34 @@ pub async fn rows_in_another_encoding_are_found(database: &Database) {
         [told("json-v1", json_v1), told("json-v2", json_v2), told("yaml-v1", yaml_v1)]
     );
     assert_eq!(found(&*backend, &stale(others, "v2", Format::Json, late)).await, [""; 0]);
+
+    // Encrypted rows, in a resource of their own.
+    let secrets = resource(&*backend, "secrets").await;
+    let sealed = async |name: &str, value: &'static str| {
+        let mut write = encoded(&Key::new(secrets, "ns", name), Expect::Absent, "v1", Json);
+        if let Change::Put { draft, .. } = &mut write.change {
+            *draft = draft.clone().sealed(value.into());
+        }
+        pass(&*backend, write).await
+    };
+    let by_one = sealed("by-one", "k8s:enc:aescbc:v1:one:abc").await;
+    let by_two = sealed("by-two", "k8s:enc:aescbc:v1:two:abc").await;
+    let key = Key::new(secrets, "ns", "plain");
+    let plain = pass(&*backend, encoded(&key, Expect::Absent, "v1", Json)).await;
+    let key = Key::new(secrets, "ns", "protobuf");
+    let protobuf = pass(&*backend, encoded(&key, Expect::Absent, "v1", Protobuf)).await;
+    let all =
+        [told("by-one", by_one), told("by-two", by_two), told("plain", plain), told("protobuf", protobuf)];
+    for (format, current) in [
+        (Format::Sealed("k8s:enc:aescbc:v1:one:".into()), vec![0]),
+        (Format::Sealed("k8s:enc:aescbc:v1:".into()), vec![0, 1]),
+        (Format::Sealed("k8s:enc:aesgcm:v1:one:".into()), vec![]),
+        (Format::Json, vec![2]),
+        (Format::Protobuf, vec![3]),
+    ] {
+        let expected: Vec<_> =
+            (0..all.len()).filter(|n| !current.contains(n)).map(|n| all[n].clone()).collect();
+        let stale = stale(secrets, "v1", format.clone(), protobuf);
+        assert_eq!(found(&*backend, &stale).await, expected, "{format:?}");
+    }
 }

@@ -19,7 +19,7 @@ use kube::config::{Cluster, Kubeconfig};
 use rustls::client::WantsClientCert;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore, SupportedProtocolVersion};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -113,6 +113,29 @@ pub async fn connect(kubeconfig: &Kubeconfig, protocol: &str) -> io::Result<TlsS
 /// Like [`connect`], without a certificate.
 pub async fn connect_as_nobody(kubeconfig: &Kubeconfig, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
     connect_with(tls(kubeconfig, |tls| tls.with_no_client_auth()), kubeconfig, protocol).await
+}
+
+/// A finished handshake without a certificate, as somebody who asks for this name, speaks one version of TLS, and believes
+/// these CAs (in PEM) beside the server's.
+pub async fn handshake(
+    kubeconfig: &Kubeconfig,
+    name: &str,
+    version: &'static SupportedProtocolVersion,
+    authorities: &[u8],
+) -> io::Result<TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    let own = decode(cluster(kubeconfig).certificate_authority_data.as_deref());
+    for authority in CertificateDer::pem_slice_iter(&[&own, authorities].concat()) {
+        roots.add(authority.expect("a certificate")).expect("a root");
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls =
+        ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).expect("a version");
+    let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let address = server(kubeconfig).strip_prefix("https://").expect("an https URL");
+    let name = ServerName::try_from(name.to_owned()).expect("a name");
+    TlsConnector::from(Arc::new(tls)).connect(name, TcpStream::connect(address).await?).await
 }
 
 async fn connect_with(

@@ -45,6 +45,7 @@ pub mod client;
 pub mod cluster;
 pub mod database;
 pub mod faulty;
+pub mod kms;
 pub mod object;
 pub mod optional;
 pub mod postgres;

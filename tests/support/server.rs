@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ::http::HeaderValue;
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
 use rowplane::api::admission::Settings;
@@ -51,7 +52,10 @@ pub struct Setup {
     /// Resources that are stored in another version than the default.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
+    pub tls: http::tls::Settings,
+    pub strict_transport_security: Option<HeaderValue>,
     pub audit: rowplane::audit::config::Config,
+    pub encryption: Option<rowplane::encryption::Config>,
     pub admission: Settings,
     pub authentication: Authentication,
     /// None of these runs unless the test switches it on.
@@ -82,7 +86,10 @@ impl Setup {
             authorization: Authorization::default(),
             storage_versions: Vec::new(),
             certificates: Overrides::default(),
+            tls: http::tls::Settings::default(),
+            strict_transport_security: None,
             audit: rowplane::audit::config::Config::default(),
+            encryption: None,
             admission: Settings::default(),
             authentication: Authentication::default(),
             certificate_controllers: CertificateControllers::default(),
@@ -171,6 +178,8 @@ impl Setup {
             data_dir: Some(self.data.path().to_owned()),
             https: Some(Https {
                 certificates: self.certificates.clone(),
+                tls: self.tls.clone(),
+                strict_transport_security: self.strict_transport_security.clone(),
                 token_auth_file: Some(self.file("tokens.csv")),
                 connections: self.connections,
                 kubeconfig: Some(self.file("admin.kubeconfig")),
@@ -187,6 +196,7 @@ impl Setup {
             authorization: self.authorization.clone(),
             storage_versions: self.storage_versions.clone(),
             audit: self.audit.clone(),
+            encryption: self.encryption.clone(),
             admission: self.admission.clone(),
             authentication: self.authentication.clone(),
             certificate_controllers: self.certificate_controllers.clone(),
@@ -224,6 +234,13 @@ impl TestServer {
     /// Reads the files of certificates and tokens again, as the server does regularly.
     pub async fn reload_credentials(&self) {
         self.server.reload_credentials().await;
+    }
+
+    /// Looks at the configuration of encryption and its services, as the server does regularly.
+    pub async fn look_at_encryption(&self) {
+        let cache = self.api.cache.clone();
+        let reread = async move |refused: Vec<_>| cache.reread(&refused).await.expect("read again");
+        self.api.encryption.look_now(reread).await;
     }
 
     /// Returns once the server cannot continue.

@@ -85,6 +85,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         port_claims,
         admission,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
+        encryption: Default::default(),
         lanes: Default::default(),
         rbac: None,
         unreadable: Default::default(),

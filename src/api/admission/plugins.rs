@@ -2,11 +2,15 @@
 //!
 //! To add a plugin: write its file, with an `impl Admission`, and put [`Here`](Stock::Here) into its line in [`PLUGINS`].
 
+use super::certificates::{
+    CertificateApproval, CertificateSigning, CertificateSubjectRestriction, ClusterTrustBundleAttest,
+};
 use super::classes::{DefaultIngressClass, DefaultStorageClass};
 use super::deny::AlwaysDeny;
 use super::hooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 use super::limits::LimitRanger;
 use super::namespace::NamespaceLifecycle;
+use super::node_restriction::NodeRestriction;
 use super::policies::ValidatingAdmissionPolicy;
 use super::priority::Priority;
 use super::protection::StorageObjectInUseProtection;
@@ -56,7 +60,7 @@ pub(super) static PLUGINS: [Plugin; 40] = [
     off("LimitPodHardAntiAffinityTopology", Missing),
     on("LimitRanger", Here(|_, _| Ok(Box::new(LimitRanger)))),
     on("ServiceAccount", Missing),
-    off("NodeRestriction", Missing),
+    off("NodeRestriction", Here(|_, _| Ok(Box::new(NodeRestriction)))),
     on("TaintNodesByCondition", Here(|_, _| Ok(Box::new(TaintNodesByCondition)))),
     off("AlwaysPullImages", Missing),
     off("ImagePolicyWebhook", Missing),
@@ -76,10 +80,10 @@ pub(super) static PLUGINS: [Plugin; 40] = [
     off("OwnerReferencesPermissionEnforcement", Missing),
     on("PersistentVolumeClaimResize", Missing),
     on("RuntimeClass", Here(|_, _| Ok(Box::new(RuntimeClass)))),
-    on("CertificateApproval", Missing),
-    on("CertificateSigning", Missing),
-    on("ClusterTrustBundleAttest", Missing),
-    on("CertificateSubjectRestriction", Missing),
+    on("CertificateApproval", Here(|_, _| Ok(Box::new(CertificateApproval)))),
+    on("CertificateSigning", Here(|_, _| Ok(Box::new(CertificateSigning)))),
+    on("ClusterTrustBundleAttest", Here(|_, _| Ok(Box::new(ClusterTrustBundleAttest)))),
+    on("CertificateSubjectRestriction", Here(|_, _| Ok(Box::new(CertificateSubjectRestriction)))),
     on("DefaultIngressClass", Here(|_, _| Ok(Box::new(DefaultIngressClass)))),
     off("DenyServiceExternalIPs", Missing),
     on("PodTopologyLabels", Missing),

@@ -38,7 +38,12 @@ impl Api {
         ready: Ready,
         current: Option<Current>,
     ) -> Result<Placed, Error> {
-        let Ready { next, requires, joined, naming, advised } = ready;
+        let Ready { mut next, requires, joined, naming, advised } = ready;
+        if let (Next::Unchanged, Some(current)) = (&next, &current)
+            && self.renewed(write, current).await?
+        {
+            next = Next::Put(current.object.clone());
+        }
         let advise = |new: &ObjectMap, old| {
             if advised {
                 advise(write, new, old);
@@ -76,7 +81,7 @@ impl Api {
                 drop(current);
                 let encode = || {
                     write.refuse_version(naming.as_ref())?;
-                    put_mutation(target, expect, object)
+                    self.put_mutation(target, expect, object)
                 };
                 let audited = write.audited(target.name, expect == Expect::Absent);
                 let mutation = match self.lanes.run(size, encode).await {
@@ -253,12 +258,34 @@ fn unstored(mut object: ObjectMap) -> Answer {
     Answer::Unstored(object)
 }
 
-/// The mutation that writes an object in the request's version; 400 if the object could not be read again.
-pub(in crate::api) fn put_mutation(
-    target: Target<'_>,
-    expect: Expect,
-    object: ObjectMap,
-) -> Result<Mutation, Error> {
+impl Api {
+    /// The mutation that writes an object in the request's version, encrypted if its resource is configured so.
+    pub(in crate::api) fn put_mutation(
+        &self,
+        target: Target<'_>,
+        expect: Expect,
+        object: ObjectMap,
+    ) -> Result<Mutation, Error> {
+        let (uid, stored_version, draft) = encode(target, object)?;
+        let key = target.key();
+        let draft = self.encryption.seal(&key, draft).map_err(|error| Error::Internal(error.to_string()))?;
+        Ok(Mutation::new(key, expect, Change::Put { uid, stored_version, draft }))
+    }
+
+    /// An object that need not be written since nothing changes of it is written all the same if its row would be
+    /// encrypted in another way now, as upstream does.
+    async fn renewed(&self, write: Write<'_>, current: &Current) -> Result<bool, Error> {
+        let is_dry = write.request.options.dry_run() == DryRun::Yes;
+        if is_dry || !self.encryption.is_on() {
+            return Ok(false);
+        }
+        let (resource, revision) = (write.request.target.resource.id, current.stored.revision());
+        Ok(Box::pin(self.encryption.is_stale(resource, revision)).await?)
+    }
+}
+
+/// An object's uid, the version it is stored in, and its draft; 400 if the object could not be read again.
+fn encode(target: Target<'_>, object: ObjectMap) -> Result<(Arc<str>, Arc<str>, Draft), Error> {
     let resource = target.resource;
     let uid = metadata(&object).map_or("", |metadata| meta::text(metadata, "uid")).into();
     let stored = resource.to_stored(object)?;
@@ -272,6 +299,5 @@ pub(in crate::api) fn put_mutation(
     if !resource.is_read_in_protobuf() {
         draft = draft.without_message();
     }
-    let change = Change::Put { uid, stored_version, draft };
-    Ok(Mutation::new(target.key(), expect, change))
+    Ok((uid, stored_version, draft))
 }

@@ -16,6 +16,8 @@ pub enum Form {
 pub enum Effect {
     /// The value is passed to the flag of `rowplane serve` with this name.
     Serve(&'static str),
+    /// So is every value, each by itself.
+    Each(&'static str),
     /// Handled by `kube_apiserver` itself.
     Own,
     /// No effect, for this reason.
@@ -35,7 +37,7 @@ const fn flag(name: &'static str, form: Form, effect: Effect) -> Flag {
     Flag { name, form, effect }
 }
 
-use Effect::{None, Own, Refused, Serve};
+use Effect::{Each, None, Own, Refused, Serve};
 use Form::{Bool, List, Scalar};
 
 const NO_ETCD: &str = "there is no etcd here";
@@ -129,7 +131,7 @@ pub const FLAGS: &[Flag] = &[
     flag("default-watch-cache-size", Scalar, None(CACHE)),
     flag("delete-collection-workers", Scalar, None("collections are deleted without workers")),
     flag("disable-admission-plugins", List, Serve("disable-admission-plugins")),
-    flag("disable-http2-serving", Bool, Own),
+    flag("disable-http2-serving", Bool, Serve("disable-http2-serving")),
     flag("disabled-metrics", List, None(METRICS)),
     flag("egress-selector-config-file", Scalar, Refused),
     flag("emulated-version", List, Refused),
@@ -140,8 +142,12 @@ pub const FLAGS: &[Flag] = &[
     flag("enable-garbage-collector", Bool, Own),
     flag("enable-logs-handler", Bool, None("logs are not served")),
     flag("enable-priority-and-fairness", Bool, Serve("enable-priority-and-fairness")),
-    flag("encryption-provider-config", Scalar, Refused),
-    flag("encryption-provider-config-automatic-reload", Bool, None("nothing is encrypted here")),
+    flag("encryption-provider-config", Scalar, Serve("encryption-provider-config")),
+    flag(
+        "encryption-provider-config-automatic-reload",
+        Bool,
+        Serve("encryption-provider-config-automatic-reload"),
+    ),
     flag("endpoint-reconciler-type", Scalar, None("endpoints follow the leases of servers")),
     flag("etcd-cafile", Scalar, None(NO_ETCD)),
     flag("etcd-certfile", Scalar, None(NO_ETCD)),
@@ -224,13 +230,13 @@ pub const FLAGS: &[Flag] = &[
     flag("storage-backend", Scalar, Own),
     flag("storage-initialization-timeout", Scalar, None("requests are refused until objects are loaded")),
     flag("storage-media-type", Scalar, Serve("storage-media-type")),
-    flag("strict-transport-security-directives", List, Refused),
+    flag("strict-transport-security-directives", List, Serve("strict-transport-security-directives")),
     flag("tls-cert-file", Scalar, Serve("tls-cert-file")),
-    flag("tls-cipher-suites", List, None("the TLS library has safe ones alone")),
-    flag("tls-curve-preferences", List, None("the TLS library chooses")),
-    flag("tls-min-version", Scalar, Own),
+    flag("tls-cipher-suites", List, Serve("tls-cipher-suites")),
+    flag("tls-curve-preferences", List, Serve("tls-curve-preferences")),
+    flag("tls-min-version", Scalar, Serve("tls-min-version")),
     flag("tls-private-key-file", Scalar, Serve("tls-private-key-file")),
-    flag("tls-sni-cert-key", List, Refused),
+    flag("tls-sni-cert-key", Scalar, Each("tls-sni-cert-key")),
     flag("token-auth-file", Scalar, Serve("token-auth-file")),
     flag("tracing-config-file", Scalar, Refused),
     flag("v", Scalar, Serve("v")),

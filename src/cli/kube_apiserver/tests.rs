@@ -71,7 +71,7 @@ fn refusals() {
     let cases: [(&[&str], &str); 10] = [
         (&["--insecure-port=0"], "unknown flag: --insecure-port"),
         (&["x"], "\"kube-apiserver\" does not take any arguments, got [\"x\"]"),
-        (&["--encryption-provider-config=x"], "--encryption-provider-config is not supported yet"),
+        (&["--egress-selector-config-file=x"], "--egress-selector-config-file is not supported yet"),
         (
             &["--authorization-mode=Webhook"],
             "authorization-mode Webhook's authorization config file not passed",

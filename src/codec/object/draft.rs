@@ -7,6 +7,7 @@ use super::layout::Layout;
 use super::{Mark, Object, joined_key, tree};
 use crate::codec::at_rest::{self, Opened, StorageMediaType, ValueFormat};
 use crate::codec::protobuf::{self, with_version};
+use crate::codec::sealed;
 use crate::codec::yaml;
 use crate::json::scan;
 use crate::revision::Revision;
@@ -63,6 +64,7 @@ impl Draft {
                 Some(value.slice(..value.trim_ascii_end().len())).filter(is_json)
             }
             StorageMediaType::Json => json_of_old(&value),
+            StorageMediaType::Yaml if sealed::is_encrypted(&value) => None,
             StorageMediaType::Yaml => yaml_of_any(&value),
         };
         match json {
@@ -91,6 +93,11 @@ impl Draft {
     /// Drops the message, so that the [`Object`] holds only JSON until a client asks for protobuf.
     pub fn without_message(self) -> Self {
         Self { message: None, ..self }
+    }
+
+    /// Stores these bytes, which are the encrypted value. The [`Object`] is the same.
+    pub fn sealed(self, value: Bytes) -> Self {
+        Self { value, ..self }
     }
 
     /// What is known of the object by a schema.

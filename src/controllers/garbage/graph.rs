@@ -68,6 +68,7 @@ impl Facts {
             namespace: object.namespace().to_owned(),
             name: object.name().to_owned(),
             revision: object.revision(),
+            why: None,
         })
     }
 

@@ -54,6 +54,7 @@ async fn api(directory: &std::path::Path) -> Api {
         port_claims,
         admission: Chain::new(&Settings::default(), &runtime.metrics).expect("a chain"),
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
+        encryption: Default::default(),
         lanes: Default::default(),
         rbac: None,
         unreadable: Default::default(),

@@ -52,7 +52,8 @@ impl Site {
     }
 
     fn tls(&self, clock: WallClock) -> Tls {
-        Tls::new(self.serving(), self.pki.client_roots.clone(), clock).unwrap()
+        Tls::new(self.serving(), self.pki.client_roots.clone(), crate::http::tls::Settings::default(), clock)
+            .unwrap()
     }
 
     fn admin(&self) -> &Admin {

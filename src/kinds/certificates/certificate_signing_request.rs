@@ -9,6 +9,7 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::error::X509Error;
 use x509_parser::prelude::{FromDer, Pem};
 
+use crate::causes::Cause;
 use crate::fields::ObjectMap;
 use crate::gotext::decode_base64;
 use crate::kinds::behavior::BuiltIn;
@@ -210,16 +211,9 @@ fn change(new: &ObjectMap, old: &ObjectMap, settable: Certificate, errors: &mut 
     validate(new, Some(old), errors);
     let (status, before) = (At::member(new, "status"), At::member(old, "status"));
     let (list, old_list) = (status.get("conditions"), before.get("conditions"));
-    let of = |list: &At<'_, '_>, kind: &str| -> Vec<crate::tree::Value> {
-        list.items().filter(|one| one.get("type").text() == kind).map(|one| one.value().clone()).collect()
-    };
-    for kind in ["Approved", "Denied", "Failed"] {
-        if of(&list, kind).len() < of(&old_list, kind).len() {
-            errors.forbidden(&list, &format!("updates may not remove a condition of type \"{kind}\""));
-        }
-    }
+    removed(&list, &old_list, errors);
     for kind in DECISIONS {
-        let (now, then) = (of(&list, kind), of(&old_list, kind));
+        let (now, then) = (of_kind(&list, kind), of_kind(&old_list, kind));
         let what = match now.len().cmp(&then.len()) {
             std::cmp::Ordering::Less => continue,
             std::cmp::Ordering::Greater => "add",
@@ -236,6 +230,28 @@ fn change(new: &ObjectMap, old: &ObjectMap, settable: Certificate, errors: &mut 
             errors.forbidden(&certificate, "updates may not modify existing certificate content");
         }
     }
+}
+
+fn of_kind(conditions: &At<'_, '_>, kind: &str) -> Vec<Value> {
+    let of_kind = conditions.items().filter(|one| one.get("type").text() == kind);
+    of_kind.map(|one| one.value().clone()).collect()
+}
+
+fn removed(list: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    for kind in ["Approved", "Denied", "Failed"] {
+        if of_kind(list, kind).len() < of_kind(old, kind).len() {
+            errors.forbidden(list, &format!("updates may not remove a condition of type \"{kind}\""));
+        }
+    }
+}
+
+/// What is wrong with a change of the conditions through the subresource `approval`.
+fn approval_causes(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+    let mut errors = Errors::default();
+    validate(new, Some(old), &mut errors);
+    let (status, before) = (At::member(new, "status"), At::member(old, "status"));
+    removed(&status.get("conditions"), &before.get("conditions"), &mut errors);
+    errors.into_causes().into_vec()
 }
 
 pub static COLUMNS: Printer = Printer {

@@ -61,6 +61,7 @@ pub fn stale<'a>(
 
 fn row(version: &Version) -> Row {
     Row {
+        resource: version.key.resource,
         namespace: Box::from(&*version.key.namespace),
         name: Box::from(&*version.key.name),
         revision: version.revision,

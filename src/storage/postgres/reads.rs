@@ -66,7 +66,7 @@ pub async fn scan(pool: &Pool, scan: Scan, at: Revision) -> Result<RowStream, Er
             .fetch(&mut *transaction);
         loop {
             let row = match long(rows.try_next().map_err(unavailable)).await {
-                Ok(Some(row)) => live_row(row),
+                Ok(Some(row)) => live_row(row, scan.resource),
                 Ok(None) => return,
                 Err(error) => Err(error),
             };
@@ -127,7 +127,8 @@ async fn read_rows(
         let mut rows =
             sqlx::query(include_str!("../sql/postgres/rows_of.sql")).bind(list).fetch(&mut *connection);
         while let Some(row) = long(rows.try_next().map_err(unavailable)).await? {
-            blocks.push(live_row(row)?).await?;
+            let resource = ResourceId(row.try_get(4).map_err(corrupt)?);
+            blocks.push(live_row(row, resource)?).await?;
         }
     }
     Ok(())
@@ -191,9 +192,10 @@ async fn snapshot(connection: &mut PgConnection, at: Revision) -> Result<Transac
     Ok(transaction)
 }
 
-fn live_row(row: PgRow) -> Result<Row, Error> {
+fn live_row(row: PgRow, resource: ResourceId) -> Result<Row, Error> {
     let revision: i64 = row.try_get(2).map_err(corrupt)?;
     Ok(Row {
+        resource,
         namespace: row.try_get::<String, _>(0).map_err(corrupt)?.into(),
         name: row.try_get::<String, _>(1).map_err(corrupt)?.into(),
         revision: Revision(revision as u64),

@@ -2,7 +2,6 @@
 
 use super::error::unavailable;
 use super::pool::Pool;
-use crate::storage::stale::PROTOBUF;
 use crate::storage::{Error, Stale, StaleRow};
 
 pub async fn rows(
@@ -11,6 +10,7 @@ pub async fn rows(
     after: (&str, &str),
     limit: u32,
 ) -> Result<Vec<StaleRow>, Error> {
+    let (prefix, wanted) = stale.wanted();
     let mut connection = pool.acquire().await?;
     let found = sqlx::query_as(include_str!("../sql/postgres/stale_rows.sql"))
         .bind(stale.resource.0)
@@ -18,8 +18,8 @@ pub async fn rows(
         .bind(after.1)
         .bind(stale.through.0 as i64)
         .bind(&*stale.api_version)
-        .bind(stale.in_protobuf())
-        .bind(PROTOBUF)
+        .bind(wanted)
+        .bind(prefix)
         .bind(i64::from(limit))
         .fetch_all(&mut *connection)
         .await
@@ -28,13 +28,14 @@ pub async fn rows(
 }
 
 pub async fn count(pool: &Pool, stale: &Stale) -> Result<u64, Error> {
+    let (prefix, wanted) = stale.wanted();
     let mut connection = pool.acquire().await?;
     let count: i64 = sqlx::query_scalar(include_str!("../sql/postgres/stale_count.sql"))
         .bind(stale.resource.0)
         .bind(stale.through.0 as i64)
         .bind(&*stale.api_version)
-        .bind(stale.in_protobuf())
-        .bind(PROTOBUF)
+        .bind(wanted)
+        .bind(prefix)
         .fetch_one(&mut *connection)
         .await
         .map_err(unavailable)?;

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use super::error::unavailable;
 use super::session::{Connector, Purpose};
 use super::{Address, MIGRATIONS, Postgres, connector, reads, unreachable};
+use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::inventory::{self, Inventory};
@@ -39,8 +40,12 @@ impl Postgres {
     /// What the store contains, from one snapshot. Takes no lock.
     pub async fn inventory(address: &Address) -> Result<Inventory, Error> {
         let Snapshot { mut connection, revision, schema, connector: _connector } = snapshot(address).await?;
-        let stored = sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF);
+        let stored =
+            sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF).bind(ENCRYPTED);
         let stored = stored.fetch_all(&mut connection).await.map_err(unavailable)?;
+        let sealed = sqlx::query_as(include_str!("../sql/sealed_heads.sql")).bind(ENCRYPTED);
+        let sealed = sealed.bind(inventory::SEALED_HEAD);
+        let sealed = sealed.fetch_all(&mut connection).await.map_err(unavailable)?;
         let registered = match schema >= inventory::REGISTRY {
             true => sqlx::query_as(include_str!("../sql/registered_versions.sql"))
                 .fetch_all(&mut connection)
@@ -48,7 +53,7 @@ impl Postgres {
                 .map_err(unavailable)?,
             false => Vec::new(),
         };
-        Ok(Inventory::new(revision, stored, registered))
+        Ok(Inventory::new(revision, stored, sealed, registered))
     }
 
     /// The objects of a resource, from one snapshot. Takes no lock.

@@ -1,5 +1,8 @@
--- Live objects by resource and encoding, the same on both databases. Binds: protobuf's first bytes.
-SELECT r.api_group, r.plural, o.stored_version, substr(o.value, 1, 4) = $1 AS in_protobuf, COUNT(*)
+-- Live objects by resource and encoding, the same on both databases. Binds: protobuf's first bytes, those of encrypted values.
+-- Formats: 0 JSON or YAML, 1 protobuf, 2 encrypted.
+SELECT r.api_group, r.plural, o.stored_version, 
+    CAST(CASE WHEN substr(o.value, 1, 4) = $1 THEN 1 WHEN substr(o.value, 1, 8) = $2 THEN 2 ELSE 0 END AS BIGINT) AS format,
+    COUNT(*)
 FROM objects o JOIN resources r ON r.id = o.resource
 WHERE NOT o.deleted AND NOT EXISTS (
     SELECT 1 FROM objects n

@@ -58,7 +58,7 @@ pub async fn scan(
             .fetch(&mut *transaction);
         loop {
             let Some(row) = rows.next().await else { return };
-            let row = row.map_err(unavailable).and_then(live_row);
+            let row = row.map_err(unavailable).and_then(|row| live_row(row, scan.resource));
             let failed = row.is_err();
             match offer(&sender, row).await {
                 Offered::Taken if !failed => {}
@@ -119,7 +119,8 @@ async fn read_rows(
             .bind(format!("[{}]", list.join(",")))
             .fetch(&mut *connection);
         while let Some(row) = rows.try_next().await.map_err(unavailable)? {
-            blocks.push(live_row(row)?).await?;
+            let resource = ResourceId(row.try_get(4).map_err(corrupt)?);
+            blocks.push(live_row(row, resource)?).await?;
         }
     }
     Ok(())
@@ -181,9 +182,10 @@ async fn snapshot(
     Ok(transaction)
 }
 
-fn live_row(row: SqliteRow) -> Result<Row, Error> {
+fn live_row(row: SqliteRow, resource: ResourceId) -> Result<Row, Error> {
     let revision: i64 = row.try_get(2).map_err(corrupt)?;
     Ok(Row {
+        resource,
         namespace: row.try_get::<String, _>(0).map_err(corrupt)?.into(),
         name: row.try_get::<String, _>(1).map_err(corrupt)?.into(),
         revision: Revision(revision as u64),

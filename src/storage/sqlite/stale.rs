@@ -3,7 +3,6 @@
 use sqlx::sqlite::SqlitePool;
 
 use super::error::unavailable;
-use crate::storage::stale::PROTOBUF;
 use crate::storage::{Error, Stale, StaleRow};
 
 pub async fn rows(
@@ -12,14 +11,15 @@ pub async fn rows(
     after: (&str, &str),
     limit: u32,
 ) -> Result<Vec<StaleRow>, Error> {
+    let (prefix, wanted) = stale.wanted();
     let found = sqlx::query_as(include_str!("../sql/sqlite/stale_rows.sql"))
         .bind(stale.resource.0)
         .bind(after.0)
         .bind(after.1)
         .bind(stale.through.0 as i64)
         .bind(&*stale.api_version)
-        .bind(stale.in_protobuf())
-        .bind(PROTOBUF)
+        .bind(wanted)
+        .bind(prefix)
         .bind(i64::from(limit))
         .fetch_all(pool)
         .await
@@ -28,12 +28,13 @@ pub async fn rows(
 }
 
 pub async fn count(pool: &SqlitePool, stale: &Stale) -> Result<u64, Error> {
+    let (prefix, wanted) = stale.wanted();
     let count: i64 = sqlx::query_scalar(include_str!("../sql/sqlite/stale_count.sql"))
         .bind(stale.resource.0)
         .bind(stale.through.0 as i64)
         .bind(&*stale.api_version)
-        .bind(stale.in_protobuf())
-        .bind(PROTOBUF)
+        .bind(wanted)
+        .bind(prefix)
         .fetch_one(pool)
         .await
         .map_err(unavailable)?;

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::error::unavailable;
 use super::write_connection::HandedOver;
 use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, files, reads};
+use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::inventory::{self, Inventory};
@@ -43,8 +44,12 @@ impl Sqlite {
     /// What the store contains, from one snapshot. Takes no lock.
     pub async fn inventory(path: &Path) -> Result<Inventory, Error> {
         let Snapshot { mut connection, revision, schema } = snapshot(path).await?;
-        let stored = sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF);
+        let stored =
+            sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF).bind(ENCRYPTED);
         let stored = stored.fetch_all(&mut connection).await.map_err(unavailable)?;
+        let sealed = sqlx::query_as(include_str!("../sql/sealed_heads.sql")).bind(ENCRYPTED);
+        let sealed = sealed.bind(inventory::SEALED_HEAD);
+        let sealed = sealed.fetch_all(&mut connection).await.map_err(unavailable)?;
         let registered = match schema >= inventory::REGISTRY {
             true => sqlx::query_as(include_str!("../sql/registered_versions.sql"))
                 .fetch_all(&mut connection)
@@ -52,7 +57,7 @@ impl Sqlite {
                 .map_err(unavailable)?,
             false => Vec::new(),
         };
-        Ok(Inventory::new(revision, stored, registered))
+        Ok(Inventory::new(revision, stored, sealed, registered))
     }
 
     /// The objects of a resource, from one snapshot. Takes no lock.

@@ -43,7 +43,7 @@ impl Hooks for RequestHooks {
     }
 
     fn part_causes(&self, part: Part, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
-        if part == Part::Approval { removed_decisions(new, old) } else { Vec::new() }
+        if part == Part::Approval { super::approval_causes(new, old) } else { Vec::new() }
     }
 
     fn not_owned_through(&self, part: Part) -> Option<Filter> {
@@ -124,23 +124,4 @@ fn keep_all_but_conditions(new: &mut ObjectMap, old: &ObjectMap) {
         Some(conditions) => status.insert("conditions", conditions),
         None => status.shift_remove("conditions"),
     };
-}
-
-/// Reports decisions that were removed.
-fn removed_decisions(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
-    let count = |object: &ObjectMap, decision: &str| {
-        let conditions = fields::items(object, &["status", "conditions"]);
-        conditions
-            .iter()
-            .filter(|condition| condition.get("type").is_some_and(|kind| kind == decision))
-            .count()
-    };
-    let decisions = ["Approved", "Denied", "Failed"].into_iter();
-    let removed = decisions.filter(|decision| count(new, decision) < count(old, decision));
-    removed
-        .map(|decision| {
-            let why = format!("updates may not remove a condition of type \"{decision}\"");
-            Cause::forbidden("status.conditions", &why)
-        })
-        .collect()
 }

@@ -1,2 +1,2 @@
 -- The rows of these revisions, served by the table's key. Binds: revisions.
-SELECT namespace, name, resource_version, value FROM objects WHERE resource_version = ANY($1::bigint[])
+SELECT namespace, name, resource_version, value, resource FROM objects WHERE resource_version = ANY($1::bigint[])

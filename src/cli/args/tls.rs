@@ -1,0 +1,227 @@
+//! The flags about TLS and about what browsers are told of it.
+
+use std::path::PathBuf;
+
+use axum::http::HeaderValue;
+use clap::{ArgAction, Args};
+use rustls::{CipherSuite, NamedGroup};
+
+use super::audit::switch;
+use crate::auth::pki::NamedFiles;
+use crate::http::tls::{Http2, Oldest, Settings};
+
+#[derive(Clone, Debug, Args)]
+pub struct TlsArgs {
+    /// The oldest version of TLS that is spoken: VersionTLS12 or VersionTLS13 [default: VersionTLS12]
+    #[arg(long, env = "ROWPLANE_TLS_MIN_VERSION", value_name = "VERSION", default_value = "", hide_default_value = true, value_parser = oldest)]
+    tls_min_version: Oldest,
+
+    /// The cipher suites of TLS 1.2 that may be used, by Go's names [default: all that the TLS library has]
+    #[arg(long, env = "ROWPLANE_TLS_CIPHER_SUITES", value_name = "SUITE,…", default_value = "", hide_default_value = true, value_parser = suites)]
+    tls_cipher_suites: Suites,
+
+    /// The key exchanges that may be used, by Go's numbers: 23, 24 (P-256, P-384), 29 (X25519) [default: all of them]
+    #[arg(long, env = "ROWPLANE_TLS_CURVE_PREFERENCES", value_name = "NUMBER,…", default_value = "", hide_default_value = true, value_parser = groups)]
+    tls_curve_preferences: Groups,
+
+    /// A certificate and its key for clients that ask for these names, or for those in the certificate:
+    /// foo.crt,foo.key:*.foo.com,foo.com; once for each certificate
+    #[arg(long, value_name = "CERT,KEY[:NAME,…]", value_parser = named_files)]
+    tls_sni_cert_key: Vec<NamedFiles>,
+
+    /// Whether HTTP/2 is not offered
+    #[arg(long, env = "ROWPLANE_DISABLE_HTTP2_SERVING", value_name = "BOOL", default_value = "false", action = ArgAction::Set,
+        num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch)]
+    disable_http2_serving: bool,
+
+    /// What browsers are told to remember of this server: max-age=SECONDS, includeSubDomains, preload [default: nothing]
+    #[arg(long, env = "ROWPLANE_STRICT_TRANSPORT_SECURITY_DIRECTIVES", value_name = "DIRECTIVE,…", default_value = "", hide_default_value = true, value_parser = directives)]
+    strict_transport_security_directives: Directives,
+}
+
+/// Values of flags that are lists.
+#[derive(Clone, Debug)]
+struct Suites(Vec<CipherSuite>);
+#[derive(Clone, Debug)]
+struct Groups(Vec<NamedGroup>);
+#[derive(Clone, Debug)]
+struct Directives(Option<HeaderValue>);
+
+/// What the flags mean.
+pub struct TlsConfig {
+    pub settings: Settings,
+    pub named: Vec<NamedFiles>,
+    pub strict_transport_security: Option<HeaderValue>,
+}
+
+impl TlsArgs {
+    pub fn into_config(self) -> TlsConfig {
+        TlsConfig {
+            settings: Settings {
+                oldest: self.tls_min_version,
+                cipher_suites: self.tls_cipher_suites.0,
+                groups: self.tls_curve_preferences.0,
+                http2: if self.disable_http2_serving { Http2::Off } else { Http2::Offered },
+            },
+            named: self.tls_sni_cert_key,
+            strict_transport_security: self.strict_transport_security_directives.0,
+        }
+    }
+}
+
+fn oldest(text: &str) -> Result<Oldest, String> {
+    match text {
+        "" | "VersionTLS12" => Ok(Oldest::Tls12),
+        "VersionTLS13" => Ok(Oldest::Tls13),
+        "VersionTLS10" | "VersionTLS11" => Err("TLS 1.0 and 1.1 are not supported".to_owned()),
+        other => Err(format!("unknown tls version {}", crate::gotext::quote(other))),
+    }
+}
+
+/// Go's names of the suites that the TLS library has.
+const SUITES: [(&str, CipherSuite); 11] = [
+    ("TLS_AES_128_GCM_SHA256", CipherSuite::TLS13_AES_128_GCM_SHA256),
+    ("TLS_AES_256_GCM_SHA384", CipherSuite::TLS13_AES_256_GCM_SHA384),
+    ("TLS_CHACHA20_POLY1305_SHA256", CipherSuite::TLS13_CHACHA20_POLY1305_SHA256),
+    ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
+    ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
+    ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305", CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256),
+    (
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    ),
+    ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256),
+    ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384),
+    ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
+    ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
+];
+/// Go's names of suites that are too weak for the TLS library.
+const WEAK: [&str; 15] = [
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA",
+    "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_RC4_128_SHA",
+    "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384",
+];
+
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// Suites that the library lacks are left out, as long as others remain.
+fn suites(text: &str) -> Result<Suites, String> {
+    let mut found = Vec::new();
+    for name in items(text) {
+        match SUITES.iter().find(|(known, _)| *known == name) {
+            Some((_, suite)) => found.push(*suite),
+            None if WEAK.contains(&name) || name == "TLS_RSA_WITH_RC4_128_SHA" => {}
+            None => return Err(format!("Cipher suite {name} not supported or doesn't exist")),
+        }
+    }
+    match found.is_empty() && items(text).next().is_some() {
+        true => Err("none of these cipher suites is supported".to_owned()),
+        false => Ok(Suites(found)),
+    }
+}
+
+fn groups(text: &str) -> Result<Groups, String> {
+    let group = |number: &str| match number {
+        "23" => Ok(NamedGroup::secp256r1),
+        "24" => Ok(NamedGroup::secp384r1),
+        "29" => Ok(NamedGroup::X25519),
+        other => Err(format!("the key exchange {other} is not supported; 23, 24 and 29 are")),
+    };
+    items(text).map(group).collect::<Result<_, _>>().map(Groups)
+}
+
+fn named_files(text: &str) -> Result<NamedFiles, String> {
+    let (files, names) = match text.split_once(':') {
+        None => (text, Vec::new()),
+        Some((_, names)) if names.trim().is_empty() => {
+            return Err("empty names list is not allowed".to_owned());
+        }
+        Some((files, names)) => (files, names.split(',').map(|name| name.trim().to_owned()).collect()),
+    };
+    let files: Vec<&str> = files.split(',').map(str::trim).collect();
+    let [certificate, key] = files[..] else {
+        return Err("expected comma separated certificate and key file paths".to_owned());
+    };
+    Ok(NamedFiles { certificate: PathBuf::from(certificate), key: PathBuf::from(key), names })
+}
+
+fn directives(text: &str) -> Result<Directives, String> {
+    if text.is_empty() {
+        return Ok(Directives(None));
+    }
+    for directive in text.split(',') {
+        if directive.trim().is_empty() {
+            return Err("empty value in strict-transport-security-directives".to_owned());
+        }
+        let is_age = matches!(directive.split('=').collect::<Vec<_>>()[..], ["max-age", _]);
+        if !is_age && directive != "includeSubDomains" && directive != "preload" {
+            return Err("--strict-transport-security-directives invalid, allowed values: max-age=expireTime, \
+                        includeSubDomains, preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more \
+                        information"
+                .to_owned());
+        }
+    }
+    let value = HeaderValue::from_str(&text.split(',').collect::<Vec<_>>().join("; "));
+    value.map(|value| Directives(Some(value))).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_gos() {
+        assert_eq!(suites("").expect("none").0, []);
+        let found =
+            suites("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_RSA_WITH_AES_128_CBC_SHA").expect("one").0;
+        assert_eq!(found, [CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]);
+        assert!(suites("TLS_RSA_WITH_AES_128_CBC_SHA").is_err());
+        assert_eq!(
+            suites("TLS_X").map(|_| ()),
+            Err("Cipher suite TLS_X not supported or doesn't exist".to_owned())
+        );
+        assert_eq!(oldest("VersionTLS13"), Ok(Oldest::Tls13));
+        assert_eq!(oldest("1.3").err().as_deref(), Some("unknown tls version \"1.3\""));
+        assert!(oldest("VersionTLS11").is_err());
+        assert_eq!(groups("29, 23").expect("both").0, [NamedGroup::X25519, NamedGroup::secp256r1]);
+        assert!(groups("25").is_err());
+    }
+
+    #[test]
+    fn certificates_by_name() {
+        let named = named_files("foo.crt, foo.key: *.foo.com,foo.com").expect("good");
+        assert_eq!((named.certificate, named.key), ("foo.crt".into(), "foo.key".into()));
+        assert_eq!(named.names, ["*.foo.com", "foo.com"]);
+        assert_eq!(named_files("a,b").expect("good").names, [""; 0]);
+        assert_eq!(named_files("a,b:").err().as_deref(), Some("empty names list is not allowed"));
+        for wrong in ["a", "a,b,c", ""] {
+            let why = "expected comma separated certificate and key file paths";
+            assert_eq!(named_files(wrong).err().as_deref(), Some(why));
+        }
+    }
+
+    #[test]
+    fn what_browsers_are_told() {
+        let value = |text| directives(text).map(|found| found.0);
+        assert_eq!(value(""), Ok(None));
+        let both = HeaderValue::from_static("max-age=31536000; includeSubDomains");
+        assert_eq!(value("max-age=31536000,includeSubDomains"), Ok(Some(both)));
+        for wrong in ["max-age", "max-age=1=2", "other", "preload,,"] {
+            assert!(value(wrong).is_err(), "{wrong}");
+        }
+    }
+}

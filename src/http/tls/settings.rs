@@ -1,0 +1,137 @@
+//! How connections are made: versions, cipher suites, key exchanges, and certificates by the name that a client asks for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::version::{TLS12, TLS13};
+use rustls::{CipherSuite, NamedGroup, SupportedProtocolVersion};
+use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+
+use super::{Certificates, Error, ServingCertificate};
+
+/// The settings of flags. The defaults are those of the TLS library.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    pub oldest: Oldest,
+    /// Those of TLS 1.2 that may be used; all if empty. TLS 1.3 has its own, which are not chosen.
+    pub cipher_suites: Vec<CipherSuite>,
+    /// The key exchanges that may be used; all if empty.
+    pub groups: Vec<NamedGroup>,
+    pub http2: Http2,
+}
+
+/// The oldest version of TLS that is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Oldest {
+    #[default]
+    Tls12,
+    Tls13,
+}
+
+/// Whether HTTP/2 is offered beside HTTP/1.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Http2 {
+    #[default]
+    Offered,
+    Off,
+}
+
+/// A certificate for clients that ask for certain names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedCertificate {
+    pub certificate: ServingCertificate,
+    /// Domains, also with `*` for their first label. If there are none, the certificate's own.
+    pub names: Vec<String>,
+}
+
+impl Settings {
+    pub(super) fn versions(&self) -> &'static [&'static SupportedProtocolVersion] {
+        const BOTH: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
+        match self.oldest {
+            Oldest::Tls12 => BOTH,
+            Oldest::Tls13 => &BOTH[..1],
+        }
+    }
+
+    pub(super) fn protocols(&self) -> Vec<Vec<u8>> {
+        match self.http2 {
+            Http2::Offered => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+            Http2::Off => vec![b"http/1.1".to_vec()],
+        }
+    }
+
+    /// The provider with what the settings permit.
+    pub(super) fn narrow(&self, provider: &CryptoProvider) -> CryptoProvider {
+        let mut provider = provider.clone();
+        let (suites, groups) = (&self.cipher_suites, &self.groups);
+        provider
+            .cipher_suites
+            .retain(|suite| suite.tls13().is_some() || suites.is_empty() || suites.contains(&suite.suite()));
+        provider.kx_groups.retain(|group| groups.is_empty() || groups.contains(&group.name()));
+        provider
+    }
+}
+
+/// Chooses the certificate by the name that a client asks for, as Go does.
+#[derive(Debug)]
+pub(super) struct Resolver {
+    default: Arc<CertifiedKey>,
+    by_name: HashMap<String, Arc<CertifiedKey>>,
+}
+
+impl Resolver {
+    pub fn new(certificates: Certificates, provider: &CryptoProvider) -> Result<Self, Error> {
+        let Certificates { default, named } = certificates;
+        let mut by_name = HashMap::new();
+        let mut explicit = HashMap::new();
+        // Of several certificates for a name, the first one counts; names that were given count more than those in
+        // certificates.
+        for NamedCertificate { certificate, names } in named.into_iter().rev() {
+            let own = certificate.chain.first().map(own_names).unwrap_or_default();
+            let key = certified(certificate, provider)?;
+            let (map, names) = if names.is_empty() { (&mut by_name, own) } else { (&mut explicit, names) };
+            map.extend(names.iter().map(|name| (name.to_ascii_lowercase(), key.clone())));
+        }
+        by_name.extend(explicit);
+        Ok(Self { default: certified(default, provider)?, by_name })
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<CertifiedKey>> {
+        let name = name.to_ascii_lowercase();
+        let wildcard = || {
+            let (_, rest) = name.split_once('.')?;
+            self.by_name.get(&format!("*.{rest}"))
+        };
+        self.by_name.get(&name).or_else(wildcard)
+    }
+}
+
+impl ResolvesServerCert for Resolver {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let named = hello.server_name().and_then(|name| self.find(name));
+        Some(named.unwrap_or(&self.default).clone())
+    }
+}
+
+fn certified(serving: ServingCertificate, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, Error> {
+    let certified = CertifiedKey::from_der(serving.chain, serving.key, provider);
+    certified.map(Arc::new).map_err(Error::Serving)
+}
+
+/// The names of a certificate: its common name, unless that is an address, and its domains.
+fn own_names(certificate: &CertificateDer<'static>) -> Vec<String> {
+    let Ok((_, certificate)) = X509Certificate::from_der(certificate) else { return Vec::new() };
+    let common = certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok());
+    let common = common.filter(|name| name.parse::<std::net::IpAddr>().is_err()).map(str::to_owned);
+    let alternatives = certificate.subject_alternative_name().ok().flatten();
+    let alternatives = alternatives.map(|names| names.value.general_names.as_slice()).unwrap_or_default();
+    let domains = alternatives.iter().filter_map(|name| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        _ => None,
+    });
+    common.chain(domains).collect()
+}
