@@ -4,7 +4,8 @@
 pub use rowplane_cel::reserved::{escape, is_reserved};
 pub use rowplane_cel::types::Generic;
 pub use rowplane_cel::{
-    Budget, Checked, Environment, Fault, Program, Refusal, Type, Variables, program, value,
+    Authority, Authorization, Budget, Checked, Decision, Environment, Fault, Program, Question, Refusal,
+    Type, Variables, program, value,
 };
 
 /// What an expression evaluates to, or what is wrong with it.

@@ -25,7 +25,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 use self::authorization::ConfigInfos;
 use crate::schema::names::Gvr;
 
-pub use admission::{ConditionSource, HookCall, HookRejection, Step, StepTimes};
+pub use admission::{ConditionSource, HookCall, HookRejection, PolicyCheck, Step, StepTimes};
 pub use attempts::{AttemptMetrics, Authentication, Authorization};
 pub use audit::AuditMetrics;
 pub use authorization::{DecisionMetrics, ReloadMetrics, ReloadedFile, WebhookMetrics};
@@ -60,6 +60,11 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
 const COUNTERS: &[(&str, &str)] = &[
+    (
+        admission::POLICY_CHECKS,
+        "Validation admission policy check total, labeled by policy and further identified by binding and enforcement \
+         action taken.",
+    ),
     (
         admission::HOOK_REJECTIONS,
         "Admission webhook rejection count, identified by name and broken out for each admission type (validating or admit) \
@@ -131,6 +136,11 @@ const COUNTERS: &[(&str, &str)] = &[
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
 const HISTOGRAMS: &[(&str, &str)] = &[
+    (
+        admission::POLICY_SECONDS,
+        "Validation admission latency for individual validation expressions in seconds, labeled by policy and further \
+         including binding and enforcement action taken.",
+    ),
     (encryption::KMS_SECONDS, "KMS operation duration with gRPC error code status total."),
     (encryption::SEED_SECONDS, "Latencies in seconds of data encryption key(DEK) generation operations."),
     (encryption::SECONDS, "Latencies in seconds of value transformation operations."),
@@ -462,6 +472,7 @@ impl CommitMetrics {
 
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
     let buckets: &[(&str, &[f64])] = &[
+        (admission::POLICY_SECONDS, &admission::POLICY_BUCKETS),
         (encryption::KMS_SECONDS, &encryption::KMS_BUCKETS),
         (encryption::SEED_SECONDS, &encryption::SEED_BUCKETS),
         (encryption::SECONDS, &encryption::BUCKETS),

@@ -97,6 +97,8 @@ mod plugins;
 mod pod_admission;
 #[path = "api/pods.rs"]
 mod pods;
+#[path = "api/policies.rs"]
+mod policies;
 #[path = "api/protobuf.rs"]
 mod protobuf;
 #[path = "api/quotas.rs"]

@@ -8,6 +8,7 @@
 //! [`plugins`] lists the plugins; [`settings`] says which of them are on.
 
 mod always_pull;
+mod authorize;
 mod certificates;
 mod claim_resize;
 mod classes;
@@ -29,6 +30,7 @@ mod owner_references;
 pub mod plugins;
 mod pod_resize;
 mod pod_security;
+mod policies;
 mod priority;
 mod protection;
 mod resource_quota;
@@ -95,6 +97,8 @@ pub trait Admission: Send + Sync {
 
 /// A plugin's decision: available at once, or after the plugin has queried something.
 pub enum Verdict<'a> {
+    /// There was nothing to decide by: nobody has configured anything.
+    Nothing,
     Now(Result<(), Error>),
     Later(BoxFuture<'a, Result<(), Error>>),
 }
@@ -102,6 +106,7 @@ pub enum Verdict<'a> {
 impl Verdict<'_> {
     async fn decided(self) -> Result<(), Error> {
         match self {
+            Verdict::Nothing => Ok(()),
             Verdict::Now(verdict) => verdict,
             Verdict::Later(verdict) => verdict.await,
         }
@@ -290,7 +295,11 @@ impl Chain {
             if !plugin.handles(operation, attempt.request) {
                 continue;
             }
-            decided = plugin.mutate(attempt).decided().await;
+            let verdict = plugin.mutate(attempt);
+            if matches!(verdict, Verdict::Nothing) {
+                continue;
+            }
+            decided = verdict.decided().await;
             let now = Instant::now();
             times.took(Step::Admit, operation.as_str(), decided.is_err(), now - at);
             at = now;
@@ -310,7 +319,11 @@ impl Chain {
             if !plugin.handles(operation, attempt.request) {
                 continue;
             }
-            decided = plugin.validate(attempt).decided().await;
+            let verdict = plugin.validate(attempt);
+            if matches!(verdict, Verdict::Nothing) {
+                continue;
+            }
+            decided = verdict.decided().await;
             let now = Instant::now();
             times.took(Step::Validate, operation.as_str(), decided.is_err(), now - at);
             at = now;

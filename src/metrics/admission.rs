@@ -73,6 +73,10 @@ pub const HOOK_REQUESTS: &str = "apiserver_admission_webhook_request_total";
 pub const CONDITION_ERRORS: &str = "apiserver_admission_match_condition_evaluation_errors_total";
 pub const CONDITION_EXCLUSIONS: &str = "apiserver_admission_match_condition_exclusions_total";
 
+pub const POLICY_CHECKS: &str = "apiserver_validating_admission_policy_check_total";
+pub const POLICY_SECONDS: &str = "apiserver_validating_admission_policy_check_duration_seconds";
+
+pub const POLICY_BUCKETS: [f64; 5] = [5e-7, 0.001, 0.01, 0.1, 1.0];
 pub const HOOK_BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
 
 /// The largest code that a label holds.
@@ -122,7 +126,30 @@ impl ConditionSource<'_> {
     }
 }
 
+/// A validation that was not passed. Names come from stored objects.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyCheck<'a> {
+    pub policy: &'a str,
+    pub binding: &'a str,
+    /// `allow`, `deny`, `audit` or `warn`.
+    pub action: &'static str,
+    /// Upstream's type of the error.
+    pub error: &'static str,
+    pub took: Duration,
+}
+
 impl Metrics {
+    pub fn policy_checked(&self, check: &PolicyCheck<'_>) {
+        let labels = [
+            ("policy", check.policy),
+            ("policy_binding", check.binding),
+            ("error_type", check.error),
+            ("enforcement_action", check.action),
+        ];
+        self.counter(POLICY_CHECKS, labels_of(&labels)).increment(1);
+        self.histogram(POLICY_SECONDS, labels_of(&labels)).record(check.took);
+    }
+
     pub fn webhook_called(&self, call: &HookCall<'_>) {
         let HookCall { name, kind, operation, .. } = *call;
         let code = call.code.min(LARGEST_CODE).to_string();

@@ -1,6 +1,7 @@
 //! The functions of expressions, by library.
 
 pub mod addresses;
+pub mod authorization;
 pub mod conversions;
 pub mod formats;
 pub mod formatting;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::authorize::Asked;
 use crate::api::ObjectMap;
 use crate::expression::value::{Entries, Error as CelError, Key, Map as MapValue, Text, Value as CelValue};
 use crate::expression::{
-    Budget, Checked, Environment, Fault, Program, Refusal, Type, Variables, check, program,
+    Authorization, Budget, Checked, Environment, Fault, Program, Refusal, Type, Variables, check, program,
 };
 use crate::gotext::quote;
 
@@ -53,6 +54,8 @@ pub struct Seen<'a> {
     pub request: Option<&'a ObjectMap>,
     pub namespace: Option<&'a ObjectMap>,
     pub params: Option<&'a ObjectMap>,
+    /// `None` where nobody may be asked.
+    pub asked: Option<&'a Arc<Asked>>,
 }
 
 /// Why an expression has no value.
@@ -62,6 +65,15 @@ pub enum Failure {
     Error(String),
     /// All expressions together have cost too much; no more of them are evaluated.
     OutOfBudget,
+}
+
+impl Failure {
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Error(why) => why,
+            Self::OutOfBudget => OUT_OF_BUDGET,
+        }
+    }
 }
 
 /// The evaluation of one list of expressions. A variable is evaluated when it is used first, and then kept.
@@ -186,6 +198,11 @@ impl<'a> Variables<'a> for Names<'_, 'a> {
             "request" => map(self.seen.request),
             "namespaceObject" => map(self.seen.namespace),
             "params" => map(self.seen.params),
+            "authorizer" => Ok(Authorization::value(self.seen.asked?.clone(), None)),
+            "authorizer.requestResource" => {
+                let asked = self.seen.asked?;
+                Ok(Authorization::value(asked.clone(), Some(asked.own.clone())))
+            }
             "variables" => Ok(CelValue::Map(MapValue::Owned(self.variables.clone()))),
             _ => return None,
         })

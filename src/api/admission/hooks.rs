@@ -12,9 +12,10 @@ mod validating;
 use std::sync::Arc;
 
 use super::Attempt;
+use super::authorize::Asked;
 use super::conditions::{Outcome, described};
 use super::evaluation::Seen;
-use super::matching::{Facts, Matched, converted, matched};
+use super::matching::{Facts, Matched, converted, has_versions, matched};
 use crate::api::error::Error;
 use crate::api::request::{Hooks, Request};
 use crate::api::resource::Resource;
@@ -79,8 +80,12 @@ impl<'a> Matching<'a> {
         }
         let request = described(self.request, &self.facts, found);
         let (object, old) = (object.as_ref(), old.as_ref());
-        let seen = Seen { object, old, request: Some(&request), ..Seen::default() };
-        let outcome = hook.conditions.evaluate(seen, &[]);
+        let asked = Arc::new(Asked::about(&self.facts));
+        let seen = Seen { object, old, request: Some(&request), asked: Some(&asked), ..Seen::default() };
+        let mut outcome = hook.conditions.evaluate(seen, &[]);
+        while asked.settle(self.request).await {
+            outcome = hook.conditions.evaluate(seen, &[]);
+        }
         let source = ConditionSource {
             name: &hook.name,
             kind: "webhook",
@@ -137,10 +142,4 @@ impl<'a> Matching<'a> {
         let (object, old) = self.objects(found, attempt).await?;
         Ok(Payload::new(&request, &found.kind, object.as_ref(), old.as_ref()))
     }
-}
-
-/// Whether the object has the versions of its resource: that of a subresource may have a kind of its own.
-fn has_versions(facts: Facts<'_>) -> bool {
-    let definition = &facts.resource.definition;
-    definition.subresource(facts.subresource).is_none_or(|subresource| subresource.kind.is_none())
 }

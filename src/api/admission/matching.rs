@@ -242,6 +242,68 @@ fn selects(selector: &LabelSelector, object: &ObjectMap) -> bool {
     metadata(object).is_some_and(|own| selector.matches(|key| meta::label(own, key)))
 }
 
+/// What a policy or a binding is about: `matchConstraints` and `matchResources`.
+#[derive(Clone, Debug)]
+pub struct MatchResources {
+    rules: Vec<Rule>,
+    excluded: Vec<Rule>,
+    is_equivalent: bool,
+    namespaces: Labels,
+    objects: Labels,
+}
+
+impl MatchResources {
+    pub fn of(resources: &ObjectMap) -> Self {
+        let rules = |field| {
+            let rules = fields::items(resources, &[field]).iter().filter_map(Value::as_object);
+            rules.map(Rule::of).collect()
+        };
+        Self {
+            rules: rules("resourceRules"),
+            excluded: rules("excludeResourceRules"),
+            is_equivalent: fields::text(resources, &["matchPolicy"]) != "Exact",
+            namespaces: Labels::of(resources.get("namespaceSelector")),
+            objects: Labels::of(resources.get("objectSelector")),
+        }
+    }
+
+    /// The version of the request's resource that this is about.
+    pub fn matched(
+        &self,
+        attempt: &Attempt<'_>,
+        facts: &Facts<'_>,
+        others: &mut Option<Vec<Arc<Resource>>>,
+    ) -> Result<Option<Matched>, Error> {
+        // An error counts only where the rules match.
+        let namespace = self.namespaces.select_namespace(attempt, facts);
+        if matches!(namespace, Ok(false)) {
+            return Ok(None);
+        }
+        let object = self.objects.select_object(attempt.object.as_ref(), attempt.old);
+        if matches!(object, Ok(false)) {
+            return Ok(None);
+        }
+        let api = attempt.api;
+        if matched(&self.excluded, self.is_equivalent, facts, others, api).is_some() {
+            return Ok(None);
+        }
+        let found = match self.rules.is_empty() {
+            true => Some(facts.own()),
+            false => matched(&self.rules, self.is_equivalent, facts, others, api),
+        };
+        if found.is_some() {
+            namespace.and(object)?;
+        }
+        Ok(found)
+    }
+}
+
+/// Whether the object has the versions of its resource: that of a subresource may have a kind of its own.
+pub fn has_versions(facts: Facts<'_>) -> bool {
+    let definition = &facts.resource.definition;
+    definition.subresource(facts.subresource).is_none_or(|subresource| subresource.kind.is_none())
+}
+
 /// 404 if it does not exist.
 pub fn stored_namespace(api: &Api, name: &str) -> Result<ObjectMap, Error> {
     let not_found =

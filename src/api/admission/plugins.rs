@@ -21,6 +21,7 @@ use super::node_selector::PodNodeSelector;
 use super::owner_references::OwnerReferencesPermissionEnforcement;
 use super::pod_resize::{NodeDeclaredFeatureValidator, PodResizeValidator};
 use super::pod_security::PodSecurity;
+use super::policies::ValidatingAdmissionPolicy;
 use super::priority::Priority;
 use super::protection::StorageObjectInUseProtection;
 use super::resource_quota::ResourceQuota;
@@ -121,7 +122,7 @@ pub(super) static PLUGINS: [Plugin; 40] = [
         "MutatingAdmissionWebhook",
         Here(|_, configuration| Ok(Box::new(MutatingAdmissionWebhook::new(configuration)?))),
     ),
-    on("ValidatingAdmissionPolicy", Missing),
+    on("ValidatingAdmissionPolicy", Here(|_, _| Ok(Box::new(ValidatingAdmissionPolicy::new())))),
     on(
         "ValidatingAdmissionWebhook",
         Here(|_, configuration| Ok(Box::new(ValidatingAdmissionWebhook::new(configuration)?))),

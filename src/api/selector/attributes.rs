@@ -18,6 +18,12 @@ impl QuerySelectors {
         let text = |name: &str| query.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
         Self { fields: text("fieldSelector"), labels: text("labelSelector") }
     }
+
+    /// Selectors as texts, which may be empty.
+    pub fn of_texts(fields: &str, labels: &str) -> Self {
+        let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        Self { fields: text(fields), labels: text(labels) }
+    }
 }
 
 impl Selectors for QuerySelectors {

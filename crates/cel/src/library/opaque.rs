@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use super::addresses::Cidr;
+use super::authorization::Authorization;
 use super::formats::Format;
 use super::quantities::Quantity;
 use super::semvers::Semver;
@@ -16,6 +17,7 @@ pub enum Opaque {
     Url(Url),
     Semver(Semver),
     Format(Format),
+    Authorization(Authorization),
 }
 
 impl Opaque {
@@ -27,6 +29,7 @@ impl Opaque {
             Self::Url(_) => "kubernetes.URL",
             Self::Semver(_) => "kubernetes.Semver",
             Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Authorization(authorization) => authorization.type_name(),
         }
     }
 
@@ -38,6 +41,7 @@ impl Opaque {
             Self::Url(_) => "cel.URL",
             Self::Semver(_) => "cel.Semver",
             Self::Format(_) => "cel.Format",
+            Self::Authorization(_) => "library.authorizerVal",
         }
     }
 
@@ -73,6 +77,7 @@ impl Opaque {
             Self::Url(url) => format!("url({})", url.text()),
             Self::Semver(version) => format!("semver({version})"),
             Self::Format(format) => format!("format({})", format.name()),
+            Self::Authorization(authorization) => authorization.type_name().to_owned(),
         }
     }
 }

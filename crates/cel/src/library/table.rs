@@ -2,7 +2,8 @@
 //! `interpreter/runtimecost.go`).
 
 use super::{
-    addresses, conversions, formats, formatting, lists, optionals, quantities, semvers, strings, times, urls,
+    addresses, authorization, conversions, formats, formatting, lists, optionals, quantities, semvers,
+    strings, times, urls,
 };
 use crate::functions::Overload;
 use crate::types::{Generic, Type};
@@ -48,6 +49,10 @@ pub enum Cost {
     Sets {
         times: u64,
     },
+    /// A question to an authorizer: two of them are as many as an expression may ask.
+    Question,
+    /// A selector that an authorizer reads.
+    Selector,
 }
 
 fn tenths(size: u64, times: u64) -> u64 {
@@ -80,6 +85,8 @@ impl Cost {
                 tenths(2 * plain(0), 1) + tenths(plain(0), 1) + 1 + if text { tenths(plain(1), 1) } else { 0 }
             }
             Self::Validate => validate(arguments),
+            Self::Question => 350_000,
+            Self::Selector => 10 + tenths(plain(1), 1) + 25 * plain(1),
             Self::Output => return None,
             Self::Range => match arguments.first() {
                 Some(Value::Int(count)) if (0..=lists::LONGEST_RANGE).contains(count) => *count as u64 + 11,
@@ -231,6 +238,8 @@ pub fn cost(function: &str, overload: Option<&Overload>) -> Cost {
         "containsIP" => Cost::ContainsIp { text: is(second, Type::String) },
         "containsCIDR" => Cost::ContainsCidr { text: is(second, Type::String) },
         "validate" => Cost::Validate,
+        "check" => Cost::Question,
+        "fieldSelector" | "labelSelector" => Cost::Selector,
         "slice" | "reverse" => Cost::Output,
         "lists.range" => Cost::Range,
         "flatten" => Cost::Flatten,
@@ -287,7 +296,8 @@ pub fn call<'a>(function: &str, arguments: &[Value<'a>], result: Option<&Type>) 
         _ => strings::call(function, arguments)
             .or_else(|| lists::call(function, arguments, result))
             .or_else(|| addresses::call(function, arguments))
-            .or_else(|| urls::call(function, arguments)),
+            .or_else(|| urls::call(function, arguments))
+            .or_else(|| authorization::call(function, arguments)),
     };
     found.unwrap_or_else(|| Err(unfit(function, arguments)))
 }

@@ -8,10 +8,10 @@ use super::call::{Caller, Refusal};
 use super::configuration::{Configurations, Hook, Hooks};
 use super::credentials::Credentials;
 use super::review::Answer;
-use super::{Matching, has_versions, sees};
+use super::{Matching, sees};
 use crate::api::ObjectMap;
 use crate::api::admission::follow::Index;
-use crate::api::admission::matching::{Facts, Matched, converted};
+use crate::api::admission::matching::{Facts, Matched, converted, has_versions};
 use crate::api::admission::settings::Configuration;
 use crate::api::admission::{Admission, Attempt, Operation, Verdict};
 use crate::api::error::Error;
@@ -64,7 +64,7 @@ impl Admission for MutatingAdmissionWebhook {
 
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
         match self.index.newest(attempt.api) {
-            Ok(None) => Verdict::Now(Ok(())),
+            Ok(None) => Verdict::Nothing,
             Ok(Some(hooks)) => Verdict::Later(Box::pin(self.ask(attempt, hooks))),
             Err(error) => Verdict::Now(Err(error)),
         }

@@ -38,7 +38,7 @@ impl Admission for ValidatingAdmissionWebhook {
 
     fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
         match self.index.newest(attempt.api) {
-            Ok(None) => Verdict::Now(Ok(())),
+            Ok(None) => Verdict::Nothing,
             Ok(Some(hooks)) => Verdict::Later(Box::pin(self.ask(attempt, hooks))),
             Err(error) => Verdict::Now(Err(error)),
         }

@@ -1,0 +1,219 @@
+//! ValidatingAdmissionPolicies and their bindings, ready to be evaluated.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::api::admission::conditions::Conditions;
+use crate::api::admission::evaluation::{Expression, Variable};
+use crate::api::admission::follow::Content;
+use crate::api::admission::matching::MatchResources;
+use crate::api::selector::label::LabelSelector;
+use crate::api::{ObjectMap, fields};
+use crate::codec::object::Object;
+use crate::kinds::behavior::rules::expression::Admission;
+use crate::schema::names::Gvk;
+use crate::tree::Value;
+
+/// A policy.
+pub struct Policy {
+    pub name: String,
+    /// `None` if it says nothing of what it matches, which validation prevents.
+    pub matching: Option<MatchResources>,
+    pub params: Option<Gvk>,
+    pub conditions: Conditions,
+    pub variables: Vec<Variable>,
+    pub validations: Vec<Validation>,
+    pub annotations: Vec<(String, Expression)>,
+    /// Whether what cannot be evaluated refuses the request.
+    pub fails_closed: bool,
+    /// Whether an expression speaks of `managedFields`, which are text while a write is at work.
+    pub sees_managers: bool,
+}
+
+/// One of a policy's `validations`.
+pub struct Validation {
+    pub expression: Expression,
+    pub message: String,
+    pub message_expression: Option<Expression>,
+    pub reason: String,
+}
+
+/// A binding of a policy.
+pub struct Binding {
+    pub name: String,
+    pub policy: String,
+    pub params: Option<ParamRef>,
+    pub matching: Option<MatchResources>,
+    pub actions: Vec<Action>,
+}
+
+/// Which objects parametrize a policy.
+pub struct ParamRef {
+    pub namespace: String,
+    pub which: Which,
+    /// `parameterNotFoundAction`: whether a request is refused if there are none.
+    pub denies_missing: bool,
+}
+
+pub enum Which {
+    Name(String),
+    /// `None` if the selector cannot be read.
+    Selected(Option<LabelSelector>),
+}
+
+/// What becomes of a failed validation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Deny,
+    Warn,
+    Audit,
+}
+
+impl Action {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Action::Deny => "Deny",
+            Action::Warn => "Warn",
+            Action::Audit => "Audit",
+        }
+    }
+}
+
+/// All policies and bindings, by name.
+#[derive(Default)]
+pub struct Policies {
+    policies: BTreeMap<Box<str>, Arc<Policy>>,
+    bindings: BTreeMap<Box<str>, Arc<Binding>>,
+}
+
+/// A policy with its bindings. One without any has no effect.
+pub struct Bound {
+    pub policy: Arc<Policy>,
+    pub bindings: Vec<Arc<Binding>>,
+}
+
+impl Content for Policies {
+    /// In the order of names.
+    type Snapshot = Arc<[Bound]>;
+
+    fn take_in(&mut self, place: usize, name: &str, object: Option<&Object>) -> Result<(), String> {
+        match place {
+            0 => _ = self.policies.remove(name),
+            _ => _ = self.bindings.remove(name),
+        }
+        let Some(object) = object else { return Ok(()) };
+        let content = object.to_closed_map().map_err(|error| error.to_string())?;
+        let empty = ObjectMap::new();
+        let spec = fields::object(&content, "spec").unwrap_or(&empty);
+        match place {
+            0 => _ = self.policies.insert(name.into(), Arc::new(Policy::of(name, spec))),
+            _ => _ = self.bindings.insert(name.into(), Arc::new(Binding::of(name, spec))),
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Option<Self::Snapshot> {
+        let mut bound: BTreeMap<&str, Vec<Arc<Binding>>> = BTreeMap::new();
+        for binding in self.bindings.values() {
+            bound.entry(&binding.policy).or_default().push(binding.clone());
+        }
+        let bound: Arc<[Bound]> = bound
+            .into_iter()
+            .filter_map(|(name, bindings)| Some(Bound { policy: self.policies.get(name)?.clone(), bindings }))
+            .collect();
+        (!bound.is_empty()).then_some(bound)
+    }
+}
+
+impl Policy {
+    fn of(name: &str, spec: &ObjectMap) -> Self {
+        let params = fields::object(spec, "paramKind").map(|kind| {
+            let text = |field| fields::text(kind, &[field]);
+            Gvk::parse(text("apiVersion"), text("kind")).unwrap_or_default()
+        });
+        let mut environment = Admission::new(params.is_some()).composed();
+        let mut variables = Vec::new();
+        for variable in objects(spec, "variables") {
+            let (expression, is) =
+                Expression::checked(fields::text(variable, &["expression"]), environment.declarations());
+            let name = fields::text(variable, &["name"]).to_owned();
+            environment.declare_type(&name, is.as_ref());
+            variables.push(Variable { name, expression });
+        }
+        let unauthorized = environment.unauthorized();
+        let validations: Vec<Validation> = objects(spec, "validations")
+            .map(|validation| {
+                let text = |field| fields::text(validation, &[field]);
+                let message = Some(text("messageExpression")).filter(|text| !text.trim().is_empty());
+                Validation {
+                    expression: Expression::compile(text("expression"), environment.declarations()),
+                    message: text("message").to_owned(),
+                    message_expression: message
+                        .map(|text| Expression::compile(text, unauthorized.declarations())),
+                    reason: Some(text("reason"))
+                        .filter(|text| !text.is_empty())
+                        .unwrap_or("Invalid")
+                        .to_owned(),
+                }
+            })
+            .collect();
+        let annotations: Vec<(String, Expression)> = objects(spec, "auditAnnotations")
+            .map(|annotation| {
+                let text = |field| fields::text(annotation, &[field]);
+                let expression = Expression::compile(text("valueExpression"), environment.declarations());
+                (text("key").to_owned(), expression)
+            })
+            .collect();
+        let conditions = Conditions::of(spec, environment.declarations());
+        let sees_managers = Value::Object(spec.clone()).to_string().contains("managedFields");
+        Self {
+            name: name.to_owned(),
+            matching: fields::object(spec, "matchConstraints").map(MatchResources::of),
+            params,
+            conditions,
+            variables,
+            validations,
+            annotations,
+            fails_closed: fields::text(spec, &["failurePolicy"]) != "Ignore",
+            sees_managers,
+        }
+    }
+}
+
+impl Binding {
+    fn of(name: &str, spec: &ObjectMap) -> Self {
+        let actions = fields::items(spec, &["validationActions"]).iter().filter_map(|action| {
+            Some(match action.as_str()? {
+                "Deny" => Action::Deny,
+                "Warn" => Action::Warn,
+                "Audit" => Action::Audit,
+                _ => return None,
+            })
+        });
+        Self {
+            name: name.to_owned(),
+            policy: fields::text(spec, &["policyName"]).to_owned(),
+            params: fields::object(spec, "paramRef").map(ParamRef::of),
+            matching: fields::object(spec, "matchResources").map(MatchResources::of),
+            actions: actions.collect(),
+        }
+    }
+}
+
+impl ParamRef {
+    fn of(reference: &ObjectMap) -> Self {
+        let text = |field| fields::text(reference, &[field]);
+        Self {
+            namespace: text("namespace").to_owned(),
+            which: match text("name") {
+                "" => Which::Selected(LabelSelector::of_object(reference.get("selector"))),
+                name => Which::Name(name.to_owned()),
+            },
+            denies_missing: text("parameterNotFoundAction") == "Deny",
+        }
+    }
+}
+
+fn objects<'a>(spec: &'a ObjectMap, list: &str) -> impl Iterator<Item = &'a ObjectMap> {
+    fields::items(spec, &[list]).iter().filter_map(Value::as_object)
+}
