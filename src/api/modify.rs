@@ -86,7 +86,7 @@ impl Api {
                         Box::pin(self.show_definitions()).await;
                     }
                     if self.are_quotas(target.resource) && write.request.options.dry_run() == DryRun::No {
-                        Box::pin(self.recount_written(target, &mut modified)).await?;
+                        Box::pin(self.recount_written(target.resource, &mut modified)).await?;
                     }
                     if write.reads == Reads::AsServed {
                         modified.answer = self.converter.answer(target.resource, modified.answer).await?;

@@ -29,6 +29,7 @@ use super::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
 use crate::codec::object::Draft;
 use crate::kinds::behavior::part::Part;
+use crate::revision::Revision;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::storage::counting::Charge;
 use crate::storage::{Change, Expect, Key, Mutation, Requirement, ResourceId};
@@ -38,6 +39,8 @@ pub use self::check::{check, is_handled};
 
 const QUOTAS: Gvr = Gvr::fixed("v1", "resourcequotas");
 const SETS: (&str, &str) = ("internal.rowplane.dev", "quotasets");
+/// The revision of no row.
+const NEVER: Revision = Revision(0);
 const SET_VERSION: &str = "internal.rowplane.dev/v1";
 
 /// The resource of the rows that stand for the sets of quotas, a row for each namespace that has quotas.
@@ -176,8 +179,13 @@ impl Api {
     }
 
     fn set_requirement(&self, state: &State, namespace: &str) -> Requirement {
-        let found = state.get(self.quota_sets, "", namespace);
-        let expect = found.map_or(Expect::Absent, |set| Expect::At(set.revision()));
+        let found = state.get(self.quota_sets, "", namespace).map(|set| set.revision());
+        let expect = match found {
+            // In the commit of a set its quota follows. A replica that has not read so far may not write by this state.
+            Some(set) if set == state.revision => Expect::At(NEVER),
+            Some(set) => Expect::At(set),
+            None => Expect::Absent,
+        };
         Requirement { key: Key::new(self.quota_sets, "", namespace), expect }
     }
 

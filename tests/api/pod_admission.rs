@@ -177,10 +177,8 @@ async fn q109_q111_q112_q113_changes_that_nodes_and_classes_allow() {
         )
         .await
         .ok();
-    let unable = format!(
-        "persistentvolumeclaims \"c\" is forbidden: only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
-    );
-    forbidden(&server.patch(path.clone(), &grow).await.failure(), &unable);
+    let unable = "persistentvolumeclaims \"c\" is forbidden: only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
+    forbidden(&server.patch(path.clone(), &grow).await.failure(), unable);
     let class = json!({"metadata": {"name": "fast"}, "provisioner": "ex.io/p", "allowVolumeExpansion": true});
     server.post("/apis/storage.k8s.io/v1/storageclasses", &class).await.expect(201);
     server.patch(path, &grow).await.ok();

@@ -31,6 +31,12 @@ pub async fn creates_imperatively(kubectl: &Kubectl) {
     assert_eq!(kubectl.run(replicas).await, "3");
     assert_eq!(kubectl.run("scale deployment web --replicas=5").await, "deployment.apps/web scaled\n");
     assert_eq!(kubectl.run(replicas).await, "5");
+    assert_eq!(
+        kubectl.fail("run alone --image=nginx:1").await,
+        "Error from server (Forbidden): pods \"alone\" is forbidden: failed quota: small: must specify cpu for: alone\n"
+    );
+    assert_eq!(kubectl.run("get quota small -o jsonpath={.status.used.pods}").await, "0");
+    kubectl.run("delete quota small").await;
     assert_eq!(kubectl.run("run alone --image=nginx:1").await, "pod/alone created\n");
     assert_eq!(kubectl.run("get pod alone -o jsonpath={.spec.containers[0].image}").await, "nginx:1");
     let exposed = kubectl.run("expose deployment web --name=front --port=80").await;

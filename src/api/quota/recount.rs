@@ -11,6 +11,7 @@ use super::{QUOTAS, fields};
 use crate::api::error::Error;
 use crate::api::modify::Modified;
 use crate::api::request::Request;
+use crate::api::resource::Resource;
 use crate::api::write::{Current, Next, Proposal, Write};
 use crate::api::{Answer, Api, ObjectMap, Target};
 use crate::cache::{Range, State};
@@ -27,12 +28,15 @@ impl Api {
     /// After a quota was written: makes its figures right, and shows them in the answer.
     pub(in crate::api) async fn recount_written(
         &self,
-        target: Target<'_>,
+        resource: &Resource,
         modified: &mut Modified,
     ) -> Result<(), Error> {
-        self.recount(target.namespace, target.name).await?;
-        if let Answer::Stored(written) = &modified.answer
-            && let Some(newest) = self.cache.any().get(target.resource.id, target.namespace, target.name)
+        let Answer::Stored(written) = &modified.answer else { return Ok(()) };
+        // The request for a new quota may not name it; the quota itself does.
+        let (namespace, name) = (written.namespace().to_owned(), written.name().to_owned());
+        self.cache.at_least(written.revision()).await?;
+        self.recount(&namespace, &name).await?;
+        if let Some(newest) = self.cache.any().get(resource.id, &namespace, &name)
             && newest.revision() > written.revision()
         {
             modified.answer = Answer::Stored(newest);
