@@ -288,50 +288,55 @@ impl Chain {
     }
 
     async fn round(&self, attempt: &mut Attempt<'_>) -> Result<(), Error> {
-        let (began, operation) = (Instant::now(), attempt.operation);
-        let mut at = began;
-        let mut decided = Ok(());
+        let (mut step, mut decided) = (Timed::start(Step::Admit, attempt.operation), Ok(()));
         for Member { plugin, times } in &self.members {
-            if !plugin.handles(operation, attempt.request) {
-                continue;
-            }
-            let verdict = plugin.mutate(attempt);
-            if matches!(verdict, Verdict::Nothing) {
-                continue;
-            }
-            decided = verdict.decided().await;
-            let now = Instant::now();
-            times.took(Step::Admit, operation.as_str(), decided.is_err(), now - at);
-            at = now;
-            if decided.is_err() {
-                break;
+            if decided.is_ok() && plugin.handles(attempt.operation, attempt.request) {
+                decided = step.decide(plugin.mutate(attempt), times).await;
             }
         }
-        self.times.took(Step::Admit, operation.as_str(), decided.is_err(), at - began);
-        decided
+        step.end(decided, &self.times)
     }
 
     pub(super) async fn validate(&self, attempt: &Attempt<'_>) -> Result<(), Error> {
-        let (began, operation) = (Instant::now(), attempt.operation);
-        let mut at = began;
-        let mut decided = Ok(());
+        let (mut step, mut decided) = (Timed::start(Step::Validate, attempt.operation), Ok(()));
         for Member { plugin, times } in &self.members {
-            if !plugin.handles(operation, attempt.request) {
-                continue;
-            }
-            let verdict = plugin.validate(attempt);
-            if matches!(verdict, Verdict::Nothing) {
-                continue;
-            }
-            decided = verdict.decided().await;
-            let now = Instant::now();
-            times.took(Step::Validate, operation.as_str(), decided.is_err(), now - at);
-            at = now;
-            if decided.is_err() {
-                break;
+            if decided.is_ok() && plugin.handles(attempt.operation, attempt.request) {
+                decided = step.decide(plugin.validate(attempt), times).await;
             }
         }
-        self.times.took(Step::Validate, operation.as_str(), decided.is_err(), at - began);
+        step.end(decided, &self.times)
+    }
+}
+
+/// One pass through the chain, which is measured.
+struct Timed {
+    step: Step,
+    operation: &'static str,
+    began: Instant,
+    /// When the last plugin was through.
+    at: Instant,
+}
+
+impl Timed {
+    fn start(step: Step, operation: Operation) -> Self {
+        let now = Instant::now();
+        Self { step, operation: operation.as_str(), began: now, at: now }
+    }
+
+    /// A plugin that has nothing to say is not measured.
+    async fn decide(&mut self, verdict: Verdict<'_>, times: &StepTimes) -> Result<(), Error> {
+        if matches!(verdict, Verdict::Nothing) {
+            return Ok(());
+        }
+        let decided = verdict.decided().await;
+        let now = Instant::now();
+        times.took(self.step, self.operation, decided.is_err(), now - self.at);
+        self.at = now;
+        decided
+    }
+
+    fn end(self, decided: Result<(), Error>, times: &StepTimes) -> Result<(), Error> {
+        times.took(self.step, self.operation, decided.is_err(), self.at - self.began);
         decided
     }
 }

@@ -153,26 +153,3 @@ fn thousands_of_requests_are_classified_as_upstream_classifies_them() {
         assert_eq!(dealer::Hand::dealt(number("queues"), number("size"), hash).cards(), cards);
     }
 }
-
-/// The lock, the hash, the hand and the numbers of an idle level: `cargo test --release -- --ignored --nocapture idle_cost`.
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn idle_cost() {
-    const TIMES: u32 = 200_000;
-    let control = standard();
-    let alice = user("alice", &["developers", "system:authenticated"]);
-    let attributes = Attributes {
-        resource: "configmaps",
-        namespace: "default",
-        name: "c",
-        ..Attributes::of_path(&alice, "get", "")
-    };
-    let began = std::time::Instant::now();
-    for _ in 0..TIMES {
-        let flow = classified(&control, &attributes);
-        let width = control.width(&attributes, Listing::default, &flow);
-        let until = Instant::now() + Duration::from_secs(15);
-        assert!(flow.enter(&attributes, width, until).await.is_ok());
-    }
-    println!("{:?} for each request", began.elapsed() / TIMES);
-}

@@ -8,15 +8,18 @@ pub const OPERATIONS: &str = "apiserver_storage_transformation_operations_total"
 pub const SECONDS: &str = "apiserver_storage_transformation_duration_seconds";
 
 /// Upstream's buckets: 5 us, doubled 24 times.
-pub const BUCKETS: [f64; 25] = {
-    let mut buckets = [5e-6; 25];
+pub const BUCKETS: [f64; 25] = doubled(5e-6);
+
+/// Buckets of which each is twice as large as the one before.
+const fn doubled<const N: usize>(first: f64) -> [f64; N] {
+    let mut buckets = [first; N];
     let mut at = 1;
-    while at < buckets.len() {
+    while at < N {
         buckets[at] = buckets[at - 1] * 2.0;
         at += 1;
     }
     buckets
-};
+}
 
 impl Metrics {
     /// Records that a value was sealed (`to_storage`) or opened (`from_storage`), or could not be.
@@ -50,26 +53,10 @@ pub const RELOADED_AT: &str =
     "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds";
 
 /// Upstream's buckets: 5 us, doubled 13 times.
-pub const SEED_BUCKETS: [f64; 14] = {
-    let mut buckets = [5e-6; 14];
-    let mut at = 1;
-    while at < buckets.len() {
-        buckets[at] = buckets[at - 1] * 2.0;
-        at += 1;
-    }
-    buckets
-};
+pub const SEED_BUCKETS: [f64; 14] = doubled(5e-6);
 
 /// Upstream's buckets: 0.1 ms, doubled 19 times.
-pub const KMS_BUCKETS: [f64; 20] = {
-    let mut buckets = [1e-4; 20];
-    let mut at = 1;
-    while at < buckets.len() {
-        buckets[at] = buckets[at - 1] * 2.0;
-        at += 1;
-    }
-    buckets
-};
+pub const KMS_BUCKETS: [f64; 20] = doubled(1e-4);
 
 impl Metrics {
     /// Records a call of a key management service.

@@ -1,7 +1,7 @@
 //! What configures admission, as an index that follows the cache: before somebody asks, the index takes in what has
 //! changed, so that a configuration counts from the answer of its write on.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -41,12 +41,12 @@ struct Known<C: Content> {
     content: C,
     snapshot: Option<C::Snapshot>,
     /// Objects that cannot be read: nobody knows what they would have refused.
-    unreadable: BTreeMap<(usize, Box<str>), ()>,
+    unreadable: BTreeSet<(usize, Box<str>)>,
 }
 
 impl<C: Content> Index<C> {
     pub fn new(resources: &'static [Gvr]) -> Self {
-        let known = Known { content: C::default(), snapshot: None, unreadable: BTreeMap::new() };
+        let known = Known { content: C::default(), snapshot: None, unreadable: BTreeSet::new() };
         Self {
             resources,
             ids: OnceLock::new(),
@@ -71,7 +71,7 @@ impl<C: Content> Index<C> {
             return Ok(None);
         }
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((place, name)) = known.unreadable.keys().next() {
+        if let Some((place, name)) = known.unreadable.first() {
             let plural = self.resources.get(*place).map_or("", |resource| &*resource.plural);
             return Err(Error::Internal(format!("{plural} {name:?} cannot be read")));
         }
@@ -97,7 +97,7 @@ impl<C: Content> Index<C> {
 
     fn rebuild(&self, api: &Api, ids: &[ResourceId], known: &mut Known<C>) {
         let state = api.cache.any();
-        *known = Known { content: C::default(), snapshot: None, unreadable: BTreeMap::new() };
+        *known = Known { content: C::default(), snapshot: None, unreadable: BTreeSet::new() };
         for (place, id) in ids.iter().enumerate() {
             for object in state.objects(*id).range(&Range::of(None)) {
                 known.take_in(api, place, object.name(), Some(object));
@@ -121,7 +121,7 @@ impl<C: Content> Known<C> {
         let taken = self.content.take_in(place, name, object);
         if let (Err(why), Some(object)) = (taken, object) {
             api.unreadable.tell("admission", object, &why);
-            self.unreadable.insert(key, ());
+            self.unreadable.insert(key);
         }
     }
 }
