@@ -178,7 +178,7 @@ async fn ask_everything(server: &TestServer) {
 
 /// 86, 87, 89: field by field.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_are_those_of_a_real_server() {
+async fn a086_a087_a089_events_are_those_of_a_real_server() {
     let setup = audited(Setup::new(Database::memory()), Mode::Blocking, EVERYTHING);
     let server = setup.start_empty().await;
     ask_everything(&server).await;
@@ -222,7 +222,7 @@ async fn events_are_those_of_a_real_server() {
 
 /// 85.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_policy_there_are_ids_and_no_events() {
+async fn a085_without_a_policy_there_are_ids_and_no_events() {
     let setup = Setup::new(Database::memory());
     let server = setup.start().await;
     let answer = server.get(CONFIGMAPS).header("audit-id", "mine").await;
@@ -234,7 +234,7 @@ async fn without_a_policy_there_are_ids_and_no_events() {
 
 /// 88, 90: what a policy leaves out, before and after it was changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn policies_choose_and_are_read_again() {
+async fn a088_a090_policies_choose_and_are_read_again() {
     let rules = "\n- {level: None, verbs: [get]}\n- {level: Metadata, omitStages: [RequestReceived]}";
     let setup = audited(Setup::new(Database::memory()), Mode::Blocking, rules);
     let server = setup.start().await;
@@ -257,7 +257,7 @@ async fn policies_choose_and_are_read_again() {
 
 /// 92.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_stops_only_strict_servers() {
+async fn a092_a_full_disk_stops_only_strict_servers() {
     for (mode, status) in [(Mode::Blocking, 200), (Mode::BlockingStrict, 500)] {
         let mut setup = Setup::new(Database::memory());
         logging_to(&mut setup, "/dev/full".into(), mode, "\n- {level: Metadata, verbs: [list]}");
@@ -278,7 +278,7 @@ async fn a_full_disk_stops_only_strict_servers() {
 
 /// 91: what is buffered when the server stops.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn buffered_events_are_written_at_the_end() {
+async fn a091_buffered_events_are_written_at_the_end() {
     let mut setup = audited(Setup::new(Database::memory()), Mode::Batch, "\n- {level: Metadata}");
     let log = setup.audit.log.as_mut().expect("a log");
     log.delivery.batches = Batching { largest: 10_000, wait: Duration::from_secs(3600), ..batching() };
@@ -447,7 +447,7 @@ fn ids(lists: &[Value]) -> Vec<Vec<String>> {
 
 /// 91: full batches go out, the rest when the server stops; and what the endpoint refuses is tried again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_webhook_gets_lists_of_events() {
+async fn a091_a_webhook_gets_lists_of_events() {
     let hook = Hook::start().await;
     hook.answer(200, "");
     let mut setup = Setup::new(Database::memory());
@@ -463,7 +463,7 @@ async fn a_webhook_gets_lists_of_events() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_webhook_that_fails_holds_nobody_up_and_is_tried_again() {
+async fn a091_a_webhook_that_fails_holds_nobody_up_and_is_tried_again() {
     let hook = Hook::start().await;
     hook.answer(500, "no");
     let mut setup = Setup::new(Database::memory());
@@ -485,7 +485,7 @@ async fn a_webhook_that_fails_holds_nobody_up_and_is_tried_again() {
 
 /// 43.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_users_of_an_impersonation_are_recorded() {
+async fn a043_both_users_of_an_impersonation_are_recorded() {
     let setup = audited(Setup::new(Database::memory()), Mode::Blocking, "\n- {level: Metadata}");
     let server = setup.start().await;
     let answer = server.get(CONFIGMAPS).header("impersonate-user", "bob").header("audit-id", "as bob").await;

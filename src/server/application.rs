@@ -18,6 +18,7 @@ use super::replica::Replica;
 use super::service_accounts;
 use super::start::{Application, BuildError, Environment};
 use crate::api::admission::Chain;
+use crate::api::aggregation::{self, Aggregation};
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::conversion::Converter;
@@ -133,7 +134,9 @@ pub async fn build_with_api(
     let names = backend.resource_ids(&[definitions::names_resource()]).await?[0];
     let quota_sets = backend.resource_ids(&[sets_resource()]).await?[0];
     let keys = backend.resource_ids(&[shared_keys()]).await?[0];
-    let mut loaded: Vec<_> = ids.values().copied().chain([port_claims, names, quota_sets, keys]).collect();
+    let aggregations = backend.resource_ids(&[aggregation::row_resource()]).await?[0];
+    let own_resources = [port_claims, names, quota_sets, keys, aggregations];
+    let mut loaded: Vec<_> = ids.values().copied().chain(own_resources).collect();
     loaded.sort_unstable();
     // Two groups of tasks: the controllers end first, and what a leaving server writes is written before the writer
     // ends.
@@ -150,11 +153,12 @@ pub async fn build_with_api(
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, names),
         converter,
+        aggregation: Aggregation::new(&built_in, aggregations),
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend, &runtime.clock).await?),
         port_claims,
         quota_sets,
-        own_resources: [port_claims, names, quota_sets, keys].into(),
+        own_resources: own_resources.into(),
         unreadable: Unreadable::new(runtime.metrics.clone()),
         runtime: runtime.clone(),
         config: api::Config {
@@ -265,8 +269,7 @@ pub async fn build_with_api(
         });
     }
     let issuer = &api.tokens.issuer;
-    let (verifier, uses) =
-        Verifier::new(issuer.clone(), api.cache.clone(), token_objects, runtime.clock.clone());
+    let (verifier, uses) = Verifier::new(issuer.clone(), api.cache.clone(), token_objects, &runtime);
     door.authenticator.know_service_accounts(verifier);
     controlling.tasks.run("token-uses", controllers::token_secrets::note_uses(api.clone(), uses));
     if config.authentication.bootstrap_tokens {
