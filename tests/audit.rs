@@ -22,11 +22,14 @@ use rowplane::audit::config::{
     WebhookConfig,
 };
 use rowplane::storage::{AuditQuery, AuditRemoval};
+use kube::config::Kubeconfig;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::hook::Hook;
 use crate::support::database::Database;
 use crate::support::postgres::Schema;
+use crate::support::client::{connect, connect_as_nobody};
 use crate::support::process::Installation;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
 
@@ -274,6 +277,37 @@ async fn a092_a_full_disk_stops_only_strict_servers() {
         assert!(metrics.contains(&rejected), "{metrics}");
         server.stop().await;
     }
+}
+
+/// 94: the body of one request takes its time, and nothing else tells that half a second has passed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a094_slow_requests_say_how_long_they_took() {
+    let setup = audited(Setup::new(Database::memory()), Mode::Blocking, "\n- {level: Metadata}");
+    let server = setup.start().await;
+    let body = config_map("slow", json!({})).to_string();
+    let head = format!(
+        "POST {CONFIGMAPS} HTTP/1.1\r\nhost: kubernetes\r\naudit-id: slow\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{{",
+        body.len()
+    );
+    let mut stream = connect(&server.kubeconfig, "http/1.1").await.expect("a connection");
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    stream.flush().await.expect("sent");
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    stream.write_all(&body.as_bytes()[1..]).await.expect("sent");
+    stream.flush().await.expect("sent");
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).await.expect("an answer");
+    assert_eq!(line, "HTTP/1.1 201 Created\r\n");
+    server.get(CONFIGMAPS).header("audit-id", "fast").await;
+    server.stop().await;
+    let total = |id: &str| {
+        let last = of(&events(&setup), id).pop().expect("an event");
+        last["annotations"]["apiserver.latency.k8s.io/total"].clone()
+    };
+    let slow = total("slow");
+    assert!(slow.as_str().is_some_and(|time| time.ends_with('s')), "{slow}");
+    assert_eq!(total("fast"), Value::Null);
 }
 
 /// 91: what is buffered when the server stops.
@@ -532,4 +566,46 @@ async fn credentials_are_noted() {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).expect("base64")).expect("JSON");
     assert_eq!(id, format!("JTI={}", claims["jti"].as_str().expect("an id")));
     assert_eq!(of("used")["authentication.k8s.io/legacy-token-manual-secret"], "old");
+}
+
+/// 116, at the level that logs most.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a116_logs_hold_no_secrets() {
+    let installation = Installation::sqlite().with("-v=10");
+    let server = installation.start().await;
+    let client = installation.client().await;
+    let (namespace, password) = ("/api/v1/namespaces/default", "open sesame");
+    let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": password}});
+    client.post(&format!("{namespace}/secrets"), &secret).await.expect("an answer").ok();
+    let account = json!({"metadata": {"name": "robot"}});
+    client.post(&format!("{namespace}/serviceaccounts"), &account).await.expect("an answer").ok();
+    let tokens = format!("{namespace}/serviceaccounts/robot/token");
+    let token = client.post(&tokens, &json!({})).await.expect("an answer").ok()["status"]["token"].clone();
+    let token = token.as_str().expect("a token");
+    let review = json!({"spec": {"token": token}});
+    client.post("/apis/authentication.k8s.io/v1/tokenreviews", &review).await.expect("an answer").ok();
+    let forged = "forged.and.refused";
+    let kubeconfig = Kubeconfig::read_from(installation.kubeconfig()).expect("a kubeconfig");
+    for (token, status) in [(token, "403 Forbidden"), (forged, "401 Unauthorized")] {
+        let mut stream = connect_as_nobody(&kubeconfig, "http/1.1").await.expect("a connection");
+        let head = format!("GET {namespace}/secrets/s HTTP/1.1\r\nhost: k\r\nauthorization: Bearer {token}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        stream.flush().await.expect("sent");
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).await.expect("an answer");
+        assert_eq!(line, format!("HTTP/1.1 {status}\r\n"));
+    }
+    server.terminate().await;
+    assert_eq!(server.end().await.code(), Some(0));
+    let log = std::fs::read_to_string(installation.dir().join("server.log")).expect("the log");
+    assert!(log.contains("DEBUG") || log.contains("TRACE"), "it logs most: {log}");
+    let signature = token.rsplit('.').next().expect("a signature");
+    let mut secrets = vec![password.to_owned(), STANDARD.encode(password), signature.to_owned(), forged.to_owned()];
+    for key in ["sa.key", "ca.key"] {
+        let text = std::fs::read_to_string(installation.dir().join("pki").join(key)).expect("a key");
+        secrets.extend(text.lines().filter(|line| !line.starts_with('-')).map(str::to_owned));
+    }
+    for secret in secrets {
+        assert!(!log.contains(&secret), "{secret}: {log}");
+    }
 }

@@ -1,5 +1,6 @@
 //! What encryption at rest adds to a write: sealing the value of a Secret of 2 KiB, by provider.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -10,7 +11,7 @@ use rowplane::encryption::{Config, Encryption, Opening};
 use rowplane::runtime::Runtime;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Backend as _, Key, memory};
-use rowplane::tree::json;
+use rowplane::tree::{Text, json};
 
 use crate::timing::{Measured, measure};
 
@@ -35,7 +36,7 @@ pub async fn sealing(duration: Duration) {
         std::fs::write(&file, text).expect("written");
         let config = Config { file, reload: Reload::No };
         let backend = memory::open();
-        let built_in = ["".into()].into();
+        let built_in = HashSet::from([Text::from("")]);
         let encryption = Encryption::start(&config, backend.clone(), built_in, Runtime::default());
         let encryption = encryption.await.expect("a configuration");
         let opening = Opening { inner: backend, encryption: encryption.clone() };

@@ -1,6 +1,6 @@
 //! Puts the server together: store, cache, API, controllers, routes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use crate::auth::node::NodeAuthorizer;
 use crate::auth::rbac::Rbac;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::auth::service_accounts::{Verifier, shared_keys};
-use crate::auth::signing::Authority;
+use crate::auth::signing::{FollowedAuthority, SIGNERS};
 use crate::auth::token_webhook::{self, TokenWebhook};
 use crate::cache::{Cache, Range};
 use crate::controllers::certificates::{self, Signing};
@@ -342,21 +342,38 @@ fn certificates(
     if !wanted.approving && !wanted.signing && !wanted.cleaning {
         return Ok(None);
     }
-    let signing = match (wanted.signing, &wanted.authority, &config.data_dir) {
-        (false, ..) => None,
-        (true, Some((certificate, key)), _) => Some(Authority::load(certificate, key)?),
-        (true, None, Some(dir)) => {
-            let pki = dir.join("pki");
-            Some(Authority::load(&pki.join("ca.crt"), &pki.join("ca.key"))?)
-        }
-        (true, None, None) => return Err("there is no CA that could sign certificates".into()),
+    let signing = match wanted.signing {
+        true => Some(Signing { authorities: signing_authorities(config)?, longest: wanted.longest }),
+        false => None,
     };
-    let longest = wanted.longest;
     Ok(Some(certificates::Config {
         approving: wanted.approving.then(|| authorizer.clone()),
-        signing: signing.map(|authority| Signing { authority: Arc::new(authority), longest }),
+        signing,
         cleaning: wanted.cleaning,
     }))
+}
+
+/// The CAs by the names of the signers that they sign for.
+fn signing_authorities(
+    config: &Config,
+) -> Result<BTreeMap<&'static str, Arc<FollowedAuthority>>, BuildError> {
+    let wanted = &config.certificate_controllers;
+    if !wanted.authorities.is_empty() {
+        let load = |(signer, (certificate, key)): (&&'static str, &(PathBuf, PathBuf))| {
+            Ok::<_, BuildError>((*signer, Arc::new(FollowedAuthority::load(certificate, key)?)))
+        };
+        return wanted.authorities.iter().map(load).collect();
+    }
+    let authority = match (&wanted.authority, &config.data_dir) {
+        (Some((certificate, key)), _) => FollowedAuthority::load(certificate, key)?,
+        (None, Some(dir)) => {
+            let pki = dir.join("pki");
+            FollowedAuthority::load(&pki.join("ca.crt"), &pki.join("ca.key"))?
+        }
+        (None, None) => return Err("there is no CA that could sign certificates".into()),
+    };
+    let authority = Arc::new(authority);
+    Ok(SIGNERS.into_iter().map(|signer| (signer, authority.clone())).collect())
 }
 
 /// How many objects a resource has, and the mean size of some of them.
