@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use super::batch::Batches;
 use super::config::{self, Mode, Truncation};
 use super::event::Event;
-use super::policy::Level;
+use super::policy::{Level, Stage};
 use crate::metrics::AuditMetrics;
 use crate::tasks::Tasks;
 
@@ -17,8 +17,6 @@ use crate::tasks::Tasks;
 pub enum Receipt {
     /// It is kept, or nobody has to know.
     Taken,
-    /// It is not kept, and the request has to know.
-    Lost,
     /// The request waits for the answer: whether the event is kept.
     Waiting(BoxFuture<'static, bool>),
 }
@@ -27,7 +25,6 @@ impl Receipt {
     pub async fn kept(self) -> bool {
         match self {
             Self::Taken => true,
-            Self::Lost => false,
             Self::Waiting(delivery) => delivery.await,
         }
     }
@@ -36,6 +33,9 @@ impl Receipt {
 /// Where events go.
 pub trait Backend: Send + Sync {
     fn take(&self, event: &Event<'_>) -> Receipt;
+
+    /// Delivers what was deferred: see [`Delivery::defer`].
+    fn hurry(&self) {}
 
     /// Delivers what is buffered.
     fn close(&self) -> BoxFuture<'_, ()>;
@@ -50,11 +50,14 @@ pub trait Delivery: Send + Sync + 'static {
     /// What is delivered of an event. `item` is its JSON text, see [`Event::item`].
     fn entry(&self, event: &Event<'_>, item: Bytes) -> Self::Entry;
 
-    /// Delivers an event at once, if that takes no more time than to hand it over to somebody else; otherwise gives it
-    /// back. An error means that it is lost.
-    fn deliver_at_once(&self, entry: Self::Entry) -> Result<Result<(), String>, Self::Entry> {
+    /// Takes an event that is delivered before the next one that somebody waits for, or after [`Delivery::hurry`];
+    /// gives it back if that cannot be done.
+    fn defer(&self, entry: Self::Entry) -> Result<(), Self::Entry> {
         Err(entry)
     }
+
+    /// Delivers what was deferred without waiting for more.
+    fn hurry(&self) {}
 
     /// Delivers events, in order. An error means that they are lost.
     fn deliver(&self, entries: Vec<Self::Entry>) -> impl Future<Output = Result<(), String>> + Send;
@@ -141,6 +144,15 @@ impl<D: Delivery> Delivering<D> {
     }
 }
 
+/// Whether an event is early enough where it is delivered with the next one of its request. That a read has begun is told
+/// when it is over, or when it has to wait for something: until then nothing is done that anybody could ask about. What
+/// writes, is in the log before it is done.
+fn may_be_deferred(event: &Event<'_>, mode: Mode) -> bool {
+    mode == Mode::Blocking
+        && event.stage == Stage::RequestReceived
+        && matches!(&*event.head.verb, "get" | "list")
+}
+
 impl<D: Delivery> Backend for Delivering<D> {
     fn take(&self, event: &Event<'_>) -> Receipt {
         let Some(item) = self.item(event) else {
@@ -153,17 +165,19 @@ impl<D: Delivery> Backend for Delivering<D> {
             return Receipt::Taken;
         }
         let is_strict = self.mode == Mode::BlockingStrict;
-        let entry = match self.outlet.delivery.deliver_at_once(entry) {
-            Ok(delivered) => {
-                return match self.outlet.is_delivered(1, delivered) || !is_strict {
-                    true => Receipt::Taken,
-                    false => Receipt::Lost,
-                };
-            }
-            Err(entry) => entry,
+        let entry = match may_be_deferred(event, self.mode) {
+            true => match self.outlet.delivery.defer(entry) {
+                Ok(()) => return Receipt::Taken,
+                Err(entry) => entry,
+            },
+            false => entry,
         };
         let outlet = self.outlet.clone();
         Receipt::Waiting(async move { outlet.deliver(vec![entry]).await || !is_strict }.boxed())
+    }
+
+    fn hurry(&self) {
+        self.outlet.delivery.hurry();
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -33,6 +33,38 @@ pub struct Head {
     pub source_ips: Vec<IpAddr>,
     pub user_agent: String,
     pub received: Timestamp,
+    /// What all events of the request say of it, made with the first of them.
+    pub text: OnceLock<HeadText>,
+}
+
+/// JSON members of a [`Head`], in two parts: what becomes known later stands between them.
+#[derive(Clone, Debug)]
+pub struct HeadText {
+    until_user: Box<[u8]>,
+    from_addresses: Box<[u8]>,
+    received: String,
+}
+
+impl Head {
+    fn text(&self) -> &HeadText {
+        self.text.get_or_init(|| {
+            let (mut until_user, mut from_addresses) = (Vec::with_capacity(256), Vec::with_capacity(128));
+            text(&mut until_user, "requestURI", &self.uri);
+            text(&mut until_user, "verb", &self.verb);
+            key(&mut until_user, "user");
+            user(&mut until_user, self.user.as_deref());
+            if !self.source_ips.is_empty() {
+                key(&mut from_addresses, "sourceIPs");
+                texts(&mut from_addresses, self.source_ips.iter().map(|ip| Cow::Owned(ip.to_string())));
+            }
+            text_if_any(&mut from_addresses, "userAgent", &self.user_agent);
+            HeadText {
+                until_user: until_user.into(),
+                from_addresses: from_addresses.into(),
+                received: micro_time(self.received),
+            }
+        })
+    }
 }
 
 /// What becomes known while the request is answered.
@@ -136,10 +168,8 @@ impl<'a> Event<'a> {
         text(&mut out, "level", head.level.as_str());
         text(&mut out, "auditID", &head.audit_id);
         text(&mut out, "stage", self.stage.as_str());
-        text(&mut out, "requestURI", &head.uri);
-        text(&mut out, "verb", &head.verb);
-        key(&mut out, "user");
-        user(&mut out, head.user.as_deref());
+        let known = head.text();
+        out.extend_from_slice(&known.until_user);
         if let Some(Impersonated { user: other, constraint }) = &growing.impersonated {
             key(&mut out, "impersonatedUser");
             user(&mut out, Some(other));
@@ -150,11 +180,7 @@ impl<'a> Event<'a> {
                 out.push(b'}');
             }
         }
-        if !head.source_ips.is_empty() {
-            key(&mut out, "sourceIPs");
-            texts(&mut out, head.source_ips.iter().map(|ip| Cow::Owned(ip.to_string())));
-        }
-        text_if_any(&mut out, "userAgent", &head.user_agent);
+        out.extend_from_slice(&known.from_addresses);
         if let Some(object) = &growing.object {
             key(&mut out, "objectRef");
             object.write(&mut out);
@@ -167,8 +193,11 @@ impl<'a> Event<'a> {
             embedded(&mut out, "requestObject", growing.request_object.as_ref());
             embedded(&mut out, "responseObject", growing.response_object.as_ref());
         }
-        text(&mut out, "requestReceivedTimestamp", &micro_time(head.received));
-        text(&mut out, "stageTimestamp", &micro_time(self.at));
+        text(&mut out, "requestReceivedTimestamp", &known.received);
+        match self.at == head.received {
+            true => text(&mut out, "stageTimestamp", &known.received),
+            false => text(&mut out, "stageTimestamp", &micro_time(self.at)),
+        }
         annotations(&mut out, &growing.annotations, objects);
         out.push(b'}');
         out.into()

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 
+use super::backend::Backend;
 use super::event::{Event, Growing, Head, Impersonated, ObjectReference, ResponseStatus};
 use super::policy::{Level, Stage, Verdict};
 use super::{Audit, Receipt};
@@ -162,12 +163,21 @@ impl Record {
 
     /// Records a stage with all backends, and waits for those that want to be waited for.
     pub async fn stage(&self, stage: Stage) -> Stored {
-        let receipts = self.send(stage);
-        if receipts.iter().all(|receipt| matches!(receipt, Receipt::Taken)) {
-            return Ok(());
-        }
-        let kept = join_all(receipts.into_iter().map(Receipt::kept)).await;
-        if kept.into_iter().all(|kept| kept) { Ok(()) } else { Err(Lost) }
+        let mut receipts = self.send(stage);
+        let is_kept = match (receipts.pop(), receipts.is_empty()) {
+            (None, _) => true,
+            (Some(only), true) => only.kept().await,
+            (Some(last), false) => {
+                receipts.push(last);
+                join_all(receipts.into_iter().map(Receipt::kept)).await.into_iter().all(|kept| kept)
+            }
+        };
+        if is_kept { Ok(()) } else { Err(Lost) }
+    }
+
+    /// Has delivered what a backend holds back, since the request takes longer than others.
+    pub fn hurry(&self) {
+        self.audit.all_backends().for_each(Backend::hurry);
     }
 
     /// Records a stage, and lets nobody wait.

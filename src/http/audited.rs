@@ -2,8 +2,8 @@
 //! answer.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
-use std::sync::Arc;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -100,6 +100,7 @@ fn head(
         source_ips: source_ips(forwarded, real, peer),
         user_agent: user_agent(&text(header::USER_AGENT).unwrap_or_default()),
         received,
+        text: OnceLock::new(),
     }
 }
 
@@ -154,7 +155,14 @@ pub async fn answer(
     handler: impl Future<Output = Response>,
 ) -> Response {
     let mut unanswered = Unanswered { record: Some(record.clone()), answering };
-    let answered = AssertUnwindSafe(handler).catch_unwind().await;
+    let mut handler = pin!(AssertUnwindSafe(handler).catch_unwind());
+    let answered = match futures_util::poll!(&mut handler) {
+        Poll::Ready(answered) => answered,
+        Poll::Pending => {
+            record.hurry();
+            handler.await
+        }
+    };
     unanswered.record = None;
     let response = match answered {
         Ok(response) => response,
@@ -201,6 +209,7 @@ async fn complete(
     }
     if answering == Answering::LongRunning || response.body().size_hint().exact().is_none() {
         let received = (answering == Answering::Short).then_some(received);
+        record.hurry();
         return response.map(|body| Body::new(Recorded { body, record: Some(record), received }));
     }
     note_latency(&record, received);

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use base64::{DecodeError, Engine, alphabet};
 use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
 
 mod time;
 
@@ -163,12 +164,14 @@ pub fn json_kind(value: &crate::tree::Value) -> &'static str {
 
 /// A `metav1.Time`: UTC, whole seconds.
 pub fn time(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(0));
+    PRINTER.timestamp_to_string(&at)
 }
 
 /// A `metav1.MicroTime`: UTC, with six digits behind the point.
 pub fn micro_time(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+    const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
+    PRINTER.timestamp_to_string(&at)
 }
 
 /// A `time.Duration` as Go prints it: `1h2m3.5s`, `1.5ms`, `0s`.

@@ -1,4 +1,4 @@
-use std::sync::Mutex as StdMutex;
+use std::sync::{Mutex as StdMutex, OnceLock};
 
 use bytes::Bytes;
 
@@ -50,6 +50,7 @@ fn head() -> Head {
         source_ips: Vec::new(),
         user_agent: String::new(),
         received: jiff::Timestamp::UNIX_EPOCH,
+        text: OnceLock::new(),
     }
 }
 

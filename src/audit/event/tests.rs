@@ -17,6 +17,7 @@ fn head(level: Level) -> Head {
         source_ips: vec!["10.0.0.1".parse().expect("an address"), "::1".parse().expect("an address")],
         user_agent: "kubectl".to_owned(),
         received: "2026-01-02T03:04:05.000600Z".parse().expect("a time"),
+        text: OnceLock::new(),
     }
 }
 

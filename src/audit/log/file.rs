@@ -53,9 +53,9 @@ impl File {
         self.is_regular
     }
 
-    /// Whether the line can be appended without putting the file aside.
-    pub fn has_room(&self, line: &Bytes) -> bool {
-        self.fitting(std::slice::from_ref(line)) == 1
+    /// Whether the lines can be appended without putting the file aside.
+    pub fn has_room(&self, lines: &[Bytes]) -> bool {
+        self.fitting(lines) == lines.len()
     }
 
     /// Appends lines. None of them is divided between two files.
