@@ -16,6 +16,8 @@ use super::chaos::{Chaos, Counts};
 use super::cluster::{self, Cluster};
 use super::definitions::{self, Churn, DEFINITIONS};
 use super::failovers::Promotion;
+use super::guarded::{self, Guarded};
+use super::guards;
 use super::history::{
     Action, Answer, Call, Filter, Freshness, History, Key, Kind, Listing, Promise, Violation,
 };
@@ -117,12 +119,14 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     define_widgets(&servers[0].client, &webhook.config).await;
     let replicas = Arc::new(Replicas { servers, database, database_turn: Mutex::default() });
     let start = replicas.install_witness().await;
+    guarded::prepare(&replicas.servers[0].client).await;
 
     let clients = replicas.servers.iter().map(|server| server.client.clone()).collect();
     let mut load = Load::start(clients, seed, start, settings.clients, settings.mischief);
     let chaos = (settings.longest_fault > 0).then(|| Chaos::start(&replicas, seed, settings.longest_fault));
     let churn = settings.mischief.is_none().then(|| Churn::start(&load.shared, seed));
     let rights = settings.mischief.is_none().then(|| Rights::start(&load.shared, seed));
+    let guarded = settings.mischief.is_none().then(|| Guarded::start(&load.shared, seed));
     load.reach(settings.calls).await;
     let mut faults = match chaos {
         Some(chaos) => chaos.stop().await,
@@ -164,6 +168,9 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
         let (turned, found) = rights.judge(!promotions.is_empty()).await;
         faults.insert("RightsTurned".to_owned(), turned);
         violations.extend(found);
+    }
+    if let Some(guarded) = guarded {
+        violations.extend(guarded.judge(&replicas, &mut faults).await);
     }
     let failovers = promotions.into_iter().map(|promotion| promotion.failover(&shared)).collect();
     let log = Log::new(start, replicas.witnessed().await, failovers);
@@ -227,6 +234,18 @@ impl Replicas {
                 rows.into_iter().map(cluster::row).collect()
             }
         }
+    }
+
+    /// The record of what guards writes, and of what is guarded.
+    pub async fn guards(&self) -> Vec<guards::Witnessed> {
+        let rows = match &self.database {
+            Database::Postgres(primary) => {
+                let mut connection = primary.get().try_connect().await.expect("connect");
+                sqlx::query_as(guards::WITNESSED).fetch_all(&mut connection).await
+            }
+            Database::Sqlite => sqlx::query_as(guards::WITNESSED).fetch_all(&mut self.file().await).await,
+        };
+        rows.expect("what was witnessed")
     }
 
     async fn clock(&self) -> u64 {
