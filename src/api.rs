@@ -36,6 +36,7 @@ pub mod reviews;
 pub mod rewrite;
 pub mod scale;
 pub mod selector;
+pub mod service_routes;
 pub mod services;
 mod signing;
 pub mod storage_version;
@@ -63,6 +64,7 @@ use self::conversion::Converter;
 use self::definitions::Definitions;
 use self::namespace_contents::NamespaceContents;
 use self::resource::Resource;
+use self::service_routes::ServiceRoutes;
 use self::token_request::TokenIssuing;
 use self::unreadable::Unreadable;
 use crate::auth::rbac::Rbac;
@@ -85,6 +87,8 @@ pub struct Api {
     pub catalog: Catalog,
     pub definitions: Definitions,
     pub converter: Arc<Converter>,
+    /// Where webhooks of Services are called.
+    pub service_routes: Arc<ServiceRoutes>,
     pub token_keys: ArcSwap<TokenKeys>,
     /// The resource under which the store keeps claims of node ports.
     pub port_claims: ResourceId,

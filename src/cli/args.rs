@@ -8,6 +8,7 @@ mod certificates;
 mod encryption;
 mod oidc_flags;
 mod service_accounts;
+mod service_routes;
 mod tls;
 
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +25,7 @@ use self::authentication::AuthenticationArgs;
 use self::authorization::AuthorizationArgs;
 use self::certificates::CertificateArgs;
 use self::encryption::EncryptionArgs;
+use self::service_routes::ServiceRouteArgs;
 use self::tls::{TlsArgs, TlsConfig};
 use super::auth::AuthCommand;
 use super::config::{LogConfig, LogFormat, ServeConfig};
@@ -439,6 +441,9 @@ pub struct ServeArgs {
     admission: AdmissionArgs,
 
     #[command(flatten)]
+    service_routes: ServiceRouteArgs,
+
+    #[command(flatten)]
     audit: AuditArgs,
 
     /// How much to log: 0 to 3 informs, 4 and 5 debug, 6 and more trace
@@ -530,6 +535,7 @@ impl ServeArgs {
             identity: self.feature_gates.api_server_identity.then_some(identity),
             storage_versions: self.storage_version,
             admission: self.admission.into_config()?,
+            service_routes: self.service_routes.into_config(),
             audit: self.audit.into_config(has_database)?,
             ..Config::default()
         };

@@ -27,6 +27,7 @@ use crate::api::gate::Gate;
 use crate::api::meta::generate_name;
 use crate::api::namespace_contents::NamespaceContents;
 use crate::api::quota::sets_resource;
+use crate::api::service_routes::ServiceRoutes;
 use crate::api::services::port_claims;
 use crate::api::token_request::TokenIssuing;
 use crate::api::unreadable::Unreadable;
@@ -145,7 +146,10 @@ pub async fn build_with_api(
     let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
     let store = Store::start(backend.clone(), Some(sink), mark.clone(), &storing);
     let built_in = Arc::new(Served::new(registry, &ids, config.storage_media_type));
-    let converter = Arc::new(Converter::new(cache.clone(), &built_in, runtime.clone()));
+    let routes = config.service_routes.clone();
+    let routes = ServiceRoutes::new(routes, cache.clone(), &built_in, runtime.random.clone(), address);
+    let service_routes = Arc::new(routes);
+    let converter = Arc::new(Converter::new(service_routes.clone(), runtime.clone()));
     let rbac = Rbac::new(cache.clone(), |resource| Some(built_in.get(resource)?.id));
     let api = Arc::new(Api {
         store,
@@ -153,6 +157,7 @@ pub async fn build_with_api(
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, names),
         converter,
+        service_routes,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend, &runtime.clock).await?),
         port_claims,

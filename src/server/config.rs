@@ -8,7 +8,7 @@ use axum::http::HeaderValue;
 
 use super::datastore::Datastore;
 pub use super::reloads::SettingsFile;
-use crate::api::{admission, services};
+use crate::api::{admission, service_routes, services};
 use crate::audit;
 use crate::auth::abac::Abac;
 use crate::auth::authn::{Anonymous, DEFAULT_ISSUER, FrontProxy};
@@ -54,6 +54,8 @@ pub struct Config {
     pub encryption: Option<encryption::Config>,
     pub limits: ApiLimits,
     pub services: services::Config,
+    /// Where webhooks of Services are called.
+    pub service_routes: service_routes::Config,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
     /// How long requests may take to finish when the server is stopped.
@@ -84,6 +86,7 @@ impl Default for Config {
             encryption: None,
             limits: ApiLimits::default(),
             services: services::Config::default(),
+            service_routes: service_routes::Config::default(),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
             shutdown_grace: Duration::from_secs(10),
             identity: None,

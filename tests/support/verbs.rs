@@ -12,6 +12,7 @@ use rowplane::api::conversion::Converter;
 use rowplane::api::definitions::{Definitions, names_resource};
 use rowplane::api::meta::generate_name;
 use rowplane::api::quota::sets_resource;
+use rowplane::api::service_routes::ServiceRoutes;
 use rowplane::api::services::port_claims;
 use rowplane::api::token_request::TokenIssuing;
 use rowplane::api::{self, Api};
@@ -75,13 +76,17 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
     let ids = names.into_iter().zip(ids).collect();
     let built_in = Arc::new(Served::new(registry, &ids, StorageMediaType::default()));
-    let converter = Arc::new(Converter::new(cache.clone(), &built_in, runtime.clone()));
+    let routes =
+        ServiceRoutes::new(Default::default(), cache.clone(), &built_in, runtime.random.clone(), None);
+    let service_routes = Arc::new(routes);
+    let converter = Arc::new(Converter::new(service_routes.clone(), runtime.clone()));
     Arc::new(Api {
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, definitions),
         converter,
+        service_routes,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },

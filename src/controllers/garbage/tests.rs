@@ -13,6 +13,7 @@ use crate::api::definitions::{Definitions, names_resource};
 use crate::api::options::delete::DeleteOptions;
 use crate::api::quota::sets_resource;
 use crate::api::request::Request;
+use crate::api::service_routes::ServiceRoutes;
 use crate::api::services::port_claims;
 use crate::api::token_request::TokenIssuing;
 use crate::api::{Answer, Target};
@@ -46,13 +47,17 @@ async fn api(directory: &std::path::Path) -> Api {
     let key = TokenKey { id: 1, secret: vec![0; 32] };
     let ids = names.into_iter().zip(ids).collect();
     let built_in = Arc::new(Served::new(registry, &ids, Default::default()));
-    let converter = Arc::new(Converter::new(cache.clone(), &built_in, runtime.clone()));
+    let routes =
+        ServiceRoutes::new(Default::default(), cache.clone(), &built_in, runtime.random.clone(), None);
+    let service_routes = Arc::new(routes);
+    let converter = Arc::new(Converter::new(service_routes.clone(), runtime.clone()));
     Api {
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, definitions),
         converter,
+        service_routes,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
