@@ -11,7 +11,6 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::chaos::Counts;
 use super::guards::{self, COUNTED, ENDING, Judged, NAMESPACE, PARITY};
 use super::history::Violation;
 use super::load::{PATIENCE, Shared};
@@ -84,21 +83,15 @@ impl Guarded {
         Self { stop: scene.stop, clients, answered: scene.answered }
     }
 
-    /// Ends the clients, and judges what the database has witnessed. Notes how much that was.
-    pub async fn judge(self, replicas: &Replicas, counts: &mut Counts) -> Vec<Violation> {
+    /// Ends the clients, and judges what the database has witnessed.
+    pub async fn judge(self, replicas: &Replicas) -> (Judged, Vec<Violation>) {
         self.stop.store(true, Ordering::Relaxed);
         for client in self.clients {
             client.await.expect("a client");
         }
         let rows: Vec<_> = replicas.guards().await.into_iter().map(guards::row).collect();
         let answered = self.answered.lock().unwrap().clone();
-        let (judged, violations) = guards::judge(&rows, &answered);
-        let Judged { creates_under_policy, creates_under_quota, counts: counted, namespaces } = judged;
-        counts.insert("CreatesUnderPolicy".to_owned(), creates_under_policy);
-        counts.insert("CreatesUnderQuota".to_owned(), creates_under_quota);
-        counts.insert("QuotaCounts".to_owned(), counted);
-        counts.insert("NamespacesEnded".to_owned(), namespaces);
-        violations
+        guards::judge(&rows, &answered)
     }
 }
 

@@ -2,6 +2,7 @@
 //! exceeded, a policy judges every create that is committed after it, and nothing comes into a namespace that ends.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
@@ -70,6 +71,17 @@ pub struct Judged {
     pub creates_under_quota: usize,
     pub counts: usize,
     pub namespaces: usize,
+}
+
+impl fmt::Display for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { creates_under_policy, creates_under_quota, counts, namespaces } = self;
+        write!(
+            f,
+            "{creates_under_policy} creates under a policy, {creates_under_quota} under a quota, {counts} counts, \
+             {namespaces} namespaces ended"
+        )
+    }
 }
 
 /// `answered` says from which revision on a quota has to be right: that of the answer of its creation. A quota whose

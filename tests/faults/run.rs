@@ -17,7 +17,7 @@ use super::cluster::{self, Cluster};
 use super::definitions::{self, Churn, DEFINITIONS};
 use super::failovers::Promotion;
 use super::guarded::{self, Guarded};
-use super::guards;
+use super::guards::{self, Judged};
 use super::history::{
     Action, Answer, Call, Filter, Freshness, History, Key, Kind, Listing, Promise, Violation,
 };
@@ -93,6 +93,7 @@ pub struct Replicas {
 pub struct Report {
     pub seed: u64,
     pub coverage: Coverage,
+    pub guards: Judged,
     pub faults: Counts,
     /// The time until the last server worked again.
     pub recovery: Duration,
@@ -147,7 +148,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     if !violations.is_empty() {
         // If a server does not work, watches cannot come to their end.
         let coverage = Coverage { calls: done.calls.len(), ..Coverage::default() };
-        return Report { seed, coverage, faults, recovery, violations };
+        return Report { seed, coverage, guards: Judged::default(), faults, recovery, violations };
     }
     let end = replicas.clock().await;
     done.calls.extend(write_sentinels(&load.shared).await);
@@ -158,6 +159,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     }
     let shared = load.shared.clone();
     let watches = load.watched().await;
+    let mut guards = Judged::default();
     let promotions = std::mem::take(&mut *replicas.database_turn.lock().await);
     if let Some(churn) = churn {
         let (changes, found) = churn.judge(&replicas, !promotions.is_empty()).await;
@@ -170,7 +172,9 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
         violations.extend(found);
     }
     if let Some(guarded) = guarded {
-        violations.extend(guarded.judge(&replicas, &mut faults).await);
+        let (judged, found) = guarded.judge(&replicas).await;
+        guards = judged;
+        violations.extend(found);
     }
     let failovers = promotions.into_iter().map(|promotion| promotion.failover(&shared)).collect();
     let log = Log::new(start, replicas.witnessed().await, failovers);
@@ -179,7 +183,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let history = History { log, calls: done.calls, listings: done.listings, watches, migrated };
     violations.extend(history.judge());
     violations.extend(replicas.panics());
-    Report { seed, coverage: history.coverage(), faults, recovery, violations }
+    Report { seed, coverage: history.coverage(), guards, faults, recovery, violations }
 }
 
 impl Replicas {
@@ -367,6 +371,7 @@ impl fmt::Display for Report {
         let total: usize = self.faults.values().sum();
         writeln!(f, "ROWPLANE_FAULTS_SEED={}: {}", self.seed, self.coverage)?;
         writeln!(f, "  {total} faults: {faults:?}; all servers worked {:?} after the last", self.recovery)?;
+        writeln!(f, "  {}", self.guards)?;
         write!(f, "  {} violations", self.violations.len())?;
         for violation in self.violations.iter().take(10) {
             write!(f, "\n  {violation:?}")?;
