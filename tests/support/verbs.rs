@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use rowplane::api::admission::configured::{Configured, row_resource};
+use rowplane::api::admission::configured::{Configured, configuration_row};
 use rowplane::api::admission::{Chain, Settings};
+use rowplane::api::aggregation::{Aggregation, row_resource};
 use rowplane::api::catalog::{Catalog, Served};
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
 use rowplane::api::conversion::Converter;
@@ -64,10 +65,10 @@ fn issuer() -> Arc<Issuer> {
 async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.extend([names_resource(), port_claims(), sets_resource(), row_resource()]);
+    names.extend([names_resource(), port_claims(), sets_resource(), row_resource(), configuration_row()]);
     let ids = backend.resource_ids(&names).await.expect("ids");
-    let [.., definitions, port_claims, quota_sets, configured] = ids[..] else {
-        unreachable!("four are internal")
+    let [.., definitions, port_claims, quota_sets, rows, configured] = ids[..] else {
+        unreachable!("five are internal")
     };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
@@ -86,6 +87,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, definitions),
         converter,
+        aggregation: Aggregation::new(&built_in, rows),
         service_routes,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
@@ -95,7 +97,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         port_claims,
         quota_sets,
         configured: Configured::new(configured),
-        own_resources: [definitions, port_claims, quota_sets, configured].into(),
+        own_resources: [definitions, port_claims, quota_sets, rows, configured].into(),
         admission,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),

@@ -27,7 +27,7 @@ const NAME: &str = "all";
 const NEVER: Revision = Revision(0);
 
 /// The resource of the row.
-pub fn row_resource() -> GroupResource {
+pub fn configuration_row() -> GroupResource {
     GroupResource::new(ROW.0, ROW.1)
 }
 

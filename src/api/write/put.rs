@@ -137,6 +137,7 @@ impl Api {
         let what = (&*target.resource.definition, write.part);
         names.extend(self.changed_configuration(what, configured.as_deref()));
         let mutation = Mutation { audit: audited.row(), shares: configured, ..mutation };
+        names.extend(self.release_aggregation(target));
         Ok(match self.store.write_joined(names, mutation).await? {
             Written::Committed { revision, .. } => {
                 audited.committed();

@@ -3,8 +3,9 @@
 use arc_swap::ArcSwap;
 
 use super::*;
-use crate::api::admission::configured::{Configured, row_resource};
+use crate::api::admission::configured::{Configured, configuration_row};
 use crate::api::admission::{Chain, Settings};
+use crate::api::aggregation::{Aggregation, row_resource};
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::conversion::Converter;
@@ -35,10 +36,10 @@ async fn api(directory: &std::path::Path) -> Api {
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.extend([names_resource(), port_claims(), sets_resource(), row_resource()]);
+    names.extend([names_resource(), port_claims(), sets_resource(), row_resource(), configuration_row()]);
     let ids = backend.resource_ids(&names).await.expect("ids");
-    let [.., definitions, port_claims, quota_sets, configured] = ids[..] else {
-        unreachable!("four are internal")
+    let [.., definitions, port_claims, quota_sets, rows, configured] = ids[..] else {
+        unreachable!("five are internal")
     };
     let mark = Arc::new(HighWaterMark::load(directory.join("mark")));
     let runtime = Runtime::default();
@@ -57,13 +58,14 @@ async fn api(directory: &std::path::Path) -> Api {
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, definitions),
         converter,
+        aggregation: Aggregation::new(&built_in, rows),
         service_routes,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
         quota_sets,
         configured: Configured::new(configured),
-        own_resources: [definitions, port_claims, quota_sets, configured].into(),
+        own_resources: [definitions, port_claims, quota_sets, rows, configured].into(),
         admission: Chain::new(&Settings::default(), &runtime.metrics).expect("a chain"),
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),
