@@ -90,7 +90,7 @@ impl Api {
         let target = write.request.target;
         let found = self.cache.any().get(target.resource.id, target.namespace, target.name);
         let Some(object) = found.filter(|object| object.json().is_err()) else { return Ok(None) };
-        let (requires, shares) = self.admit_deletion(write, None).await?;
+        let (requires, mut shares) = self.admit_deletion(write, None).await?;
         let gone = Ok(Some(Deleted::Gone { uid: String::new() }));
         if write.request.options.dry_run() == DryRun::Yes {
             return gone;
@@ -98,7 +98,7 @@ impl Api {
         let expect = Expect::At(object.revision());
         let mutation = Mutation::new(target.key(), expect, Change::Delete);
         let what = (&*target.resource.definition, write.part);
-        let joined = self.changed_configuration(what, shares.as_deref()).into_iter().collect();
+        let joined = self.changed_configuration(what, &mut shares).into_iter().collect();
         match self.store.write_joined(joined, Mutation { requires, shares, ..mutation }).await? {
             Written::Committed { .. } => gone,
             Written::Conflict { .. } | Written::Unmet { .. } => {

@@ -383,7 +383,7 @@ impl Api {
         let (target, part, changes_set) = (attempt.target, write.part, quota.joined.is_some());
         let metered = self.metered(Usage { target, old, new: Some(&object), part, changes_set, limited })?;
         let mut requires = attempt.requires;
-        let configured = write.configured.cloned().or(attempt.configured);
+        let mut configured = write.configured.cloned().or(attempt.configured);
         requires.extend(metered.requires);
         requires.extend(names.requires);
         requires.extend_from_slice(write.relies_on);
@@ -412,7 +412,7 @@ impl Api {
         };
         if matches!(next, Next::Put(_)) {
             let what = (&*resource.definition, write.part);
-            joined.extend(self.changed_configuration(what, configured.as_deref()));
+            joined.extend(self.changed_configuration(what, &mut configured));
         }
         Ok(Ready { next, requires, configured, charges: metered.charges, joined, naming, advised: true })
     }

@@ -75,17 +75,18 @@ impl Api {
         sees.then(|| self.configured.requirement(&self.cache.any()))
     }
 
-    /// What is written with a configuration of admission. `seen` is what its own write requires.
+    /// What is written with a configuration of admission; it expects the row to be as `seen` says, which the write of the
+    /// configuration, coming after it, does not require any more.
     pub(in crate::api) fn changed_configuration(
         &self,
         (definition, part): (&ResourceDefinition, Part),
-        seen: Option<&Requirement>,
+        seen: &mut Option<Arc<Requirement>>,
     ) -> Option<Mutation> {
         if definition.group().as_str() != GROUP || part == Part::Status {
             return None;
         }
         let own = || self.configured.requirement(&self.cache.any());
-        let Requirement { key, expect } = seen.cloned().unwrap_or_else(|| (*own()).clone());
+        let Requirement { key, expect } = (*seen.take().unwrap_or_else(own)).clone();
         let row = json!({"metadata": {"name": NAME}});
         let draft = Draft::of_json("", NAME, row.to_string().into());
         let change = Change::Put { uid: "".into(), stored_version: VERSION.into(), draft };

@@ -116,7 +116,7 @@ impl Api {
     async fn remove(
         &self,
         write: Write<'_>,
-        (requires, configured): (Vec<Requirement>, Option<Arc<Requirement>>),
+        (requires, mut configured): (Vec<Requirement>, Option<Arc<Requirement>>),
         current: Current,
         shown: Option<ObjectMap>,
     ) -> Result<Placed, Error> {
@@ -135,7 +135,7 @@ impl Api {
         let mut names = self.release_names(target, &current.object);
         names.extend(quota.joined);
         let what = (&*target.resource.definition, write.part);
-        names.extend(self.changed_configuration(what, configured.as_deref()));
+        names.extend(self.changed_configuration(what, &mut configured));
         let mutation = Mutation { audit: audited.row(), shares: configured, ..mutation };
         names.extend(self.release_aggregation(target));
         Ok(match self.store.write_joined(names, mutation).await? {
