@@ -70,7 +70,7 @@ async fn a_policy_judges_what_is_committed_after_it(setup: Setup) {
                 tokio::task::yield_now().await;
             }
             let server = &servers[turn % servers.len()];
-            let written = server.put(format!("{POLICIES}/p"), &policy(turn % 2)).await.ok();
+            let written = server.patch(format!("{POLICIES}/p"), &policy(turn % 2)).await.ok();
             turns.push((rv(&written), turn % 2));
         }
         end.store(true, Ordering::Relaxed);
