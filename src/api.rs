@@ -26,7 +26,7 @@ pub mod meta;
 pub mod modify;
 pub mod namespace_contents;
 pub mod options;
-mod ownership;
+pub mod ownership;
 pub mod patch;
 pub mod quota;
 pub mod registration;
@@ -96,6 +96,8 @@ pub struct Api {
     pub port_claims: ResourceId,
     /// The resource under which the store keeps which namespaces have which quotas.
     pub quota_sets: ResourceId,
+    /// The row that stands for what configures admission.
+    pub configured: admission::configured::Configured,
     /// The ClusterRoles that consist of others.
     pub aggregation: Aggregation,
     /// The resources that the server keeps for itself. They are in the cache and are never served.
@@ -108,6 +110,8 @@ pub struct Api {
     /// Where work on large stored objects is done, whichever request asked for it.
     pub lanes: Lanes,
     pub encryption: Encryption,
+    /// Managers of reviews, bindings and the like.
+    pub actions: ownership::action::Actions,
     /// Roles and bindings, by which nobody may grant what he does not have. `None` if they are not served.
     pub rbac: Option<Rbac>,
 }

@@ -5,7 +5,7 @@ pub use rowplane_cel::reserved::{escape, is_reserved};
 pub use rowplane_cel::types::Generic;
 pub use rowplane_cel::{
     Authority, Authorization, Budget, Checked, Decision, Environment, Fault, Program, Question, Refusal,
-    Type, Variables, program, value,
+    Type, Variables, program, value, worst_cost_by,
 };
 
 /// What an expression evaluates to, or what is wrong with it.

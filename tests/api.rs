@@ -35,6 +35,8 @@ mod bounded_work;
 mod catalog;
 #[path = "api/certificates.rs"]
 mod certificates;
+#[path = "api/configured.rs"]
+mod configured;
 #[path = "api/credentials.rs"]
 mod credentials;
 #[path = "api/custom_resources.rs"]

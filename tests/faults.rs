@@ -15,6 +15,10 @@ mod definitions;
 mod failover;
 #[path = "faults/failovers.rs"]
 mod failovers;
+#[path = "faults/guarded.rs"]
+mod guarded;
+#[path = "faults/guards.rs"]
+mod guards;
 #[path = "faults/history.rs"]
 mod history;
 #[path = "api/custom_resources/hook.rs"]

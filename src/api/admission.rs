@@ -13,6 +13,7 @@ mod certificates;
 mod claim_resize;
 mod classes;
 mod conditions;
+pub mod configured;
 mod deny;
 mod evaluation;
 mod event_rate_limit;
@@ -43,6 +44,7 @@ mod topology_labels;
 mod usage;
 mod view;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -53,6 +55,7 @@ use super::meta::owners::{Found, drop_repeated};
 use super::request::{Hooks, Request};
 use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, ownership};
 use crate::metrics::{Metrics, Step, StepTimes};
+use crate::schema::resource::Verb;
 use crate::storage::Requirement;
 use crate::user::MASTERS;
 
@@ -129,6 +132,8 @@ pub struct Attempt<'a> {
     /// The object that is replaced or deleted; `None` for a deletion of an object that cannot be read.
     pub old: Option<&'a ObjectMap>,
     pub(super) requires: Vec<Requirement>,
+    /// What configures webhooks and policies, as they may see it.
+    pub(super) configured: Option<Arc<Requirement>>,
     /// Whether the write may not exceed the quotas of its namespace.
     pub(super) limited: AtomicBool,
     rounds: Rounds,
@@ -153,7 +158,9 @@ impl<'a> Attempt<'a> {
         old: Option<&'a ObjectMap>,
     ) -> Self {
         let (requires, rounds, limited) = (Vec::new(), Rounds::default(), AtomicBool::new(false));
-        Self { api, request, operation, target: request.target, object: None, old, requires, limited, rounds }
+        let configured = api.configured_for(request);
+        let target = request.target;
+        Self { api, request, operation, target, object: None, old, requires, configured, limited, rounds }
     }
 
     pub(super) fn with(self, object: ObjectMap) -> Self {
@@ -173,7 +180,8 @@ impl<'a> Attempt<'a> {
 
     /// The name that refusals show: of a new object without a name, what it is to be made of.
     fn shown_name(&self) -> &str {
-        if !self.target.name.is_empty() {
+        // Upstream's attributes of the deletion of a collection name no object.
+        if !self.target.name.is_empty() && self.request.verb != Verb::DeleteCollection {
             return self.target.name;
         }
         let of = |field| self.object.as_ref().and_then(metadata).map(|own| meta::text(own, field));

@@ -29,7 +29,8 @@ impl Api {
         check_node(binding)?;
         self.admission.validate(&action).await?;
         let binding = action.take_object()?;
-        let write = Write { relies_on: &action.requires, ..Write::part_of_action(request) };
+        let (relies_on, configured) = (&*action.requires, action.configured.as_ref());
+        let write = Write { relies_on, configured, ..Write::part_of_action(request) };
         let now = self.now();
         let propose = &mut |found: Option<&Current>| {
             let current = found.ok_or_else(|| pod.not_found())?;

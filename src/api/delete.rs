@@ -90,14 +90,16 @@ impl Api {
         let target = write.request.target;
         let found = self.cache.any().get(target.resource.id, target.namespace, target.name);
         let Some(object) = found.filter(|object| object.json().is_err()) else { return Ok(None) };
-        let requires = self.admit_deletion(write, None).await?;
+        let (requires, mut shares) = self.admit_deletion(write, None).await?;
         let gone = Ok(Some(Deleted::Gone { uid: String::new() }));
         if write.request.options.dry_run() == DryRun::Yes {
             return gone;
         }
         let expect = Expect::At(object.revision());
         let mutation = Mutation::new(target.key(), expect, Change::Delete);
-        match self.store.write(Mutation { requires, ..mutation }).await? {
+        let what = (&*target.resource.definition, write.part);
+        let joined = self.changed_configuration(what, &mut shares).into_iter().collect();
+        match self.store.write_joined(joined, Mutation { requires, shares, ..mutation }).await? {
             Written::Committed { .. } => gone,
             Written::Conflict { .. } | Written::Unmet { .. } => {
                 Err(Error::modified(target.resource.group_resource(), target.name))

@@ -3,6 +3,8 @@
 
 mod budget;
 
+use std::sync::Arc;
+
 use super::decode::{Encoded, subresource_kind, typed_object};
 use super::error::Error;
 use super::modify::Outcome;
@@ -54,7 +56,7 @@ impl Api {
             delete.dry_run = DryRun::Yes;
         }
         self.admission.validate(&action).await?;
-        let eviction = Eviction { request, requires: action.requires };
+        let eviction = Eviction { request, requires: action.requires, configured: action.configured };
         match self.evict_unguarded(&eviction, &delete).await? {
             Looked::Evicted => Ok(()),
             Looked::Guarded(found) => self.evict_guarded(&eviction, &found, &delete).await,
@@ -139,9 +141,10 @@ impl Api {
 
     /// Sets the pod's condition that tells why it is deleted, and deletes it.
     async fn mark_and_delete(&self, eviction: &Eviction<'_>, mut delete: DeleteOptions) -> Result<(), Error> {
-        let Eviction { request, requires } = eviction;
-        fn part_of_action<'a>(request: &'a Request<'a>, requires: &'a [Requirement]) -> Write<'a> {
-            Write { relies_on: requires, ..Write::part_of_action(request) }
+        let request = eviction.request;
+        fn part_of_action<'a>(request: &'a Request<'a>, eviction: &'a Eviction<'_>) -> Write<'a> {
+            let (relies_on, configured) = (&*eviction.requires, eviction.configured.as_ref());
+            Write { relies_on, configured, ..Write::part_of_action(request) }
         }
         if delete.dry_run == DryRun::No {
             let pod = request.target;
@@ -153,8 +156,8 @@ impl Api {
                 condition::set(fields::object_mut(&mut new, "status"), &TARGET, &self.now());
                 Ok(Proposal::Object(new))
             };
-            let marking = Request { options: Options::None, warnings: &Warnings::UNREAD, ..**request };
-            let write = Write { part: Part::Status, ..part_of_action(&marking, requires) };
+            let marking = Request { options: Options::None, warnings: &Warnings::UNREAD, ..*request };
+            let write = Write { part: Part::Status, ..part_of_action(&marking, eviction) };
             let modified = self.modify(write, propose).await?;
             if matches!(modified.outcome, Outcome::Deleted(_)) {
                 return Ok(());
@@ -165,7 +168,7 @@ impl Api {
                 *pinned = marked.revision().to_string();
             }
         }
-        self.delete_as(part_of_action(&request.with(&delete), requires)).await.map(drop)
+        self.delete_as(part_of_action(&request.with(&delete), eviction)).await.map(drop)
     }
 }
 
@@ -174,6 +177,8 @@ struct Eviction<'a> {
     /// The request to the subresource `pods/eviction`.
     request: &'a Request<'a>,
     requires: Vec<Requirement>,
+    /// What configured its admission.
+    configured: Option<Arc<Requirement>>,
 }
 
 /// The result of trying an eviction without a budget.

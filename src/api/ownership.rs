@@ -19,6 +19,7 @@ use crate::patch::apply::ownership::{self, Acting, Update, Versions};
 use crate::patch::apply::schema::Schema;
 use crate::tree::Value;
 
+pub mod action;
 pub(super) mod scale;
 
 /// The manager of the fields that an object had before its managers were tracked.

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 
 use super::admission::{Attempt, Operation};
 use super::conversion::managers::Conversions;
+use super::decode::subresource_kind;
 use super::definitions::Custom;
 use super::error::Error;
 use super::ownership::{self, Tracking};
@@ -46,6 +47,8 @@ pub(super) struct Write<'a> {
     pub admission: Admitted,
     /// If the write is a part of an action: what the admission of the action relied on.
     pub relies_on: &'a [Requirement],
+    /// As `relies_on`: what configured the admission of the action.
+    pub configured: Option<&'a Arc<Requirement>>,
 }
 
 /// What a uid in the written object means.
@@ -120,6 +123,8 @@ pub(super) struct Ready {
     pub next: Next,
     /// The rows that admission relied on.
     pub requires: Vec<Requirement>,
+    /// What configured its admission.
+    pub configured: Option<Arc<Requirement>>,
     /// What it adds to the counters of quotas.
     pub charges: Vec<Charge>,
     /// What is written with it or not at all.
@@ -142,6 +147,7 @@ impl<'a> Write<'a> {
             reads: Reads::AsServed,
             admission: Admitted::NotYet,
             relies_on: &[],
+            configured: None,
         }
     }
 
@@ -266,6 +272,7 @@ impl Api {
                 Ok(Ready {
                     next,
                     requires: Vec::new(),
+                    configured: None,
                     charges: Vec::new(),
                     joined,
                     naming: None,
@@ -273,9 +280,10 @@ impl Api {
                 })
             }
             Proposal::Decided(next) => {
-                let requires = self.admit_deletion(write, found.map(|found| &found.object)).await?;
+                let (requires, configured) =
+                    self.admit_deletion(write, found.map(|found| &found.object)).await?;
                 let (charges, joined) = (Vec::new(), Vec::new());
-                Ok(Ready { next, requires, charges, joined, naming: None, advised: false })
+                Ok(Ready { next, requires, configured, charges, joined, naming: None, advised: false })
             }
         }
     }
@@ -358,7 +366,13 @@ impl Api {
             true => (Some(scale::of(resource, &object)?), Some(object)),
             false => (Some(object), None),
         };
+        // The name in a review stays the one that the client has sent, if a webhook renames the object.
+        let placed = attempt.target;
+        if let Some(given) = given.as_ref().filter(|given| !given.is_empty()) {
+            attempt.target.name = given;
+        }
         write.admit(&attempt).await?;
+        attempt.target = placed;
         let mut object = parent.map_or_else(|| attempt.take_object(), Ok)?;
         let names = self.settle_names(attempt.target, &mut object, found.map(|found| &found.object));
         let quota =
@@ -369,6 +383,7 @@ impl Api {
         let (target, part, changes_set) = (attempt.target, write.part, quota.joined.is_some());
         let metered = self.metered(Usage { target, old, new: Some(&object), part, changes_set, limited })?;
         let mut requires = attempt.requires;
+        let mut configured = write.configured.cloned().or(attempt.configured);
         requires.extend(metered.requires);
         requires.extend(names.requires);
         requires.extend_from_slice(write.relies_on);
@@ -395,7 +410,11 @@ impl Api {
             (Next::Unchanged, Some(object)) => Next::Put(object),
             (next, _) => next,
         };
-        Ok(Ready { next, requires, charges: metered.charges, joined, naming, advised: true })
+        if matches!(next, Next::Put(_)) {
+            let what = (&*resource.definition, write.part);
+            joined.extend(self.changed_configuration(what, &mut configured));
+        }
+        Ok(Ready { next, requires, configured, charges: metered.charges, joined, naming, advised: true })
     }
 
     /// Asks plugins about a deletion; `old` is `None` if the object cannot be read.
@@ -403,20 +422,22 @@ impl Api {
         &self,
         write: Write<'_>,
         old: Option<&ObjectMap>,
-    ) -> Result<Vec<Requirement>, Error> {
+    ) -> Result<(Vec<Requirement>, Option<Arc<Requirement>>), Error> {
         let mut attempt = Attempt::new(self, write.request, Operation::Delete, old);
         write.mutate(&mut attempt).await?;
         write.admit(&attempt).await?;
         attempt.requires.extend_from_slice(write.relies_on);
-        Ok(attempt.requires)
+        Ok((attempt.requires, write.configured.cloned().or(attempt.configured)))
     }
 
     /// Lets plugins complete an action on an object, which `object` describes. No kind's rules apply to it.
     pub(super) async fn complete_action<'a>(
         &'a self,
         request: &'a Request<'a>,
-        object: ObjectMap,
+        mut object: ObjectMap,
     ) -> Result<Attempt<'a>, Error> {
+        let (kind, manager) = (subresource_kind(request)?, request.options.write().manager());
+        self.actions.track(kind, &mut object, manager, request.subresource, &self.now());
         let mut attempt = Attempt::new(self, request, Operation::Create, None).with(object);
         self.admission.mutate(&mut attempt).await?;
         Ok(attempt)

@@ -16,7 +16,7 @@ mod flowcontrol;
 mod image;
 mod networking;
 mod pod;
-mod pod_resources;
+pub mod pod_resources;
 mod rules;
 mod scheduling;
 mod service;

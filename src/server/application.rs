@@ -18,6 +18,7 @@ use super::replica::Replica;
 use super::service_accounts;
 use super::start::{Application, BuildError, Environment};
 use crate::api::admission::Chain;
+use crate::api::admission::configured::{Configured, configuration_row};
 use crate::api::aggregation::{self, Aggregation};
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
@@ -134,9 +135,10 @@ pub async fn build_with_api(
     let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
     let names = backend.resource_ids(&[definitions::names_resource()]).await?[0];
     let quota_sets = backend.resource_ids(&[sets_resource()]).await?[0];
+    let configured = backend.resource_ids(&[configuration_row()]).await?[0];
     let keys = backend.resource_ids(&[shared_keys()]).await?[0];
     let aggregations = backend.resource_ids(&[aggregation::row_resource()]).await?[0];
-    let own_resources = [port_claims, names, quota_sets, keys, aggregations];
+    let own_resources = [port_claims, names, quota_sets, configured, keys, aggregations];
     let mut loaded: Vec<_> = ids.values().copied().chain(own_resources).collect();
     loaded.sort_unstable();
     // Two groups of tasks: the controllers end first, and what a leaving server writes is written before the writer
@@ -163,6 +165,7 @@ pub async fn build_with_api(
         token_keys: ArcSwap::from_pointee(token_keys(&*backend, &runtime.clock).await?),
         port_claims,
         quota_sets,
+        configured: Configured::new(configured),
         own_resources: own_resources.into(),
         unreadable: Unreadable::new(runtime.metrics.clone()),
         runtime: runtime.clone(),
@@ -180,6 +183,7 @@ pub async fn build_with_api(
             audiences: door.authenticator.audiences().clone(),
         },
         lanes: Lanes::default(),
+        actions: Default::default(),
         encryption,
         rbac: rbac.clone(),
     });

@@ -21,6 +21,8 @@ pub struct Mutation {
     pub change: Change,
     /// Preconditions on other rows: those that the caller relied on when it decided to write.
     pub requires: Vec<Requirement>,
+    /// A precondition that it shares with many other writes, so that none of them copies it.
+    pub shares: Option<Arc<Requirement>>,
     /// Whether it and the next mutation of the batch pass together or not at all.
     pub joins_next: bool,
     /// What it adds to the counters of other rows, in the same commit.
@@ -55,6 +57,7 @@ impl Mutation {
             expect,
             change,
             requires: Vec::new(),
+            shares: None,
             joins_next: false,
             charges: Vec::new(),
             audit: None,
@@ -89,12 +92,14 @@ pub(super) fn audit_rows<'a>(batch: &'a [Mutation], writes: &[Write]) -> Vec<&'a
     writes.iter().filter_map(|write| batch[write.index].audit.as_deref()).collect()
 }
 
-/// The keys of all [requirements](Requirement) of a batch, each once, in the order in which they first occur. A backend
+/// The keys of all [requirements](Requirement) of a batch, each once, the shared ones last. A backend
 /// reads their live versions in the statement that reads those of the mutations' own keys, behind these.
 pub(super) fn required_keys(batch: &[Mutation]) -> Vec<&Key> {
     let mut keys: Vec<&Key> = Vec::new();
     let mut seen = HashSet::new();
-    for key in batch.iter().flat_map(|mutation| &mutation.requires).map(|requirement| &requirement.key) {
+    let own = batch.iter().flat_map(|mutation| &mutation.requires);
+    let shared = batch.iter().filter_map(|mutation| mutation.shares.as_deref());
+    for key in own.chain(shared).map(|requirement| &requirement.key) {
         // Most batches require a single row; this comparison recognizes it without computing a hash.
         if keys.last() != Some(&key) && seen.insert(key) {
             keys.push(key);

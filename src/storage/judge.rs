@@ -215,6 +215,11 @@ impl<'a> Judging<'a> {
         if self.lost.is_some_and(|fence| !fence.exempts(mutation)) {
             return Outcome::Fenced;
         }
+        let shared = mutation.shares.as_deref().and_then(|shared| {
+            let found = self.current.get(&shared.key).copied().flatten();
+            let requirement = mutation.requires.len();
+            (!shared.expect.holds(found)).then_some(Outcome::Unmet { requirement, found })
+        });
         let slot = self.current.entry(&mutation.key).or_insert(self.live[index]);
         let found = *slot;
         let kind = match (&mutation.change, mutation.expect) {
@@ -225,6 +230,9 @@ impl<'a> Judging<'a> {
         let deletes_nothing = kind == ChangeKind::Deleted && found.is_none();
         if deletes_nothing || !mutation.expect.holds(found) {
             return Outcome::Conflict { found };
+        }
+        if let Some(unmet) = shared {
+            return unmet;
         }
         let revision = self.next;
         let after = (kind != ChangeKind::Deleted).then_some(revision);
@@ -292,6 +300,26 @@ mod tests {
             Change::Delete
         };
         Mutation::new(Key::new(ResourceId(1), "", name), expect, change)
+    }
+
+    #[test]
+    fn a_shared_requirement_is_judged_as_an_own_one() {
+        let row = |n| Key::new(ResourceId(2), "", n);
+        let needs = |name: &str, expect| {
+            let shares = Some(std::sync::Arc::new(Requirement { key: row("r"), expect }));
+            Mutation { shares, ..mutation(name, Expect::Absent, true) }
+        };
+        let raise = Mutation { key: row("r"), ..mutation("r", Expect::At(Revision(7)), true) };
+        let old = Expect::At(Revision(7));
+        let batch = [needs("a", old), needs("b", Expect::Absent), raise, needs("c", old), needs("a", old)];
+        assert_eq!(required_keys(&batch), [&row("r")]);
+        let seven = Some(Revision(7));
+        let live = [None, None, seven, None, None, seven];
+        let verdict = judge(&batch, Revision(9), found(&live), None);
+        let unmet = |found| Outcome::Unmet { requirement: 0, found: Some(Revision(found)) };
+        let committed = |revision| Outcome::Committed(Revision(revision));
+        let conflict = Outcome::Conflict { found: Some(Revision(10)) };
+        assert_eq!(verdict.outcomes, [committed(10), unmet(7), committed(11), unmet(11), conflict]);
     }
 
     #[test]

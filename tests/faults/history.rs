@@ -312,4 +312,6 @@ pub enum Promise {
     PreviousState,
     /// After the faults, every server works again without a restart.
     Recovered,
+    /// What guards writes judges every write that is committed after it.
+    Guarded,
 }

@@ -16,6 +16,8 @@ use super::chaos::{Chaos, Counts};
 use super::cluster::{self, Cluster};
 use super::definitions::{self, Churn, DEFINITIONS};
 use super::failovers::Promotion;
+use super::guarded::{self, Guarded};
+use super::guards::{self, Judged};
 use super::history::{
     Action, Answer, Call, Filter, Freshness, History, Key, Kind, Listing, Promise, Violation,
 };
@@ -91,6 +93,7 @@ pub struct Replicas {
 pub struct Report {
     pub seed: u64,
     pub coverage: Coverage,
+    pub guards: Judged,
     pub faults: Counts,
     /// The time until the last server worked again.
     pub recovery: Duration,
@@ -117,12 +120,14 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     define_widgets(&servers[0].client, &webhook.config).await;
     let replicas = Arc::new(Replicas { servers, database, database_turn: Mutex::default() });
     let start = replicas.install_witness().await;
+    guarded::prepare(&replicas.servers[0].client).await;
 
     let clients = replicas.servers.iter().map(|server| server.client.clone()).collect();
     let mut load = Load::start(clients, seed, start, settings.clients, settings.mischief);
     let chaos = (settings.longest_fault > 0).then(|| Chaos::start(&replicas, seed, settings.longest_fault));
     let churn = settings.mischief.is_none().then(|| Churn::start(&load.shared, seed));
     let rights = settings.mischief.is_none().then(|| Rights::start(&load.shared, seed));
+    let guarded = settings.mischief.is_none().then(|| Guarded::start(&load.shared, seed));
     load.reach(settings.calls).await;
     let mut faults = match chaos {
         Some(chaos) => chaos.stop().await,
@@ -143,7 +148,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     if !violations.is_empty() {
         // If a server does not work, watches cannot come to their end.
         let coverage = Coverage { calls: done.calls.len(), ..Coverage::default() };
-        return Report { seed, coverage, faults, recovery, violations };
+        return Report { seed, coverage, guards: Judged::default(), faults, recovery, violations };
     }
     let end = replicas.clock().await;
     done.calls.extend(write_sentinels(&load.shared).await);
@@ -154,6 +159,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     }
     let shared = load.shared.clone();
     let watches = load.watched().await;
+    let mut guards = Judged::default();
     let promotions = std::mem::take(&mut *replicas.database_turn.lock().await);
     if let Some(churn) = churn {
         let (changes, found) = churn.judge(&replicas, !promotions.is_empty()).await;
@@ -165,6 +171,11 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
         faults.insert("RightsTurned".to_owned(), turned);
         violations.extend(found);
     }
+    if let Some(guarded) = guarded {
+        let (judged, found) = guarded.judge(&replicas).await;
+        guards = judged;
+        violations.extend(found);
+    }
     let failovers = promotions.into_iter().map(|promotion| promotion.failover(&shared)).collect();
     let log = Log::new(start, replicas.witnessed().await, failovers);
     violations.extend(watches.iter().filter_map(|run| watches::check_complete(&log, run, end)));
@@ -172,7 +183,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let history = History { log, calls: done.calls, listings: done.listings, watches, migrated };
     violations.extend(history.judge());
     violations.extend(replicas.panics());
-    Report { seed, coverage: history.coverage(), faults, recovery, violations }
+    Report { seed, coverage: history.coverage(), guards, faults, recovery, violations }
 }
 
 impl Replicas {
@@ -227,6 +238,18 @@ impl Replicas {
                 rows.into_iter().map(cluster::row).collect()
             }
         }
+    }
+
+    /// The record of what guards writes, and of what is guarded.
+    pub async fn guards(&self) -> Vec<guards::Witnessed> {
+        let rows = match &self.database {
+            Database::Postgres(primary) => {
+                let mut connection = primary.get().try_connect().await.expect("connect");
+                sqlx::query_as(guards::WITNESSED).fetch_all(&mut connection).await
+            }
+            Database::Sqlite => sqlx::query_as(guards::WITNESSED).fetch_all(&mut self.file().await).await,
+        };
+        rows.expect("what was witnessed")
     }
 
     async fn clock(&self) -> u64 {
@@ -348,6 +371,7 @@ impl fmt::Display for Report {
         let total: usize = self.faults.values().sum();
         writeln!(f, "ROWPLANE_FAULTS_SEED={}: {}", self.seed, self.coverage)?;
         writeln!(f, "  {total} faults: {faults:?}; all servers worked {:?} after the last", self.recovery)?;
+        writeln!(f, "  {}", self.guards)?;
         write!(f, "  {} violations", self.violations.len())?;
         for violation in self.violations.iter().take(10) {
             write!(f, "\n  {violation:?}")?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use rowplane::api::admission::configured::{Configured, configuration_row};
 use rowplane::api::admission::{Chain, Settings};
 use rowplane::api::aggregation::{Aggregation, row_resource};
 use rowplane::api::catalog::{Catalog, Served};
@@ -64,9 +65,11 @@ fn issuer() -> Arc<Issuer> {
 async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.extend([names_resource(), port_claims(), sets_resource(), row_resource()]);
+    names.extend([names_resource(), port_claims(), sets_resource(), row_resource(), configuration_row()]);
     let ids = backend.resource_ids(&names).await.expect("ids");
-    let [.., definitions, port_claims, quota_sets, rows] = ids[..] else { unreachable!("four are internal") };
+    let [.., definitions, port_claims, quota_sets, rows, configured] = ids[..] else {
+        unreachable!("five are internal")
+    };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let runtime = Runtime::default();
@@ -93,11 +96,13 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         )),
         port_claims,
         quota_sets,
-        own_resources: [definitions, port_claims, quota_sets, rows].into(),
+        configured: Configured::new(configured),
+        own_resources: [definitions, port_claims, quota_sets, rows, configured].into(),
         admission,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),
         lanes: Default::default(),
+        actions: Default::default(),
         rbac: None,
         unreadable: Default::default(),
         runtime,

@@ -5,10 +5,22 @@ mod calls;
 mod range;
 mod walk;
 
+use smol_str::SmolStr;
+
 use crate::check::Checked;
 use crate::decl::Decl;
+use crate::deep;
+
+/// How much there is at most at a path: a variable, and the fields, `@items`, `@keys` and `@values` on the way.
+pub type Sizes<'s> = &'s (dyn Fn(&[SmolStr]) -> Option<u64> + Sync);
 
 /// The worst cost of an expression whose variables are all of this type.
 pub fn worst_cost(checked: &Checked, of: &Decl) -> u64 {
-    walk::Walk::new(checked, of).cost(checked.ast.root).max
+    walk::Walk::new(checked, &|path| walk::declared(of, path)).cost(checked.ast.root).max
+}
+
+/// The worst cost of an expression about values of these sizes; `None` if the system has no stack for it.
+pub fn worst_cost_by(checked: &Checked, sizes: Sizes<'_>) -> Option<u64> {
+    let cost = || walk::Walk::new(checked, sizes).cost(checked.ast.root).max;
+    if checked.is_deep() { deep::run(cost) } else { Some(cost()) }
 }

@@ -25,7 +25,7 @@ pub mod value;
 
 pub use check::Checked;
 pub use environment::Environment;
-pub use estimate::worst_cost;
+pub use estimate::{worst_cost, worst_cost_by};
 pub use library::authorization::{Authority, Authorization, Decision, Question};
 pub use program::{Budget, Fault, Program, Variables};
 pub use types::Type;

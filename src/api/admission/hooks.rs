@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::Attempt;
 use super::authorize::Asked;
 use super::conditions::{Outcome, described};
+use super::configured::GROUP;
 use super::evaluation::Seen;
 use super::matching::{Facts, Matched, converted, has_versions, matched};
 use crate::api::error::Error;
@@ -28,12 +29,10 @@ use review::Payload;
 pub(super) use mutating::{Calls, MutatingAdmissionWebhook};
 pub(super) use validating::ValidatingAdmissionWebhook;
 
-/// The group of what configures admission. No webhook sees it, so that a webhook that refuses everything can be removed.
-const CONFIGURATIONS: &str = "admissionregistration.k8s.io";
-
-/// Whether webhooks may see a request. Reviews, which are not stored, never come here.
+/// Whether webhooks may see a request. Reviews, which are not stored, never come here. No webhook sees what configures
+/// admission, so that a webhook that refuses everything can be removed.
 fn sees(request: &Request<'_>) -> bool {
-    request.hooks == Hooks::See && request.target.resource.definition.group().as_str() != CONFIGURATIONS
+    request.hooks == Hooks::See && request.target.resource.definition.group().as_str() != GROUP
 }
 
 /// A request while webhooks are found for it.

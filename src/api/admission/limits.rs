@@ -6,6 +6,7 @@ use super::{Admission, Attempt, Operation, Verdict, of_kind};
 use crate::api::request::Request;
 use crate::api::{ObjectMap, fields, meta, metadata, metadata_mut};
 use crate::quantity::{nanos, units};
+use crate::schema::defaults::pod_resources;
 use crate::schema::names::Gvr;
 use crate::tree::Value;
 
@@ -80,6 +81,8 @@ fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
             }
         }
         if !notes.is_empty() {
+            // Upstream shows a Pod as it reads it back, with the defaults that follow from what was set.
+            pod_resources::complete(fields::object_mut(pod, "spec"));
             let text = format!("LimitRanger plugin set: {}", notes.join("; "));
             let annotations = fields::object_mut(metadata_mut(pod), "annotations");
             annotations.insert(ANNOTATION, text.into());

@@ -39,7 +39,7 @@ impl Api {
         ready: Ready,
         current: Option<Current>,
     ) -> Result<Placed, Error> {
-        let Ready { mut next, requires, charges, joined, naming, advised } = ready;
+        let Ready { mut next, requires, configured, charges, joined, naming, advised } = ready;
         if let (Next::Unchanged, Some(current)) = (&next, &current)
             && self.renewed(write, current).await?
         {
@@ -60,7 +60,7 @@ impl Api {
                 if let Some(shown) = &shown {
                     advise(shown, Some(&current.object));
                 }
-                Box::pin(self.remove(write, requires, current, shown)).await
+                Box::pin(self.remove(write, (requires, configured), current, shown)).await
             }
             (Next::Put(mut object), current) => {
                 let target = write.target(naming.as_ref());
@@ -87,7 +87,8 @@ impl Api {
                 let audited = write.audited(target.name, expect == Expect::Absent);
                 let mutation = match self.lanes.run(size, encode).await {
                     Ok(mutation) => {
-                        Mutation { audit: audited.row(), ..mutation.requiring(requires).charging(charges) }
+                        let mutation = mutation.requiring(requires).charging(charges);
+                        Mutation { audit: audited.row(), shares: configured, ..mutation }
                     }
                     Err(error) => {
                         self.give_back(target, allocation).await;
@@ -115,7 +116,7 @@ impl Api {
     async fn remove(
         &self,
         write: Write<'_>,
-        requires: Vec<Requirement>,
+        (requires, mut configured): (Vec<Requirement>, Option<Arc<Requirement>>),
         current: Current,
         shown: Option<ObjectMap>,
     ) -> Result<Placed, Error> {
@@ -131,9 +132,11 @@ impl Api {
         let metered = self.metered(Usage { target, old, new: None, part, changes_set, limited: false })?;
         let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete).requiring(requires);
         let mutation = mutation.requiring(metered.requires).charging(metered.charges);
-        let mutation = Mutation { audit: audited.row(), ..mutation };
         let mut names = self.release_names(target, &current.object);
         names.extend(quota.joined);
+        let what = (&*target.resource.definition, write.part);
+        names.extend(self.changed_configuration(what, &mut configured));
+        let mutation = Mutation { audit: audited.row(), shares: configured, ..mutation };
         names.extend(self.release_aggregation(target));
         Ok(match self.store.write_joined(names, mutation).await? {
             Written::Committed { revision, .. } => {

@@ -3,6 +3,7 @@
 use arc_swap::ArcSwap;
 
 use super::*;
+use crate::api::admission::configured::{Configured, configuration_row};
 use crate::api::admission::{Chain, Settings};
 use crate::api::aggregation::{Aggregation, row_resource};
 use crate::api::catalog::{Catalog, Served};
@@ -35,9 +36,11 @@ async fn api(directory: &std::path::Path) -> Api {
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.extend([names_resource(), port_claims(), sets_resource(), row_resource()]);
+    names.extend([names_resource(), port_claims(), sets_resource(), row_resource(), configuration_row()]);
     let ids = backend.resource_ids(&names).await.expect("ids");
-    let [.., definitions, port_claims, quota_sets, rows] = ids[..] else { unreachable!("four are internal") };
+    let [.., definitions, port_claims, quota_sets, rows, configured] = ids[..] else {
+        unreachable!("five are internal")
+    };
     let mark = Arc::new(HighWaterMark::load(directory.join("mark")));
     let runtime = Runtime::default();
     let (cache, sink) =
@@ -61,10 +64,12 @@ async fn api(directory: &std::path::Path) -> Api {
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
         quota_sets,
-        own_resources: [definitions, port_claims, quota_sets, rows].into(),
+        configured: Configured::new(configured),
+        own_resources: [definitions, port_claims, quota_sets, rows, configured].into(),
         admission: Chain::new(&Settings::default(), &runtime.metrics).expect("a chain"),
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),
+        actions: Default::default(),
         lanes: Default::default(),
         rbac: None,
         unreadable: Default::default(),

@@ -57,6 +57,8 @@ impl Context<'_> {
         if let Some(record) = self.record() {
             record.requested(&question);
         }
+        let (manager, now) = (options.manager(), self.app.api.now());
+        self.app.api.actions.track(&self.definition.kind, &mut question, manager, "", &now);
         managed::open(&mut question);
         let reviewer = Reviewer {
             user: &self.user,

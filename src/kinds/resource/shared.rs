@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::gotext;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Shown};
-use crate::kinds::behavior::rules::expression::device_problem;
+use crate::kinds::behavior::rules::expression::{DeviceProblem, device_problem};
 use crate::kinds::core::volume_source::csi_driver;
 
 pub const CONFIGURATIONS: usize = 32;
@@ -76,8 +76,12 @@ pub fn selectors(list: &At<'_, '_>, errors: &mut Errors) {
         if expression.text().len() > EXPRESSION_MAX {
             return errors.too_long(&expression, EXPRESSION_MAX);
         }
-        if let Some(why) = device_problem(expression.text(), errors) {
-            errors.invalid(&expression, expression.text(), &why);
+        match device_problem(expression.text(), errors) {
+            Some(DeviceProblem::Invalid(why)) => errors.invalid(&expression, expression.text(), &why),
+            Some(DeviceProblem::TooComplex) => {
+                errors.forbidden(&expression, "too complex, exceeds cost limit");
+            }
+            None => {}
         }
     });
 }

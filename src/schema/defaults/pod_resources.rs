@@ -10,7 +10,7 @@ use crate::tree::Value;
 const HUGE_PAGES: &str = "hugepages-";
 
 /// Completes `resources` of a pod's spec, if it is present.
-pub(super) fn complete(spec: &mut ObjectMap) {
+pub fn complete(spec: &mut ObjectMap) {
     let Some(resources) = fields::object(spec, "resources") else { return };
     let nothing = ObjectMap::new();
     let said = |name| fields::object(resources, name).unwrap_or(&nothing).clone();

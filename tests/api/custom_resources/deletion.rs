@@ -15,6 +15,7 @@ on_every_store! {
     cr30_cr31_an_object_with_a_finalizer_keeps_its_definition,
     cr32_a_definition_that_was_never_established_goes_at_once,
     cr98_a_namespace_takes_its_custom_objects_with_it,
+    cr100_a_quota_counts_custom_objects,
     what_is_not_served_goes_with_its_definition,
 }
 
@@ -153,6 +154,37 @@ async fn cr98_a_namespace_takes_its_custom_objects_with_it(setup: Setup) {
     server.patch(format!("{WIDGETS}/a"), &json!({"metadata": {"finalizers": null}})).await.ok();
     gone(&mut namespaces).await;
     assert_eq!(names(&server.get(ALL_WIDGETS).await.ok()), [""; 0]);
+}
+
+async fn cr100_a_quota_counts_custom_objects(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    const QUOTAS: &str = "/api/v1/namespaces/d/resourcequotas";
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"count/widgets.ex.io": "1"}}});
+    server.post(QUOTAS, &quota).await.expect(201);
+    let used = async || {
+        let quota = server.get(format!("{QUOTAS}/q")).await.ok();
+        quota["status"]["used"]["count/widgets.ex.io"].clone()
+    };
+    server.post(WIDGETS, &widget("a", json!({}))).await.expect(201);
+    let failure = server.post(WIDGETS, &widget("b", json!({}))).await.failure();
+    assert_eq!((&failure["code"], &failure["reason"]), (&json!(403), &json!("Forbidden")));
+    let message = "widgets.ex.io \"b\" is forbidden: exceeded quota: q, requested: count/widgets.ex.io=1, used: \
+                   count/widgets.ex.io=1, limited: count/widgets.ex.io=1";
+    assert_eq!(failure["message"], message);
+    server.patch(format!("{WIDGETS}/a"), &json!({"spec": {"replicas": 2}})).await.ok();
+    assert_eq!(used().await, "1");
+    server.delete(format!("{WIDGETS}/a")).await.ok();
+    assert_eq!(used().await, "0");
+    server.post(WIDGETS, &widget("b", json!({}))).await.expect(201);
+    // Objects that go with their definition, or are unknown when the quota is made, are counted, too.
+    let mut definitions = watch_definition(&server).await;
+    server.delete(WIDGETS_DEFINITION).await.ok();
+    gone(&mut definitions).await;
+    assert_eq!(used().await, "0");
+    server.post(DEFINITIONS, &widgets()).await.expect(201);
+    server.post(WIDGETS, &widget("c", json!({}))).await.expect(201);
+    assert_eq!(server.post(WIDGETS, &widget("d", json!({}))).await.failure()["code"], 403);
 }
 
 async fn what_is_not_served_goes_with_its_definition(setup: Setup) {

@@ -2,11 +2,12 @@
 //
 //	go run ./expressions functions > ../../crates/cel/src/functions.txt
 //	go run ./expressions cases ../../testdata/cel
+//	go run ./expressions devices ../../testdata/cel
 //
 // `functions` prints every overload of every function that new expressions may call, and `includes` of stored ones, one a line: a dot before the name
 // means that the first argument stands before it, and brackets after a type that it has no fields. `cases` reads
 // cases.txt, where `# ENVIRONMENT` is followed by expressions, a line each (\n is a line break), and writes what
-// upstream says of each to verdicts.jsonl.
+// upstream says of each to verdicts.jsonl; `devices` writes what selectors of devices cost to devices.tsv.
 package main
 
 import (
@@ -36,6 +37,8 @@ func main() {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "functions":
 		functions()
+	case len(os.Args) == 3 && os.Args[1] == "devices":
+		devices(os.Args[2])
 	case len(os.Args) == 3 && os.Args[1] == "cases":
 		cases(os.Args[2])
 	default:

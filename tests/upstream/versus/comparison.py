@@ -15,9 +15,17 @@ import definition
 import lives
 import scenario
 from compare import Normalizer, differences, same_order
-from server import Resources, Server
+from hooks import Hooks
+from server import Answer, Resources, Server
 
 HERE = pathlib.Path(__file__).parent
+NAMES = ("reference", "rowplane")
+# Seconds until a write counts at the reference, by words of its path.
+SETTLING = {
+    "/rbac.authorization": 0.3, "policies": 2.5, "policybindings": 2.5, "webhookconfigurations": 0.5, "/limitranges": 0.4, "/resourcequotas": 0.4,
+    "/namespaces/": 0.2, "/priorityclasses": 0.3, "/serviceaccounts": 0.3, "/storageclasses": 0.3, "/ingressclasses": 0.3, "/runtimeclasses": 0.3,
+    "/customresourcedefinitions": 0.3,
+}
 
 
 class Known:
@@ -42,8 +50,13 @@ class Known:
 class Comparison:
     """`definitions` are there before anything else is asked."""
 
-    def __init__(self, token, urls, verbose, definitions):
-        self.servers = [Server(url, token) for url in urls]
+    def __init__(self, token, urls, verbose, definitions, guarded=False):
+        self.hooks = Hooks()
+        # When the reference's informers and pollers have taken in what was written.
+        self.known_at = 0
+        self.guarded = guarded
+        words = lambda name: {"$hook": self.hooks.url(name), "$ca": self.hooks.ca}
+        self.servers = [Server(name, url, token, words(name)) for name, url in zip(NAMES, urls)]
         self.pool = concurrent.futures.ThreadPoolExecutor(2)
         self.known = Known()
         self.verbose = verbose
@@ -65,6 +78,23 @@ class Comparison:
 
     def both_serve(self, kind):
         return kind in self.resources.by_kind and kind in self.others.by_kind
+
+    def settling(self, request, answers):
+        """How long the reference needs for what was written, if it needs a while."""
+        if request["method"] == "GET" or "dryRun" in request["path"] or answers[0].status not in (200, 201):
+            return 0
+        path = request["path"].partition("?")[0]
+        short = "/namespaces/" if re.fullmatch(r"/api/v1/namespaces/[^/]+", path) else path
+        return max([seconds for word, seconds in SETTLING.items() if word in path and (word != "/namespaces/" or word == short)], default=0)
+
+    def ask_guarded(self, request):
+        """Waits before a request that what was written before may decide."""
+        configures = any(word in request["path"] for word in SETTLING if word != "/namespaces/")
+        if not configures or "Impersonate-User" in (request.get("headers") or {}):
+            time.sleep(max(0, self.known_at - time.monotonic()))
+        answers = self.ask(request)
+        self.known_at = max(self.known_at, time.monotonic() + self.settling(request, answers))
+        return answers
 
     def ask(self, request):
         answers = list(self.pool.map(lambda server: server.send(**request), self.servers))
@@ -90,19 +120,58 @@ class Comparison:
     def scenario(self, number, name, steps):
         namespace = f"v{number}"
         body = f'{{"metadata": {{"name": "{namespace}"}}}}'
-        self.ask(dict(method="POST", path="/api/v1/namespaces", body=body, content_type="application/json"))
+        post = lambda path, body: self.ask(dict(method="POST", path=path, body=body, content_type="application/json"))
+        post("/api/v1/namespaces", body)
+        if self.guarded:
+            post(f"/api/v1/namespaces/{namespace}/serviceaccounts", '{"metadata": {"name": "default"}}')
+            self.known_at = time.monotonic() + 0.3
         normalizers = [Normalizer(), Normalizer()]
         self.resources.defined = {}
         record = {"name": name, "steps": []}
         self.records[name.split(":")[0]].append(record)
         for step in steps:
+            if self.aside(step, namespace, name, normalizers):
+                continue
             request = scenario.request(step, self.resources, namespace)
             prefix = generated(step)
             for normalizer in normalizers if prefix else []:
                 normalizer.prefixes.add(prefix)
-            answers = self.ask_later(request, normalizers) if step.get("later") else self.ask(request)
+            answers = self.ask_later(request, normalizers) if step.get("later") else self.ask_step(request)
             normal = self.compare(name, step, request, answers, normalizers)
             record["steps"].append(recorded({**request, "later": step.get("later")}, normal, namespace))
+
+    def ask_step(self, request):
+        return self.ask_guarded(request) if self.guarded else self.ask(request)
+
+    def aside(self, step, namespace, name, normalizers):
+        """Does what is no request to both servers; false for others."""
+        verb, rest = scenario.line(step).split(" ", 1)
+        if verb == "SEEN":
+            reviews = [Answer(200, [], json.dumps(self.hooks.take(server)).encode()) for server in NAMES]
+            for aside in (True, False):
+                for normalizer in normalizers:
+                    normalizer.is_aside = aside
+                if aside:
+                    self.compare(name, step, "what webhooks were asked", reviews, normalizers)
+        elif verb == "QUOTA":
+            self.quota(namespace, rest, step[scenario.line(step)])
+        elif "only" in step:
+            request = scenario.request(step, self.resources, namespace)
+            answer = self.servers[NAMES.index(step["only"])].send(**request)
+            assert answer.status < 300, (request, answer.body)
+            self.known_at = time.monotonic() + 2
+        else:
+            return False
+        return True
+
+    def quota(self, namespace, name, spec):
+        path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+        send = lambda **request: self.ask(dict(content_type="application/json", **request))
+        made = send(method="POST", path=path, body=json.dumps({"metadata": {"name": name}, "spec": spec}))
+        assert [answer.status for answer in made] == [201, 201], [answer.body for answer in made]
+        status = made[1].body["status"]
+        self.servers[0].send("PATCH", f"{path}/{name}/status", json.dumps({"status": status}), "application/merge-patch+json")
+        self.known_at = time.monotonic() + 0.5
 
     def compare(self, name, step, request, answers, normalizers):
         self.compared += 1

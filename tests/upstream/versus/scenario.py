@@ -5,6 +5,11 @@ are sent as they are, others get apiVersion and kind of the resource, unless `ba
 `STRATEGIC` and `APPLY` are PATCH; `type:` is another Content-Type, `accept:` another Accept. `DEFINE` and `REDEFINE` write
 a CustomResourceDefinition (`definition.py`). With `later: true` the reference, whose documents follow its definitions
 after a while, is asked until it answers what rowplane answers. Every scenario has a namespace of its own.
+
+`as: alice` or `as: [alice, group, ...]` sends a request in the name of somebody else. `only: reference` (or `rowplane`)
+sends it to one server, and compares nothing. `SEEN hook` compares what webhooks (`hooks.py`) were asked since the last
+time; `$hook` is the URL of the webhooks, `$ca` their authority. `QUOTA name: spec` makes a ResourceQuota, and writes for
+the reference the status that its controller would write.
 """
 
 import json
@@ -16,6 +21,7 @@ from server import PATCHES
 
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", *PATCHES}
 DEFINES = {"DEFINE", "REDEFINE"}
+OTHERS = {"SEEN", "QUOTA"}
 TYPED = {"POST", "PUT", "APPLY"}
 
 
@@ -26,7 +32,7 @@ def read(directory):
 
 
 def line(step):
-    return next(key for key in step if key.split(" ")[0] in METHODS | DEFINES)
+    return next(key for key in step if key.split(" ")[0] in METHODS | DEFINES | OTHERS)
 
 
 def title(step):
@@ -55,9 +61,18 @@ def request(step, resources, namespace):
         "path": path,
         "body": body,
         "content_type": step.get("type", content_type) if body is not None else None,
-        "headers": step.get("headers"),
+        "headers": headers(step, namespace),
         "accept": step.get("accept"),
     }
+
+
+def headers(step, namespace):
+    """A list of values stands for as many headers."""
+    user, *groups = step["as"] if isinstance(step.get("as"), list) else [step.get("as")]
+    all_headers = {**step.get("headers", {}), "Impersonate-User": user, "Impersonate-Group": groups}
+    all_headers = {name: value for name, value in all_headers.items() if value not in (None, [])}
+    own = lambda value: value.replace("{ns}", namespace) if isinstance(value, str) else value
+    return {name: own(value) for name, value in all_headers.items()} or None
 
 
 def with_kind(body, resource):

@@ -74,9 +74,12 @@ class Answer:
 
 
 class Server:
-    def __init__(self, url, token):
+    def __init__(self, name, url, token, words):
+        self.name = name
         self.address = urllib.parse.urlsplit(url)
         self.token = token
+        # What other words than those of the last answer stand for, such as `$hook`.
+        self.words = words
         self.connection = None
         # What the answer before said, for bodies that mention it.
         self.last = {}
@@ -110,13 +113,22 @@ class Server:
 
     def ask(self, method, target, data, headers):
         self.connection = self.connection or self.connect()
-        self.connection.request(method, target, data, headers)
+        self.connection.putrequest(method, target, skip_accept_encoding=True)
+        for name, values in headers.items():
+            for value in values if isinstance(values, list) else [values]:
+                self.connection.putheader(name, value.encode())
+        if data is not None or method in ("POST", "PUT", "PATCH"):
+            self.connection.putheader("Content-Length", str(len(data or b"")))
+        self.connection.endheaders(data)
         response = self.connection.getresponse()
         return Answer(response.status, response.getheaders(), response.read())
 
     def fill(self, text):
         """`$uid` and `$rv` are those of the last object that was answered."""
-        return re.sub(r"\$(uid|rv)\b", lambda found: self.mentioned(found[1]), text)
+        text = re.sub(r"\$(uid|rv)\b", lambda found: self.mentioned(found[1]), text)
+        for word, meaning in self.words.items():
+            text = text.replace(word, meaning)
+        return text
 
     def mentioned(self, name):
         return str(self.last.get({"uid": "uid", "rv": "resourceVersion"}[name], "none"))

@@ -8,6 +8,10 @@ use crate::syntax::ast::{Expr, Id, Literal};
 use crate::types::{Generic, Type};
 
 const TENTH: f64 = 0.1;
+/// The list of a selector's requirements, how many there may be for each letter, and what each takes.
+const SELECTOR: u64 = 10;
+const PER_LETTER: f64 = 0.5;
+const PER_REQUIREMENT: f64 = 50.0;
 
 pub struct Call<'a> {
     pub id: Id,
@@ -104,6 +108,12 @@ impl Walk<'_> {
                 | "allowed" | "reason" | "error" | "errored",
                 _,
             ) => (one, None),
+            // A selector is read, and has a requirement for so many letters.
+            ("fieldSelector" | "labelSelector", Some(_)) if call.parts.len() == 1 => {
+                let length = first()?;
+                let requirements = length.scaled(PER_LETTER).scaled(PER_REQUIREMENT);
+                (Range::exactly(SELECTOR).plus(length.scaled(TENTH)).plus(requirements), None)
+            }
             ("includes", Some(target)) if self.elements(target).is_none() => (self.estimate(target), None),
             ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(target)) => {
                 (self.traversal(target), None)

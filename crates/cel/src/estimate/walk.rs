@@ -2,6 +2,7 @@
 
 use smol_str::SmolStr;
 
+use super::Sizes;
 use super::range::Range;
 use crate::check::{Checked, Reference};
 use crate::decl::{Decl, Kind};
@@ -31,7 +32,7 @@ struct Local {
 
 pub struct Walk<'c> {
     pub checked: &'c Checked,
-    root: &'c Decl,
+    sizes_of: Sizes<'c>,
     paths: Vec<Path>,
     sizes: Vec<Option<Range>>,
     entries: Vec<Option<Entry>>,
@@ -51,10 +52,10 @@ pub struct Part {
 const ACCUMULATOR: &str = "@result";
 
 impl<'c> Walk<'c> {
-    pub fn new(checked: &'c Checked, root: &'c Decl) -> Self {
+    pub fn new(checked: &'c Checked, sizes_of: Sizes<'c>) -> Self {
         let count = checked.ast.len();
         let (paths, sizes) = (vec![Path::new(); count], vec![None; count]);
-        Self { checked, root, paths, sizes, entries: vec![None; count], locals: Vec::new() }
+        Self { checked, sizes_of, paths, sizes, entries: vec![None; count], locals: Vec::new() }
     }
 
     pub fn cost(&mut self, id: Id) -> Range {
@@ -253,21 +254,8 @@ impl<'c> Walk<'c> {
 
     /// What is declared of the size of a value that comes from there.
     pub fn declared(&self, path: &[SmolStr]) -> Option<Range> {
-        let mut at = self.root;
-        let steps = path.split_first()?.1;
-        for (place, step) in steps.iter().enumerate() {
-            at = match (step.as_str(), &at.kind) {
-                ("@items" | "@values", Kind::List(list)) => &list.items,
-                ("@items" | "@values", Kind::Map(values)) => values,
-                // Nothing is said of keys, and nothing is below them.
-                ("@keys", Kind::Map(_)) => return (place + 1 == steps.len()).then(|| Range::exactly(0)),
-                (name, Kind::Object(object)) => {
-                    &object.field(name, 0).filter(|field| field.decl.cel_type().is_some())?.decl
-                }
-                _ => return None,
-            };
-        }
-        Some(Range { min: 0, max: u64::try_from(at.max_elements).unwrap_or_default() })
+        let max = (self.sizes_of)(path)?;
+        Some(Range { min: 0, max })
     }
 
     pub fn entry(&self, id: Id) -> Option<Entry> {
@@ -403,4 +391,23 @@ fn is_scalar(of: &Type) -> bool {
         Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,
         _ => of.as_optional().is_some_and(is_scalar),
     }
+}
+
+/// How much there is at most at a path below a variable of this type.
+pub fn declared(of: &Decl, path: &[SmolStr]) -> Option<u64> {
+    let mut at = of;
+    let steps = path.split_first()?.1;
+    for (place, step) in steps.iter().enumerate() {
+        at = match (step.as_str(), &at.kind) {
+            ("@items" | "@values", Kind::List(list)) => &list.items,
+            ("@items" | "@values", Kind::Map(values)) => values,
+            // Nothing is said of keys, and nothing is below them.
+            ("@keys", Kind::Map(_)) => return (place + 1 == steps.len()).then_some(0),
+            (name, Kind::Object(object)) => {
+                &object.field(name, 0).filter(|field| field.decl.cel_type().is_some())?.decl
+            }
+            _ => return None,
+        };
+    }
+    Some(u64::try_from(at.max_elements).unwrap_or_default())
 }

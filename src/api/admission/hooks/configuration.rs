@@ -80,6 +80,13 @@ pub enum ReviewVersion {
 }
 
 impl ReviewVersion {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V1Beta1 => "v1beta1",
+        }
+    }
+
     pub const fn api_version(self) -> &'static str {
         match self {
             Self::V1 => "admission.k8s.io/v1",

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::configuration::ReviewVersion;
 use crate::api::ObjectMap;
 use crate::api::strictness::conform;
-use crate::codec::managed;
+use crate::codec::{managed, yaml};
 use crate::fields;
 use crate::gotext::{self, decode_base64, quote};
 use crate::json::text::write_json;
@@ -14,6 +14,8 @@ use crate::schema::names::Gvk;
 use crate::tree::{Map, Value};
 
 const KIND: &str = "AdmissionReview";
+/// The name of upstream's scheme, in Go's quotes.
+const SCHEME: &str = r#""pkg/runtime/scheme.go:111""#;
 
 /// What a webhook is sent of a request, but for the members that differ between the webhooks of one version: text of JSON.
 pub struct Payload {
@@ -94,7 +96,7 @@ pub enum Wrong {
 /// Reads the answer to a review. `mutates` tells the two kinds of webhooks apart.
 pub fn read(body: &[u8], version: ReviewVersion, uid: &str, mutates: bool) -> Result<Answer, Wrong> {
     let review = decode(body).map_err(Wrong::Undecodable)?;
-    check_types(&review, version).map_err(Wrong::Undecodable)?;
+    check_claims(&review, version).map_err(Wrong::Undecodable)?;
     let Some(response) = review.get("response").and_then(Value::as_object) else {
         return Err(Wrong::Invalid("webhook response was absent".to_owned()));
     };
@@ -133,7 +135,12 @@ pub fn read(body: &[u8], version: ReviewVersion, uid: &str, mutates: bool) -> Re
 /// The JSON of an answer, or what client-go says of a body that is none.
 fn decode(body: &[u8]) -> Result<Map, String> {
     let start = "couldn't get version/kind; json parse error: ";
-    match serde_json::from_slice(body) {
+    let parsed = match body.trim_ascii_start().first() {
+        // client-go takes everything for YAML that does not begin as an object.
+        Some(first) if *first != b'{' => yaml::parse(body).map_or_else(|_| serde_json::from_slice(body), Ok),
+        _ => serde_json::from_slice(body),
+    };
+    match parsed {
         Ok(Value::Object(review)) => Ok(review),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(other) => {
@@ -146,6 +153,32 @@ fn decode(body: &[u8]) -> Result<Map, String> {
             Err(format!("{start}{}", crate::json::complaint(body).unwrap_or_else(|| error.to_string())))
         }
     }
+}
+
+/// Checks the kind that an answer claims to have, of which nothing may be said, and then its members.
+fn check_claims(review: &Map, version: ReviewVersion) -> Result<(), String> {
+    let text = |field| fields::text(review, &[field]);
+    let other = match version {
+        ReviewVersion::V1 => ReviewVersion::V1Beta1,
+        ReviewVersion::V1Beta1 => ReviewVersion::V1,
+    };
+    let claimed = (text("apiVersion"), text("kind"));
+    let is = |known: ReviewVersion| {
+        matches!(claimed.0, "" if known == version) || claimed.0 == known.api_version()
+    };
+    let is_review = matches!(claimed.1, "" | KIND);
+    if !is_review || !(is(version) || is(other)) {
+        let api_version = if claimed.0.is_empty() { version.api_version() } else { claimed.0 };
+        let kind = if claimed.1.is_empty() { KIND } else { claimed.1 };
+        let (kind, api_version) = (quote(kind), quote(api_version));
+        return Err(format!("no kind {kind} is registered for version {api_version} in scheme {SCHEME}"));
+    }
+    check_types(review, version)?;
+    if is(version) {
+        return Ok(());
+    }
+    let [from, to] = [other, version].map(ReviewVersion::name);
+    Err(format!("converting ({from}.{KIND}) to ({to}.{KIND}): unknown conversion"))
 }
 
 fn check_types(review: &Map, version: ReviewVersion) -> Result<(), String> {

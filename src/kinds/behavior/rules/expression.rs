@@ -1,10 +1,14 @@
-//! What expressions of CEL may say in policies, webhooks and selectors of devices.
+//! What expressions of CEL may say in policies and webhooks, and in selectors of devices.
+
+mod device;
 
 use std::sync::LazyLock;
 
 use crate::expression::{Environment, Type};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
+
+pub use device::{DeviceProblem, problem as device_problem};
 
 /// The type that an expression may evaluate to.
 #[derive(Clone, Copy)]
@@ -92,17 +96,6 @@ const STRUCTS: [(&str, &[(&str, &str)]); 9] = [
         ],
     ),
 ];
-
-/// `k8s.io/dynamic-resource-allocation/cel/compile.go`.
-const DEVICE: (&str, &[(&str, &str)]) = (
-    "kubernetes.DRADevice",
-    &[
-        ("driver", "string"),
-        ("attributes", "map(string, map(string, google.protobuf.Any))"),
-        ("capacity", "map(string, map(string, kubernetes.Quantity))"),
-        ("allowMultipleAllocations", "bool"),
-    ],
-);
 
 const VARIABLES: &str = "kubernetes.variables";
 
@@ -245,19 +238,6 @@ fn declared(environment: Environment, structs: &[(&str, &[(&str, &str)])]) -> En
     structs.iter().fold(environment, |environment, (name, fields)| {
         environment.with_struct(name, fields.iter().map(|(name, is)| ((*name).to_owned(), Type::parse(is))))
     })
-}
-
-/// What is wrong with a selector of devices.
-pub fn device_problem(text: &str, errors: &mut Errors) -> Option<String> {
-    static KNOWN: LazyLock<Environment> = LazyLock::new(|| {
-        let environment = declared(Environment::default().with_bindings(), &[DEVICE]);
-        environment.with_variable("device", Type::Struct(DEVICE.0.into()))
-    });
-    match errors.check(text, &KNOWN)?.map(|checked| checked.result) {
-        Ok(Type::Bool | Type::Any) => None,
-        Ok(result) => Some(format!("must evaluate to bool or the unknown type, not {result}")),
-        Err(why) => Some(why),
-    }
 }
 
 #[cfg(test)]

@@ -42,10 +42,10 @@ fn an_answer_has_to_fit_its_question() {
     ] {
         assert_eq!(read_v1(response, mutates), invalid(why));
     }
-    let other = json!({"kind": "Pod", "apiVersion": "v1", "response": {"uid": "u"}}).to_string();
+    let silent = json!({"response": {"uid": "u"}}).to_string();
     assert_eq!(
-        read(other.as_bytes(), V1, "u", true),
-        invalid("expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /v1, Kind=Pod")
+        read(silent.as_bytes(), V1, "u", true),
+        invalid("expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=")
     );
     let allowed = read_v1(json!({"uid": "u", "allowed": true, "warnings": ["w"]}), true).expect("an answer");
     assert!(allowed.is_allowed && allowed.warnings == ["w"] && allowed.patch.is_empty());
@@ -60,7 +60,17 @@ fn what_is_no_review_is_told_as_client_go_does() {
         Err(Wrong::Undecodable(why)) => why,
         other => panic!("{other:?}"),
     };
-    assert!(told("<html>").starts_with("couldn't get version/kind; json parse error: "));
+    let no_struct = "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct { \
+                     APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+    assert_eq!(told("<html>hello</html>"), no_struct);
+    assert_eq!(
+        told(r#"{"kind":"Pod","apiVersion":"v1"}"#),
+        "no kind \"Pod\" is registered for version \"v1\" in scheme \"pkg/runtime/scheme.go:111\""
+    );
+    assert_eq!(
+        told(r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1"}"#),
+        "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"
+    );
     assert_eq!(
         told(r#"{"response":{"allowed":"yes"}}"#),
         "json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool"

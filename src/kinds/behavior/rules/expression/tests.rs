@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Admission, Purpose, device_problem};
+use super::{Admission, DeviceProblem, Purpose, device_problem};
 use crate::causes::CauseReason;
 use crate::kinds::apiextensions::custom_resource_definition::expressions::{
     Expressions, Spot, StoredExpressions,
@@ -42,7 +42,10 @@ fn verdicts_are_upstreams() {
     for line in verdicts {
         let Verdict { environment, expression, error } = serde_json::from_str(line).expect("a verdict");
         let found = match environment.split_once(' ').unwrap_or((&environment, "")) {
-            ("device", _) => device_problem(&expression, &mut Errors::with_expressions()),
+            ("device", _) => match device_problem(&expression, &mut Errors::with_expressions()) {
+                Some(DeviceProblem::Invalid(why)) => Some(why),
+                other => other.map(|other| format!("{other:?}")),
+            },
             ("resource", place) => resource(&schema, place, &expression),
             (kind, with) => admission(kind, with, &expression),
         };
