@@ -4,6 +4,7 @@
 //! version of the request, and are stored in the resource's storage version.
 
 pub mod admission;
+pub mod aggregation;
 pub mod apply;
 mod binding;
 pub mod catalog;
@@ -60,6 +61,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use self::admission::Chain;
+use self::aggregation::Aggregation;
 use self::catalog::{Catalog, Served};
 use self::continue_token::TokenKeys;
 use self::conversion::Converter;
@@ -96,6 +98,8 @@ pub struct Api {
     pub port_claims: ResourceId,
     /// The resource under which the store keeps which namespaces have which quotas.
     pub quota_sets: ResourceId,
+    /// The ClusterRoles that consist of others.
+    pub aggregation: Aggregation,
     /// The resources that the server keeps for itself. They are in the cache and are never served.
     pub own_resources: Box<[ResourceId]>,
     pub unreadable: Unreadable,

@@ -31,6 +31,7 @@ use super::auth::AuthCommand;
 use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
 use super::feature_gates::FeatureGates;
+use super::keys::{BackupKeyArgs, KeyArgs};
 use super::status::WaitMigrations;
 use crate::api::services::{self, Network};
 use crate::auth::pki::Overrides;
@@ -69,7 +70,7 @@ pub enum Command {
     /// Serve the API (the default)
     Serve(Box<ServeArgs>),
     /// Write the state of a store to a file, also while servers run on it
-    Backup(BackupArgs),
+    Backup(EncryptedBackupArgs),
     /// Fill a new store from a backup
     Restore(BackupArgs),
     /// Show in which versions objects are stored, and who writes them, also while servers run
@@ -104,6 +105,15 @@ pub struct EnvtestAssetsArgs {
 pub struct Others {
     #[arg(value_name = "FLAGS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<String>,
+}
+
+/// What is backed up, and by which keys.
+#[derive(Clone, Debug, Args)]
+pub struct EncryptedBackupArgs {
+    #[command(flatten)]
+    pub backup: BackupArgs,
+    #[command(flatten)]
+    pub keys: BackupKeyArgs,
 }
 
 /// Which store, and which file.
@@ -160,12 +170,14 @@ pub struct StatusArgs {
     /// servers that migrate
     #[arg(long)]
     wait_migrations: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
 }
 
 impl StatusArgs {
-    pub fn into_config(self) -> Result<(Datastore, WaitMigrations), Error> {
+    pub fn into_config(self) -> Result<(Datastore, WaitMigrations, KeyArgs), Error> {
         let wait = if self.wait_migrations { WaitMigrations::Yes } else { WaitMigrations::No };
-        Ok((self.store.datastore()?, wait))
+        Ok((self.store.datastore()?, wait, self.keys))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The settings of a server, with a type for each module that they concern.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -262,6 +263,8 @@ pub struct CertificateControllers {
     pub cleaning: bool,
     /// The certificate and the key of the CA that signs. `None` means that of the data directory.
     pub authority: Option<(PathBuf, PathBuf)>,
+    /// The same by the names of signers. If there are any, nothing else is signed.
+    pub authorities: BTreeMap<&'static str, (PathBuf, PathBuf)>,
     /// The longest life of a certificate.
     pub longest: Duration,
 }
@@ -269,7 +272,8 @@ pub struct CertificateControllers {
 impl Default for CertificateControllers {
     fn default() -> Self {
         let longest = Duration::from_secs(8760 * 3600);
-        Self { approving: false, signing: false, cleaning: false, authority: None, longest }
+        let authorities = BTreeMap::new();
+        Self { approving: false, signing: false, cleaning: false, authority: None, authorities, longest }
     }
 }
 

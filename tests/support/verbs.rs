@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rowplane::api::admission::{Chain, Settings};
+use rowplane::api::aggregation::{Aggregation, row_resource};
 use rowplane::api::catalog::{Catalog, Served};
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
 use rowplane::api::conversion::Converter;
@@ -63,9 +64,9 @@ fn issuer() -> Arc<Issuer> {
 async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.extend([names_resource(), port_claims(), sets_resource()]);
+    names.extend([names_resource(), port_claims(), sets_resource(), row_resource()]);
     let ids = backend.resource_ids(&names).await.expect("ids");
-    let [.., definitions, port_claims, quota_sets] = ids[..] else { unreachable!("three are internal") };
+    let [.., definitions, port_claims, quota_sets, rows] = ids[..] else { unreachable!("four are internal") };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let runtime = Runtime::default();
@@ -83,6 +84,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, definitions),
         converter,
+        aggregation: Aggregation::new(&built_in, rows),
         service_routes,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
@@ -91,7 +93,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         )),
         port_claims,
         quota_sets,
-        own_resources: [definitions, port_claims, quota_sets].into(),
+        own_resources: [definitions, port_claims, quota_sets, rows].into(),
         admission,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),
