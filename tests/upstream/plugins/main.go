@@ -15,7 +15,6 @@ import (
 	"sort"
 
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -169,7 +168,8 @@ func limitedClaim(r *rand.Rand) line {
 var suffix = regexp.MustCompile(`kube-api-access-[bcdfghjklmnpqrstvwxz2456789]{5}`)
 
 func accounted(r *rand.Rand) line {
-	account, external := account(r), podOfAccount(r)
+	// As upstream prints it: what it reads back has more fields than what was sent.
+	account, external := account(r), externalPod(internalPod(podOfAccount(r)))
 	internal := internalPod(external.DeepCopy())
 	plugin := serviceaccount.NewServiceAccount()
 	client := fake.NewSimpleClientset()
@@ -202,8 +202,6 @@ func externalPod(internal *api.Pod) *corev1.Pod {
 	check(conversions.Convert_core_Pod_To_v1_Pod(internal, external, nil))
 	return external
 }
-
-var _ = resourceapi.DeviceAllocationModeAll
 
 func check(err error) {
 	if err != nil {
