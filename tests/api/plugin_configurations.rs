@@ -178,10 +178,10 @@ async fn updates_need_their_namespace() {
     map["metadata"]["finalizers"] = json!(["ex.io/f"]);
     server.post(maps, &map).await.expect(201);
     server.delete(format!("{NAMESPACES}/gone")).await.ok();
-    let mut namespace = server.get(format!("{NAMESPACES}/gone")).await.ok();
-    namespace["spec"]["finalizers"] = json!([]);
+    let mut watch = server.watch(format!("{NAMESPACES}?watch=1&fieldSelector=metadata.name%3Dgone")).await;
+    let namespace = json!({"metadata": {"name": "gone"}, "spec": {"finalizers": []}});
     server.put(format!("{NAMESPACES}/gone/finalize"), &namespace).await.ok();
-    assert_eq!(server.get(format!("{NAMESPACES}/gone")).await.status, 404);
+    while watch.next().await.expect("an event")["type"] != "DELETED" {}
     let failure = server.patch(format!("{maps}/m"), &json!({"data": {"a": "b"}})).await.failure();
     refused(&failure, 404, "namespaces \"gone\" not found");
     let failure = server.patch(format!("{maps}/n"), &json!({"data": {"a": "b"}})).await.failure();
