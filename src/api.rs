@@ -51,6 +51,8 @@ pub mod watch;
 mod write;
 
 #[cfg(test)]
+mod compared;
+#[cfg(test)]
 mod verdicts;
 
 use std::sync::Arc;

@@ -26,7 +26,10 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 use self::authorization::ConfigInfos;
 use crate::schema::names::Gvr;
 
-pub use admission::{ConditionSource, HookCall, HookRejection, PolicyCheck, Step, StepTimes};
+pub use admission::{
+    ConditionSource, HookCall, HookRejection, PodSecurityDecision, PodSecurityRequest, PolicyCheck, Step,
+    StepTimes,
+};
 pub use attempts::{AttemptMetrics, Authentication, Authorization};
 pub use audit::AuditMetrics;
 pub use authorization::{DecisionMetrics, ReloadMetrics, ReloadedFile, WebhookMetrics};
@@ -62,6 +65,19 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
 const COUNTERS: &[(&str, &str)] = &[
+    (
+        admission::POD_SECURITY_EVALUATIONS,
+        "Number of policy evaluations that occurred, not counting ignored or exempt requests.",
+    ),
+    (
+        admission::POD_SECURITY_EXEMPTIONS,
+        "Number of exempt requests, not counting ignored or out of scope requests.",
+    ),
+    (
+        admission::POD_SECURITY_ERRORS,
+        "Number of errors preventing normal evaluation. Non-fatal errors may result in the latest restricted profile being \
+         used for evaluation.",
+    ),
     (
         admission::POLICY_CHECKS,
         "Validation admission policy check total, labeled by policy and further identified by binding and enforcement \

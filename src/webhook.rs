@@ -37,7 +37,7 @@ const MOST_REPETITIONS: usize = 10;
 const LARGEST_ANSWER: usize = 16 << 20;
 
 pub use self::kubeconfig::{HostUsers, KubeconfigError};
-pub use self::patient::Ended;
+pub use self::patient::{Ended, Retries};
 
 /// Why a call failed, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -93,6 +93,8 @@ mod patch;
 mod patch_formats;
 #[path = "api/patch_limits.rs"]
 mod patch_limits;
+#[path = "api/plugin_configurations.rs"]
+mod plugin_configurations;
 #[path = "api/plugins.rs"]
 mod plugins;
 #[path = "api/pod_admission.rs"]

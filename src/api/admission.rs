@@ -8,6 +8,7 @@
 //! [`plugins`] lists the plugins; [`settings`] says which of them are on.
 
 mod always_pull;
+mod anti_affinity;
 mod authorize;
 mod certificates;
 mod claim_resize;
@@ -21,6 +22,7 @@ mod extended_resources;
 mod external_ips;
 mod follow;
 mod hooks;
+mod image_policy;
 mod limits;
 mod matching;
 mod namespace;
@@ -44,7 +46,7 @@ mod topology_labels;
 mod usage;
 mod view;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -52,6 +54,7 @@ use futures_util::future::BoxFuture;
 
 use super::error::Error;
 use super::meta::owners::{Found, drop_repeated};
+use super::quota::SeenQuotas;
 use super::request::{Hooks, Request};
 use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, ownership};
 use crate::metrics::{Metrics, Step, StepTimes};
@@ -100,7 +103,7 @@ pub trait Admission: Send + Sync {
 
 /// A plugin's decision: available at once, or after the plugin has queried something.
 pub enum Verdict<'a> {
-    /// There was nothing to decide by: nobody has configured anything.
+    /// There was nothing to decide, which is not measured.
     Nothing,
     Now(Result<(), Error>),
     Later(BoxFuture<'a, Result<(), Error>>),
@@ -136,6 +139,8 @@ pub struct Attempt<'a> {
     pub(super) configured: Option<Arc<Requirement>>,
     /// Whether the write may not exceed the quotas of its namespace.
     pub(super) limited: AtomicBool,
+    /// The quotas that the object was judged by.
+    pub(super) quotas: OnceLock<SeenQuotas>,
     rounds: Rounds,
 }
 
@@ -158,9 +163,19 @@ impl<'a> Attempt<'a> {
         old: Option<&'a ObjectMap>,
     ) -> Self {
         let (requires, rounds, limited) = (Vec::new(), Rounds::default(), AtomicBool::new(false));
-        let configured = api.configured_for(request);
-        let target = request.target;
-        Self { api, request, operation, target, object: None, old, requires, configured, limited, rounds }
+        Self {
+            api,
+            request,
+            operation,
+            target: request.target,
+            object: None,
+            old,
+            requires,
+            configured: api.configured_for(request),
+            limited,
+            quotas: OnceLock::new(),
+            rounds,
+        }
     }
 
     pub(super) fn with(self, object: ObjectMap) -> Self {

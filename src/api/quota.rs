@@ -14,11 +14,14 @@ pub mod amounts;
 mod check;
 pub mod evaluator;
 mod ledger;
+pub mod limited;
 mod pod_amounts;
 mod pods;
 mod recount;
 mod scopes;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use self::amounts::{Amounts, is_zero};
 use self::evaluator::Evaluator;
@@ -35,7 +38,7 @@ use crate::storage::counting::Charge;
 use crate::storage::{Change, Expect, Key, Mutation, Requirement, ResourceId};
 use crate::tree::json;
 
-pub use self::check::{check, is_handled};
+pub use self::check::{Checked, Refusal, check, is_handled};
 
 const QUOTAS: Gvr = Gvr::fixed("v1", "resourcequotas");
 const SETS: (&str, &str) = ("internal.rowplane.dev", "quotasets");
@@ -46,6 +49,14 @@ const SET_VERSION: &str = "internal.rowplane.dev/v1";
 /// The resource of the rows that stand for the sets of quotas, a row for each namespace that has quotas.
 pub fn sets_resource() -> GroupResource {
     GroupResource::new(SETS.0, SETS.1)
+}
+
+/// The quotas of a namespace as a write was judged by them, so that they are read once.
+#[derive(Debug)]
+pub struct SeenQuotas {
+    /// The revision of the namespace's set of quotas.
+    set: Option<Revision>,
+    quotas: Vec<(String, ObjectMap)>,
 }
 
 /// What a write has to do with quotas.
@@ -100,7 +111,10 @@ impl Usage<'_> {
 impl Api {
     /// What a write has to charge, by the state that this server has; whether that is the newest one is judged at the
     /// commit.
-    pub(super) fn metered(&self, usage: Usage<'_>) -> Result<Metered, Error> {
+    ///
+    /// `seen` are the quotas that the write was judged by. They are as good as those of now while the set is the same: all
+    /// that is charged by is which quotas there are, and what they count.
+    pub(super) fn metered(&self, usage: Usage<'_>, seen: Option<SeenQuotas>) -> Result<Metered, Error> {
         let Some(evaluator) = Evaluator::of(&usage.target.resource.definition) else {
             return Ok(Metered::default());
         };
@@ -110,7 +124,8 @@ impl Api {
         }
         let (state, namespace) = (self.cache.any(), usage.target.namespace);
         let mut charges = Vec::new();
-        let quotas = match self.quotas(&state, namespace) {
+        let seen = seen.filter(|seen| seen.set == self.set_revision(&state, namespace));
+        let quotas = match seen.map_or_else(|| self.quotas(&state, namespace), |seen| Ok(seen.quotas)) {
             // What an unreadable quota counts cannot be given back, but everything can be deleted.
             Err(_) if usage.new.is_none() => Vec::new(),
             quotas => quotas?,
@@ -174,13 +189,27 @@ impl Api {
         Ok(quotas)
     }
 
+    /// What a write was judged by; `None` if it may be another set already, since in the commit of a set its quota follows.
+    pub(in crate::api) fn seen_quotas(
+        &self,
+        state: &State,
+        namespace: &str,
+        quotas: Vec<(String, ObjectMap)>,
+    ) -> Option<SeenQuotas> {
+        let set = self.set_revision(state, namespace);
+        (set != Some(state.revision)).then_some(SeenQuotas { set, quotas })
+    }
+
+    fn set_revision(&self, state: &State, namespace: &str) -> Option<Revision> {
+        state.get(self.quota_sets, "", namespace).map(|set| set.revision())
+    }
+
     fn quota_resource(&self) -> ResourceId {
         self.resources.get(&QUOTAS).map_or(self.quota_sets, |resource| resource.id)
     }
 
     fn set_requirement(&self, state: &State, namespace: &str) -> Requirement {
-        let found = state.get(self.quota_sets, "", namespace).map(|set| set.revision());
-        let expect = match found {
+        let expect = match self.set_revision(state, namespace) {
             // In the commit of a set its quota follows. A replica that has not read so far may not write by this state.
             Some(set) if set == state.revision => Expect::At(NEVER),
             Some(set) => Expect::At(set),

@@ -378,10 +378,11 @@ impl Api {
         let quota =
             self.settle_quota(attempt.target, write.part, &mut object, found.map(|found| &found.object));
         let roles = self.settle_aggregation(attempt.target, &mut object, found.map(|found| &found.object));
-        let limited = attempt.limited.load(Ordering::Relaxed);
+        let (limited, seen) = (attempt.limited.load(Ordering::Relaxed), attempt.quotas.take());
         let old = found.map(|found| &found.object);
         let (target, part, changes_set) = (attempt.target, write.part, quota.joined.is_some());
-        let metered = self.metered(Usage { target, old, new: Some(&object), part, changes_set, limited })?;
+        let metered =
+            self.metered(Usage { target, old, new: Some(&object), part, changes_set, limited }, seen)?;
         let mut requires = attempt.requires;
         let mut configured = write.configured.cloned().or(attempt.configured);
         requires.extend(metered.requires);

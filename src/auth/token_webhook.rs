@@ -11,7 +11,7 @@ use super::recent::Recent;
 use crate::fields;
 use crate::tree::{Map, Value, json};
 use crate::user::User;
-use crate::webhook::Webhook;
+use crate::webhook::{Retries, Webhook};
 
 /// How long a call may take.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -66,7 +66,8 @@ impl TokenWebhook {
             "spec": {"token": token, "audiences": wanted},
             "status": {"user": {}},
         });
-        let body = self.hook.post_patiently(Bytes::from(review.to_string()), |_, _| {}).await;
+        let body =
+            self.hook.post_patiently(Bytes::from(review.to_string()), Retries::default(), |_, _| {}).await;
         let body = body.map_err(|error| error.to_string())?;
         let review: Map = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
         let empty = Map::new();

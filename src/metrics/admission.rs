@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use metrics::{Histogram, Key, Label, Recorder as _};
+use metrics::{Counter, Histogram, Key, Label, Recorder as _};
 use metrics_exporter_prometheus::PrometheusRecorder;
 
 use super::{METADATA, Metrics, labels_of};
@@ -138,7 +138,64 @@ pub struct PolicyCheck<'a> {
     pub took: Duration,
 }
 
+pub const POD_SECURITY_EVALUATIONS: &str = "pod_security_evaluations_total";
+pub const POD_SECURITY_EXEMPTIONS: &str = "pod_security_exemptions_total";
+pub const POD_SECURITY_ERRORS: &str = "pod_security_errors_total";
+
+/// The request that PodSecurity has looked at, in upstream's labels.
+#[derive(Clone, Copy, Debug)]
+pub struct PodSecurityRequest<'a> {
+    pub operation: &'static str,
+    pub resource: &'static str,
+    pub subresource: &'a str,
+}
+
+impl<'a> PodSecurityRequest<'a> {
+    fn labels(&self) -> [(&'static str, &'a str); 3] {
+        let Self { operation, resource, subresource } = *self;
+        [("request_operation", operation), ("resource", resource), ("subresource", subresource)]
+    }
+}
+
+/// What PodSecurity has decided by a rule.
+#[derive(Clone, Copy, Debug)]
+pub struct PodSecurityDecision<'a> {
+    /// `allow` or `deny`.
+    pub decision: &'static str,
+    pub level: &'static str,
+    pub version: &'a str,
+    /// `enforce`, `audit` or `warn`.
+    pub mode: &'static str,
+}
+
 impl Metrics {
+    /// The counter of decisions like this one about requests like this one.
+    pub fn pod_security_decisions(
+        &self,
+        decision: &PodSecurityDecision<'_>,
+        request: &PodSecurityRequest<'_>,
+    ) -> Counter {
+        let of_decision = [
+            ("decision", decision.decision),
+            ("policy_level", decision.level),
+            ("policy_version", decision.version),
+            ("mode", decision.mode),
+        ];
+        let labels: Vec<_> = of_decision.into_iter().chain(request.labels()).collect();
+        self.counter(POD_SECURITY_EVALUATIONS, labels_of(&labels))
+    }
+
+    pub fn pod_security_exempted(&self, request: &PodSecurityRequest<'_>) {
+        self.counter(POD_SECURITY_EXEMPTIONS, labels_of(&request.labels())).increment(1);
+    }
+
+    /// Counts an error; a fatal one has kept the Pod from being looked at.
+    pub fn pod_security_failed(&self, fatal: bool, request: &PodSecurityRequest<'_>) {
+        let fatal = if fatal { "true" } else { "false" };
+        let labels: Vec<_> = [("fatal", fatal)].into_iter().chain(request.labels()).collect();
+        self.counter(POD_SECURITY_ERRORS, labels_of(&labels)).increment(1);
+    }
+
     pub fn policy_checked(&self, check: &PolicyCheck<'_>) {
         let labels = [
             ("policy", check.policy),

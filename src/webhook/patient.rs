@@ -9,8 +9,19 @@ use super::{Addresses, CallError, Webhook, words};
 
 /// How often a call is made.
 const TRIES: u32 = 5;
-/// The first pause between two calls; the next ones are half as long again, and up to a fifth longer.
-const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long it takes until a call is made again.
+#[derive(Clone, Copy, Debug)]
+pub struct Retries {
+    /// The first pause between two calls; the next ones are half as long again, and up to a fifth longer.
+    pub pause: Duration,
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Self { pause: Duration::from_millis(500) }
+    }
+}
 
 /// How a call has ended, in the words of upstream's metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +46,11 @@ impl Webhook {
     pub async fn post_patiently(
         &self,
         body: Bytes,
+        retries: Retries,
         mut ended: impl FnMut(Ended, Duration),
     ) -> Result<Bytes, CallError> {
         let addresses = || Ok(vec![self.endpoint.address()]);
-        let mut pause = PAUSE;
+        let mut pause = retries.pause;
         for _ in 1..TRIES {
             let (answer, passes) = self.post_once(&addresses, body.clone(), &mut ended).await;
             match answer {

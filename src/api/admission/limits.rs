@@ -1,5 +1,8 @@
 //! LimitRanger: default requests and limits of containers, and bounds for them (`plugin/pkg/admission/limitranger`).
 
+#[cfg(test)]
+mod tests;
+
 use super::usage::{self, Amounts};
 use super::view::{self, View};
 use super::{Admission, Attempt, Operation, Verdict, of_kind};
@@ -58,75 +61,87 @@ fn is_leaving(attempt: &Attempt<'_>) -> bool {
 
 /// Sets the defaults of every LimitRange in the namespace.
 fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
+    let mut is_changed = false;
     for range in view.beside(&RANGES) {
-        let (mut requests, mut limits) = (ObjectMap::new(), ObjectMap::new());
-        for limit in of_type(&range, "Container") {
-            extend(&mut requests, limit, "defaultRequest");
-            extend(&mut limits, limit, "default");
-        }
-        let mut notes = Vec::new();
-        for (list, what) in [("containers", "container"), ("initContainers", "init container")] {
-            let spec = fields::object_mut(pod, "spec");
-            let Some(Value::Array(containers)) = spec.get_mut(list) else { continue };
-            for container in containers.iter_mut().filter_map(Value::as_object_mut) {
-                let name = fields::text(container, &["name"]).to_owned();
-                let resources = fields::object_mut(container, "resources");
-                let set_limits = fill(resources, "limits", &limits);
-                let set_requests = fill(resources, "requests", &requests);
-                for (set, kind) in [(set_requests, "request"), (set_limits, "limit")] {
-                    if !set.is_empty() {
-                        notes.push(format!("{} {kind} for {what} {name}", set.join(", ")));
-                    }
+        is_changed |= complete_by(&range, pod);
+    }
+    if is_changed {
+        // Upstream shows a Pod as it reads it back, with the defaults that follow from what was set.
+        pod_resources::complete(fields::object_mut(pod, "spec"));
+    }
+    Ok(())
+}
+
+/// Sets the defaults of one LimitRange. Whether that changed the Pod.
+fn complete_by(range: &ObjectMap, pod: &mut ObjectMap) -> bool {
+    let (mut requests, mut limits) = (ObjectMap::new(), ObjectMap::new());
+    for limit in of_type(range, "Container") {
+        extend(&mut requests, limit, "defaultRequest");
+        extend(&mut limits, limit, "default");
+    }
+    let mut notes = Vec::new();
+    for (list, what) in [("containers", "container"), ("initContainers", "init container")] {
+        let spec = fields::object_mut(pod, "spec");
+        let Some(Value::Array(containers)) = spec.get_mut(list) else { continue };
+        for container in containers.iter_mut().filter_map(Value::as_object_mut) {
+            let name = fields::text(container, &["name"]).to_owned();
+            let resources = fields::object_mut(container, "resources");
+            let set_limits = fill(resources, "limits", &limits);
+            let set_requests = fill(resources, "requests", &requests);
+            for (set, kind) in [(set_requests, "request"), (set_limits, "limit")] {
+                if !set.is_empty() {
+                    notes.push(format!("{} {kind} for {what} {name}", set.join(", ")));
                 }
             }
         }
-        if !notes.is_empty() {
-            // Upstream shows a Pod as it reads it back, with the defaults that follow from what was set.
-            pod_resources::complete(fields::object_mut(pod, "spec"));
-            let text = format!("LimitRanger plugin set: {}", notes.join("; "));
-            let annotations = fields::object_mut(metadata_mut(pod), "annotations");
-            annotations.insert(ANNOTATION, text.into());
-        }
     }
-    Ok(())
+    if notes.is_empty() {
+        return false;
+    }
+    let text = format!("LimitRanger plugin set: {}", notes.join("; "));
+    let annotations = fields::object_mut(metadata_mut(pod), "annotations");
+    annotations.insert(ANNOTATION, text.into());
+    true
 }
 
 fn check_pod(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
-    for range in view.beside(&RANGES) {
-        let mut wrong = Vec::new();
-        for limit in of_type(&range, "Container") {
-            for list in ["containers", "initContainers"] {
-                for container in fields::items(pod, &["spec", list]) {
-                    let resources = container.get("resources").and_then(Value::as_object);
-                    let amounts = |name| Amounts::of(resources.and_then(|own| fields::object(own, name)));
-                    check(
-                        &Bounded { limit, requests: amounts("requests"), limits: amounts("limits") },
-                        &mut wrong,
-                    );
-                }
+    view.beside(&RANGES).iter().try_for_each(|range| told(problems_of_pod(range, pod)))
+}
+
+fn problems_of_pod(range: &ObjectMap, pod: &ObjectMap) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for limit in of_type(range, "Container") {
+        for list in ["containers", "initContainers"] {
+            for container in fields::items(pod, &["spec", list]) {
+                let resources = container.get("resources").and_then(Value::as_object);
+                let amounts = |name| Amounts::of(resources.and_then(|own| fields::object(own, name)));
+                check(
+                    &Bounded { limit, requests: amounts("requests"), limits: amounts("limits") },
+                    &mut wrong,
+                );
             }
         }
-        for limit in of_type(&range, "Pod") {
-            let (requests, limits) = (usage::of_pod(pod, "requests"), usage::of_pod(pod, "limits"));
-            check(&Bounded { limit, requests, limits }, &mut wrong);
-        }
-        told(wrong)?;
     }
-    Ok(())
+    for limit in of_type(range, "Pod") {
+        let (requests, limits) = (usage::of_pod(pod, "requests"), usage::of_pod(pod, "limits"));
+        check(&Bounded { limit, requests, limits }, &mut wrong);
+    }
+    wrong
 }
 
 fn check_claim(view: &View<'_>, claim: &ObjectMap) -> Result<(), String> {
-    for range in view.beside(&RANGES) {
-        let mut wrong = Vec::new();
-        for limit in of_type(&range, "PersistentVolumeClaim") {
-            let asked = fields::at(claim, &["spec", "resources", "requests"]).and_then(Value::as_object);
-            let bounded = Bounded { limit, requests: Amounts::of(asked), limits: Amounts::default() };
-            bounded.each("min", |name, bound| bounded.min(name, bound), &mut wrong);
-            bounded.each("max", |name, bound| bounded.max_request(name, bound), &mut wrong);
-        }
-        told(wrong)?;
+    view.beside(&RANGES).iter().try_for_each(|range| told(problems_of_claim(range, claim)))
+}
+
+fn problems_of_claim(range: &ObjectMap, claim: &ObjectMap) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for limit in of_type(range, "PersistentVolumeClaim") {
+        let asked = fields::at(claim, &["spec", "resources", "requests"]).and_then(Value::as_object);
+        let bounded = Bounded { limit, requests: Amounts::of(asked), limits: Amounts::default() };
+        bounded.each("min", |name, bound| bounded.min(name, bound), &mut wrong);
+        bounded.each("max", |name, bound| bounded.max_request(name, bound), &mut wrong);
     }
-    Ok(())
+    wrong
 }
 
 fn of_type<'a>(range: &'a ObjectMap, kind: &'a str) -> impl Iterator<Item = &'a ObjectMap> {

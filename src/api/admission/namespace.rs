@@ -1,8 +1,10 @@
 //! NamespaceLifecycle: a new object needs a namespace that exists and is not terminating at the moment of the commit;
-//! and some namespaces cannot be deleted.
+//! what is changed needs one that exists; and some namespaces cannot be deleted.
 //!
 //! The plugin checks the namespace as this server sees it, and the write then requires the very version that was
 //! checked. So no object is created after the revision at which its namespace was marked for deletion, on any server.
+
+use std::sync::Arc;
 
 use super::{Admission, Attempt, Operation, Verdict};
 use crate::api::error::Error;
@@ -23,9 +25,8 @@ impl Admission for NamespaceLifecycle {
     fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
         match operation {
             // Bindings and evictions are new content too.
-            Operation::Create => request.target.resource.definition.namespaced(),
+            Operation::Create | Operation::Update => request.target.resource.definition.namespaced(),
             Operation::Delete => is_namespace(request),
-            Operation::Update => false,
         }
     }
 
@@ -42,7 +43,11 @@ impl Admission for NamespaceLifecycle {
         // state. A namespace that an old state contains may be gone or terminating by now, which is why its version is
         // required.
         let state = api.cache.any();
-        if state.get(namespaces, "", target.namespace).is_some() {
+        let exists = state.get(namespaces, "", target.namespace).is_some();
+        if exists && attempt.operation == Operation::Update {
+            return Verdict::Nothing;
+        }
+        if exists {
             return Verdict::Now(admit(namespaces, attempt, &state));
         }
         Verdict::Later(Box::pin(async move { admit(namespaces, attempt, &*api.cache.fresh().await?) }))
@@ -66,18 +71,27 @@ fn check_immortal(target: Target<'_>) -> Result<(), Error> {
 }
 
 fn admit(namespaces: ResourceId, attempt: &mut Attempt<'_>, state: &State) -> Result<(), Error> {
+    if attempt.operation == Operation::Update {
+        return find(namespaces, attempt, state).map(drop);
+    }
     let requirement = judge(namespaces, attempt, state)?;
     attempt.require(requirement);
     Ok(())
 }
 
+/// The namespace; 404 if there is none.
+fn find(namespaces: ResourceId, attempt: &Attempt<'_>, state: &State) -> Result<Arc<Object>, Error> {
+    let namespace = attempt.target.namespace;
+    state.get(namespaces, "", namespace).ok_or_else(|| {
+        let resource = GroupResource::new("", "namespaces");
+        Error::NotFound { resource, name: namespace.to_owned() }
+    })
+}
+
 /// Requires the namespace of the new object at the version that was checked.
 fn judge(namespaces: ResourceId, attempt: &Attempt<'_>, state: &State) -> Result<Requirement, Error> {
     let namespace = attempt.target.namespace;
-    let Some(found) = state.get(namespaces, "", namespace) else {
-        let resource = GroupResource::new("", "namespaces");
-        return Err(Error::NotFound { resource, name: namespace.to_owned() });
-    };
+    let found = find(namespaces, attempt, state)?;
     if is_terminating(&found)? {
         return Err(refused(attempt));
     }

@@ -3,6 +3,7 @@
 //! To add a plugin: write its file, with an `impl Admission`, and put [`Here`](Stock::Here) into its line in [`PLUGINS`].
 
 use super::always_pull::AlwaysPullImages;
+use super::anti_affinity::LimitPodHardAntiAffinityTopology;
 use super::certificates::{
     CertificateApproval, CertificateSigning, CertificateSubjectRestriction, ClusterTrustBundleAttest,
 };
@@ -13,6 +14,7 @@ use super::event_rate_limit::EventRateLimit;
 use super::extended_resources::ExtendedResourceToleration;
 use super::external_ips::DenyServiceExternalIPs;
 use super::hooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
+use super::image_policy::ImagePolicyWebhook;
 use super::limits::LimitRanger;
 use super::namespace::NamespaceLifecycle;
 use super::namespace_exists::{NamespaceAutoProvision, NamespaceExists};
@@ -72,13 +74,13 @@ pub(super) static PLUGINS: [Plugin; 40] = [
     off("NamespaceAutoProvision", Here(|_, _| Ok(Box::new(NamespaceAutoProvision)))),
     on("NamespaceLifecycle", Here(|_, _| Ok(Box::new(NamespaceLifecycle)))),
     off("NamespaceExists", Here(|_, _| Ok(Box::new(NamespaceExists)))),
-    off("LimitPodHardAntiAffinityTopology", Missing),
+    off("LimitPodHardAntiAffinityTopology", Here(|_, _| Ok(Box::new(LimitPodHardAntiAffinityTopology)))),
     on("LimitRanger", Here(|_, _| Ok(Box::new(LimitRanger)))),
     on("ServiceAccount", Here(|_, _| Ok(Box::new(ServiceAccount)))),
     off("NodeRestriction", Here(|_, _| Ok(Box::new(NodeRestriction)))),
     on("TaintNodesByCondition", Here(|_, _| Ok(Box::new(TaintNodesByCondition)))),
     off("AlwaysPullImages", Here(|_, _| Ok(Box::new(AlwaysPullImages)))),
-    off("ImagePolicyWebhook", Missing),
+    off("ImagePolicyWebhook", Here(|_, configuration| Ok(Box::new(ImagePolicyWebhook::new(configuration)?)))),
     on("PodSecurity", Here(|_, configuration| Ok(Box::new(PodSecurity::new(content(configuration))?)))),
     off(
         "PodNodeSelector",
@@ -127,7 +129,7 @@ pub(super) static PLUGINS: [Plugin; 40] = [
         "ValidatingAdmissionWebhook",
         Here(|_, configuration| Ok(Box::new(ValidatingAdmissionWebhook::new(configuration)?))),
     ),
-    on("ResourceQuota", Here(|_, _| Ok(Box::new(ResourceQuota)))),
+    on("ResourceQuota", Here(|_, configuration| Ok(Box::new(ResourceQuota::new(content(configuration))?)))),
     off("AlwaysDeny", Here(|_, _| Ok(Box::new(AlwaysDeny)))),
 ];
 

@@ -1,6 +1,7 @@
 //! PodSecurity: namespaces say by labels what their Pods may do on a node (`pod-security-admission`).
 
 pub mod checks;
+mod counts;
 mod existing;
 pub mod policy;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use crate::schema::names::{GroupKind, Gvr};
 use crate::tree::Value;
 
 use checks::{Violation, violations};
+use counts::{Counts, Mode};
 use policy::{Level, Policy, Rule};
 
 const NAMESPACES: Gvr = Gvr::fixed("v1", "namespaces");
@@ -36,6 +38,7 @@ pub(super) struct PodSecurity {
     exempt_users: Vec<String>,
     exempt_namespaces: Vec<String>,
     exempt_runtime_classes: Vec<String>,
+    counts: Counts,
 }
 
 /// What the plugin looks at.
@@ -105,6 +108,7 @@ impl PodSecurity {
             exempt_users: list("usernames"),
             exempt_namespaces: list("namespaces"),
             exempt_runtime_classes: list("runtimeClasses"),
+            counts: Counts::default(),
         })
     }
 
@@ -118,34 +122,40 @@ impl PodSecurity {
         let namespace = attempt.target.namespace;
         if self.exempt_namespaces.iter().any(|own| own == namespace) {
             annotate(attempt, EXEMPT, "namespace");
+            counts::exempted(attempt);
             return Ok(());
         }
         if self.exempt_users.contains(&attempt.request.user.name) {
             annotate(attempt, EXEMPT, "user");
+            counts::exempted(attempt);
             return Ok(());
         }
         let Some(found) = self.namespace(attempt, state) else {
             let why = format!("failed to lookup namespace {}", quote(namespace));
             annotate(attempt, FAILED, &why);
+            counts::failed(attempt, true);
             return if subject == Subject::Pod { Err(Error::Internal(why)) } else { Ok(()) };
         };
         let (policy, causes) = Policy::of(&found, &self.defaults);
         if causes.is_empty() && policy.allows_all() {
             if subject == Subject::Pod {
                 annotate(attempt, ENFORCED, "privileged:latest");
+                self.counts.decided(attempt, Mode::Enforce, policy.enforce, true);
             }
             return Ok(());
         }
-        if !causes.is_empty() {
-            annotate(attempt, FAILED, &format!("Failed to parse policy: {}", aggregate(&causes)));
+        let is_told = [policy.audit, policy.warn].iter().any(|rule| rule.level != Level::Privileged);
+        if causes.is_empty() && subject != Subject::Pod && !is_told {
+            return Ok(());
         }
+        let problem = (!causes.is_empty()).then(|| aggregate(&causes));
         match subject {
             Subject::Pod if !attempt.old.is_none_or(|old| is_significant(object, old)) => Ok(()),
             Subject::Template(path) => match fields::at(object, path).and_then(Value::as_object) {
-                Some(template) => self.evaluate(attempt, policy, template, false),
+                Some(template) => self.evaluate(attempt, (policy, problem), template, false),
                 None => Ok(()),
             },
-            Subject::Pod | Subject::Namespace => self.evaluate(attempt, policy, object, true),
+            Subject::Pod | Subject::Namespace => self.evaluate(attempt, (policy, problem), object, true),
         }
     }
 
@@ -159,14 +169,19 @@ impl PodSecurity {
     fn evaluate(
         &self,
         attempt: &Attempt<'_>,
-        policy: Policy,
+        (policy, problem): (Policy, Option<String>),
         pod: &ObjectMap,
         enforces: bool,
     ) -> Result<(), Error> {
         let Some(spec) = fields::object(pod, "spec") else { return Ok(()) };
         if self.is_exempt_by_runtime_class(spec) {
             annotate(attempt, EXEMPT, "runtimeClass");
+            counts::exempted(attempt);
             return Ok(());
+        }
+        if let Some(problem) = problem {
+            annotate(attempt, FAILED, &format!("Failed to parse policy: {problem}"));
+            counts::failed(attempt, false);
         }
         let metadata = fields::object(pod, "metadata");
         let judged = |rule: Rule| detail(&violations(rule, metadata, spec));
@@ -174,9 +189,11 @@ impl PodSecurity {
         if enforces {
             annotate(attempt, ENFORCED, &policy.enforce.to_string());
             refused = judged(policy.enforce);
+            self.counts.decided(attempt, Mode::Enforce, policy.enforce, refused.is_none());
         }
         if let Some(detail) = judged(policy.audit) {
             annotate(attempt, AUDITED, &format!("would violate PodSecurity \"{}\": {detail}", policy.audit));
+            self.counts.decided(attempt, Mode::Audit, policy.audit, false);
         }
         if let Some(detail) = refused {
             return Err(attempt.refused(format!("violates PodSecurity \"{}\": {detail}", policy.enforce)));
@@ -184,6 +201,7 @@ impl PodSecurity {
         if let Some(detail) = judged(policy.warn) {
             let warning = format!("would violate PodSecurity \"{}\": {detail}", policy.warn);
             attempt.request.warnings.add(warning);
+            self.counts.decided(attempt, Mode::Warn, policy.warn, false);
         }
         Ok(())
     }

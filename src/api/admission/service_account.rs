@@ -2,6 +2,8 @@
 //! (`plugin/pkg/admission/serviceaccount`).
 
 mod secrets;
+#[cfg(test)]
+mod tests;
 
 use super::tolerations::list_mut;
 use super::view::{self, View};
@@ -60,19 +62,24 @@ fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
         }
     }
     let account = account_of(view, spec)?;
-    let wants_token = [&*spec, &account]
+    complete_by(&account, spec, |prefix| view.generate_name(prefix));
+    check(view, pod)
+}
+
+/// Gives a Pod what its account has.
+fn complete_by(account: &ObjectMap, spec: &mut ObjectMap, generate_name: impl Fn(&str) -> String) {
+    let wants_token = [&*spec, account]
         .into_iter()
         .find_map(|holder| holder.get("automountServiceAccountToken").and_then(Value::as_bool));
     if wants_token.unwrap_or(true) {
-        mount_token(view, spec);
+        mount_token(spec, generate_name);
     }
-    let pull_secrets = fields::items(&account, &["imagePullSecrets"]);
+    let pull_secrets = fields::items(account, &["imagePullSecrets"]);
     if fields::items(spec, &["imagePullSecrets"]).is_empty() && !pull_secrets.is_empty() {
         let names = pull_secrets.iter().map(|secret| json!({"name": secret["name"].clone()}));
         let names: Vec<Value> = names.collect();
         spec.insert("imagePullSecrets", names.into());
     }
-    check(view, pod)
 }
 
 fn check(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
@@ -96,9 +103,13 @@ fn named_account(view: &View<'_>, pod: &ObjectMap) -> Result<Option<ObjectMap>, 
         return Err(format!("no service account specified for pod {}/{name}", view.namespace()));
     };
     let account = account_of(view, spec)?;
-    let binding = fields::text(&account, &["metadata", "annotations", ENFORCE]);
-    let binding = ["1", "t", "T", "TRUE", "true", "True"].contains(&binding);
-    Ok(binding.then_some(account))
+    Ok(is_binding(&account).then_some(account))
+}
+
+/// Whether Pods may use no other Secrets than those of their account's lists.
+fn is_binding(account: &ObjectMap) -> bool {
+    let binding = fields::text(account, &["metadata", "annotations", ENFORCE]);
+    ["1", "t", "T", "TRUE", "true", "True"].contains(&binding)
 }
 
 fn account_of(view: &View<'_>, spec: &ObjectMap) -> Result<ObjectMap, String> {
@@ -128,11 +139,11 @@ fn check_mirror(pod: &ObjectMap) -> Result<(), String> {
 }
 
 /// Mounts the token's volume in every container that mounts nothing at its path, and adds the volume if it is needed.
-fn mount_token(view: &View<'_>, spec: &mut ObjectMap) {
+fn mount_token(spec: &mut ObjectMap, generate_name: impl Fn(&str) -> String) {
     let volumes = fields::items(spec, &["volumes"]).iter().filter_map(|volume| volume["name"].as_str());
     let existing = volumes.into_iter().find(|name| name.starts_with(VOLUME_PREFIX)).map(str::to_owned);
     let exists = existing.is_some();
-    let volume = existing.unwrap_or_else(|| view.generate_name(VOLUME_PREFIX));
+    let volume = existing.unwrap_or_else(|| generate_name(VOLUME_PREFIX));
     let mut mounted = false;
     for list in ["initContainers", "containers"] {
         let Some(Value::Array(containers)) = spec.get_mut(list) else { continue };

@@ -1,50 +1,92 @@
 //! What a quota refuses, in upstream's order and words (`resourcequota/controller.go`).
 
-use super::amounts::{Amounts, exceeds, is_negative, is_zero};
+use std::collections::BTreeSet;
+
+use super::amounts::{Amounts, exceeds, is_negative};
 use super::evaluator::Evaluator;
+use super::limited::{LimitedResources, added, resource_of, uncovered};
 use super::pods;
 use super::scopes::Requirement as Scope;
 use crate::api::{ObjectMap, fields};
 use crate::tree::Value;
 
-/// Refuses a write that a quota of its namespace does not allow. Quotas are judged in the order of their names.
-pub fn check(
-    evaluator: Evaluator<'_>,
-    quotas: &[(String, ObjectMap)],
-    (old, new): (Option<&ObjectMap>, &ObjectMap),
-    is_status: bool,
-) -> Result<(), String> {
-    let mut interested = Vec::new();
+/// A write that quotas are asked about.
+#[derive(Clone, Copy)]
+pub struct Checked<'a> {
+    pub evaluator: Evaluator<'a>,
+    pub old: Option<&'a ObjectMap>,
+    pub new: &'a ObjectMap,
+    /// A change of the status is counted, and not refused.
+    pub is_status: bool,
+    pub limited: &'a LimitedResources,
+}
+
+/// Why a write is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    Forbidden(String),
+    /// What upstream answers as an error of its own.
+    Plain(String),
+}
+
+/// A quota that counts the object.
+struct Interested<'a> {
+    name: &'a str,
+    quota: &'a ObjectMap,
+    scopes: Vec<Scope<'a>>,
+}
+
+/// Refuses a write that a quota of its namespace does not allow, or that none covers where one has to. Quotas are judged in
+/// the order of their names.
+pub fn check(write: Checked<'_>, quotas: &[(String, ObjectMap)]) -> Result<(), Refusal> {
+    let Checked { evaluator, old, new, is_status, limited } = write;
+    if quotas.is_empty() && limited.is_empty() {
+        return Ok(());
+    }
+    let (mut interested, mut counted, mut covered) = (Vec::new(), BTreeSet::new(), Vec::new());
     for (name, quota) in quotas {
         let scopes = Scope::all(quota);
+        if !limited.is_empty() {
+            let matching = |scope: &Scope<'_>| evaluator.matches(std::slice::from_ref(scope), new);
+            covered.extend(Scope::all(quota).into_iter().filter(matching));
+        }
         let known: Vec<&str> = hard(quota).filter(|name| evaluator.knows(name)).collect();
         if known.is_empty() || !evaluator.matches(&scopes, new) {
             continue;
         }
         if matches!(evaluator, Evaluator::Pods) {
             let constrained = pods::constrain(known.iter().copied(), new);
-            constrained.map_err(|why| format!("failed quota: {name}: {why}"))?;
+            constrained.map_err(|why| Refusal::Forbidden(format!("failed quota: {name}: {why}")))?;
         }
         if known.iter().any(|resource| fields::at(quota, &["status", "used", resource]).is_none()) {
-            return Err(format!("status unknown for quota: {name}, resources: {}", known_sorted(known)));
+            let names = known_sorted(known);
+            let why = format!("status unknown for quota: {name}, resources: {names}");
+            return Err(Refusal::Forbidden(why));
         }
-        interested.push((name, quota, scopes));
+        counted.extend(known);
+        interested.push(Interested { name, quota, scopes });
     }
     let usage = evaluator.usage(new);
     let negative: Vec<&str> =
         usage.iter().filter(|(_, amount)| is_negative(amount)).map(|(name, _)| name).collect();
     if !negative.is_empty() {
-        return Err(format!("quota usage is negative for resource(s): {}", negative.join(",")));
+        let why = format!("quota usage is negative for resource(s): {}", negative.join(","));
+        return Err(Refusal::Forbidden(why));
     }
-    for (name, quota, scopes) in interested {
-        let mut delta = usage.clone();
-        if let Some(old) = old.filter(|old| evaluator.matches(&scopes, old)) {
-            delta.subtract(&evaluator.usage(old));
-            delta.retain(|_, amount| !is_negative(amount));
-        }
-        delta.retain(|_, amount| !is_zero(amount));
+    let before = old.map(|old| evaluator.usage(old));
+    let delta = |scopes: &[Scope<'_>]| {
+        let counted_before = old.is_some_and(|old| evaluator.matches(scopes, old));
+        added(&usage, before.as_ref().filter(|_| counted_before))
+    };
+    let deltas: Vec<_> = interested.iter().filter_map(|quota| Some((quota, delta(&quota.scopes)?))).collect();
+    let adds = if interested.is_empty() { delta(&[]).is_some() } else { !deltas.is_empty() };
+    if adds && !limited.is_empty() {
+        let names = limited.names(&resource_of(evaluator), &usage);
+        uncovered(&names, &counted, (&limited.scopes(evaluator, new), &covered))?;
+    }
+    for (Interested { name, quota, .. }, delta) in deltas {
         if !is_status {
-            exceeded(name, quota, &delta)?;
+            exceeded(name, quota, &delta).map_err(Refusal::Forbidden)?;
         }
     }
     Ok(())

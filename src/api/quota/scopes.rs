@@ -16,12 +16,21 @@ impl<'a> Requirement<'a> {
         let plain = fields::items(quota, &["spec", "scopes"]).iter().filter_map(Value::as_str);
         let plain = plain.map(|name| Self { name, operator: "Exists", values: Vec::new() });
         let selected = fields::items(quota, &["spec", "scopeSelector", "matchExpressions"]).iter();
-        let selected = selected.filter_map(Value::as_object).map(|expression| Self {
+        plain.chain(selected.filter_map(Value::as_object).map(Self::selected)).collect()
+    }
+
+    /// One expression of a selector.
+    pub fn selected(expression: &'a ObjectMap) -> Self {
+        Self {
             name: fields::text(expression, &["scopeName"]),
             operator: fields::text(expression, &["operator"]),
             values: fields::items(expression, &["values"]).iter().filter_map(Value::as_str).collect(),
-        });
-        plain.chain(selected).collect()
+        }
+    }
+
+    /// As Go prints it.
+    pub fn printed(&self) -> String {
+        format!("{{{} {} [{}]}}", self.name, self.operator, self.values.join(" "))
     }
 
     /// Whether a name, which is empty if the object has none, is one that the scope asks for.

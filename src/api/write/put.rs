@@ -129,7 +129,8 @@ impl Api {
         let quota = self.release_quota(target);
         let (part, changes_set) = (write.part, quota.joined.is_some());
         let old = Some(&current.object);
-        let metered = self.metered(Usage { target, old, new: None, part, changes_set, limited: false })?;
+        let metered =
+            self.metered(Usage { target, old, new: None, part, changes_set, limited: false }, None)?;
         let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete).requiring(requires);
         let mutation = mutation.requiring(metered.requires).charging(metered.charges);
         let mut names = self.release_names(target, &current.object);

@@ -14,7 +14,7 @@ use crate::fields;
 use crate::metrics::WebhookMetrics;
 use crate::tree::{Map, Value, json};
 use crate::user::User;
-use crate::webhook::{Ended, KubeconfigError, Webhook};
+use crate::webhook::{Ended, KubeconfigError, Retries, Webhook};
 
 /// The answers of a generation that are remembered.
 const MOST: usize = 4096;
@@ -100,7 +100,8 @@ impl WebhookAuthorizer {
             self.metrics.called(ended.as_str(), took);
             last = ended;
         };
-        let answer = self.hook.post_patiently(Bytes::from(review.to_string()), told).await;
+        let answer =
+            self.hook.post_patiently(Bytes::from(review.to_string()), Retries::default(), told).await;
         let status = answer.map_err(|error| error.to_string()).and_then(|body| Status::of(&body));
         let status = status.inspect_err(|_| {
             if self.settings.on_failure == OnFailure::NoOpinion {
