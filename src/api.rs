@@ -26,6 +26,7 @@ pub mod modify;
 pub mod namespace_contents;
 pub mod options;
 mod ownership;
+mod param_rights;
 pub mod patch;
 pub mod quota;
 pub mod registration;

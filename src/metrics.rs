@@ -61,6 +61,10 @@ const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 25
 
 const COUNTERS: &[(&str, &str)] = &[
     (
+        admission::MUTATION_CHECKS,
+        "Mutation admission policy check total, labeled by policy and further identified by binding.",
+    ),
+    (
         admission::POLICY_CHECKS,
         "Validation admission policy check total, labeled by policy and further identified by binding and enforcement \
          action taken.",
@@ -136,6 +140,10 @@ const COUNTERS: &[(&str, &str)] = &[
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
 const HISTOGRAMS: &[(&str, &str)] = &[
+    (
+        admission::MUTATION_SECONDS,
+        "Mutation admission latency for individual mutation expressions in seconds, labeled by policy and binding.",
+    ),
     (
         admission::POLICY_SECONDS,
         "Validation admission latency for individual validation expressions in seconds, labeled by policy and further \
@@ -473,6 +481,7 @@ impl CommitMetrics {
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
     let buckets: &[(&str, &[f64])] = &[
         (admission::POLICY_SECONDS, &admission::POLICY_BUCKETS),
+        (admission::MUTATION_SECONDS, &admission::POLICY_BUCKETS),
         (encryption::KMS_SECONDS, &encryption::KMS_BUCKETS),
         (encryption::SEED_SECONDS, &encryption::SEED_BUCKETS),
         (encryption::SECONDS, &encryption::BUCKETS),
