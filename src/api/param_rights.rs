@@ -104,7 +104,8 @@ async fn binding(attempt: &Attempt<'_>, new: &ObjectMap, policies: &Gvr) -> Resu
     let Some(reference) = spec.and_then(|spec| fields::object(spec, "paramRef")) else { return Ok(()) };
     let policy_name = fields::text(new, &["spec", "policyName"]);
     let policy = stored(attempt.api, policies, policy_name);
-    let kind = policy.as_ref().and_then(|policy| fields::object(fields::object(policy, "spec")?, "paramKind"));
+    let kind =
+        policy.as_ref().and_then(|policy| fields::object(fields::object(policy, "spec")?, "paramKind"));
     let kind = kind.map(|kind| {
         let text = |field| fields::text(kind, &[field]);
         (Gvk::parse(text("apiVersion"), text("kind")).ok(), text("apiVersion"), text("kind"))

@@ -90,7 +90,8 @@ async fn writers_may_read_the_params() {
         assert_eq!(refused["code"], 422);
         root.patch(format!("{policies}/p"), &json!({"spec": {"paramKind": secrets}})).await.ok();
         alice.patch(format!("{policies}/p"), &json!({"spec": {"failurePolicy": "Ignore"}})).await.ok();
-        for (reference, verb) in [(named.clone(), "get"), (json!({"selector": {}, "namespace": "t"}), "list")] {
+        for (reference, verb) in [(named.clone(), "get"), (json!({"selector": {}, "namespace": "t"}), "list")]
+        {
             let refused = forbidden(&alice, bindings, &binding(bindings, "b", reference)).await;
             let (first, second) = if policies == VALIDATING { (user, verb) } else { (verb, user) };
             let why = format!(
