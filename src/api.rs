@@ -44,6 +44,7 @@ pub mod strictness;
 pub mod together;
 pub mod token_request;
 pub mod touch;
+pub mod type_checking;
 pub mod unreadable;
 pub mod update;
 pub mod watch;
