@@ -169,8 +169,7 @@ fn of_resource<'s>(
 ) -> impl Iterator<Item = &'s Kind> {
     served.of_plural(resource).filter_map(move |found| {
         let definition = &found.definition;
-        let is_wanted =
-            (group.is_empty() || definition.group() == group) && definition.version() == version;
+        let is_wanted = (group.is_empty() || definition.group() == group) && definition.version() == version;
         is_wanted.then_some(&definition.kind)
     })
 }

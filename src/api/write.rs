@@ -19,7 +19,10 @@ use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::quota::Usage;
 use super::request::Request;
-use super::{Api, ObjectMap, Target, escalation, meta, metadata, metadata_mut, param_rights, scale, signing, type_checking};
+use super::{
+    Api, ObjectMap, Target, escalation, meta, metadata, metadata_mut, param_rights, scale, signing,
+    type_checking,
+};
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;

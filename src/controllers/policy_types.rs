@@ -68,8 +68,7 @@ async fn check(api: &Api, policies: &Arc<Resource>, name: &str) -> Result<(), Er
     }
     let spec = fields::object(&policy, "spec").cloned().unwrap_or_default();
     let warnings = type_checking::warnings(&api.catalog.served(), &spec);
-    let status =
-        json!({"observedGeneration": generation, "typeChecking": type_checking::status(&warnings)});
+    let status = json!({"observedGeneration": generation, "typeChecking": type_checking::status(&warnings)});
     let applied = json!({"apiVersion": POLICIES.group_version.api_version().as_str(), "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": name}, "status": status});
     let target = Target { resource: policies, namespace: "", name };

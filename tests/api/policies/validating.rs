@@ -335,3 +335,58 @@ async fn a80_the_authorizer() {
     let refused = server.post(POLICIES, &policy("q", json!({"validations": told}))).await.failure();
     assert_eq!(refused["code"], 422, "{refused}");
 }
+
+/// 89. What is wrong with expressions if objects have their types is a warning at the write, and then in the status, which
+/// follows the generation. Nothing is refused for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a89_types_are_checked() {
+    let server = in_memory().await;
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties":
+        {"size": {"type": "integer"}, "any": {"x-kubernetes-int-or-string": true}}}}});
+    let definition = json!({"metadata": {"name": "gauges.ex.io"}, "spec": {"group": "ex.io", "scope": "Cluster",
+        "names": {"plural": "gauges", "kind": "Gauge"}, "versions": [{"name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": schema}}]}});
+    server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await.expect(201);
+    let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "apiVersions": ["v1"], "resources": [resource], "operations": ["*"]});
+    let constraints = json!({"resourceRules": [rule("apps", "deployments"), rule("ex.io", "gauges")]});
+    let checked = json!({"matchConstraints": constraints, "variables": [{"name": "s", "expression": "object.spec"}],
+        "validations": [{"expression": "object.spec.nope == 1"}, {"expression": "object.spec.any == 'x'"},
+            {"expression": "object.metadata.name == 'x'", "messageExpression": "object.spec.size + 'x'"}]});
+    let made = server.post(POLICIES, &policy("p", checked)).await;
+    let warnings = made.headers("warning");
+    let complaint = "ERROR: <input>:1:12: undefined field 'nope'";
+    for kind in ["apps/v1, Kind=Deployment", "ex.io/v1, Kind=Gauge"] {
+        let text = format!("299 - \"spec.validations[0].expression: {kind}: {complaint}\"");
+        assert!(warnings.contains(&text), "{warnings:?}");
+    }
+    made.expect(201);
+    let status = async |generation: u64| loop {
+        let found = server.get(format!("{POLICIES}/p")).await.ok();
+        if found["status"]["observedGeneration"] == generation {
+            return found;
+        }
+        tokio::task::yield_now().await;
+    };
+    let found = status(1).await;
+    let marked = |column: usize, text: &str| format!("\n | {text}\n | {}^", ".".repeat(column - 1));
+    let nope = format!("{complaint}{}", marked(12, "object.spec.nope == 1"));
+    let wrong = &found["status"]["typeChecking"]["expressionWarnings"];
+    assert_eq!(wrong[0]["fieldRef"], "spec.validations[0].expression");
+    assert_eq!(
+        wrong[0]["warning"],
+        format!("apps/v1, Kind=Deployment: {nope}\n\nex.io/v1, Kind=Gauge: {nope}\n")
+    );
+    assert_eq!(wrong[1]["fieldRef"], "spec.validations[1].expression");
+    let text = wrong[1]["warning"].as_str().expect("text");
+    assert!(text.starts_with("apps/v1, Kind=Deployment: ") && !text.contains("Gauge"), "{text}");
+    assert_eq!(wrong[2]["fieldRef"], "spec.validations[2].messageExpression");
+    let entries = found["metadata"]["managedFields"].as_array().expect("managers");
+    let entry = entries.iter().find(|entry| entry["manager"] == "validatingadmissionpolicy-status");
+    let entry = entry.expect("a manager of the status");
+    assert_eq!((&entry["operation"], &entry["subresource"]), (&json!("Apply"), &json!("status")));
+    let right = json!({"spec": {"validations": [{"expression": "has(object.spec)"}]}});
+    let patched = server.patch(format!("{POLICIES}/p"), &right).await;
+    assert_eq!(patched.headers("warning"), Vec::<String>::new());
+    patched.ok();
+    assert_eq!(status(2).await["status"], json!({"observedGeneration": 2, "typeChecking": {}}));
+}

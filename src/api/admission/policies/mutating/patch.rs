@@ -60,12 +60,22 @@ impl Patch {
         kind: &Kind,
         schema: Option<&Schema>,
     ) -> Result<ObjectMap, Failure> {
-        let mut patched = match self {
-            Self::Configuration(config) => applied(config, object, kind, schema)?,
-            Self::Operations(patch) => operated(&patch, object, kind)?,
-        };
+        let mut patched = self.merged(object, kind, schema)?;
         kind.default(&mut patched).map_err(|error| Failure::OfRequest(error.into()))?;
         Ok(patched)
+    }
+
+    /// The object after the patch, without the defaults of what is new.
+    pub fn merged(
+        self,
+        object: &ObjectMap,
+        kind: &Kind,
+        schema: Option<&Schema>,
+    ) -> Result<ObjectMap, Failure> {
+        match self {
+            Self::Configuration(config) => applied(config, object, kind, schema),
+            Self::Operations(patch) => operated(&patch, object, kind),
+        }
     }
 }
 
