@@ -21,6 +21,7 @@ pub mod leader;
 pub mod migration;
 mod namespace_contents;
 mod namespaces;
+mod policy_types;
 mod quotas;
 mod rbac_policy;
 mod registration;
@@ -95,6 +96,7 @@ impl Runner {
         self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
         self.run_as(leader(), "quotas", |api| Box::pin(quotas::run(api)));
+        self.run_as(leader(), "policy-types", |api| Box::pin(policy_types::run(api)));
         self.run_as(leader(), "service-claims", |api| Box::pin(service_claims::run(api)));
         self.run_as(leader(), "kubernetes-service", move |api| {
             Box::pin(kubernetes_service::run(api, config.advertised))

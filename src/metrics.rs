@@ -79,6 +79,10 @@ const COUNTERS: &[(&str, &str)] = &[
          used for evaluation.",
     ),
     (
+        admission::MUTATION_CHECKS,
+        "Mutation admission policy check total, labeled by policy and further identified by binding.",
+    ),
+    (
         admission::POLICY_CHECKS,
         "Validation admission policy check total, labeled by policy and further identified by binding and enforcement \
          action taken.",
@@ -155,6 +159,10 @@ const COUNTERS: &[(&str, &str)] = &[
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
 const HISTOGRAMS: &[(&str, &str)] = &[
+    (
+        admission::MUTATION_SECONDS,
+        "Mutation admission latency for individual mutation expressions in seconds, labeled by policy and binding.",
+    ),
     (
         admission::POLICY_SECONDS,
         "Validation admission latency for individual validation expressions in seconds, labeled by policy and further \
@@ -499,6 +507,7 @@ impl CommitMetrics {
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
     let buckets: &[(&str, &[f64])] = &[
         (admission::POLICY_SECONDS, &admission::POLICY_BUCKETS),
+        (admission::MUTATION_SECONDS, &admission::POLICY_BUCKETS),
         (encryption::KMS_SECONDS, &encryption::KMS_BUCKETS),
         (encryption::SEED_SECONDS, &encryption::SEED_BUCKETS),
         (encryption::SECONDS, &encryption::BUCKETS),

@@ -33,9 +33,12 @@ pub enum PatchError {
     /// 413: applying the patch would take too long.
     #[error("The operations of a JSON patch may move at most {limit} elements and members")]
     TooManyMoves { limit: usize },
-    /// 422: the patch does not fit the object. Clients are not told why.
-    #[error("the patch does not apply")]
-    DoesNotApply,
+    /// 422: the patch does not fit the object. Clients that send patches are not told why.
+    #[error("{0}")]
+    DoesNotApply(String),
+    /// 422: a `test` of a JSON patch has failed.
+    #[error("{0}")]
+    TestFailed(String),
     /// 500 without a reason, as upstream answers: the patch does not fit the kind.
     #[error("{0}")]
     Failed(String),

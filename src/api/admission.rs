@@ -60,6 +60,7 @@ use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, ownership};
 use crate::metrics::{Metrics, Step, StepTimes};
 use crate::schema::resource::Verb;
 use crate::storage::Requirement;
+use crate::tree::{Text, Value};
 use crate::user::MASTERS;
 
 pub use settings::Settings;
@@ -144,15 +145,16 @@ pub struct Attempt<'a> {
     rounds: Rounds,
 }
 
-/// Webhooks may change an object more than once: all plugins see it again then.
+/// Webhooks and policies may change an object more than once: all plugins see it again then.
 #[derive(Default)]
 struct Rounds {
     number: u8,
     /// Whether there is to be a second round.
     again: bool,
-    /// Whether a webhook has put another object in place of the client's.
+    /// Whether a webhook or a policy has put another object in place of the client's.
     rewritten: bool,
     hooks: Option<Box<hooks::Calls>>,
+    policies: Option<Box<policies::Invoked>>,
 }
 
 impl<'a> Attempt<'a> {
@@ -204,6 +206,15 @@ impl<'a> Attempt<'a> {
         names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
     }
 
+    /// The details of a refusal: what is refused.
+    fn details(&self) -> ObjectMap {
+        let (resource, name) = (self.target.resource.group_resource(), self.shown_name());
+        let members =
+            [("name", name), ("group", resource.group.as_str()), ("kind", resource.plural.as_str())];
+        let told = members.into_iter().filter(|(_, text)| !text.is_empty());
+        told.map(|(member, text)| (Text::new_static(member), Value::from(text))).collect()
+    }
+
     /// Puts another object in place of the one that is to be written. It keeps its managers if the other's are not
     /// valid.
     fn replace_object(&mut self, mut object: ObjectMap) {
@@ -228,7 +239,7 @@ impl<'a> Attempt<'a> {
         self.rounds.rewritten = true;
     }
 
-    /// Restores what holds of a client's object, if a webhook has put another one in its place.
+    /// Restores what holds of a client's object, if a webhook or a policy has put another one in its place.
     pub(super) fn settle_rewritten(&mut self) -> Result<(), Error> {
         if !self.rounds.rewritten {
             return Ok(());
@@ -297,7 +308,7 @@ impl Chain {
         self
     }
 
-    /// Lets the plugins complete the object, twice if webhooks change it.
+    /// Lets the plugins complete the object, twice if webhooks or policies change it.
     pub(super) async fn mutate(&self, attempt: &mut Attempt<'_>) -> Result<(), Error> {
         if must_ask(attempt) {
             Box::pin(attempt.api.cache.fresh()).await?;

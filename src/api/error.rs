@@ -232,7 +232,7 @@ impl From<PatchError> for Error {
             PatchError::Malformed(text) => Self::BadRequest(text),
             PatchError::TooManyOperations { limit, found } => Self::TooManyOperations { limit, found },
             PatchError::TooManyMoves { limit } => Self::TooManyMoves { limit },
-            PatchError::DoesNotApply => Self::Unprocessable,
+            PatchError::DoesNotApply(_) | PatchError::TestFailed(_) => Self::Unprocessable,
             PatchError::Failed(text) => Self::Unclassified(text),
         }
     }

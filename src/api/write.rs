@@ -20,7 +20,10 @@ use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::quota::Usage;
 use super::request::Request;
-use super::{Api, ObjectMap, Target, escalation, meta, metadata, metadata_mut, scale, signing};
+use super::{
+    Api, ObjectMap, Target, escalation, meta, metadata, metadata_mut, param_rights, scale, signing,
+    type_checking,
+};
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
@@ -354,6 +357,12 @@ impl Api {
         write.validate(attempt.target.name, &object, found).await?;
         if signing::concerns(request) {
             Box::pin(signing::check(request, &object, found.map(|found| &found.object))).await?;
+        }
+        if param_rights::concerns(request) {
+            Box::pin(param_rights::check(&attempt, &object, found.map(|found| &found.object))).await?;
+        }
+        if type_checking::concerns(request) {
+            type_checking::warn(&attempt, &object, found.map(|found| &found.object));
         }
         if found.is_none() {
             write.refuse_to_create_of_ending_definition(attempt.target)?;

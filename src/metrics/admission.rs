@@ -76,6 +76,9 @@ pub const CONDITION_EXCLUSIONS: &str = "apiserver_admission_match_condition_excl
 pub const POLICY_CHECKS: &str = "apiserver_validating_admission_policy_check_total";
 pub const POLICY_SECONDS: &str = "apiserver_validating_admission_policy_check_duration_seconds";
 
+pub const MUTATION_CHECKS: &str = "apiserver_mutating_admission_policy_check_total";
+pub const MUTATION_SECONDS: &str = "apiserver_mutating_admission_policy_check_duration_seconds";
+
 pub const POLICY_BUCKETS: [f64; 5] = [5e-7, 0.001, 0.01, 0.1, 1.0];
 pub const HOOK_BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
 
@@ -205,6 +208,13 @@ impl Metrics {
         ];
         self.counter(POLICY_CHECKS, labels_of(&labels)).increment(1);
         self.histogram(POLICY_SECONDS, labels_of(&labels)).record(check.took);
+    }
+
+    /// Counts a mutation of a policy. `error` is upstream's type of its error.
+    pub fn policy_mutated(&self, policy: &str, binding: &str, error: &'static str, took: Duration) {
+        let labels = [("policy", policy), ("policy_binding", binding), ("error_type", error)];
+        self.counter(MUTATION_CHECKS, labels_of(&labels)).increment(1);
+        self.histogram(MUTATION_SECONDS, labels_of(&labels)).record(took);
     }
 
     pub fn webhook_called(&self, call: &HookCall<'_>) {

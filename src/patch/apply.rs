@@ -5,6 +5,7 @@
 //! [`ownership`] updates the sets of an object's managers when the object is written. Objects are in the version of
 //! their schema; callers convert them.
 
+pub mod atomics;
 pub mod compare;
 pub mod conflict;
 pub mod fields;

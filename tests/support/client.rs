@@ -324,6 +324,12 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().expect("text"))
     }
 
+    /// All headers of this name.
+    pub fn headers(&self, name: &str) -> Vec<String> {
+        let values = self.headers.get_all(name).iter();
+        values.map(|value| value.to_str().expect("text").to_owned()).collect()
+    }
+
     /// The body of an answer, which must have this status code.
     #[track_caller]
     pub fn expect(&self, status: u16) -> Value {

@@ -83,6 +83,7 @@ enum Node {
         entries: Box<[(NodeId, NodeId, bool)]>,
     },
     Struct {
+        name: SmolStr,
         fields: Box<[(SmolStr, NodeId, bool)]>,
     },
     Fold(Box<Fold>),

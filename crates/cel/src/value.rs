@@ -3,15 +3,19 @@
 
 mod display;
 mod equal;
+mod json;
 mod key;
 mod list;
 mod map;
+mod structure;
 mod text;
 mod view;
 
+pub use json::{LargeIntegers, Room, to_json};
 pub use key::{Entries, Key};
 pub use list::List;
 pub use map::Map;
+pub use structure::{JSON_PATCH, Struct, check_type_names};
 pub use text::Text;
 pub use view::{view, view_object};
 
@@ -53,6 +57,7 @@ pub enum Value<'a> {
     Duration(i64),
     List(List<'a>),
     Map(Map<'a>),
+    Struct(Arc<Struct<'a>>),
     Type(Arc<Type>),
     Optional(Option<Arc<Value<'a>>>),
     Opaque(Arc<Opaque>),
@@ -121,6 +126,7 @@ impl<'a> Value<'a> {
             Self::Duration(_) => Type::Duration,
             Self::List(_) => Type::parse("list(dyn)"),
             Self::Map(_) => Type::parse("map(dyn, dyn)"),
+            Self::Struct(object) => Type::Struct(object.name.clone()),
             Self::Type(_) => Type::parse("type"),
             Self::Optional(_) => Type::optional(Type::Dyn),
             Self::Opaque(opaque) => Type::parse(opaque.type_name()),
@@ -128,7 +134,7 @@ impl<'a> Value<'a> {
     }
 
     /// The name of its type in messages.
-    pub fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &str {
         match self {
             Self::Null => "null_type",
             Self::Bool(_) => "bool",
@@ -141,6 +147,7 @@ impl<'a> Value<'a> {
             Self::Duration(_) => "google.protobuf.Duration",
             Self::List(_) => "list",
             Self::Map(_) => "map",
+            Self::Struct(object) => &object.name,
             Self::Type(_) => "type",
             Self::Optional(_) => "optional_type",
             Self::Opaque(opaque) => opaque.type_name(),
@@ -161,6 +168,8 @@ impl<'a> Value<'a> {
             Self::Duration(_) => "types.Duration",
             Self::List(_) => "*types.baseList",
             Self::Map(_) => "*types.baseMap",
+            Self::Struct(object) if object.name == JSON_PATCH => "*mutation.JSONPatchVal",
+            Self::Struct(_) => "*dynamic.ObjectVal",
             Self::Type(_) => "*types.Type",
             Self::Optional(_) => "*types.Optional",
             Self::Opaque(opaque) => opaque.go_name(),
@@ -181,6 +190,7 @@ impl<'a> Value<'a> {
             Self::Duration(span) => *span == 0,
             Self::List(list) => list.is_zero(),
             Self::Map(map) => map.is_zero(),
+            Self::Struct(object) => object.name != JSON_PATCH && object.fields.is_empty(),
             Self::Type(_) | Self::Optional(_) | Self::Opaque(_) => false,
         }
     }

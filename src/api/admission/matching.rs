@@ -8,6 +8,7 @@ use crate::api::error::Error;
 use crate::api::resource::Resource;
 use crate::api::selector::label::LabelSelector;
 use crate::api::{Api, ObjectMap, fields, meta, metadata};
+use crate::codec::managed;
 use crate::schema::kind::Kind;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::schema::resource::Verb;
@@ -325,6 +326,13 @@ pub async fn converted(
         other => Error::Internal(other.to_string()),
     };
     api.converter.between(from, to, object).await.map_err(internal)
+}
+
+/// A converted object, closed: some conversions open their object.
+pub fn closed(mut object: ObjectMap) -> ObjectMap {
+    managed::open(&mut object);
+    managed::close(&mut object);
+    object
 }
 
 #[cfg(test)]

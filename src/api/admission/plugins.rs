@@ -23,7 +23,7 @@ use super::node_selector::PodNodeSelector;
 use super::owner_references::OwnerReferencesPermissionEnforcement;
 use super::pod_resize::{NodeDeclaredFeatureValidator, PodResizeValidator};
 use super::pod_security::PodSecurity;
-use super::policies::ValidatingAdmissionPolicy;
+use super::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
 use super::priority::Priority;
 use super::protection::StorageObjectInUseProtection;
 use super::resource_quota::ResourceQuota;
@@ -119,7 +119,7 @@ pub(super) static PLUGINS: [Plugin; 40] = [
     on("NodeDeclaredFeatureValidator", Here(|_, _| Ok(Box::new(NodeDeclaredFeatureValidator)))),
     on("JobValidation", Idle),
     on("PodResizeValidator", Here(|_, _| Ok(Box::new(PodResizeValidator)))),
-    on("MutatingAdmissionPolicy", Missing),
+    on("MutatingAdmissionPolicy", Here(|_, _| Ok(Box::new(MutatingAdmissionPolicy::new())))),
     on(
         "MutatingAdmissionWebhook",
         Here(|_, configuration| Ok(Box::new(MutatingAdmissionWebhook::new(configuration)?))),

@@ -185,6 +185,12 @@ impl Served {
         }
     }
 
+    /// All versions of the resources of this name, in any group.
+    pub fn of_plural(&self, plural: &str) -> impl Iterator<Item = &Arc<Resource>> {
+        let (built_in, besides) = (self.built_in.get(plural), self.besides.get(plural));
+        built_in.into_iter().chain(besides).flatten()
+    }
+
     /// A version of a kind, by what an `ownerReference` says.
     pub fn by_kind(&self, gvk: &Gvk) -> Option<&Arc<Resource>> {
         self.get(&self.registry.by_kind(gvk)?.gvr())

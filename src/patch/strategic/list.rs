@@ -144,7 +144,7 @@ pub(super) fn element_kind(lists: &[&[Value]]) -> Result<&'static str, PatchErro
         return Err(PatchError::Failed("no elements in any of the given slices".to_owned()));
     };
     if first == "array" {
-        return Err(PatchError::DoesNotApply);
+        return Err(PatchError::DoesNotApply("lists of lists cannot be merged".to_owned()));
     }
     if kinds.any(|kind| kind != first) {
         let lists: Vec<String> =

@@ -61,7 +61,12 @@ pub fn call<'a>(function: &str, value: &Value<'a>) -> Option<Result<Value<'a>, E
 fn is_printable(value: &Value<'_>) -> bool {
     match value {
         Value::Opaque(opaque) => matches!(&**opaque, Opaque::Ip(_) | Opaque::Cidr(_)),
-        Value::Null | Value::List(_) | Value::Map(_) | Value::Optional(_) | Value::Type(_) => false,
+        Value::Null
+        | Value::List(_)
+        | Value::Map(_)
+        | Value::Struct(_)
+        | Value::Optional(_)
+        | Value::Type(_) => false,
         _ => true,
     }
 }

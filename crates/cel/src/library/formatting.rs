@@ -221,7 +221,7 @@ fn string(value: &Value<'_>) -> Result<String, String> {
     match value {
         Value::List(_) | Value::Map(_) => inner(value),
         Value::Null => Ok("null".to_owned()),
-        Value::Optional(_) | Value::Opaque(_) => Err(unprintable('s', value.type_name())),
+        Value::Struct(_) | Value::Optional(_) | Value::Opaque(_) => Err(unprintable('s', value.type_name())),
         value => to_string(value).map_err(|why| why.message().to_owned()),
     }
 }
@@ -270,7 +270,7 @@ fn inner(value: &Value<'_>) -> Result<String, String> {
                 entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
             Ok(format!("{{{}}}", entries.join(", ")))
         }
-        Value::Optional(_) | Value::Opaque(_) => {
+        Value::Struct(_) | Value::Optional(_) | Value::Opaque(_) => {
             Err(format!("no formatting function for {}", value.type_name()))
         }
         value => string(value),

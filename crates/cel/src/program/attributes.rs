@@ -155,6 +155,11 @@ fn find_text<'a>(
             None => missing(name, optional),
         },
         Value::List(_) => Err(Error::new("unsupported index type 'string' in list")),
+        Value::Struct(object) if optional && !object.has(name) => Ok(None),
+        Value::Struct(object) => match object.select(name) {
+            Some(found) => Ok(Some(found)),
+            None => missing(name, optional),
+        },
         _ => missing(name, optional),
     }
 }

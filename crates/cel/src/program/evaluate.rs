@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rowplane_values::regexp::Room;
+use smol_str::SmolStr;
 
 use super::{Attribute, Base, Call, Node, NodeId, Operator, Program, Slot};
 use crate::arithmetic;
@@ -203,7 +204,7 @@ impl<'a> Frame<'a, '_> {
             Node::OptionalOr { left, right, value } => self.optional_or(*left, *right, *value),
             Node::List { elements, optional } => self.list(elements, optional),
             Node::Map { entries } => self.map(entries),
-            Node::Struct { fields } => self.structure(fields),
+            Node::Struct { name, fields } => self.structure(name, fields),
             Node::Fold(fold) => self.fold(fold),
         }
     }
@@ -450,13 +451,21 @@ impl<'a> Frame<'a, '_> {
 
     /// Objects that patches are made of.
     #[inline(never)]
-    fn structure(&mut self, fields: &'a [(smol_str::SmolStr, NodeId, bool)]) -> Outcome<'a> {
+    fn structure(&mut self, name: &SmolStr, fields: &'a [(SmolStr, NodeId, bool)]) -> Outcome<'a> {
+        let made = self.fields(fields);
+        if matches!(made, Ok(_) | Err(Fault::Error(_))) {
+            self.spend(40)?;
+        }
+        Ok(Value::structure(name.clone(), made?)?)
+    }
+
+    fn fields(&mut self, fields: &'a [(SmolStr, NodeId, bool)]) -> Result<Entries<'a>, Fault> {
         let mut made = Entries::default();
         for (name, value, optional) in fields {
             let key = Key::String(Text::Borrowed(name));
             match (optional, self.node(*value)?) {
                 (false, value) => made.put(key, value),
-                (true, Value::Optional(None)) => {}
+                (true, Value::Optional(None)) => made.remove(&key),
                 (true, Value::Optional(Some(inner))) => made.put(key, (*inner).clone()),
                 (true, other) => {
                     let shown = other.shown();
@@ -466,8 +475,7 @@ impl<'a> Frame<'a, '_> {
                 }
             }
         }
-        self.spend(40)?;
-        Ok(Value::Map(Map::Owned(Arc::new(made))))
+        Ok(made)
     }
 }
 

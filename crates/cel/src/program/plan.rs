@@ -109,12 +109,13 @@ impl Planner<'_> {
                 }
                 self.map(planned)
             }
-            Expr::Struct { fields, .. } => {
+            Expr::Struct { name, fields } => {
                 let mut planned = Vec::new();
                 for field in fields {
                     planned.push((field.name.clone(), self.node(field.value)?, field.optional));
                 }
-                Node::Struct { fields: planned.into() }
+                let name = name.strip_prefix('.').unwrap_or(name).into();
+                Node::Struct { name, fields: planned.into() }
             }
             Expr::Comprehension(all) => self.fold(all)?,
             Expr::Ident(_) | Expr::Unspecified => return Err("unsupported expr".to_owned()),

@@ -73,6 +73,14 @@ impl Value<'_> {
                     entries.into_iter().map(|(key, value)| format!("{key}: {value}")).collect();
                 write!(out, "{{{}}}", entries.join(", "))
             }
+            Self::Struct(object) => {
+                let mut fields: Vec<String> = Vec::new();
+                for (key, value) in object.fields.iter() {
+                    fields.push(format!("{}: {}", key.value().shown(), value.canonical()));
+                }
+                fields.sort();
+                write!(out, "{}{{{}}}", object.name, fields.join(", "))
+            }
             Self::Type(of) => write!(out, "type({})", type_name(of)),
             Self::Optional(None) => write!(out, "optional.none()"),
             Self::Optional(Some(inner)) => {

@@ -19,6 +19,7 @@ impl Value<'_> {
             (Self::Type(one), Self::Type(other)) => one.to_string() == other.to_string(),
             (Self::List(one), Self::List(other)) => return one.equals(other),
             (Self::Map(one), Self::Map(other)) => return one.equals(other),
+            (Self::Struct(one), Self::Struct(other)) => return one.equals(other),
             (Self::Optional(one), Self::Optional(other)) => match (one, other) {
                 (Some(one), Some(other)) => return one.equals(other),
                 (one, other) => one.is_none() && other.is_none(),

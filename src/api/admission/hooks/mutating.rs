@@ -11,7 +11,7 @@ use super::review::Answer;
 use super::{Matching, sees};
 use crate::api::ObjectMap;
 use crate::api::admission::follow::Index;
-use crate::api::admission::matching::{Facts, Matched, converted, has_versions};
+use crate::api::admission::matching::{Facts, Matched, closed, converted, has_versions};
 use crate::api::admission::settings::Configuration;
 use crate::api::admission::{Admission, Attempt, Operation, Verdict};
 use crate::api::error::Error;
@@ -20,7 +20,6 @@ use crate::api::strictness::conform;
 use crate::codec::managed;
 use crate::gotext::quote;
 use crate::patch::Decoding;
-use crate::patch::PatchError;
 use crate::patch::json::{apply, operations};
 use crate::schema::names::Gvr;
 use crate::tree::{Map, Value, json};
@@ -202,13 +201,6 @@ async fn patched(
     Ok(Some(Patched { object: closed(object), patch, changed }))
 }
 
-/// Some conversions open their object.
-fn closed(mut object: ObjectMap) -> ObjectMap {
-    managed::open(&mut object);
-    managed::close(&mut object);
-    object
-}
-
 /// The object after the patch, with its defaults, and whether it is another one.
 fn apply_to(mut object: ObjectMap, version: &Matched, patch: &Value) -> Result<(ObjectMap, bool), String> {
     managed::open(&mut object);
@@ -216,7 +208,6 @@ fn apply_to(mut object: ObjectMap, version: &Matched, patch: &Value) -> Result<(
     let after = match apply(Value::Object(object), patch) {
         Ok(Value::Object(after)) => after,
         Ok(_) => return Err("the patched object is none".to_owned()),
-        Err(PatchError::DoesNotApply) => return Err("the patch does not apply".to_owned()),
         Err(error) => return Err(error.to_string()),
     };
     let mut after: Map = after;

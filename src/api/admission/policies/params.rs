@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::policy::{Binding, ParamRef, Policy, Which};
+use super::policy::{Binding, ParamRef, Which};
 use crate::api::admission::matching::Facts;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap};
@@ -15,10 +15,10 @@ use crate::schema::names::Gvk;
 pub async fn of(
     api: &Api,
     facts: &Facts<'_>,
-    policy: &Policy,
+    kind: Option<&Gvk>,
     binding: &Binding,
 ) -> Result<Vec<Option<ObjectMap>>, String> {
-    let Some(kind) = &policy.params else { return Ok(vec![None]) };
+    let Some(kind) = kind else { return Ok(vec![None]) };
     let Some(wanted) = &binding.params else { return Ok(vec![None]) };
     let resource = resource(api, kind)?;
     let namespace = namespace(&resource, wanted, facts)?;

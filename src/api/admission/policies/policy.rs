@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies and their bindings, ready to be evaluated.
+//! Policies and their bindings, ready to be evaluated.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,20 +14,50 @@ use crate::kinds::behavior::rules::expression::Admission;
 use crate::schema::names::Gvk;
 use crate::tree::Value;
 
-/// A policy.
-pub struct Policy {
+/// A policy, with what it does about the requests that it is about.
+pub struct Policy<B> {
     pub name: String,
     /// `None` if it says nothing of what it matches, which validation prevents.
     pub matching: Option<MatchResources>,
     pub params: Option<Gvk>,
     pub conditions: Conditions,
     pub variables: Vec<Variable>,
-    pub validations: Vec<Validation>,
-    pub annotations: Vec<(String, Expression)>,
     /// Whether what cannot be evaluated refuses the request.
     pub fails_closed: bool,
     /// Whether an expression speaks of `managedFields`, which are text while a write is at work.
     pub sees_managers: bool,
+    pub body: B,
+}
+
+/// What only one of the two kinds of policies has.
+pub trait Body: Sized + Send + Sync {
+    /// Reads the policy's spec, and compiles its expressions.
+    fn of(spec: &ObjectMap, environment: &Admission) -> Self;
+}
+
+/// What a ValidatingAdmissionPolicy demands and notes.
+pub struct Validations {
+    pub list: Vec<Validation>,
+    pub annotations: Vec<(String, Expression)>,
+}
+
+/// What a MutatingAdmissionPolicy changes.
+pub struct Mutations {
+    pub list: Vec<Mutation>,
+    /// `reinvocationPolicy`: whether it is evaluated again when the object has changed.
+    pub is_reinvoked: bool,
+}
+
+/// One of a policy's `mutations`.
+pub struct Mutation {
+    pub patch: PatchType,
+    pub expression: Expression,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchType {
+    ApplyConfiguration,
+    JsonPatch,
 }
 
 /// One of a policy's `validations`.
@@ -44,6 +74,7 @@ pub struct Binding {
     pub policy: String,
     pub params: Option<ParamRef>,
     pub matching: Option<MatchResources>,
+    /// `validationActions`, which bindings of mutating policies do not have.
     pub actions: Vec<Action>,
 }
 
@@ -80,21 +111,26 @@ impl Action {
 }
 
 /// All policies and bindings, by name.
-#[derive(Default)]
-pub struct Policies {
-    policies: BTreeMap<Box<str>, Arc<Policy>>,
+pub struct Policies<B> {
+    policies: BTreeMap<Box<str>, Arc<Policy<B>>>,
     bindings: BTreeMap<Box<str>, Arc<Binding>>,
 }
 
+impl<B> Default for Policies<B> {
+    fn default() -> Self {
+        Self { policies: BTreeMap::new(), bindings: BTreeMap::new() }
+    }
+}
+
 /// A policy with its bindings. One without any has no effect.
-pub struct Bound {
-    pub policy: Arc<Policy>,
+pub struct Bound<B> {
+    pub policy: Arc<Policy<B>>,
     pub bindings: Vec<Arc<Binding>>,
 }
 
-impl Content for Policies {
+impl<B: Body> Content for Policies<B> {
     /// In the order of names.
-    type Snapshot = Arc<[Bound]>;
+    type Snapshot = Arc<[Bound<B>]>;
 
     fn take_in(&mut self, place: usize, name: &str, object: Option<&Object>) -> Result<(), String> {
         match place {
@@ -117,7 +153,7 @@ impl Content for Policies {
         for binding in self.bindings.values() {
             bound.entry(&binding.policy).or_default().push(binding.clone());
         }
-        let bound: Arc<[Bound]> = bound
+        let bound: Arc<[Bound<B>]> = bound
             .into_iter()
             .filter_map(|(name, bindings)| Some(Bound { policy: self.policies.get(name)?.clone(), bindings }))
             .collect();
@@ -125,7 +161,7 @@ impl Content for Policies {
     }
 }
 
-impl Policy {
+impl<B: Body> Policy<B> {
     fn of(name: &str, spec: &ObjectMap) -> Self {
         let params = fields::object(spec, "paramKind").map(|kind| {
             let text = |field| fields::text(kind, &[field]);
@@ -140,42 +176,61 @@ impl Policy {
             environment.declare_type(&name, is.as_ref());
             variables.push(Variable { name, expression });
         }
-        let unauthorized = environment.unauthorized();
-        let validations: Vec<Validation> = objects(spec, "validations")
-            .map(|validation| {
-                let text = |field| fields::text(validation, &[field]);
-                let message = Some(text("messageExpression")).filter(|text| !text.trim().is_empty());
-                Validation {
-                    expression: Expression::compile(text("expression"), environment.declarations()),
-                    message: text("message").to_owned(),
-                    message_expression: message
-                        .map(|text| Expression::compile(text, unauthorized.declarations())),
-                    reason: Some(text("reason"))
-                        .filter(|text| !text.is_empty())
-                        .unwrap_or("Invalid")
-                        .to_owned(),
-                }
-            })
-            .collect();
-        let annotations: Vec<(String, Expression)> = objects(spec, "auditAnnotations")
-            .map(|annotation| {
-                let text = |field| fields::text(annotation, &[field]);
-                let expression = Expression::compile(text("valueExpression"), environment.declarations());
-                (text("key").to_owned(), expression)
-            })
-            .collect();
-        let conditions = Conditions::of(spec, environment.declarations());
         let sees_managers = Value::Object(spec.clone()).to_string().contains("managedFields");
         Self {
             name: name.to_owned(),
             matching: fields::object(spec, "matchConstraints").map(MatchResources::of),
             params,
-            conditions,
+            conditions: Conditions::of(spec, environment.declarations()),
             variables,
-            validations,
-            annotations,
             fails_closed: fields::text(spec, &["failurePolicy"]) != "Ignore",
             sees_managers,
+            body: B::of(spec, &environment),
+        }
+    }
+}
+
+impl Body for Validations {
+    fn of(spec: &ObjectMap, environment: &Admission) -> Self {
+        let unauthorized = environment.unauthorized();
+        let validation = |validation: &ObjectMap| {
+            let text = |field| fields::text(validation, &[field]);
+            let message = Some(text("messageExpression")).filter(|text| !text.trim().is_empty());
+            let reason = Some(text("reason")).filter(|text| !text.is_empty());
+            Validation {
+                expression: Expression::compile(text("expression"), environment.declarations()),
+                message: text("message").to_owned(),
+                message_expression: message
+                    .map(|text| Expression::compile(text, unauthorized.declarations())),
+                reason: reason.unwrap_or("Invalid").to_owned(),
+            }
+        };
+        let annotation = |annotation: &ObjectMap| {
+            let text = |field| fields::text(annotation, &[field]);
+            let expression = Expression::compile(text("valueExpression"), environment.declarations());
+            (text("key").to_owned(), expression)
+        };
+        Self {
+            list: objects(spec, "validations").map(validation).collect(),
+            annotations: objects(spec, "auditAnnotations").map(annotation).collect(),
+        }
+    }
+}
+
+impl Body for Mutations {
+    fn of(spec: &ObjectMap, environment: &Admission) -> Self {
+        let environment = environment.patching();
+        let mutation = |mutation: &ObjectMap| {
+            let (patch, member) = match fields::text(mutation, &["patchType"]) {
+                "JSONPatch" => (PatchType::JsonPatch, "jsonPatch"),
+                _ => (PatchType::ApplyConfiguration, "applyConfiguration"),
+            };
+            let text = fields::text(mutation, &[member, "expression"]);
+            Mutation { patch, expression: Expression::compile(text, environment.declarations()) }
+        };
+        Self {
+            list: objects(spec, "mutations").map(mutation).collect(),
+            is_reinvoked: fields::text(spec, &["reinvocationPolicy"]) == "IfNeeded",
         }
     }
 }

@@ -4,7 +4,7 @@ mod device;
 
 use std::sync::LazyLock;
 
-use crate::expression::{Environment, Type};
+use crate::expression::{Decl, Environment, Type};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 
@@ -110,6 +110,22 @@ impl Admission {
         static KNOWN: LazyLock<[Environment; 2]> =
             LazyLock::new(|| [false, true].map(Admission::environment));
         Self { environment: KNOWN[usize::from(params)].clone() }
+    }
+
+    /// With these types for objects and, if a kind of them is named, for params. As in upstream's check of types, there is
+    /// no `authorizer.requestResource`.
+    pub fn typed(object: &Decl, params: Option<Option<&Decl>>) -> Self {
+        let mut environment = Self::new(params.is_some()).environment.of_stored();
+        environment = environment.without("authorizer.requestResource");
+        for name in ["object", "oldObject"] {
+            environment = environment.with_variable(name, object.cel_type().unwrap_or(Type::Dyn));
+        }
+        environment = object.declare(environment);
+        if let Some(Some(params)) = params {
+            environment = environment.with_variable("params", params.cel_type().unwrap_or(Type::Dyn));
+            environment = params.declare(environment);
+        }
+        Self { environment }
     }
 
     fn environment(params: bool) -> Environment {

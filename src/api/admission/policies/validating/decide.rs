@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::policy::{Action, Binding, Policy, Validation};
+use super::super::policy::{Action, Binding, Policy, Validation, Validations};
 use crate::api::admission::Attempt;
 use crate::api::admission::evaluation::{Failure, Run, Seen};
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::expression::value::Value as CelValue;
 use crate::metrics::PolicyCheck;
-use crate::tree::{Map, Value, json};
+use crate::tree::{Value, json};
 
 /// What all expressions of one evaluation may cost together.
 const BUDGET: u64 = 10_000_000;
@@ -66,7 +66,7 @@ impl Decided {
     pub fn take(
         &mut self,
         attempt: &Attempt<'_>,
-        policy: &Policy,
+        policy: &Policy<Validations>,
         binding: &Binding,
         evaluated: Evaluated,
         annotations: &mut Vec<(String, String)>,
@@ -93,14 +93,26 @@ impl Decided {
     }
 
     /// Decides about something that could not be evaluated.
-    pub fn failed(&mut self, attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, message: String) {
+    pub fn failed(
+        &mut self,
+        attempt: &Attempt<'_>,
+        policy: &Policy<Validations>,
+        binding: &Binding,
+        message: String,
+    ) {
         let error = "invalid_error";
         let failed = Failed { index: 0, message, reason: String::new(), error, took: Duration::ZERO };
         self.decide(attempt, policy, binding, failed);
     }
 
     /// An error of a policy that forgives errors changes nothing.
-    fn decide(&mut self, attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, failed: Failed) {
+    fn decide(
+        &mut self,
+        attempt: &Attempt<'_>,
+        policy: &Policy<Validations>,
+        binding: &Binding,
+        failed: Failed,
+    ) {
         let Failed { index, message, reason, error, took } = failed;
         if error != "no_error" && !policy.fails_closed {
             return count(attempt, policy, binding, "allow", error, took);
@@ -149,11 +161,11 @@ impl Decided {
 
 impl Evaluated {
     /// Evaluates everything of a policy, for one param.
-    pub fn of<'a>(policy: &'a Policy, seen: Seen<'a>) -> Self {
+    pub fn of<'a>(policy: &'a Policy<Validations>, seen: Seen<'a>) -> Self {
         let mut evaluated = Self { failed: validated(policy, seen), ..Self::default() };
         // Annotations may not ask the authorizer.
         let mut run = Run::new(Seen { asked: None, ..seen }, &policy.variables, BUDGET);
-        for (key, expression) in &policy.annotations {
+        for (key, expression) in &policy.body.annotations {
             let began = Instant::now();
             let why = match run.evaluate(expression) {
                 Ok(CelValue::String(text)) => {
@@ -201,14 +213,7 @@ impl Refused {
             _ => ("Invalid", 422),
         };
         let (resource, name) = (attempt.target.resource.group_resource(), attempt.shown_name());
-        let mut details = Map::new();
-        for (member, text) in
-            [("name", name), ("group", resource.group.as_str()), ("kind", resource.plural.as_str())]
-        {
-            if !text.is_empty() {
-                details.insert(member, text.into());
-            }
-        }
+        let mut details = attempt.details();
         details.insert("causes", json!([{"message": why}]));
         let message = format!("{} is forbidden: {why}", resource.named(name));
         let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -219,10 +224,10 @@ impl Refused {
 }
 
 /// What is not passed of a policy's validations, in order. All of them are evaluated.
-fn validated<'a>(policy: &'a Policy, seen: Seen<'a>) -> Vec<Failed> {
+fn validated<'a>(policy: &'a Policy<Validations>, seen: Seen<'a>) -> Vec<Failed> {
     let mut run = Run::new(seen, &policy.variables, BUDGET);
-    let mut results = Vec::with_capacity(policy.validations.len());
-    for validation in &policy.validations {
+    let mut results = Vec::with_capacity(policy.body.list.len());
+    for validation in &policy.body.list {
         let began = Instant::now();
         let value = run.evaluate(&validation.expression);
         if matches!(value, Err(Failure::OutOfBudget)) {
@@ -233,7 +238,7 @@ fn validated<'a>(policy: &'a Policy, seen: Seen<'a>) -> Vec<Failed> {
     // Messages have a list of their own, with what the validations have left.
     let mut telling = Run::new(Seen { asked: None, ..seen }, &policy.variables, run.left);
     let mut messages = Vec::with_capacity(results.len());
-    for (validation, (passed, _)) in policy.validations.iter().zip(&results) {
+    for (validation, (passed, _)) in policy.body.list.iter().zip(&results) {
         match message(validation, passed != &Ok(true), &mut telling) {
             Ok(message) => messages.push(message),
             Err(why) => {
@@ -246,7 +251,7 @@ fn validated<'a>(policy: &'a Policy, seen: Seen<'a>) -> Vec<Failed> {
     let failed = results.into_iter().zip(messages).enumerate();
     failed
         .filter_map(|(index, ((passed, took), message))| {
-            let reason = &policy.validations[index].reason;
+            let reason = &policy.body.list[index].reason;
             let (message, reason, error) = match passed {
                 Ok(true) => return None,
                 Ok(false) => (message, reason.clone(), "no_error"),
@@ -303,7 +308,7 @@ pub fn annotate(request: &Request<'_>, policy: &str, annotations: Vec<(String, S
 
 fn count(
     attempt: &Attempt<'_>,
-    policy: &Policy,
+    policy: &Policy<Validations>,
     binding: &Binding,
     action: &'static str,
     error: &'static str,

@@ -1,0 +1,196 @@
+//! ValidatingAdmissionPolicy: expressions that users write refuse requests, warn about them, or note something in the audit
+//! log (`pkg/admission/plugin/policy/validating`).
+
+mod decide;
+
+use std::sync::Arc;
+
+use super::choice::{Choosing, meets, namespace_of};
+use super::policy::{Binding, Bound, Policies, Policy, Validations};
+use super::sees;
+use crate::api::ObjectMap;
+use crate::api::admission::authorize::Asked;
+use crate::api::admission::conditions::{Outcome, described};
+use crate::api::admission::evaluation::Seen;
+use crate::api::admission::follow::Index;
+use crate::api::admission::matching::{Matched, converted, has_versions};
+use crate::api::admission::{Admission, Attempt, Operation, Verdict};
+use crate::api::error::Error;
+use crate::api::request::Request;
+use crate::codec::managed;
+use crate::schema::names::Gvr;
+use decide::{Decided, Evaluated, Refused};
+
+static CONFIGURATIONS: [Gvr; 2] = [
+    Gvr::fixed("admissionregistration.k8s.io/v1", "validatingadmissionpolicies"),
+    Gvr::fixed("admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings"),
+];
+
+pub struct ValidatingAdmissionPolicy {
+    index: Index<Policies<Validations>>,
+}
+
+impl ValidatingAdmissionPolicy {
+    pub fn new() -> Self {
+        Self { index: Index::new(&CONFIGURATIONS) }
+    }
+}
+
+impl Admission for ValidatingAdmissionPolicy {
+    fn handles(&self, _: Operation, request: &Request<'_>) -> bool {
+        sees(request)
+    }
+
+    fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
+        match self.index.newest(attempt.api) {
+            Ok(None) => Verdict::Nothing,
+            Ok(Some(policies)) => Verdict::Later(Box::pin(judge(attempt, policies))),
+            Err(error) => Verdict::Now(Err(error)),
+        }
+    }
+}
+
+async fn judge(attempt: &Attempt<'_>, policies: Arc<[Bound<Validations>]>) -> Result<(), Error> {
+    let choosing = Choosing::of(attempt);
+    let (asked, objects, decided) = (Arc::new(Asked::about(&choosing.facts)), Vec::new(), Decided::default());
+    let mut judging = Judging { attempt, choosing, asked, objects, decided };
+    for Bound { policy, bindings } in &*policies {
+        judging.policy(policy, bindings).await?;
+    }
+    let Judging { decided, .. } = judging;
+    decided.conclude(attempt)
+}
+
+/// A request while policies are evaluated on it.
+struct Judging<'a, 'b> {
+    attempt: &'a Attempt<'b>,
+    choosing: Choosing<'b>,
+    asked: Arc<Asked>,
+    /// Its objects in the versions that policies have matched in so far.
+    objects: Vec<(Gvr, Arc<Objects>)>,
+    decided: Decided,
+}
+
+/// The objects of a request in one version, and the request itself, as expressions see them.
+struct Objects {
+    object: Option<ObjectMap>,
+    old: Option<ObjectMap>,
+    request: ObjectMap,
+}
+
+impl Judging<'_, '_> {
+    async fn policy(&mut self, policy: &Policy<Validations>, bindings: &[Arc<Binding>]) -> Result<(), Error> {
+        let found = match self.choosing.policy(self.attempt, policy) {
+            Ok(None) => return Ok(()),
+            Ok(Some(found)) => found,
+            Err(why) => {
+                self.misconfigured(policy, None, &why);
+                return Ok(());
+            }
+        };
+        let mut annotations = Vec::new();
+        for binding in bindings {
+            self.binding(policy, binding, &found, &mut annotations).await?;
+        }
+        decide::annotate(self.attempt.request, &policy.name, annotations);
+        Ok(())
+    }
+
+    async fn binding(
+        &mut self,
+        policy: &Policy<Validations>,
+        binding: &Binding,
+        found: &Matched,
+        annotations: &mut Vec<(String, String)>,
+    ) -> Result<(), Error> {
+        let params = match self.choosing.params(self.attempt, policy, binding).await {
+            Ok(params) => params,
+            Err(why) => {
+                self.misconfigured(policy, Some(binding), &why);
+                return Ok(());
+            }
+        };
+        if params.is_empty() {
+            return Ok(());
+        }
+        let objects = match self.objects(policy, found).await {
+            Ok(objects) => objects,
+            Err(error) => {
+                let why = format!("failed to convert object version: {error}");
+                self.misconfigured(policy, Some(binding), &why);
+                return Ok(());
+            }
+        };
+        let namespace = namespace_of(self.attempt.api, &self.choosing.facts)?;
+        let asked = self.asked.clone();
+        for param in &params {
+            let seen = Seen {
+                object: objects.object.as_ref(),
+                old: objects.old.as_ref(),
+                request: Some(&objects.request),
+                namespace: namespace.as_ref(),
+                params: param.as_ref(),
+                asked: Some(&asked),
+            };
+            match meets(self.attempt, policy, seen).await {
+                Outcome::Met => {}
+                Outcome::Unmet => continue,
+                Outcome::Failed { why, .. } => {
+                    self.decided.failed(self.attempt, policy, binding, why);
+                    continue;
+                }
+            }
+            let mut evaluated = Evaluated::of(policy, seen);
+            while self.asked.settle(self.attempt.request).await {
+                evaluated = Evaluated::of(policy, seen);
+            }
+            self.decided.take(self.attempt, policy, binding, evaluated, annotations);
+        }
+        Ok(())
+    }
+
+    fn misconfigured(&mut self, policy: &Policy<Validations>, binding: Option<&Binding>, why: &str) {
+        if !policy.fails_closed {
+            return;
+        }
+        let what = if binding.is_some() { "binding" } else { "policy" };
+        self.decided.refuse(Refused {
+            policy: policy.name.clone(),
+            binding: binding.map(|binding| binding.name.clone()),
+            message: format!("failed to configure {what}: {why}"),
+            reason: String::new(),
+        });
+    }
+
+    /// The request's objects in the version in which a policy has matched.
+    async fn objects(
+        &mut self,
+        policy: &Policy<Validations>,
+        found: &Matched,
+    ) -> Result<Arc<Objects>, Error> {
+        let (Attempt { api, request, object, old, .. }, facts) = (self.attempt, self.choosing.facts);
+        let known = self.objects.iter().find(|(version, _)| *version == found.resource);
+        if let Some((_, objects)) = known.filter(|_| !policy.sees_managers) {
+            return Ok(objects.clone());
+        }
+        let convert = async |object: Option<&ObjectMap>| match (&found.other, object) {
+            (_, None) => Ok(None),
+            (Some(other), Some(object)) if has_versions(facts) => {
+                Box::pin(converted(api, facts.resource, other, object.clone())).await.map(Some)
+            }
+            (_, Some(object)) => Ok(Some(object.clone())),
+        };
+        let mut objects = Objects {
+            object: convert(object.as_ref()).await?,
+            old: convert(*old).await?,
+            request: described(request, &facts, found),
+        };
+        if policy.sees_managers {
+            [&mut objects.object, &mut objects.old].into_iter().flatten().for_each(managed::open);
+            return Ok(Arc::new(objects));
+        }
+        let objects = Arc::new(objects);
+        self.objects.push((found.resource.clone(), objects.clone()));
+        Ok(objects)
+    }
+}
