@@ -5,6 +5,7 @@ mod audited;
 mod body;
 mod compress;
 mod conditional;
+pub mod cors;
 pub mod discovery;
 pub mod document;
 mod documents;

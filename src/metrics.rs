@@ -17,7 +17,7 @@ mod tokens;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder as _};
@@ -250,6 +250,8 @@ pub struct Metrics {
     pub attempts: AttemptMetrics,
     pub tokens: TokenMetrics,
     config_infos: ConfigInfos,
+    /// The hash of the server's id, once it is known.
+    server: OnceLock<String>,
 }
 
 impl Default for Metrics {
@@ -265,6 +267,7 @@ impl Default for Metrics {
             attempts: AttemptMetrics::default(),
             tokens: TokenMetrics::default(),
             config_infos: ConfigInfos::default(),
+            server: OnceLock::new(),
             recorder,
         };
         metrics.gauge("process_start_time_seconds", Vec::new()).set(process::seconds(SystemTime::now()));
@@ -344,6 +347,16 @@ impl Metrics {
     /// The metrics of a webhook that authorizes.
     pub fn authorization_webhook(&self, name: &str) -> WebhookMetrics {
         WebhookMetrics::new(&self.recorder, name)
+    }
+
+    /// Says which server this is: the hash of its id.
+    pub fn know_server(&self, hash: String) {
+        let _ = self.server.set(hash);
+    }
+
+    /// Tells servers apart whose metrics are added up.
+    fn server(&self) -> (&'static str, &str) {
+        ("apiserver_id_hash", self.server.get().map_or("", String::as_str))
     }
 
     /// The metrics of reading a file of settings again. `server` is the hash of the server's id.

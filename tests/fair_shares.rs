@@ -106,7 +106,7 @@ async fn a095_a_fresh_server_has_upstreams_objects() {
 
 /// 96, 98, 99.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a096_answers_tell_where_requests_are_counted() {
+async fn a096_a098_a099_answers_tell_where_requests_are_counted() {
     let setup = open_to_everybody(Setup::new(Database::memory()));
     let server = setup.start().await;
     let alice = server.token("alice-token");

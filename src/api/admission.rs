@@ -46,8 +46,8 @@ mod topology_labels;
 mod usage;
 mod view;
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;

@@ -14,8 +14,8 @@ const VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
 const KIND: &str = "AuthenticationConfiguration";
 const MOST_ISSUERS: usize = 64;
-/// ES512 is not known here.
-const ALGORITHMS: [&str; 8] = ["RS256", "RS384", "RS512", "ES256", "ES384", "PS256", "PS384", "PS512"];
+const ALGORITHMS: [&str; 9] =
+    ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"];
 
 /// What the file says.
 #[derive(Debug)]

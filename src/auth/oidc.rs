@@ -3,6 +3,7 @@
 //! What an issuer's keys are is fetched in the background, and again when a token names a key that is not known. What its
 //! claims mean is a [`Mapping`].
 
+mod distributed;
 mod expression;
 mod mapping;
 mod provider;
@@ -23,6 +24,7 @@ use crate::tree::Map;
 use crate::user::User;
 use crate::wall_clock::WallClock;
 
+use self::distributed::Expanded;
 pub use self::expression::{Expression, Subject};
 pub use self::mapping::Mapping;
 use self::provider::Provider;
@@ -31,6 +33,8 @@ use self::provider::Provider;
 const MOST: usize = 1024;
 /// How long new issuers may take until all their keys are known.
 const HEALTHY_WITHIN: Duration = Duration::from_secs(60);
+/// For how long, in seconds, claims count that somebody else was asked for, as in upstream's cache of tokens.
+const ASKED_AGAIN: i64 = 10;
 /// For how long, in seconds, a token may come too early.
 const EARLY: i64 = 300;
 
@@ -156,31 +160,52 @@ async fn check(provider: &Provider, token: &str, now: i64) -> Result<(User, i64)
     if !provider.is_ready() {
         return Err("oidc: authenticator not initialized".to_owned());
     }
-    let verifying = |why: String| format!("oidc: verify token: {why}");
-    let malformed = || verifying("oidc: malformed jwt".to_owned());
+    let verified = vouched(provider, token, now).await;
+    let Vouched { mut claims, mut until } = verified.map_err(|why| format!("oidc: verify token: {why}"))?;
+    let mapping = &provider.issuer.mapping;
+    if !mapping.groups_claim.is_empty() && mapping.groups_expression.is_none() {
+        let expanded = distributed::expand(provider, &mapping.groups_claim, &mut claims, now).await;
+        let expanded = expanded.map_err(|why| format!("oidc: could not expand distributed claims: {why}"))?;
+        if expanded == Expanded::Yes {
+            until = until.min(now.saturating_add(ASKED_AGAIN));
+        }
+    }
+    Ok((mapping.user(&claims)?, until))
+}
+
+/// What an issuer has signed.
+struct Vouched {
+    claims: Map,
+    /// Until when it is valid.
+    until: i64,
+}
+
+/// The claims of a token that this issuer has signed for one of the audiences.
+async fn vouched(provider: &Provider, token: &str, now: i64) -> Result<Vouched, String> {
+    let malformed = || "oidc: malformed jwt".to_owned();
     let compact = Compact::parse(token).ok_or_else(malformed)?;
     let standard: Standard = compact.claims().ok_or_else(malformed)?;
     let until = standard.exp.map_or(0, |exp| exp.0);
     if until < now {
-        return Err(verifying("oidc: token is expired".to_owned()));
+        return Err("oidc: token is expired".to_owned());
     }
     if standard.nbf.is_some_and(|from| now.saturating_add(EARLY) < from.0) {
-        return Err(verifying("oidc: current time is before the nbf (not before) time".to_owned()));
+        return Err("oidc: current time is before the nbf (not before) time".to_owned());
     }
     let algorithms = &provider.issuer.algorithms;
     if !algorithms.contains(&compact.header.alg) {
         let (wanted, got) = (quoted(algorithms), crate::gotext::quote(&compact.header.alg));
         let why = format!("oidc: id token signed with unsupported algorithm, expected {wanted} got {got}");
-        return Err(verifying(why));
+        return Err(why);
     }
-    provider.verify(&compact).await.map_err(verifying)?;
+    provider.verify(&compact).await?;
     let audiences = &provider.issuer.audiences;
     if !standard.aud.0.iter().any(|audience| audiences.contains(audience)) {
         let (wanted, got) = (quoted(audiences), quoted(&standard.aud.0));
-        return Err(verifying(format!("oidc: expected audience in {wanted} got {got}")));
+        return Err(format!("oidc: expected audience in {wanted} got {got}"));
     }
     let claims: Map = compact.claims().ok_or_else(|| "oidc: parse claims: no object".to_owned())?;
-    Ok((provider.issuer.mapping.user(&claims)?, until))
+    Ok(Vouched { claims, until })
 }
 
 /// As Go prints a list of texts with `%q`.

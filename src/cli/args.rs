@@ -496,7 +496,7 @@ impl ServeArgs {
             ..usual
         };
         let serving = self.tls_cert_file.zip(self.tls_private_key_file);
-        let TlsConfig { settings, named, strict_transport_security } = self.tls.into_config();
+        let TlsConfig { settings, named, strict_transport_security, cors } = self.tls.into_config();
         let https = Https {
             address: SocketAddr::new(self.bind_address, self.secure_port),
             certificates: Overrides {
@@ -507,6 +507,7 @@ impl ServeArgs {
             },
             tls: settings,
             strict_transport_security,
+            cors,
             extra_names: self.tls_san,
             token_auth_file: self.token_auth_file,
             connections,

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Version, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Version, header};
 use axum::response::Response;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::audited::{self, Answering};
+use super::cors::{self, Cors};
 use super::fair_share::{self, Admitted};
 use super::in_process::Caller;
 use super::request::{AUDIT_ID, new_audit_id};
@@ -43,6 +44,8 @@ pub struct Door {
     pub goaway_chance: f64,
     /// What browsers are told on every answer.
     pub strict_transport_security: Option<HeaderValue>,
+    /// `None` if no page of another origin may ask anything.
+    pub cors: Option<Arc<Cors>>,
     pub metrics: Arc<Metrics>,
     /// Cancelled when the server starts to drain.
     pub shutdown: CancellationToken,
@@ -74,7 +77,10 @@ impl Door {
         }
         let audit_id = audit_id(&parts.headers);
         let mut notes = Notes::default();
+        let origin = self.cors.as_ref().and_then(|cors| cors.origin(&parts.headers));
+        let is_preflight = origin.is_some() && parts.method == Method::OPTIONS;
         let mut response = match self.info(&parts) {
+            Ok(_) if is_preflight => cors::allowed(),
             Ok(info) => {
                 let user = self.authenticate(&mut parts, &mut notes).await;
                 let answering = match &user {
@@ -94,6 +100,9 @@ impl Door {
             }
             Err(error) => response::failure(&error, &parts),
         };
+        if let Some(origin) = origin {
+            cors::tell(response.headers_mut(), origin);
+        }
         if !notes.warnings().is_empty() {
             let texts: Vec<String> = notes.warnings().iter().map(|text| (*text).to_owned()).collect();
             warnings::put(response.headers_mut(), &texts);

@@ -67,13 +67,18 @@ impl Metrics {
 
     /// Counts a value that was sealed or opened with a key.
     pub fn kms_key_used(&self, direction: &str, provider: &str, key: &str) {
-        let labels = [("transformation_type", direction), ("provider_name", provider), ("key_id_hash", key)];
+        let labels = [
+            ("transformation_type", direction),
+            ("provider_name", provider),
+            ("key_id_hash", key),
+            self.server(),
+        ];
         self.counter(KEY_USES, labels_of(&labels)).increment(1);
     }
 
     /// Notes that a status named this key.
     pub fn kms_key_told(&self, provider: &str, key: &str) {
-        let labels = labels_of(&[("provider_name", provider), ("key_id_hash", key)]);
+        let labels = labels_of(&[("provider_name", provider), ("key_id_hash", key), self.server()]);
         self.gauge(KEY_TOLD, labels).set(super::process::seconds(SystemTime::now()));
     }
 
@@ -98,7 +103,8 @@ impl Metrics {
 
     /// Counts an attempt to read the configuration again.
     pub fn encryption_reloaded(&self, succeeded: bool) {
-        let labels = || labels_of(&[("status", if succeeded { "success" } else { "failure" })]);
+        let status = if succeeded { "success" } else { "failure" };
+        let labels = || labels_of(&[("status", status), self.server()]);
         self.counter(RELOADS, labels()).increment(1);
         self.gauge(RELOADED_AT, labels()).set(super::process::seconds(SystemTime::now()));
     }

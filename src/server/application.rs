@@ -115,6 +115,9 @@ pub async fn build_with_api(
         reloads,
         runtime,
     } = environment;
+    if let Some(identity) = &identity {
+        runtime.metrics.know_server(super::reloads::hash(identity.id().as_bytes()));
+    }
     let mark = Arc::new(mark_path(&config).map_or_else(HighWaterMark::default, HighWaterMark::load));
     backend.hold_to(&mark).await?;
     repair_clock(&*backend, &mark).await?;

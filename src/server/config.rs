@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderValue;
@@ -20,6 +21,7 @@ use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
 use crate::encryption;
+use crate::http::cors::Cors;
 use crate::http::limits::InFlightLimits;
 use crate::http::{server, tls};
 use crate::schema::names::{GroupResource, GroupVersion};
@@ -106,6 +108,8 @@ pub struct Https {
     pub tls: tls::Settings,
     /// The value of `Strict-Transport-Security` on all answers.
     pub strict_transport_security: Option<HeaderValue>,
+    /// The pages that may ask.
+    pub cors: Option<Arc<Cors>>,
     /// Additional names in the serving certificate.
     pub extra_names: Vec<String>,
     pub token_auth_file: Option<PathBuf>,
@@ -121,6 +125,7 @@ impl Default for Https {
             certificates: Overrides::default(),
             tls: tls::Settings::default(),
             strict_transport_security: None,
+            cors: None,
             extra_names: Vec::new(),
             token_auth_file: None,
             connections: server::Limits::default(),

@@ -131,7 +131,7 @@ impl Followed {
 }
 
 /// As upstream's metrics show it.
-fn hash(text: &[u8]) -> String {
+pub fn hash(text: &[u8]) -> String {
     if text.is_empty() {
         return String::new();
     }

@@ -269,6 +269,7 @@ fn door(
             .https
             .as_ref()
             .and_then(|https| https.strict_transport_security.clone()),
+        cors: config.https.as_ref().and_then(|https| https.cors.clone()),
         metrics: runtime.metrics.clone(),
         shutdown: draining.clone(),
     }

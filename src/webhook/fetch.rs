@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::header::HeaderValue;
 use hyper::{Method, Request, header};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -30,8 +31,13 @@ impl Fetcher {
 
     /// The body of a success.
     pub async fn get(&self, url: &str) -> Result<Bytes, CallError> {
+        self.get_as(url, None).await
+    }
+
+    /// The body of a success, for whoever has this token.
+    pub async fn get_as(&self, url: &str, bearer: Option<&str>) -> Result<Bytes, CallError> {
         let failed = |why: String| CallError(format!("Get \"{url}\": {why}"));
-        match tokio::time::timeout(self.timeout, self.exchange(url)).await {
+        match tokio::time::timeout(self.timeout, self.exchange(url, bearer)).await {
             Ok(Ok(Response { status: 200, body, .. })) => Ok(body),
             Ok(Ok(Response { status, body, .. })) => {
                 let body = String::from_utf8_lossy(&body[..body.len().min(256)]).into_owned();
@@ -42,14 +48,14 @@ impl Fetcher {
         }
     }
 
-    async fn exchange(&self, url: &str) -> Result<Response, String> {
+    async fn exchange(&self, url: &str, bearer: Option<&str>) -> Result<Response, String> {
         let parsed = url::Url::parse(url).map_err(|error| error.to_string())?;
         let host = parsed.host_str().filter(|_| parsed.scheme() == "https").ok_or("no https URL")?;
         let port = parsed.port_or_known_default().unwrap_or(443);
         let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
         let path = &parsed[url::Position::BeforePath..url::Position::AfterQuery];
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(Method::GET)
             .uri(path)
             .header(header::HOST, &parsed[url::Position::BeforeHost..url::Position::AfterPort])
@@ -57,6 +63,12 @@ impl Fetcher {
             .header(header::USER_AGENT, concat!("rowplane/", env!("CARGO_PKG_VERSION")))
             .body(Full::new(Bytes::new()))
             .map_err(|error| error.to_string())?;
+        if let Some(bearer) = bearer {
+            let mut value =
+                HeaderValue::from_str(&format!("Bearer {bearer}")).map_err(|error| error.to_string())?;
+            value.set_sensitive(true);
+            request.headers_mut().insert(header::AUTHORIZATION, value);
+        }
         let mut link = Link::open(&[format!("{host}:{port}")], self.tls.clone()?, name).await?;
         link.exchange(request, LARGEST).await
     }

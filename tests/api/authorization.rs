@@ -7,7 +7,7 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
 use rowplane::auth::authorizer::Mode;
 
 on_every_store! {
-    a44_a48_what_is_asked_is_what_the_path_says,
+    a44_a47_a48_what_is_asked_is_what_the_path_says,
     a46_a52_a53_roles_and_bindings,
     a49_a_put_that_creates_needs_the_right_to_create,
     a54_bindings_count_from_their_answer_on,
@@ -84,7 +84,7 @@ async fn message(refused: impl IntoFuture<Output = crate::support::client::Answe
     refused["message"].as_str().expect("a message").to_owned()
 }
 
-async fn a44_a48_what_is_asked_is_what_the_path_says(setup: Setup) {
+async fn a44_a47_a48_what_is_asked_is_what_the_path_says(setup: Setup) {
     let server = start(&setup).await;
     let alice = server.token("alice-token");
     let token = "/api/v1/namespaces/t/serviceaccounts/a/token";
@@ -115,6 +115,29 @@ async fn a44_a48_what_is_asked_is_what_the_path_says(setup: Setup) {
     assert_eq!(alice.get(CONFIGMAPS).await.status, 403);
     assert_eq!(alice.delete(format!("{CONFIGMAPS}?fieldSelector=metadata.name=x")).await.status, 403);
     assert_eq!(alice.post(CONFIGMAPS, &config_map("x", json!({}))).await.status, 403);
+}
+
+/// 9, 45, 50: who asks in odd ways.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a009_a045_a050_names_that_are_not_believed_and_requests_that_make_no_sense() {
+    let setup = Setup::new(crate::support::database::Database::memory());
+    let server = start(&setup).await;
+    let alice = server.token("alice-token");
+    let text = message(
+        alice.get(CONFIGMAPS).header("x-remote-user", "root").header("x-remote-group", "system:masters"),
+    )
+    .await;
+    assert!(text.contains("User \"alice\" cannot list"), "{text}");
+    let text = message(server.get(CONFIGMAPS).header("impersonate-user", "<b>\"")).await;
+    assert!(text.contains("User \"&lt;b&gt;\\\"\" cannot list resource \"configmaps\""), "{text}");
+    let (unknown, rubbish) = ("/api/v1/namespaces/t/nosuch", json!({"kind": "Pod", "spec": 7}));
+    assert!(message(alice.get(unknown)).await.contains("cannot list resource \"nosuch\""));
+    assert_eq!(server.get(unknown).await.status, 404);
+    assert!(
+        message(alice.post(CONFIGMAPS, &rubbish)).await.contains("cannot create resource \"configmaps\"")
+    );
+    assert_eq!(server.post(CONFIGMAPS, &rubbish).await.status, 400);
+    assert_eq!(alice.get("/api/v1/watch").await.status, 500);
 }
 
 async fn a46_a52_a53_roles_and_bindings(setup: Setup) {

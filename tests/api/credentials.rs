@@ -279,7 +279,7 @@ async fn a008_a_front_proxy_speaks_for_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_client_cas_of_ones_own_only_these_are_trusted() {
+async fn a007_with_client_cas_of_ones_own_only_these_are_trusted() {
     let (foreign, _) = elsewhere();
     let mut setup = Setup::new(Database::sqlite());
     let file = setup.file("clients.crt");

@@ -87,7 +87,9 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, documents: Arc<Mute
         connections.spawn(async move {
             let Ok(stream) = acceptor.accept(stream).await else { return };
             let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                let found = documents.lock().expect("a lock").get(request.uri().path()).cloned();
+                let shown = request.headers().get("authorization").and_then(|value| value.to_str().ok());
+                let place = format!("{}{}", request.uri().path(), shown.unwrap_or_default());
+                let found = documents.lock().expect("a lock").get(&place).cloned();
                 async move {
                     let status = if found.is_some() { 200 } else { 404 };
                     let response = http::Response::builder().status(status);
@@ -193,6 +195,67 @@ async fn a029_tokens_of_an_issuer() {
     server.stop().await;
 }
 
+/// Groups may be elsewhere, signed by somebody else, for whoever has the token that tells where.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a029_distributed_claims_are_followed_for_groups() {
+    let (site, elsewhere) = (Site::start().await, Site::start().await);
+    let (good, other) = (key(), key());
+    site.publish(&[&good]);
+    let mut setup = Setup::new(Database::memory());
+    let mapping =
+        Mapping { username_claim: "sub".to_owned(), groups_claim: "groups".to_owned(), ..Mapping::default() };
+    let mut trusted = issuer(&site, mapping);
+    trusted.authorities.extend_from_slice(elsewhere.certificate.as_bytes());
+    setup.authentication.oidc = vec![trusted];
+    let server = setup.start().await;
+    let endpoint = format!("{}/groups", elsewhere.url());
+    let tell = |jwt: String| {
+        let place = "/groupsBearer let me in".to_owned();
+        elsewhere.documents.lock().expect("a lock").insert(place, jwt);
+    };
+    let asking = |claims: Value| token(&good, &site, claims);
+    let sources = json!({"s": {"endpoint": endpoint, "access_token": "let me in"}});
+    let away = asking(json!({"_claim_names": {"groups": "s"}, "_claim_sources": sources}));
+    tell(token(&other, &elsewhere, json!({"groups": ["a", "b"]})));
+    let refused = known(&server, &away).await["error"].as_str().expect("an error").to_owned();
+    let why = format!(
+        "oidc: could not expand distributed claims: verifying untrusted issuer {} failed: ",
+        elsewhere.url()
+    );
+    assert!(refused.starts_with(&why), "{refused}");
+    elsewhere.publish(&[&other]);
+    let groups = async |token: &str| review(&server, token).await["user"]["groups"].clone();
+    assert_eq!(groups(&away).await, json!(["a", "b", "system:authenticated"]));
+    // What the token itself says counts more, and what it does not name is not asked for.
+    let own = asking(json!({"groups": ["own"], "_claim_names": {"groups": "s"}, "_claim_sources": sources}));
+    assert_eq!(groups(&own).await, json!(["own", "system:authenticated"]));
+    let unnamed = asking(json!({"_claim_names": {"roles": "s"}, "_claim_sources": sources}));
+    assert_eq!(groups(&unnamed).await, json!(["system:authenticated"]));
+    // Lies are refused.
+    let error = async |claims: Value| {
+        let status = review(&server, &asking(claims)).await;
+        let error = status["error"].as_str().unwrap_or_else(|| panic!("{status}")).to_owned();
+        error.strip_prefix("oidc: could not expand distributed claims: ").expect("its beginning").to_owned()
+    };
+    let named =
+        |number: u64| json!({"_claim_names": {"groups": "s"}, "_claim_sources": sources, "n": number});
+    assert_eq!(error(json!({"_claim_names": {"groups": "s"}})).await, "oidc: no claim sources");
+    let missing = "id token _claim_names contained a source t missing in _claims_sources";
+    assert_eq!(error(json!({"_claim_names": {"groups": "t"}, "_claim_sources": sources})).await, missing);
+    tell(token(&key(), &elsewhere, json!({"groups": ["root"]})));
+    let forged =
+        "verify distributed claim token: failed to verify signature: failed to verify id token signature";
+    assert_eq!(error(named(1)).await, forged);
+    tell(token(&other, &elsewhere, json!({"aud": "you", "groups": ["root"]})));
+    let audience = "verify distributed claim token: oidc: expected audience in [\"me\"] got [\"you\"]";
+    assert_eq!(error(named(2)).await, audience);
+    tell(token(&other, &elsewhere, json!({})));
+    let empty =
+        format!("jwt returned by distributed claim endpoint \"{endpoint}\" did not contain claim: groups");
+    assert_eq!(error(named(3)).await, empty);
+    server.stop().await;
+}
+
 /// A webhook knows tokens that nobody else knows (33).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a033_a_webhook_knows_tokens() {
@@ -239,7 +302,7 @@ async fn a033_a_webhook_knows_tokens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a030_a_file_maps_claims_by_expressions() {
+async fn a030_a032_a_file_maps_claims_by_expressions() {
     let (site, good) = (Site::start().await, key());
     site.publish(&[&good]);
     let file = json!({

@@ -1,8 +1,13 @@
 //! Tokens of service accounts: asked for, used, reviewed, ended (docs/spec/auth.md, assertions 12 to 28 and 34).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rowplane::auth::pki::{Retired, TokenKeys};
+use rowplane::wall_clock::WallClock;
 use serde_json::{Value, json};
 
 use crate::support::client::{Answer, Watch};
@@ -13,11 +18,11 @@ on_every_store! {
     a017_a_token_says_whose_it_is,
     a018_lives_have_bounds,
     a019_what_a_token_cannot_be_bound_to,
-    a020_a_token_ends_with_its_pod,
+    a020_a021_a_token_ends_with_its_pod,
     a022_tokens_of_secrets_and_nodes,
     a023_tokens_in_pods_live_longer,
     a024_names_and_uids_have_to_fit,
-    a025_audiences,
+    a025_a026_audiences,
     a016_a_token_ends_with_its_account,
     a028_discovery,
 }
@@ -182,7 +187,11 @@ fn to_pod(name: &str) -> Value {
     json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": name}})
 }
 
-async fn a020_a_token_ends_with_its_pod(setup: Setup) {
+async fn a020_a021_a_token_ends_with_its_pod(mut setup: Setup) {
+    let seconds = Arc::new(AtomicU64::new(0));
+    let ahead = seconds.clone();
+    setup.clock =
+        WallClock::new(move || SystemTime::now() + Duration::from_secs(ahead.load(Ordering::SeqCst)));
     let server = start(&setup).await;
     let node = server.post("/api/v1/nodes", &json!({"metadata": {"name": "n"}})).await.expect(201);
     let made = pod(&server, "p", "robot").await;
@@ -197,10 +206,13 @@ async fn a020_a_token_ends_with_its_pod(setup: Setup) {
         "authentication.kubernetes.io/node-uid": [node["metadata"]["uid"]],
     });
     assert_eq!(extra, want);
-    // While it terminates, the Pod still needs its token (21).
+    // While it terminates, which it may do for 30 seconds, and a minute longer, the Pod still needs its token.
     let pods = "/api/v1/namespaces/t/pods/p";
     server.delete(pods).await.ok();
-    assert!(is_known(&server, &token).await);
+    for (later, is_valid) in [(0, true), (80, true), (100, false), (0, true)] {
+        seconds.store(later, Ordering::SeqCst);
+        assert_eq!(is_known(&server, &token).await, is_valid, "{later} seconds later");
+    }
     server.delete(format!("{pods}?gracePeriodSeconds=0")).await.ok();
     assert!(!is_known(&server, &token).await);
     let why = review(&server, &token, &[]).await;
@@ -263,7 +275,7 @@ async fn a024_names_and_uids_have_to_fit(setup: Setup) {
     assert_eq!(none["message"], "serviceaccounts \"none\" not found");
 }
 
-async fn a025_audiences(setup: Setup) {
+async fn a025_a026_audiences(setup: Setup) {
     let server = start(&setup).await;
     let token = token(&server, json!({"audiences": ["x", "z"]})).await;
     assert!(!is_known(&server, &token).await);

@@ -1,7 +1,11 @@
 //! TLS and what browsers are told of it (assertions 111 and 113 of `docs/spec/auth.md`).
 
+use std::sync::Arc;
+
+use http::Method;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rowplane::auth::pki::NamedFiles;
+use rowplane::http::cors::Cors;
 use rowplane::http::tls::{Http2, Oldest};
 use rustls::version::{TLS12, TLS13};
 use rustls::{CipherSuite, ProtocolVersion};
@@ -9,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::client::handshake;
 use crate::support::database::Database;
-use crate::support::server::Setup;
+use crate::support::server::{CONFIGMAPS, Setup};
 
 /// A CA of somebody else's; its certificate in PEM.
 fn authority() -> (Issuer<'static, KeyPair>, String) {
@@ -114,6 +118,39 @@ async fn a113_browsers_are_told_on_every_answer() {
         assert_eq!(answer.status, status, "{answer:?}");
         assert_eq!(answer.header("strict-transport-security"), Some("max-age=31536000; includeSubDomains"));
     }
+    server.stop().await;
+}
+
+/// Pages of an allowed origin may ask, and do so before they have a credential; others are told nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a117_pages_of_other_origins() {
+    let mut setup = Setup::new(Database::memory());
+    setup.cors = Some(Arc::new(Cors::new(["//example\\.com(:|$)"]).expect("an expression")));
+    let server = setup.start_empty().await;
+    let nobody = server.anonymous();
+    let of =
+        |method: Method, origin: &'static str| nobody.request(method, CONFIGMAPS).header("origin", origin);
+    let preflight = of(Method::OPTIONS, "https://example.com:8443").await;
+    assert_eq!((preflight.status, preflight.text()), (204, String::new()));
+    let refused = of(Method::GET, "https://example.com:8443").await;
+    assert_eq!(refused.status, 403);
+    for answer in [preflight, refused] {
+        for (name, value) in [
+            ("access-control-allow-origin", "https://example.com:8443"),
+            ("access-control-allow-methods", "POST, GET, OPTIONS, PUT, DELETE, PATCH"),
+            ("access-control-expose-headers", "Date"),
+            ("access-control-allow-credentials", "true"),
+        ] {
+            assert_eq!(answer.header(name), Some(value), "{answer:?}");
+        }
+        let headers = "Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, X-Requested-With, If-Modified-Since";
+        assert_eq!(answer.header("access-control-allow-headers"), Some(headers));
+    }
+    for origin in ["https://example.com.evil.org", "https://notexample.com"] {
+        let answer = of(Method::OPTIONS, origin).await;
+        assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None), "{answer:?}");
+    }
+    assert_eq!(server.get("/version").await.header("access-control-allow-origin"), None);
     server.stop().await;
 }
 

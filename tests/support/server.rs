@@ -14,6 +14,7 @@ use rowplane::auth::pki::Overrides;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
 use rowplane::http;
+use rowplane::http::cors::Cors;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
@@ -55,6 +56,7 @@ pub struct Setup {
     pub certificates: Overrides,
     pub tls: http::tls::Settings,
     pub strict_transport_security: Option<HeaderValue>,
+    pub cors: Option<Arc<Cors>>,
     pub audit: rowplane::audit::config::Config,
     pub encryption: Option<rowplane::encryption::Config>,
     /// Without ServiceAccount unless the test sets it, since namespaces have no accounts.
@@ -92,6 +94,7 @@ impl Setup {
             certificates: Overrides::default(),
             tls: http::tls::Settings::default(),
             strict_transport_security: None,
+            cors: None,
             audit: rowplane::audit::config::Config::default(),
             encryption: None,
             admission: Settings::new(&[], &["ServiceAccount"]).expect("a known plugin"),
@@ -185,6 +188,7 @@ impl Setup {
                 certificates: self.certificates.clone(),
                 tls: self.tls.clone(),
                 strict_transport_security: self.strict_transport_security.clone(),
+                cors: self.cors.clone(),
                 token_auth_file: Some(self.file("tokens.csv")),
                 connections: self.connections,
                 kubeconfig: Some(self.file("admin.kubeconfig")),

@@ -1,6 +1,7 @@
-//! Keys that sign tokens and verify them: RSA, and ECDSA on the curves P-256 and P-384.
+//! Keys that sign tokens and verify them: RSA, and ECDSA on the curves P-256, P-384 and P-521.
 
 pub(in crate::auth) mod der;
+mod p521;
 
 use ring::rand::SystemRandom;
 use ring::signature::{
@@ -11,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use x509_parser::prelude::{FromDer as _, SubjectPublicKeyInfo, X509Certificate};
 use x509_parser::public_key::RSAPublicKey;
 
+use self::p521::P521Key;
 use super::encode;
 use crate::tree::{Value, json};
 
@@ -21,8 +23,6 @@ pub enum KeyError {
     NoPublicKey,
     #[error("data does not contain a valid RSA or ECDSA private key")]
     NoPrivateKey,
-    #[error("keys on the curve P-521 (ES512) are not supported; RSA, P-256 and P-384 are")]
-    Curve,
 }
 
 /// How a token is signed.
@@ -36,6 +36,7 @@ pub enum Algorithm {
     Ps512,
     Es256,
     Es384,
+    Es512,
 }
 
 impl Algorithm {
@@ -49,12 +50,14 @@ impl Algorithm {
             "PS512" => Self::Ps512,
             "ES256" => Self::Es256,
             "ES384" => Self::Es384,
+            "ES512" => Self::Es512,
             _ => return None,
         })
     }
 
-    fn verifier(self) -> &'static dyn VerificationAlgorithm {
-        match self {
+    /// `None` for what has a module of its own.
+    fn verifier(self) -> Option<&'static dyn VerificationAlgorithm> {
+        Some(match self {
             Self::Rs256 => &signature::RSA_PKCS1_2048_8192_SHA256,
             Self::Rs384 => &signature::RSA_PKCS1_2048_8192_SHA384,
             Self::Rs512 => &signature::RSA_PKCS1_2048_8192_SHA512,
@@ -63,13 +66,15 @@ impl Algorithm {
             Self::Ps512 => &signature::RSA_PSS_2048_8192_SHA512,
             Self::Es256 => &signature::ECDSA_P256_SHA256_FIXED,
             Self::Es384 => &signature::ECDSA_P384_SHA384_FIXED,
-        }
+            Self::Es512 => return None,
+        })
     }
 
     fn family(self) -> Family {
         match self {
             Self::Es256 => Family::P256,
             Self::Es384 => Family::P384,
+            Self::Es512 => Family::P521,
             _ => Family::Rsa,
         }
     }
@@ -80,6 +85,7 @@ enum Family {
     Rsa,
     P256,
     P384,
+    P521,
 }
 
 /// A key that verifies.
@@ -108,6 +114,7 @@ impl PublicKey {
         let (family, size) = match curve {
             "P-256" => (Family::P256, 32),
             "P-384" => (Family::P384, 48),
+            "P-521" => (Family::P521, p521::SIZE),
             _ => return None,
         };
         (x.len() == size && y.len() == size).then(|| Self::new(family, [&[4], x, y].concat()))
@@ -148,7 +155,7 @@ impl PublicKey {
                 match curve.map(|curve| curve.to_id_string()).as_deref() {
                     Some(der::P256_ID) => Some(Self::new(Family::P256, raw)),
                     Some(der::P384_ID) => Some(Self::new(Family::P384, raw)),
-                    Some(der::P521_ID) => return Err(KeyError::Curve),
+                    Some(der::P521_ID) => Some(Self::new(Family::P521, raw)),
                     _ => None,
                 }
             }
@@ -157,8 +164,13 @@ impl PublicKey {
     }
 
     pub fn verify(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
-        let key = || UnparsedPublicKey::new(algorithm.verifier(), &self.raw);
-        algorithm.family() == self.family && key().verify(message, signature).is_ok()
+        if algorithm.family() != self.family {
+            return false;
+        }
+        match algorithm.verifier() {
+            Some(verifier) => UnparsedPublicKey::new(verifier, &self.raw).verify(message, signature).is_ok(),
+            None => p521::verify(&self.raw, message, signature),
+        }
     }
 
     /// The algorithm that key sets name.
@@ -167,6 +179,7 @@ impl PublicKey {
             Family::Rsa => "RS256",
             Family::P256 => "ES256",
             Family::P384 => "ES384",
+            Family::P521 => "ES512",
         }
     }
 
@@ -181,6 +194,7 @@ impl PublicKey {
         let curve = match self.family {
             Family::P256 => "P-256",
             Family::P384 => "P-384",
+            Family::P521 => "P-521",
             Family::Rsa => {
                 let (_, key) = RSAPublicKey::from_der(&self.raw).ok()?;
                 let number = |bytes: &[u8]| {
@@ -210,6 +224,7 @@ fn algorithm_identifier(family: Family) -> Vec<u8> {
         Family::Rsa => der::sequence(&[der::RSA.to_vec(), der::NULL.to_vec()]),
         Family::P256 => der::sequence(&[der::EC.to_vec(), der::P256.to_vec()]),
         Family::P384 => der::sequence(&[der::EC.to_vec(), der::P384.to_vec()]),
+        Family::P521 => der::sequence(&[der::EC.to_vec(), der::P521.to_vec()]),
     }
 }
 
@@ -222,6 +237,7 @@ pub struct SigningKey {
 enum Pair {
     Rsa(Box<RsaKeyPair>),
     Ecdsa(Box<EcdsaKeyPair>),
+    P521(Box<P521Key>),
 }
 
 impl std::fmt::Debug for SigningKey {
@@ -248,14 +264,12 @@ impl SigningKey {
             "RSA PRIVATE KEY" => RsaKeyPair::from_der(bytes).ok().map(Self::of_rsa),
             "PRIVATE KEY" => {
                 let rsa = RsaKeyPair::from_pkcs8(bytes).ok().map(Self::of_rsa);
-                match rsa.or_else(|| Self::of_pkcs8(bytes)) {
-                    None if der::contains(bytes, der::P521) => return Err(KeyError::Curve),
-                    key => key,
-                }
+                let p521 = || der::contains(bytes, der::P521).then(|| P521Key::of_pkcs8(bytes)).flatten();
+                rsa.or_else(|| Self::of_pkcs8(bytes)).or_else(|| p521().map(Self::of_p521))
             }
             "EC PRIVATE KEY" => {
                 if der::contains(bytes, der::P521) {
-                    return Err(KeyError::Curve);
+                    return Ok(P521Key::of_sec1(bytes).map(Self::of_p521));
                 }
                 let wrapped = |family| {
                     let version = der::integer(&[0]);
@@ -271,6 +285,11 @@ impl SigningKey {
     fn of_rsa(pair: RsaKeyPair) -> Self {
         let public = PublicKey::new(Family::Rsa, pair.public_key().as_ref().to_vec());
         Self { pair: Pair::Rsa(Box::new(pair)), public }
+    }
+
+    fn of_p521(key: P521Key) -> Self {
+        let public = PublicKey::new(Family::P521, key.point());
+        Self { pair: Pair::P521(Box::new(key)), public }
     }
 
     fn of_pkcs8(bytes: &[u8]) -> Option<Self> {
@@ -294,6 +313,7 @@ impl SigningKey {
         let random = SystemRandom::new();
         let signature = match &self.pair {
             Pair::Ecdsa(pair) => pair.sign(&random, token.as_bytes()).ok()?.as_ref().to_vec(),
+            Pair::P521(key) => key.sign(token.as_bytes()),
             Pair::Rsa(pair) => {
                 let mut signature = vec![0; pair.public().modulus_len()];
                 pair.sign(&RSA_PKCS1_SHA256, &random, token.as_bytes(), &mut signature).ok()?;

@@ -11,16 +11,19 @@ const RSA_PUBLIC: &str = include_str!("../../../testdata/jwt/rsa-public.pem");
 const P256_SEC1: &str = include_str!("../../../testdata/jwt/p256-sec1.pem");
 const P256_PKCS8: &str = include_str!("../../../testdata/jwt/p256-pkcs8.pem");
 const P384_SEC1: &str = include_str!("../../../testdata/jwt/p384-sec1.pem");
+const P521_PKCS8: &str = include_str!("../../../testdata/jwt/p521-pkcs8.pem");
+/// A token that Go has signed with this key.
+const P521_TOKEN: &str = include_str!("../../../testdata/jwt/p521.token");
 const P521: &str = include_str!("../../../testdata/jwt/p521.pem");
 
 #[test]
 fn what_a_key_signs_it_verifies_and_no_other_does() {
-    let keys = [RSA_PKCS1, P256_SEC1, P384_SEC1].map(|pem| SigningKey::of_pem(pem.as_bytes()).unwrap());
+    let keys = [RSA_PKCS1, P256_SEC1, P384_SEC1, P521].map(|pem| SigningKey::of_pem(pem.as_bytes()).unwrap());
     for (at, key) in keys.iter().enumerate() {
         let token = key.sign(&json!({"iss": "me", "sub": "x"})).unwrap();
         let parsed = Compact::parse(&token).unwrap();
         assert_eq!(parsed.header.kid, key.public.id);
-        assert_eq!(parsed.header.alg, ["RS256", "ES256", "ES384"][at]);
+        assert_eq!(parsed.header.alg, ["RS256", "ES256", "ES384", "ES512"][at]);
         assert_eq!(claimed_issuer(&token).as_deref(), Some("me"));
         assert_eq!(parsed.claims::<Value>().unwrap()["sub"], "x");
         for (other, verifier) in keys.iter().enumerate() {
@@ -53,9 +56,9 @@ fn changed_tokens_are_refused() {
 fn a_key_has_one_id_in_all_its_forms() {
     let id = |pem: &str| PublicKey::of_pem(pem.as_bytes()).unwrap()[0].id.clone();
     let ids: Vec<&str> = include_str!("../../../testdata/jwt/ids").lines().collect();
-    assert_eq!([id(RSA_PKCS1), id(P256_SEC1), id(P384_SEC1)], [ids[0], ids[1], ids[2]]);
-    assert_eq!([id(RSA_PKCS8), id(RSA_PUBLIC), id(P256_PKCS8)], [ids[0], ids[0], ids[1]]);
-    for pem in [RSA_PKCS8, P256_SEC1, P384_SEC1] {
+    assert_eq!([RSA_PKCS1, P256_SEC1, P384_SEC1, P521].map(id), ids[..]);
+    assert_eq!([RSA_PKCS8, RSA_PUBLIC, P256_PKCS8, P521_PKCS8].map(id), [ids[0], ids[0], ids[1], ids[3]]);
+    for pem in [RSA_PKCS8, P256_SEC1, P384_SEC1, P521] {
         let public = &PublicKey::of_pem(pem.as_bytes()).unwrap()[0];
         assert_eq!(&PublicKey::of_pem(public.to_pem().as_bytes()).unwrap()[0], public);
     }
@@ -70,7 +73,7 @@ fn keys_come_back_out_of_key_sets() {
     let jwk = rsa.to_jwk().unwrap();
     assert_eq!((&jwk["kty"], &jwk["alg"], &jwk["e"]), (&json!("RSA"), &json!("RS256"), &json!("AQAB")));
     assert_eq!(PublicKey::of_rsa(&decode(&jwk, "n"), &decode(&jwk, "e")), rsa);
-    for (pem, curve) in [(P256_PKCS8, "P-256"), (P384_SEC1, "P-384")] {
+    for (pem, curve) in [(P256_PKCS8, "P-256"), (P384_SEC1, "P-384"), (P521, "P-521")] {
         let key = PublicKey::of_pem(pem.as_bytes()).unwrap().remove(0);
         let jwk = key.to_jwk().unwrap();
         assert_eq!(jwk["crv"], curve);
@@ -82,7 +85,20 @@ fn keys_come_back_out_of_key_sets() {
 fn files_without_a_key_are_refused() {
     assert_eq!(SigningKey::of_pem(RSA_PUBLIC.as_bytes()).unwrap_err(), KeyError::NoPrivateKey);
     assert_eq!(PublicKey::of_pem(b"nothing"), Err(KeyError::NoPublicKey));
-    assert_eq!(SigningKey::of_pem(P521.as_bytes()).unwrap_err(), KeyError::Curve);
+    let cut = pem::encode(&pem::Pem::new("EC PRIVATE KEY", &pem::parse(P521).unwrap().contents()[..40]));
+    assert_eq!(SigningKey::of_pem(cut.as_bytes()).unwrap_err(), KeyError::NoPrivateKey);
+}
+
+#[test]
+fn tokens_of_another_library_are_verified() {
+    let key = PublicKey::of_pem(P521.as_bytes()).unwrap().remove(0);
+    let token = P521_TOKEN.trim();
+    let parsed = Compact::parse(token).unwrap();
+    assert_eq!((&*parsed.header.alg, &parsed.header.kid), ("ES512", &key.id));
+    assert!(parsed.verify([&key].into_iter()).is_ok());
+    let (head, _) = token.rsplit_once('.').unwrap();
+    let zeros = format!("{head}.{}", encode(&[0; 132]));
+    assert!(Compact::parse(&zeros).unwrap().verify([&key].into_iter()).is_err());
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! An issuer's keys.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
 use tokio::sync::Mutex;
 
 use super::{Generation, Issuer};
@@ -17,6 +19,8 @@ use crate::webhook::Fetcher;
 /// The time between two attempts to find an issuer's keys.
 const RETRY: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The most issuers that sign claims for another one.
+const MOST_SOURCES: usize = 16;
 /// Keys are fetched at most so often because of tokens that none of them has signed.
 const PAUSE: Duration = Duration::from_secs(10);
 
@@ -27,6 +31,8 @@ pub struct Provider {
     generation: Generation,
     /// When keys were fetched last. Held while they are fetched.
     fetched: Mutex<Option<Instant>>,
+    /// Those who sign claims for this issuer, by their URLs.
+    sources: Mutex<HashMap<String, Arc<Provider>>>,
 }
 
 struct Keys {
@@ -46,6 +52,7 @@ impl Provider {
             keys: ArcSwapOption::empty(),
             generation: Generation::default(),
             fetched: Mutex::new(None),
+            sources: Mutex::default(),
         }
     }
 
@@ -68,6 +75,30 @@ impl Provider {
             }
             tokio::time::sleep(RETRY).await;
         }
+    }
+
+    /// A document, fetched with this token.
+    pub async fn get_as(&self, url: &str, bearer: Option<&str>) -> Result<Bytes, String> {
+        self.fetcher.get_as(url, bearer).await.map_err(|error| error.to_string())
+    }
+
+    /// An issuer that signs claims for this one: whoever has the same audiences and CAs. Its keys are fetched when it is
+    /// first heard of.
+    pub async fn source(&self, url: &str) -> Result<Arc<Provider>, String> {
+        let mut sources = self.sources.lock().await;
+        if let Some(known) = sources.get(url) {
+            return Ok(known.clone());
+        }
+        if sources.len() >= MOST_SOURCES {
+            return Err("there are too many issuers of distributed claims".to_owned());
+        }
+        let issuer = Issuer { url: url.to_owned(), discovery_url: None, ..self.issuer.clone() };
+        let made = tokio::task::spawn_blocking(move || Provider::new(issuer)).await;
+        let source = made.map_err(|error| error.to_string())?;
+        Box::pin(source.fetch_all()).await?;
+        let source = Arc::new(source);
+        sources.insert(url.to_owned(), source.clone());
+        Ok(source)
     }
 
     async fn fetch_all(&self) -> Result<(), String> {

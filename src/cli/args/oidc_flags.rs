@@ -8,7 +8,8 @@ use crate::auth::oidc::{Issuer, Mapping};
 use crate::cli::error::Error;
 
 /// Those of RSA and of the curves P-256 and P-384.
-const ALGORITHMS: [&str; 8] = ["RS256", "RS384", "RS512", "ES256", "ES384", "PS256", "PS384", "PS512"];
+const ALGORITHMS: [&str; 9] =
+    ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"];
 
 #[derive(Clone, Debug, Args)]
 pub struct OidcArgs {

@@ -1,6 +1,7 @@
 //! The flags about TLS and about what browsers are told of it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use axum::http::HeaderValue;
 use clap::{ArgAction, Args};
@@ -8,6 +9,7 @@ use rustls::{CipherSuite, NamedGroup};
 
 use super::audit::switch;
 use crate::auth::pki::NamedFiles;
+use crate::http::cors::Cors;
 use crate::http::tls::{Http2, Oldest, Settings};
 
 #[derive(Clone, Debug, Args)]
@@ -37,6 +39,11 @@ pub struct TlsArgs {
     /// What browsers are told to remember of this server: max-age=SECONDS, includeSubDomains, preload [default: nothing]
     #[arg(long, env = "ROWPLANE_STRICT_TRANSPORT_SECURITY_DIRECTIVES", value_name = "DIRECTIVE,…", default_value = "", hide_default_value = true, value_parser = directives)]
     strict_transport_security_directives: Directives,
+
+    /// Origins whose pages may ask, as regular expressions that say where the host begins and ends: //example\.com(:|$)
+    /// [default: none]
+    #[arg(long, env = "ROWPLANE_CORS_ALLOWED_ORIGINS", value_name = "REGEX,…", default_value = "", hide_default_value = true, value_parser = origins)]
+    cors_allowed_origins: Origins,
 }
 
 /// Values of flags that are lists.
@@ -46,12 +53,15 @@ struct Suites(Vec<CipherSuite>);
 struct Groups(Vec<NamedGroup>);
 #[derive(Clone, Debug)]
 struct Directives(Option<HeaderValue>);
+#[derive(Clone, Debug)]
+struct Origins(Option<Arc<Cors>>);
 
 /// What the flags mean.
 pub struct TlsConfig {
     pub settings: Settings,
     pub named: Vec<NamedFiles>,
     pub strict_transport_security: Option<HeaderValue>,
+    pub cors: Option<Arc<Cors>>,
 }
 
 impl TlsArgs {
@@ -65,6 +75,7 @@ impl TlsArgs {
             },
             named: self.tls_sni_cert_key,
             strict_transport_security: self.strict_transport_security_directives.0,
+            cors: self.cors_allowed_origins.0,
         }
     }
 }
@@ -177,6 +188,13 @@ fn directives(text: &str) -> Result<Directives, String> {
     }
     let value = HeaderValue::from_str(&text.split(',').collect::<Vec<_>>().join("; "));
     value.map(|value| Directives(Some(value))).map_err(|error| error.to_string())
+}
+
+fn origins(text: &str) -> Result<Origins, String> {
+    if text.is_empty() {
+        return Ok(Origins(None));
+    }
+    Cors::new(text.split(',')).map(|cors| Origins(Some(Arc::new(cors))))
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ pub const FLAGS: &[Flag] = &[
     flag("coordinated-leadership-lease-duration", Scalar, None("leadership is not coordinated here")),
     flag("coordinated-leadership-renew-deadline", Scalar, None("leadership is not coordinated here")),
     flag("coordinated-leadership-retry-period", Scalar, None("leadership is not coordinated here")),
-    flag("cors-allowed-origins", List, Refused),
+    flag("cors-allowed-origins", List, Serve("cors-allowed-origins")),
     flag("debug-socket-path", Scalar, None(NO_GO)),
     flag("default-not-ready-toleration-seconds", Scalar, Serve("default-not-ready-toleration-seconds")),
     flag("default-unreachable-toleration-seconds", Scalar, Serve("default-unreachable-toleration-seconds")),

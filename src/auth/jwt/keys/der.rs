@@ -40,6 +40,23 @@ pub fn contains(bytes: &[u8], value: &[u8]) -> bool {
     memchr::memmem::find(bytes, value).is_some()
 }
 
+/// The content of the value that comes first, if it has this tag, and what follows it.
+pub fn take(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<2>()?;
+    if head[0] != tag {
+        return None;
+    }
+    let (length, rest) = match head[1] {
+        short @ 0..0x80 => (usize::from(short), rest),
+        long => {
+            let (digits, rest) = rest.split_at_checked(usize::from(long & 0x7f))?;
+            let add = |sum: usize, digit: &u8| sum.checked_mul(256)?.checked_add(usize::from(*digit));
+            (digits.iter().try_fold(0, add)?, rest)
+        }
+    };
+    rest.split_at_checked(length)
+}
+
 pub fn tagged(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![tag];
     let length = content.len();
