@@ -20,7 +20,7 @@ import (
 // runContainer runs a container until ctx ends or the policy lets it rest, and returns whether it succeeded. One of an
 // image that is not here is said to run, or, before the others, to have succeeded.
 func (p *pod) runContainer(ctx context.Context, object *v1.Pod, container *v1.Container, policy v1.RestartPolicy) bool {
-	if !isAgnhost(container.Image) {
+	if p.node.program(container.Image) == "" {
 		return p.pretend(ctx, object, container, policy)
 	}
 	for {
@@ -140,19 +140,20 @@ type mount struct {
 	ReadOnly       bool
 }
 
-// command is this program once more, within the Pod's network, which shuts itself into a directory and becomes agnhost.
+// command is this program once more, within the Pod's network, which shuts itself into a directory and becomes the container's.
 func (p *pod) command(ctx context.Context, object *v1.Pod, container *v1.Container) (*exec.Cmd, error) {
 	environment, err := p.environment(ctx, object, container)
 	if err != nil {
 		return nil, err
 	}
 	inside := room{Root: filepath.Join(p.dir(), "containers", container.Name), Dir: container.WorkingDir}
-	inside.Mounts = []mount{{Source: p.node.agnhost, Target: "/agnhost", ReadOnly: true}}
+	program := p.node.program(container.Image)
+	inside.Mounts = []mount{{Source: program, Target: "/" + filepath.Base(program), ReadOnly: true}}
 	for _, volume := range container.VolumeMounts {
 		inside.Mounts = append(inside.Mounts, mount{Source: filepath.Join(p.dir(), "volumes", volume.Name, volume.SubPath),
 			Target: volume.MountPath, ReadOnly: volume.ReadOnly})
 	}
-	inside.Command = commandOf(container, environment)
+	inside.Command = commandOf(container, filepath.Base(program), environment)
 	text, err := json.Marshal(inside)
 	if err != nil {
 		return nil, err
@@ -176,16 +177,16 @@ func (p *pod) command(ctx context.Context, object *v1.Pod, container *v1.Contain
 	return command, nil
 }
 
-func commandOf(container *v1.Container, environment []v1.EnvVar) (command []string) {
-	command = []string{"/agnhost"}
-	if len(container.Command) > 0 {
-		command = nil
+// commandOf is what the container says, or what its image would: its program, which is `pause` for agnhost.
+func commandOf(container *v1.Container, program string, environment []v1.EnvVar) (command []string) {
+	words := append(append([]string{}, container.Command...), container.Args...)
+	if len(words) == 0 && program == "agnhost" {
+		words = []string{"pause"}
 	}
-	arguments := container.Args
-	if len(container.Command) == 0 && len(container.Args) == 0 {
-		arguments = []string{"pause"}
+	if len(container.Command) == 0 {
+		words = append([]string{"/" + program}, words...)
 	}
-	for _, word := range append(append([]string{}, container.Command...), arguments...) {
+	for _, word := range words {
 		command = append(command, expand(word, environment))
 	}
 	return command

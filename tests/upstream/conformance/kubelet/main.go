@@ -1,7 +1,7 @@
-// A stand-in for kubelets and kube-proxy, for tests: Pods of the image agnhost run as processes, each Pod in a network
-// namespace of its own; all others are only said to run.
+// A stand-in for kubelets and kube-proxy, for tests: containers of images whose program is here run as processes, each
+// Pod in a network namespace of its own; all others are only said to run.
 //
-//	kubelet node  --kubeconfig FILE --name NODE --address IP --pods CIDR --agnhost FILE --dir DIR
+//	kubelet node  --kubeconfig FILE --name NODE --address IP --pods CIDR --dir DIR --program IMAGE=FILE...
 //	kubelet proxy --kubeconfig FILE --address IP,...
 //
 // The first is one Node, with the credentials of one; its Pods' addresses are of CIDR, on the bridge `pods`, whose first
@@ -35,7 +35,12 @@ func main() {
 	addresses := flags.String("address", "", "the address of the Node, or of all")
 	name := flags.String("name", "", "the Node")
 	pods := flags.String("pods", "", "the network that its Pods get their addresses from")
-	agnhost := flags.String("agnhost", "", "the program that the image agnhost is")
+	programs := map[string]string{}
+	flags.Func("program", "the last part of an image's name, and the program that it is", func(text string) error {
+		image, file, _ := strings.Cut(text, "=")
+		programs[image] = file
+		return nil
+	})
 	dir := flags.String("dir", "", "a directory for what belongs to Pods")
 	flags.Parse(os.Args[2:])
 
@@ -50,7 +55,7 @@ func main() {
 	case "node":
 		_, network, err := net.ParseCIDR(*pods)
 		check(err)
-		node := &node{client: client, name: *name, address: *addresses, agnhost: *agnhost, dir: *dir,
+		node := &node{client: client, name: *name, address: *addresses, programs: programs, dir: *dir,
 			free: &freeAddresses{network: network, taken: map[string]bool{}}}
 		check(node.run(ctx))
 	case "proxy":

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +26,8 @@ import (
 type node struct {
 	client        kubernetes.Interface
 	name, address string
-	agnhost, dir  string
+	dir           string
+	programs      map[string]string
 	free          *freeAddresses
 
 	mutex   sync.Mutex
@@ -83,6 +85,14 @@ func (n *node) gone(object *v1.Pod) {
 		worker.cancel()
 		delete(n.workers, object.UID)
 	}
+}
+
+// program is the file that stands for an image, or nothing.
+func (n *node) program(image string) string {
+	name := image[strings.LastIndex(image, "/")+1:]
+	name, _, _ = strings.Cut(name, "@")
+	name, _, _ = strings.Cut(name, ":")
+	return n.programs[name]
 }
 
 func ended(object *v1.Pod) bool {

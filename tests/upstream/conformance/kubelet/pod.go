@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -192,15 +191,11 @@ func (p *pod) makeNetwork(object *v1.Pod) (err error) {
 // runs tells whether a container of the Pod is more than said to run.
 func (p *pod) runs(object *v1.Pod) bool {
 	for _, container := range append(object.Spec.InitContainers, object.Spec.Containers...) {
-		if isAgnhost(container.Image) {
+		if p.node.program(container.Image) != "" {
 			return true
 		}
 	}
 	return false
-}
-
-func isAgnhost(image string) bool {
-	return strings.Contains(image, "/agnhost:")
 }
 
 // set notes what has become of a container.
