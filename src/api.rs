@@ -4,6 +4,7 @@
 //! version of the request, and are stored in the resource's storage version.
 
 pub mod admission;
+pub mod aggregation;
 pub mod apply;
 mod binding;
 pub mod catalog;
@@ -36,6 +37,7 @@ pub mod reviews;
 pub mod rewrite;
 pub mod scale;
 pub mod selector;
+pub mod service_routes;
 pub mod services;
 mod signing;
 pub mod storage_version;
@@ -57,12 +59,14 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use self::admission::Chain;
+use self::aggregation::Aggregation;
 use self::catalog::{Catalog, Served};
 use self::continue_token::TokenKeys;
 use self::conversion::Converter;
 use self::definitions::Definitions;
 use self::namespace_contents::NamespaceContents;
 use self::resource::Resource;
+use self::service_routes::ServiceRoutes;
 use self::token_request::TokenIssuing;
 use self::unreadable::Unreadable;
 use crate::auth::rbac::Rbac;
@@ -85,11 +89,15 @@ pub struct Api {
     pub catalog: Catalog,
     pub definitions: Definitions,
     pub converter: Arc<Converter>,
+    /// Where webhooks of Services are called.
+    pub service_routes: Arc<ServiceRoutes>,
     pub token_keys: ArcSwap<TokenKeys>,
     /// The resource under which the store keeps claims of node ports.
     pub port_claims: ResourceId,
     /// The resource under which the store keeps which namespaces have which quotas.
     pub quota_sets: ResourceId,
+    /// The ClusterRoles that consist of others.
+    pub aggregation: Aggregation,
     /// The resources that the server keeps for itself. They are in the cache and are never served.
     pub own_resources: Box<[ResourceId]>,
     pub unreadable: Unreadable,

@@ -9,6 +9,7 @@ mod envtest_assets;
 pub mod error;
 mod etcd;
 pub mod feature_gates;
+pub mod keys;
 mod kube_apiserver;
 mod logging;
 mod progress;
@@ -63,16 +64,17 @@ fn run(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> Result
             serve(config.server, Banner::Print, give_back)
         }
         Command::Backup(arguments) => {
-            let (file, datastore) = arguments.into_config()?;
-            runtime(give_back)?.block_on(transfer::backup(&datastore, &file))?.print()
+            let (file, datastore) = arguments.backup.into_config()?;
+            let backup = async { transfer::backup(&datastore, &file, arguments.keys.load().await?).await };
+            runtime(give_back)?.block_on(backup)?.print()
         }
         Command::Restore(arguments) => {
             let (file, datastore) = arguments.into_config()?;
             runtime(give_back)?.block_on(transfer::restore(&file, &datastore))?.print()
         }
         Command::Status(arguments) => {
-            let (datastore, wait) = arguments.into_config()?;
-            let inventory = runtime(give_back)?.block_on(status::inventory(&datastore, wait))?;
+            let (datastore, wait, keys) = arguments.into_config()?;
+            let inventory = runtime(give_back)?.block_on(status::inventory(&datastore, wait, &keys))?;
             status::print(&inventory).map_err(Error::Output)
         }
         Command::Audit(arguments) => runtime(give_back)?.block_on(audit::show(arguments)),

@@ -13,6 +13,7 @@ mod backend;
 mod ciphers;
 pub mod configuration;
 mod kms;
+mod offline;
 mod reload;
 mod row_key;
 mod transformer;
@@ -27,6 +28,7 @@ use futures_util::StreamExt as _;
 
 pub use self::backend::Opening;
 use self::configuration::{Configuration, Reload};
+pub use self::offline::OfflineKeys;
 use self::reload::Reloading;
 use self::row_key::StoredResource;
 use self::transformer::{Transformer, Transformers};

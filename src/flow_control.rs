@@ -7,6 +7,7 @@
 mod allocation;
 mod dealer;
 mod demand;
+mod dump;
 mod flow;
 mod level;
 mod queue_set;
@@ -68,6 +69,8 @@ struct LevelState {
     level: Arc<Level>,
     spec: LevelSpec,
     limits: Limits,
+    /// Its object is gone, and it ends with its last request.
+    quiescing: bool,
 }
 
 impl FlowControl {
@@ -129,9 +132,11 @@ impl FlowControl {
         states.retain(|name, state| specs.iter().any(|spec| spec.name == *name) || !state.level.is_idle());
         let kept = states.values().map(|state| &state.spec);
         let kept = kept.filter(|old| specs.iter().all(|spec| spec.name != old.name)).cloned();
+        let known = specs.len();
         let specs: Vec<LevelSpec> = specs.iter().cloned().chain(kept.collect::<Vec<_>>()).collect();
         let all_shares = specs.iter().map(|spec| u64::from(spec.shares.nominal)).sum();
-        for spec in specs {
+        for (index, spec) in specs.into_iter().enumerate() {
+            let quiescing = index >= known;
             let limits = Limits::of(spec.shares, all_shares, self.seats);
             let level = match states.get(&spec.name) {
                 Some(state) => {
@@ -140,7 +145,7 @@ impl FlowControl {
                 }
                 None => Arc::new(Level::new(&spec, limits, self.metrics.level(&spec.name))),
             };
-            states.insert(spec.name.clone(), LevelState { level, spec, limits });
+            states.insert(spec.name.clone(), LevelState { level, spec, limits, quiescing });
         }
         divide_among(states);
     }
@@ -228,6 +233,7 @@ impl FlowOfLevel {
     pub async fn enter(
         &self,
         request: &Attributes<'_>,
+        path: &str,
         width: Width,
         until: Instant,
     ) -> Result<Seat, Refused> {
@@ -236,7 +242,11 @@ impl FlowOfLevel {
             false => flow_hash(&self.flow.name, self.flow.distinguished_by(request)),
         };
         let began = Instant::now();
-        let entered = self.level.enter(width, hash, until).await;
+        let waiter = || {
+            let distinguisher = self.flow.distinguished_by(request);
+            dump::Waiter::new(&self.flow.name, distinguisher, request, path)
+        };
+        let entered = self.level.enter(width, hash, until, waiter).await;
         let waited = (!self.is_exempt).then(|| began.elapsed());
         self.metrics.entered(entered.as_ref().err().map(|refused| refused.reason), waited);
         entered

@@ -13,6 +13,7 @@ mod encryption;
 mod flow_control;
 mod process;
 mod request;
+mod tokens;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,6 +32,7 @@ pub use audit::AuditMetrics;
 pub use authorization::{DecisionMetrics, ReloadMetrics, ReloadedFile, WebhookMetrics};
 pub use flow_control::{FlowMetrics, LevelMetrics};
 pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope};
+pub use tokens::{TokenMetrics, TokenUse};
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 /// How often histograms are condensed: until then they keep every sample.
@@ -110,6 +112,7 @@ const COUNTERS: &[(&str, &str)] = &[
         "Total number of terminal decisions made by an authorizer split by authorizer type, name, and decision.",
     ),
     (authorization::WEBHOOK_EVALUATIONS, "Round-trips to authorization webhooks."),
+    (tokens::IMPERSONATIONS, "Total number of impersonation attempts split by mode and decision."),
     (authorization::WEBHOOK_FAIL_OPEN, "NoOpinion results due to webhook timeout or error."),
     (
         authorization::CONDITION_ERRORS,
@@ -158,6 +161,10 @@ const HISTOGRAMS: &[(&str, &str)] = &[
         admission::PLUGIN_SECONDS,
         "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API \
          resource and type (validate or admit).",
+    ),
+    (
+        tokens::IMPERSONATION_SECONDS,
+        "Latency of impersonation attempts in seconds split by mode and decision.",
     ),
     (authorization::WEBHOOK_SECONDS, "Request latency in seconds."),
     (
@@ -217,6 +224,7 @@ pub struct Metrics {
     resident_memory: Gauge,
     /// What becomes of requests before they reach a handler.
     pub attempts: AttemptMetrics,
+    pub tokens: TokenMetrics,
     config_infos: ConfigInfos,
 }
 
@@ -231,6 +239,7 @@ impl Default for Metrics {
             mutating: Arc::default(),
             resident_memory: gauge(&recorder, "process_resident_memory_bytes", Vec::new()),
             attempts: AttemptMetrics::default(),
+            tokens: TokenMetrics::default(),
             config_infos: ConfigInfos::default(),
             recorder,
         };
@@ -419,6 +428,7 @@ impl Metrics {
         }
         let mut text = self.handle.render();
         self.attempts.render(&mut text);
+        self.tokens.render(&mut text);
         self.config_infos.render(&mut text);
         text
     }
@@ -479,6 +489,7 @@ fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
         (admission::HOOK_SECONDS, &admission::HOOK_BUCKETS),
         (admission::STEP_SECONDS, &admission::BUCKETS),
         (admission::PLUGIN_SECONDS, &admission::BUCKETS),
+        (tokens::IMPERSONATION_SECONDS, &tokens::IMPERSONATION_BUCKETS),
         (authorization::WEBHOOK_SECONDS, &authorization::WEBHOOK_BUCKETS),
         (authorization::CONDITION_SECONDS, &authorization::CONDITION_BUCKETS),
         (flow_control::WAIT_SECONDS, &flow_control::WAIT_BUCKETS),

@@ -63,6 +63,10 @@ pub struct Endpoint {
     pub path: String,
 }
 
+/// Finds the addresses (`host:port`) of a hook, in the order in which they are tried; asked when a connection is made. Its
+/// error is the call's.
+pub type Addresses<'a> = &'a (dyn Fn() -> Result<Vec<String>, String> + Send + Sync);
+
 /// A hook, and the connections to it.
 #[derive(Debug)]
 pub struct Webhook {
@@ -129,26 +133,31 @@ impl Webhook {
         CallError(format!("Post \"{}\": {why}", self.url()))
     }
 
-    /// Posts a body to the hook at `address`, and answers with the body of the answer.
-    pub async fn post(&self, address: &str, body: Bytes) -> Result<Bytes, CallError> {
-        words::judge(self.answer(address, body).await?)
+    /// Posts a body to the hook, and answers with the body of the answer.
+    pub async fn post(&self, addresses: Addresses<'_>, body: Bytes) -> Result<Bytes, CallError> {
+        words::judge(self.answer(addresses, body).await?)
     }
 
     /// Posts a body, within a time of its own that the hook is told. An answer that says when to come again is followed
     /// within that time.
-    pub async fn call(&self, address: &str, body: &Bytes, time: Duration) -> Result<Bytes, Failed> {
+    pub async fn call(
+        &self,
+        addresses: Addresses<'_>,
+        body: &Bytes,
+        time: Duration,
+    ) -> Result<Bytes, Failed> {
         let path = self.path_within(time);
         let failed = |why: &str| Failed { why: self.failed_within(time, why), status: None };
         let exchange = async {
             for _ in 1..MOST_REPETITIONS {
-                match self.exchange_at(address, &path, body).await? {
+                match self.exchange_at(addresses, &path, body).await? {
                     Response { status: 429 | 500.., retry_after: Some(after), .. } => {
                         tokio::time::sleep(Duration::from_secs(after)).await;
                     }
                     response => return Ok(response),
                 }
             }
-            self.exchange_at(address, &path, body).await
+            self.exchange_at(addresses, &path, body).await
         };
         match tokio::time::timeout(time, exchange).await {
             Ok(Ok(response)) => {
@@ -178,16 +187,16 @@ impl Webhook {
 
     /// Posts a body to the endpoint's own address. An answer may be empty.
     pub async fn send(&self, body: Bytes) -> Result<(), CallError> {
-        let response = self.answer(&self.endpoint.address(), body).await?;
+        let response = self.answer(&|| Ok(vec![self.endpoint.address()]), body).await?;
         match response.status {
             200..=206 => Ok(()),
             _ => words::judge(response).map(drop),
         }
     }
 
-    async fn answer(&self, address: &str, body: Bytes) -> Result<Response, CallError> {
+    async fn answer(&self, addresses: Addresses<'_>, body: Bytes) -> Result<Response, CallError> {
         let failed = |why: String| self.failed(&why);
-        let call = self.exchange(address, body);
+        let call = self.exchange(addresses, body);
         match tokio::time::timeout(self.timeout, call).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(why)) => Err(failed(why)),
@@ -204,12 +213,17 @@ impl Webhook {
     }
 
     /// A connection that was kept may have ended meanwhile, so the first failure of one leads to a new one.
-    async fn exchange(&self, address: &str, body: Bytes) -> Result<Response, String> {
+    async fn exchange(&self, addresses: Addresses<'_>, body: Bytes) -> Result<Response, String> {
         let path = format!("{}?timeout={}s", self.endpoint.path, self.timeout.as_secs());
-        self.exchange_at(address, &path, &body).await
+        self.exchange_at(addresses, &path, &body).await
     }
 
-    async fn exchange_at(&self, address: &str, path: &str, body: &Bytes) -> Result<Response, String> {
+    async fn exchange_at(
+        &self,
+        addresses: Addresses<'_>,
+        path: &str,
+        body: &Bytes,
+    ) -> Result<Response, String> {
         if let Some(mut link) = self.take()
             && let Ok(answer) = link.exchange(self.request(path, body)?, LARGEST_ANSWER).await
         {
@@ -219,7 +233,7 @@ impl Webhook {
         let tls = self.tls.clone()?;
         let name =
             ServerName::try_from(self.endpoint.server_name.clone()).map_err(|error| error.to_string())?;
-        let mut link = Link::open(address, tls, name).await?;
+        let mut link = Link::open(&addresses()?, tls, name).await?;
         let answer = link.exchange(self.request(path, body)?, LARGEST_ANSWER).await?;
         self.keep(link);
         Ok(answer)

@@ -22,11 +22,14 @@ use rowplane::audit::config::{
     WebhookConfig,
 };
 use rowplane::storage::{AuditQuery, AuditRemoval};
+use kube::config::Kubeconfig;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::hook::Hook;
 use crate::support::database::Database;
 use crate::support::postgres::Schema;
+use crate::support::client::{connect, connect_as_nobody};
 use crate::support::process::Installation;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
 
@@ -178,7 +181,7 @@ async fn ask_everything(server: &TestServer) {
 
 /// 86, 87, 89: field by field.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_are_those_of_a_real_server() {
+async fn a086_a087_a089_events_are_those_of_a_real_server() {
     let setup = audited(Setup::new(Database::memory()), Mode::Blocking, EVERYTHING);
     let server = setup.start_empty().await;
     ask_everything(&server).await;
@@ -222,7 +225,7 @@ async fn events_are_those_of_a_real_server() {
 
 /// 85.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_policy_there_are_ids_and_no_events() {
+async fn a085_without_a_policy_there_are_ids_and_no_events() {
     let setup = Setup::new(Database::memory());
     let server = setup.start().await;
     let answer = server.get(CONFIGMAPS).header("audit-id", "mine").await;
@@ -234,7 +237,7 @@ async fn without_a_policy_there_are_ids_and_no_events() {
 
 /// 88, 90: what a policy leaves out, before and after it was changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn policies_choose_and_are_read_again() {
+async fn a088_a090_policies_choose_and_are_read_again() {
     let rules = "\n- {level: None, verbs: [get]}\n- {level: Metadata, omitStages: [RequestReceived]}";
     let setup = audited(Setup::new(Database::memory()), Mode::Blocking, rules);
     let server = setup.start().await;
@@ -257,7 +260,7 @@ async fn policies_choose_and_are_read_again() {
 
 /// 92.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_stops_only_strict_servers() {
+async fn a092_a_full_disk_stops_only_strict_servers() {
     for (mode, status) in [(Mode::Blocking, 200), (Mode::BlockingStrict, 500)] {
         let mut setup = Setup::new(Database::memory());
         logging_to(&mut setup, "/dev/full".into(), mode, "\n- {level: Metadata, verbs: [list]}");
@@ -276,9 +279,40 @@ async fn a_full_disk_stops_only_strict_servers() {
     }
 }
 
+/// 94: the body of one request takes its time, and nothing else tells that half a second has passed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a094_slow_requests_say_how_long_they_took() {
+    let setup = audited(Setup::new(Database::memory()), Mode::Blocking, "\n- {level: Metadata}");
+    let server = setup.start().await;
+    let body = config_map("slow", json!({})).to_string();
+    let head = format!(
+        "POST {CONFIGMAPS} HTTP/1.1\r\nhost: kubernetes\r\naudit-id: slow\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{{",
+        body.len()
+    );
+    let mut stream = connect(&server.kubeconfig, "http/1.1").await.expect("a connection");
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    stream.flush().await.expect("sent");
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    stream.write_all(&body.as_bytes()[1..]).await.expect("sent");
+    stream.flush().await.expect("sent");
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).await.expect("an answer");
+    assert_eq!(line, "HTTP/1.1 201 Created\r\n");
+    server.get(CONFIGMAPS).header("audit-id", "fast").await;
+    server.stop().await;
+    let total = |id: &str| {
+        let last = of(&events(&setup), id).pop().expect("an event");
+        last["annotations"]["apiserver.latency.k8s.io/total"].clone()
+    };
+    let slow = total("slow");
+    assert!(slow.as_str().is_some_and(|time| time.ends_with('s')), "{slow}");
+    assert_eq!(total("fast"), Value::Null);
+}
+
 /// 91: what is buffered when the server stops.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn buffered_events_are_written_at_the_end() {
+async fn a091_buffered_events_are_written_at_the_end() {
     let mut setup = audited(Setup::new(Database::memory()), Mode::Batch, "\n- {level: Metadata}");
     let log = setup.audit.log.as_mut().expect("a log");
     log.delivery.batches = Batching { largest: 10_000, wait: Duration::from_secs(3600), ..batching() };
@@ -447,7 +481,7 @@ fn ids(lists: &[Value]) -> Vec<Vec<String>> {
 
 /// 91: full batches go out, the rest when the server stops; and what the endpoint refuses is tried again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_webhook_gets_lists_of_events() {
+async fn a091_a_webhook_gets_lists_of_events() {
     let hook = Hook::start().await;
     hook.answer(200, "");
     let mut setup = Setup::new(Database::memory());
@@ -463,7 +497,7 @@ async fn a_webhook_gets_lists_of_events() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_webhook_that_fails_holds_nobody_up_and_is_tried_again() {
+async fn a091_a_webhook_that_fails_holds_nobody_up_and_is_tried_again() {
     let hook = Hook::start().await;
     hook.answer(500, "no");
     let mut setup = Setup::new(Database::memory());
@@ -485,7 +519,7 @@ async fn a_webhook_that_fails_holds_nobody_up_and_is_tried_again() {
 
 /// 43.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_users_of_an_impersonation_are_recorded() {
+async fn a043_both_users_of_an_impersonation_are_recorded() {
     let setup = audited(Setup::new(Database::memory()), Mode::Blocking, "\n- {level: Metadata}");
     let server = setup.start().await;
     let answer = server.get(CONFIGMAPS).header("impersonate-user", "bob").header("audit-id", "as bob").await;
@@ -532,4 +566,46 @@ async fn credentials_are_noted() {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).expect("base64")).expect("JSON");
     assert_eq!(id, format!("JTI={}", claims["jti"].as_str().expect("an id")));
     assert_eq!(of("used")["authentication.k8s.io/legacy-token-manual-secret"], "old");
+}
+
+/// 116, at the level that logs most.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a116_logs_hold_no_secrets() {
+    let installation = Installation::sqlite().with("-v=10");
+    let server = installation.start().await;
+    let client = installation.client().await;
+    let (namespace, password) = ("/api/v1/namespaces/default", "open sesame");
+    let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": password}});
+    client.post(&format!("{namespace}/secrets"), &secret).await.expect("an answer").ok();
+    let account = json!({"metadata": {"name": "robot"}});
+    client.post(&format!("{namespace}/serviceaccounts"), &account).await.expect("an answer").ok();
+    let tokens = format!("{namespace}/serviceaccounts/robot/token");
+    let token = client.post(&tokens, &json!({})).await.expect("an answer").ok()["status"]["token"].clone();
+    let token = token.as_str().expect("a token");
+    let review = json!({"spec": {"token": token}});
+    client.post("/apis/authentication.k8s.io/v1/tokenreviews", &review).await.expect("an answer").ok();
+    let forged = "forged.and.refused";
+    let kubeconfig = Kubeconfig::read_from(installation.kubeconfig()).expect("a kubeconfig");
+    for (token, status) in [(token, "403 Forbidden"), (forged, "401 Unauthorized")] {
+        let mut stream = connect_as_nobody(&kubeconfig, "http/1.1").await.expect("a connection");
+        let head = format!("GET {namespace}/secrets/s HTTP/1.1\r\nhost: k\r\nauthorization: Bearer {token}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        stream.flush().await.expect("sent");
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).await.expect("an answer");
+        assert_eq!(line, format!("HTTP/1.1 {status}\r\n"));
+    }
+    server.terminate().await;
+    assert_eq!(server.end().await.code(), Some(0));
+    let log = std::fs::read_to_string(installation.dir().join("server.log")).expect("the log");
+    assert!(log.contains("DEBUG") || log.contains("TRACE"), "it logs most: {log}");
+    let signature = token.rsplit('.').next().expect("a signature");
+    let mut secrets = vec![password.to_owned(), STANDARD.encode(password), signature.to_owned(), forged.to_owned()];
+    for key in ["sa.key", "ca.key"] {
+        let text = std::fs::read_to_string(installation.dir().join("pki").join(key)).expect("a key");
+        secrets.extend(text.lines().filter(|line| !line.starts_with('-')).map(str::to_owned));
+    }
+    for secret in secrets {
+        assert!(!log.contains(&secret), "{secret}: {log}");
+    }
 }

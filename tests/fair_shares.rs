@@ -15,6 +15,7 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
 
 const LEVELS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations";
 const FLOWS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+const DUMPS: &str = "/debug/api_priority_and_fairness";
 const FLOW_UID: &str = "x-kubernetes-pf-flowschema-uid";
 const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
 
@@ -63,7 +64,7 @@ fn open_to_everybody(mut setup: Setup) -> Setup {
 
 /// 95: what a kube-apiserver 1.36.3 has after its first start; and the next start changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_fresh_server_has_upstreams_objects() {
+async fn a095_a_fresh_server_has_upstreams_objects() {
     let setup = Setup::new(Database::sqlite());
     let server = setup.start().await;
     let expected: Value =
@@ -105,7 +106,7 @@ async fn a_fresh_server_has_upstreams_objects() {
 
 /// 96, 98, 99.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_tell_where_requests_are_counted() {
+async fn a096_answers_tell_where_requests_are_counted() {
     let setup = open_to_everybody(Setup::new(Database::memory()));
     let server = setup.start().await;
     let alice = server.token("alice-token");
@@ -132,7 +133,7 @@ async fn answers_tell_where_requests_are_counted() {
 
 /// 97.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mandatory_and_suggested_objects_are_kept() {
+async fn a097_mandatory_and_suggested_objects_are_kept() {
     let setup = Setup::new(Database::memory());
     let server = setup.start().await;
     for path in [format!("{FLOWS}/probes"), format!("{FLOWS}/exempt"), format!("{LEVELS}/exempt")] {
@@ -192,7 +193,7 @@ async fn seats(server: &TestServer, level: &str) -> String {
 
 /// 100.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_level_without_seats_refuses_and_others_go_on() {
+async fn a100_a_level_without_seats_refuses_and_others_go_on() {
     let setup = open_to_everybody(Setup::new(Database::memory()));
     let server = setup.start().await;
     let alice = server.token("alice-token");
@@ -218,7 +219,7 @@ async fn a_level_without_seats_refuses_and_others_go_on() {
 
 /// 101: excess waits, and is served when a seat is free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_wait_for_a_seat() {
+async fn a101_requests_wait_for_a_seat() {
     let mut setup = open_to_everybody(Setup::new(Database::memory()));
     // 5 of the 245 shares of a fresh server, and of those of the level that is added.
     (setup.limits.in_flight.reading, setup.limits.in_flight.mutating) = (25, 25);
@@ -242,15 +243,47 @@ async fn requests_wait_for_a_seat() {
     soon(full).await;
     let refused = alice.get(CONFIGMAPS).await;
     assert_eq!((refused.status, refused.header(LEVEL_UID)), (429, Some(&*small)));
+    the_queues_can_be_looked_at(&server).await;
     // Whoever is in another level passes by.
     server.get(CONFIGMAPS).await.ok();
     drop(held);
     assert_eq!(waiting.await.expect("no panic"), [200, 200, 200]);
 }
 
+/// One request runs, three wait, and one has been refused.
+async fn the_queues_can_be_looked_at(server: &TestServer) {
+    let dump = async |what: &str| {
+        let answer = server.get(format!("{DUMPS}/{what}")).await;
+        assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"));
+        answer.text()
+    };
+    let cells = |line: &str| line.split(',').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let levels = dump("dump_priority_levels").await;
+    let header = "PriorityLevelName, ActiveQueues, IsIdle, IsQuiescing, WaitingRequests, ExecutingRequests, \
+                  DispatchedRequests, RejectedRequests, TimedoutRequests, CancelledRequests\n";
+    assert!(levels.starts_with(header), "{levels}");
+    let small = levels.lines().find(|line| line.starts_with("small,")).expect("the level");
+    let small = cells(small);
+    assert_eq!(small[1..6], ["1", "false", "false", "3", "1"], "{levels}");
+    assert_eq!(small[7..], ["1", "0", "0"], "{levels}");
+    let queues = dump("dump_queues").await;
+    let small = queues.lines().find(|line| line.starts_with("small,")).expect("the queue");
+    assert_eq!(cells(small)[1..5], ["0", "3", "1", "1"], "{queues}");
+    assert_eq!(queues.lines().filter(|line| line.starts_with("workload-low,")).count(), 128);
+    let requests = dump("dump_requests?includeRequestDetails=1").await;
+    let waiting: Vec<_> = requests.lines().filter(|line| line.starts_with("small,")).map(cells).collect();
+    let places: Vec<&str> = waiting.iter().map(|cells| &*cells[3]).collect();
+    assert_eq!(places, ["0", "1", "2"], "{requests}");
+    assert_eq!((&*waiting[0][1], &*waiting[0][4]), ("mine", "alice"));
+    let namespace = CONFIGMAPS.split('/').nth(4).expect("a namespace");
+    let asked = ["alice", "list", CONFIGMAPS, namespace, "", "v1", "configmaps", ""];
+    assert_eq!(waiting[2][10..], asked, "{requests}");
+    assert_eq!(dump("dump_requests").await.lines().next().map(|line| cells(line).len()), Some(10));
+}
+
 /// 102.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watches_occupy_no_seats() {
+async fn a102_watches_occupy_no_seats() {
     let setup = open_to_everybody(Setup::new(Database::memory()));
     let server = setup.start().await;
     let alice = server.token("alice-token");
@@ -265,9 +298,9 @@ async fn watches_occupy_no_seats() {
     }
 }
 
-/// 103, as far as others than masters are concerned.
+/// 103.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_priority_and_fairness_only_numbers_count() {
+async fn a103_without_priority_and_fairness_only_numbers_count() {
     let mut setup = open_to_everybody(Setup::new(Database::memory()));
     setup.limits.priority_and_fairness = false;
     setup.limits.in_flight.mutating = 1;
@@ -280,5 +313,7 @@ async fn without_priority_and_fairness_only_numbers_count() {
     soon(async || server.get("/metrics").await.text().contains(one)).await;
     let refused = alice.post(CONFIGMAPS, &config_map("a", json!({}))).await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
+    server.post(CONFIGMAPS, &config_map("masters", json!({}))).await.expect(201);
     drop(held);
+    assert_eq!(server.get(format!("{DUMPS}/dump_queues")).await.status, 404);
 }

@@ -4,6 +4,8 @@
 mod custom;
 #[path = "kube_client/embedded.rs"]
 mod embedded;
+#[path = "kube_client/pod.rs"]
+mod pod;
 mod support;
 
 use std::pin::pin;

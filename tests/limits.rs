@@ -332,7 +332,7 @@ async fn goaway_chance_sends_clients_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_streams_than_a_connection_may_have() {
+async fn a112_more_streams_than_a_connection_may_have() {
     let mut setup = Setup::new(Database::sqlite());
     setup.connections.streams = 2;
     let server = setup.start().await;
@@ -341,6 +341,23 @@ async fn more_streams_than_a_connection_may_have() {
     let answers = join_all((0..50).map(async |n| server.create(&format!("s{n}"), json!({})).await));
     assert_eq!(answers.await.len(), 50);
     assert_eq!(server.get(CONFIGMAPS).await.ok()["items"].as_array().map(Vec::len), Some(50));
+}
+
+/// Nobody reads all of a head of 1.1 MiB, so the connection may end before its client has seen why.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a112_a_head_that_is_too_long() {
+    let server = Setup::new(Database::memory()).start().await;
+    let mut stream = connect(&server.kubeconfig, "http/1.1").await.expect("a connection");
+    let long = "x".repeat((1 << 20) + (1 << 20) / 10);
+    let head = format!("GET {CONFIGMAPS} HTTP/1.1\r\nhost: kubernetes\r\nx-long: {long}\r\n\r\n");
+    let _ = stream.write_all(head.as_bytes()).await;
+    let _ = stream.flush().await;
+    let mut line = String::new();
+    match BufReader::new(stream).read_line(&mut line).await {
+        Ok(0) | Err(_) => {}
+        Ok(_) => assert!(line.starts_with("HTTP/1.1 431 "), "{line}"),
+    }
+    well(&server).await;
 }
 
 /// Long indented answers are printed on another thread, with the same result.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
+use rowplane::cli::keys::Keys;
 use rowplane::cli::transfer::{Summary, backup, migrate, restore};
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
@@ -124,7 +125,7 @@ async fn a_backup_is_restored(source: Database, target: Database) {
     let page_token = token(&server.get(format!("{CONFIGMAPS}?limit=5")).await.ok());
     // The server continues.
     let end = server.revision().await;
-    let saved = backup(&source.database.datastore(), &file(&dir)).await.expect("backup");
+    let saved = backup(&source.database.datastore(), &file(&dir), Keys::default()).await.expect("backup");
     assert_eq!((saved.revision.0, config_maps(&saved)), (end, OBJECTS as u64 - 1));
     assert_eq!(saved.objects[&GroupResource::new("ex.io", "widgets")], 1);
 
@@ -154,7 +155,7 @@ async fn what_is_wrong_is_refused(target: Database) {
     server.create("one", json!({"k": "value"})).await;
     server.stop().await;
     let (good, bad) = (file(&dir), dir.path().join("bad"));
-    backup(&source.database.datastore(), &good).await.expect("backup");
+    backup(&source.database.datastore(), &good, Keys::default()).await.expect("backup");
     assert!(only_file(dir.path(), &good));
 
     let mut bytes = std::fs::read(&good).expect("read");

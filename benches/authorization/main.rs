@@ -1,4 +1,5 @@
-//! What a decision by roles and bindings costs, and what the index takes in memory, however many bindings there are.
+//! What a decision by roles and bindings costs, and what the index takes in memory, however many bindings there are; what
+//! tokens of service accounts cost, and encryption at rest.
 //!
 //!     cargo bench --bench authorization [-- --seconds N]
 //!
@@ -6,8 +7,10 @@
 
 #[path = "../codec/counting.rs"]
 mod counting;
+mod sealing;
 #[path = "../codec/timing.rs"]
 mod timing;
+mod tokens;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,8 +49,11 @@ struct Arguments {
 fn main() {
     let arguments = Arguments::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let duration = Duration::from_secs_f64(arguments.seconds);
+    runtime.block_on(tokens::tokens(duration));
+    runtime.block_on(sealing::sealing(duration));
     for count in [1000, 10_000, 100_000] {
-        runtime.block_on(bindings(count, Duration::from_secs_f64(arguments.seconds)));
+        runtime.block_on(bindings(count, duration));
     }
 }
 

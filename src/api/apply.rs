@@ -11,7 +11,7 @@ use super::write::{Current, Proposal, Write};
 use super::{Api, ObjectMap, Target, metadata_mut};
 use crate::kinds::behavior::part::Part;
 use crate::patch::apply::managers::{Managers, Operation};
-use crate::patch::apply::ownership::{Applied, Conflicts, Refusal, apply};
+use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, apply};
 
 mod last_applied;
 
@@ -56,13 +56,9 @@ fn changed(
     let kind = Kind::new(target.resource, part).seen(current.conversions.as_deref());
     let manager = options.manager();
     let acting = acting(target.resource, Tracking { manager, part, now }, Operation::Apply);
-    let managers = Managers::decode(entries(&current.object).unwrap_or_default())
-        .map_err(|why| Error::Unclassified(format!("failed to decode managed fields: {why}")))?;
-    configuration::check(config, target.resource.definition.gvk())?;
     let mut live = current.object.clone();
-    ownership::put(&mut live, None);
-    let managers =
-        if managers.0.is_empty() { first_managers(&kind, &live, &acting, kind.zero()) } else { managers };
+    let managers = taken_managers(&kind, &mut live, &acting)?;
+    configuration::check(config, target.resource.definition.gvk())?;
     let mut applied = match apply(&kind, &live, config, &managers, &acting, options.conflicts) {
         Err(Refusal::Conflicts(found)) => {
             let found = last_applied::unforgiven(&kind, &live, &acting, found);
@@ -79,6 +75,31 @@ fn changed(
     configured.judge()?;
     check_place(target, &mut new)?;
     Ok(new)
+}
+
+/// What an apply of a manager that overrules all others makes of an object of a built-in kind.
+pub(super) fn apply_by_force(
+    target: Target<'_>,
+    object: &ObjectMap,
+    config: &ObjectMap,
+    manager: &str,
+    now: &str,
+) -> Result<ObjectMap, Error> {
+    let kind = Kind::new(target.resource, Part::Main);
+    let acting = acting(target.resource, Tracking { manager, part: Part::Main, now }, Operation::Apply);
+    let mut live = object.clone();
+    let managers = taken_managers(&kind, &mut live, &acting)?;
+    let applied = apply(&kind, &live, config, &managers, &acting, Conflicts::Force)
+        .map_err(|refusal| refused(target, config, refusal))?;
+    finished(target, config, applied)
+}
+
+/// Takes the managers out of an object. One without managers gets its first.
+fn taken_managers(kind: &Kind<'_>, live: &mut ObjectMap, acting: &Acting) -> Result<Managers, Error> {
+    let managers = Managers::decode(entries(live).unwrap_or_default())
+        .map_err(|why| Error::Unclassified(format!("failed to decode managed fields: {why}")))?;
+    ownership::put(live, None);
+    Ok(if managers.0.is_empty() { first_managers(kind, live, acting, kind.zero()) } else { managers })
 }
 
 fn created(request: &Request<'_>, configured: Configuration<'_>, now: &str) -> Result<ObjectMap, Error> {

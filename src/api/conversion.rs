@@ -13,7 +13,6 @@
 mod hook;
 mod kept;
 pub(super) mod managers;
-mod service;
 
 use std::sync::Arc;
 
@@ -22,14 +21,13 @@ use futures_util::stream;
 
 use self::hook::Failed;
 use self::kept::{Id, Kept, Turn};
-use super::catalog::Served;
 use super::definitions::Custom;
 use super::definitions::versions::conform;
 use super::error::Error;
 use super::list::Items;
 use super::resource::Resource;
+use super::service_routes::ServiceRoutes;
 use super::{Answer, ObjectMap};
-use crate::cache::Cache;
 use crate::cache::event::{Event, EventType};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::managed;
@@ -37,8 +35,6 @@ use crate::codec::object::{Draft, Mark, Object};
 use crate::kinds::custom::CustomVersion;
 use crate::random::Random;
 use crate::runtime::Runtime;
-use crate::schema::names::Gvr;
-use crate::storage::ResourceId;
 use crate::tree::Value;
 
 pub use self::hook::Hook;
@@ -48,9 +44,7 @@ const CHUNK: usize = 256;
 
 /// Converts objects by the webhooks of their definitions.
 pub struct Converter {
-    cache: Cache,
-    /// The store's number of Services.
-    services: Option<ResourceId>,
+    routes: Arc<ServiceRoutes>,
     runtime: Runtime,
     kept: Kept,
 }
@@ -64,9 +58,8 @@ impl Resource {
 }
 
 impl Converter {
-    pub fn new(cache: Cache, built_in: &Served, runtime: Runtime) -> Self {
-        let services = built_in.get(&Gvr::fixed("v1", "services")).map(|resource| resource.id);
-        Self { cache, services, runtime, kept: Kept::default() }
+    pub fn new(routes: Arc<ServiceRoutes>, runtime: Runtime) -> Self {
+        Self { routes, runtime, kept: Kept::default() }
     }
 
     fn random(&self) -> &Random {

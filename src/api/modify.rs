@@ -93,6 +93,11 @@ impl Api {
                     }
                     return Ok(modified);
                 }
+                // Of writes of ClusterRoles at the same time, one passes.
+                Placed::Unmet { judged_at } if self.aggregation.concerns(target.resource) => {
+                    failed.lost += 1;
+                    judged_at
+                }
                 Placed::Unmet { judged_at } => {
                     failed.unmet += 1;
                     if target.resource.custom.is_some() {

@@ -31,11 +31,17 @@ pub enum InsteadOf {
 impl Api {
     /// Writes all these objects or none. Returns whether they were written: others may have been faster.
     pub async fn write_all(&self, wanted: Vec<Wanted<'_>>) -> Result<bool, Error> {
+        // As it was before anything was decided by it.
+        let state = self.cache.any();
+        let has_roles = wanted.iter().any(|wanted| self.aggregation.concerns(wanted.target.resource));
         let mut mutations = Vec::new();
         for wanted in wanted {
             mutations.extend(self.mutations(wanted).await?);
         }
         let Some(last) = mutations.pop() else { return Ok(true) };
+        if has_roles {
+            mutations.push(self.aggregation.row(&state));
+        }
         Ok(matches!(self.store.write_joined(mutations, last).await?, Written::Committed { .. }))
     }
 

@@ -363,6 +363,7 @@ impl Api {
         let names = self.settle_names(attempt.target, &mut object, found.map(|found| &found.object));
         let quota =
             self.settle_quota(attempt.target, write.part, &mut object, found.map(|found| &found.object));
+        let roles = self.settle_aggregation(attempt.target, &mut object, found.map(|found| &found.object));
         let limited = attempt.limited.load(Ordering::Relaxed);
         let old = found.map(|found| &found.object);
         let (target, part, changes_set) = (attempt.target, write.part, quota.joined.is_some());
@@ -382,6 +383,7 @@ impl Api {
         let again = again.then(|| object.clone());
         let mut joined = names.joined;
         joined.extend(quota.joined);
+        joined.extend(roles);
         let next = match found {
             Some(found) => update::next(resource, object, &found.object),
             None => {

@@ -34,6 +34,8 @@ pub struct Impersonated {
     pub user: Arc<User>,
     /// The verb that has allowed it, for the audit log; `None` in the mode that is not constrained.
     pub constraint: Option<&'static str>,
+    /// As metrics name it.
+    pub mode: &'static str,
 }
 
 impl Default for Impersonator {
@@ -61,7 +63,8 @@ impl Impersonator {
                     if first != Some(mode) {
                         self.passed.put(requester, mode);
                     }
-                    return Ok(Impersonated { user: Arc::new(user), constraint: mode.constraint() });
+                    let (user, constraint) = (Arc::new(user), mode.constraint());
+                    return Ok(Impersonated { user, constraint, mode: mode.name() });
                 }
                 Err(why) => refused = refused.or(Some(why)),
             }

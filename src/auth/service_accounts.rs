@@ -26,6 +26,8 @@ pub use self::live::Resources;
 use super::authn::{Accepted, Audiences, Notes, TokenError};
 use super::jwt::{Compact, claimed_issuer};
 use crate::cache::{Cache, State};
+use crate::metrics::{Metrics, TokenUse};
+use crate::runtime::Runtime;
 use crate::user::User;
 use crate::wall_clock::WallClock;
 
@@ -59,6 +61,7 @@ pub struct Verifier {
     cache: Cache,
     resources: Resources,
     clock: WallClock,
+    metrics: Arc<Metrics>,
     checked: Checked,
     used: mpsc::Sender<Used>,
 }
@@ -81,10 +84,11 @@ impl Verifier {
         issuer: Arc<Issuer>,
         cache: Cache,
         resources: Resources,
-        clock: WallClock,
+        runtime: &Runtime,
     ) -> (Self, mpsc::Receiver<Used>) {
         let (used, uses) = mpsc::channel(USES);
-        (Self { issuer, cache, resources, clock, checked: Checked::default(), used }, uses)
+        let (clock, metrics) = (runtime.clock.clone(), runtime.metrics.clone());
+        (Self { issuer, cache, resources, clock, metrics, checked: Checked::default(), used }, uses)
     }
 
     /// The user of a token that is for one of these audiences; `None` if the token is none of these issuers'. On several
@@ -95,7 +99,9 @@ impl Verifier {
         wanted: &[String],
         own: &Arc<[String]>,
     ) -> Option<Result<Accepted, TokenError>> {
-        let verified = match self.checked.get(token) {
+        let known = self.checked.get(token);
+        let is_known = known.is_some();
+        let verified = match known {
             Some(verified) => verified,
             None => match self.check(token, &self.cache.any())? {
                 Ok(verified) => self.checked.put(token, verified),
@@ -110,6 +116,7 @@ impl Verifier {
                 Err(error) => return Some(Err(refused(error))),
             },
         };
+        self.metrics.tokens.looked_up(is_known);
         let state = match self.cache.fresh().await {
             Ok(state) => state,
             Err(error) => return Some(Err(TokenError::Unknown(error))),
@@ -148,17 +155,23 @@ impl Verifier {
         own: &Arc<[String]>,
         live: &Live<'_>,
     ) -> Result<Accepted, String> {
-        let now = self.clock.seconds();
+        let (now, tokens) = (self.clock.seconds(), &self.metrics.tokens);
         let mut notes = Notes::default();
         let (user, audiences) = match &verified.content {
             Content::Bound { user, claims, seen } => {
                 let audiences = audiences(&claims.aud.0, &claims.sub, wanted, own, &mut notes)?;
-                bound::judge(claims, seen, live, now as i64, &mut notes)?;
+                if claims.aud.0.is_empty() {
+                    tokens.used(TokenUse::Legacy);
+                }
+                bound::judge(claims, seen, live, now as i64, &mut notes, tokens)?;
                 (user, audiences)
             }
             Content::Legacy { user, claims } => {
                 let audiences = audiences(&claims.aud.0, &claims.sub, wanted, own, &mut notes)?;
-                legacy::judge(claims, token, live, now as i64, &mut notes, &self.used)?;
+                if claims.aud.0.is_empty() {
+                    tokens.used(TokenUse::Legacy);
+                }
+                legacy::judge(claims, token, live, now as i64, &mut notes, (&self.used, tokens))?;
                 (user, audiences)
             }
         };

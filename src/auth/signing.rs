@@ -11,13 +11,16 @@ use x509_parser::x509::AttributeTypeAndValue;
 
 use crate::gotext::decode_base64;
 
-pub use self::authority::Authority;
+pub use self::authority::{Authority, FollowedAuthority};
 
 /// The signer of certificates by which this server knows users.
 pub const API_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 pub const KUBELET_CLIENTS: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 pub const KUBELET_SERVERS: &str = "kubernetes.io/kubelet-serving";
 pub const LEGACY: &str = "kubernetes.io/legacy-unknown";
+
+/// The signers that a CA of the cluster may sign for.
+pub const SIGNERS: [&str; 4] = [API_CLIENTS, KUBELET_CLIENTS, KUBELET_SERVERS, LEGACY];
 
 const NODES: &str = "system:nodes";
 const NODE_PREFIX: &str = "system:node:";

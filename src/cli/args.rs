@@ -8,6 +8,7 @@ mod certificates;
 mod encryption;
 mod oidc_flags;
 mod service_accounts;
+mod service_routes;
 mod tls;
 
 use std::net::{IpAddr, SocketAddr};
@@ -24,11 +25,13 @@ use self::authentication::AuthenticationArgs;
 use self::authorization::AuthorizationArgs;
 use self::certificates::CertificateArgs;
 use self::encryption::EncryptionArgs;
+use self::service_routes::ServiceRouteArgs;
 use self::tls::{TlsArgs, TlsConfig};
 use super::auth::AuthCommand;
 use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
 use super::feature_gates::FeatureGates;
+use super::keys::{BackupKeyArgs, KeyArgs};
 use super::status::WaitMigrations;
 use crate::api::services::{self, Network};
 use crate::auth::pki::Overrides;
@@ -67,7 +70,7 @@ pub enum Command {
     /// Serve the API (the default)
     Serve(Box<ServeArgs>),
     /// Write the state of a store to a file, also while servers run on it
-    Backup(BackupArgs),
+    Backup(EncryptedBackupArgs),
     /// Fill a new store from a backup
     Restore(BackupArgs),
     /// Show in which versions objects are stored, and who writes them, also while servers run
@@ -102,6 +105,15 @@ pub struct EnvtestAssetsArgs {
 pub struct Others {
     #[arg(value_name = "FLAGS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<String>,
+}
+
+/// What is backed up, and by which keys.
+#[derive(Clone, Debug, Args)]
+pub struct EncryptedBackupArgs {
+    #[command(flatten)]
+    pub backup: BackupArgs,
+    #[command(flatten)]
+    pub keys: BackupKeyArgs,
 }
 
 /// Which store, and which file.
@@ -158,12 +170,14 @@ pub struct StatusArgs {
     /// servers that migrate
     #[arg(long)]
     wait_migrations: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
 }
 
 impl StatusArgs {
-    pub fn into_config(self) -> Result<(Datastore, WaitMigrations), Error> {
+    pub fn into_config(self) -> Result<(Datastore, WaitMigrations, KeyArgs), Error> {
         let wait = if self.wait_migrations { WaitMigrations::Yes } else { WaitMigrations::No };
-        Ok((self.store.datastore()?, wait))
+        Ok((self.store.datastore()?, wait, self.keys))
     }
 }
 
@@ -439,6 +453,9 @@ pub struct ServeArgs {
     admission: AdmissionArgs,
 
     #[command(flatten)]
+    service_routes: ServiceRouteArgs,
+
+    #[command(flatten)]
     audit: AuditArgs,
 
     /// How much to log: 0 to 3 informs, 4 and 5 debug, 6 and more trace
@@ -530,6 +547,7 @@ impl ServeArgs {
             identity: self.feature_gates.api_server_identity.then_some(identity),
             storage_versions: self.storage_version,
             admission: self.admission.into_config()?,
+            service_routes: self.service_routes.into_config(),
             audit: self.audit.into_config(has_database)?,
             ..Config::default()
         };

@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 
 use super::args::StoreArgs;
 use super::error::Error;
+use super::keys::KeyArgs;
 use crate::auth::authorizer::Attributes;
 use crate::auth::pki::{Retired, TokenKeys, token_key_file};
 use crate::auth::rbac::account::Account;
@@ -57,6 +58,8 @@ pub struct DeedArgs {
     namespace: String,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -79,15 +82,20 @@ pub struct WhoCanArgs {
 
 /// Answers on standard output.
 pub async fn run(command: AuthCommand) -> Result<(), Error> {
-    let text = match command {
-        AuthCommand::Why(WhyArgs { user, groups, deed }) => {
-            why(&account(&deed.store.datastore()?).await?, &user_of(user, groups), &deed)
-        }
-        AuthCommand::RotateKeys(arguments) => rotate_keys(&arguments)?,
-        AuthCommand::WhoCan(WhoCanArgs { deed }) => who_can(&account(&deed.store.datastore()?).await?, &deed),
-    };
+    let text = answer(command).await?;
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Output)
+}
+
+/// What is to be printed.
+pub async fn answer(command: AuthCommand) -> Result<String, Error> {
+    Ok(match command {
+        AuthCommand::Why(WhyArgs { user, groups, deed }) => {
+            why(&account(&deed).await?, &user_of(user, groups), &deed)
+        }
+        AuthCommand::RotateKeys(arguments) => rotate_keys(&arguments)?,
+        AuthCommand::WhoCan(WhoCanArgs { deed }) => who_can(&account(&deed).await?, &deed),
+    })
 }
 
 fn rotate_keys(arguments: &RotateKeysArgs) -> Result<String, Error> {
@@ -106,16 +114,18 @@ fn rotate_keys(arguments: &RotateKeysArgs) -> Result<String, Error> {
 }
 
 /// Reads the policy of a store, on which servers may be running.
-async fn account(datastore: &Datastore) -> Result<Account, Error> {
+async fn account(deed: &DeedArgs) -> Result<Account, Error> {
+    let (datastore, keys) = (deed.store.datastore()?, deed.keys.load().await?);
     let mut account = Account::default();
     for resource in Account::RESOURCES {
         let group_resource = resource.group_resource();
-        let stored = match datastore {
+        let stored = match &datastore {
             Datastore::Memory => return Err(Error::InMemory),
             Datastore::Sqlite(path) => Sqlite::live_objects(path, &group_resource).await?,
             Datastore::Postgres(address) => Postgres::live_objects(address, &group_resource).await?,
         };
         for one in stored {
+            let one = keys.open(one).await?;
             let draft = Draft::parse(&one.namespace, &one.name, one.value.into());
             account.add(&resource, &Arc::new(draft.into_object(one.revision)));
         }

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use super::error::Error;
+use super::keys::{KeyArgs, Keys};
 use super::progress::Progress;
 use crate::codec::object::Draft;
 use crate::codec::sealed;
@@ -14,7 +15,7 @@ use crate::storage::Format;
 use crate::storage::inventory::{Holdings, Inventory, Stored};
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
-use crate::storage::transfer::{Length, StoredObject};
+use crate::storage::transfer::Length;
 
 const HEAD: [&str; 5] = ["RESOURCE", "OBJECTS", "STORED VERSIONS", "COMMON ENCODING VERSION", "SERVERS"];
 
@@ -29,9 +30,13 @@ pub enum WaitMigrations {
 }
 
 /// Reads a store while servers may be running on it.
-pub async fn inventory(datastore: &Datastore, wait: WaitMigrations) -> Result<Inventory, Error> {
+pub async fn inventory(
+    datastore: &Datastore,
+    wait: WaitMigrations,
+    keys: &KeyArgs,
+) -> Result<Inventory, Error> {
     if wait == WaitMigrations::Yes {
-        wait_for_migrations(datastore).await?;
+        wait_for_migrations(datastore, &keys.load().await?).await?;
     }
     Ok(match datastore {
         Datastore::Memory => return Err(Error::InMemory),
@@ -41,11 +46,11 @@ pub async fn inventory(datastore: &Datastore, wait: WaitMigrations) -> Result<In
 }
 
 /// Returns once no migration is running or waiting. Shows the progress of those for which it waits.
-async fn wait_for_migrations(datastore: &Datastore) -> Result<(), Error> {
+async fn wait_for_migrations(datastore: &Datastore, keys: &Keys) -> Result<(), Error> {
     let shown = Progress::show("migrations");
     let mut waited_for = BTreeSet::new();
     loop {
-        let accounts = migrations(datastore).await?;
+        let accounts = migrations(datastore, keys).await?;
         let running = accounts.iter().filter(|account| account.end.is_none());
         let names: BTreeSet<String> = running.map(|account| account.name.clone()).collect();
         if names.is_empty() {
@@ -65,19 +70,21 @@ async fn wait_for_migrations(datastore: &Datastore) -> Result<(), Error> {
     }
 }
 
-async fn migrations(datastore: &Datastore) -> Result<Vec<Account>, Error> {
+async fn migrations(datastore: &Datastore, keys: &Keys) -> Result<Vec<Account>, Error> {
     let resource = migration::migrations();
     let stored = match datastore {
         Datastore::Memory => return Err(Error::InMemory),
         Datastore::Sqlite(path) => Sqlite::live_objects(path, &resource).await?,
         Datastore::Postgres(address) => Postgres::live_objects(address, &resource).await?,
     };
-    let account = |stored: StoredObject| {
+    let mut accounts = Vec::new();
+    for stored in stored {
+        let stored = keys.open(stored).await?;
         let object =
             Draft::parse(&stored.namespace, &stored.name, stored.value.into()).into_object(stored.revision);
-        Account::of(&object.to_map().ok()?)
-    };
-    Ok(stored.into_iter().filter_map(account).collect())
+        accounts.extend(object.to_map().ok().and_then(|object| Account::of(&object)));
+    }
+    Ok(accounts)
 }
 
 pub fn print(inventory: &Inventory) -> io::Result<()> {

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
+use super::keys::Keys;
 use super::progress::Progress;
 use crate::revision::Revision;
 use crate::server::data_dir;
@@ -28,9 +29,9 @@ pub struct Summary {
 }
 
 /// Writes the newest state of a store to a file. The file gets its name only once it is complete and durable.
-pub async fn backup(datastore: &Datastore, path: &Path) -> Result<Summary, Error> {
+pub async fn backup(datastore: &Datastore, path: &Path, keys: Keys) -> Result<Summary, Error> {
     let shown = Progress::show("backup");
-    let export = export(datastore).await?;
+    let export = keys.seal(export(datastore).await?);
     let revision = export.revision;
     let failed = |source| Error::BackupFile { path: path.to_owned(), source };
     let partial = Partial::create(path).map_err(failed)?;

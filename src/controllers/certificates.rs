@@ -1,7 +1,7 @@
 //! CertificateSigningRequests for clusters without kube-controller-manager: kubelets' are approved, approved ones of the
 //! cluster's signers are signed, old ones deleted (`pkg/controller/certificates`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +16,7 @@ use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::auth::authorizer::{Attributes, Authorization, Authorizer as _, Decision};
-use crate::auth::signing::{
-    API_CLIENTS, Authority, KUBELET_CLIENTS, KUBELET_SERVERS, LEGACY, SigningRequest,
-};
+use crate::auth::signing::{FollowedAuthority, KUBELET_CLIENTS, SigningRequest};
 use crate::cache::Range;
 use crate::gotext::{decode_base64, encode_base64};
 use crate::kinds::behavior::part::Part;
@@ -28,7 +26,6 @@ use crate::tree::{Map, Value, json};
 use crate::user::User;
 
 const REQUESTS: Gvr = Gvr::fixed("certificates.k8s.io/v1", "certificatesigningrequests");
-const SIGNERS: [&str; 4] = [API_CLIENTS, KUBELET_CLIENTS, KUBELET_SERVERS, LEGACY];
 /// The pause before a request is looked at again that could not be written.
 const RETRY: Duration = Duration::from_secs(1);
 const CLEANING: Duration = Duration::from_secs(3600);
@@ -49,7 +46,8 @@ pub struct Config {
 /// Who signs.
 #[derive(Clone)]
 pub struct Signing {
-    pub authority: Arc<Authority>,
+    /// By the names of signers. The requests of others are left alone.
+    pub authorities: BTreeMap<&'static str, Arc<FollowedAuthority>>,
     /// The longest life of a certificate.
     pub longest: Duration,
 }
@@ -169,7 +167,8 @@ impl Office<'_> {
 
     async fn sign(&self, name: &str, mut request: ObjectMap, signing: &Signing) -> Result<(), Error> {
         let signer = fields::text(&request, &["spec", "signerName"]);
-        let Some(asked) = asked(&request).filter(|_| SIGNERS.contains(&signer)) else { return Ok(()) };
+        let Some(authority) = signing.authorities.get(signer).cloned() else { return Ok(()) };
+        let Some(asked) = asked(&request) else { return Ok(()) };
         let usages = usages(&request);
         if let Err(why) = asked.fits(signer, &usages) {
             let failed = json!({"type": "Failed", "status": "True", "reason": "SignerValidationFailure", "message": why});
@@ -180,7 +179,9 @@ impl Office<'_> {
         let wanted = seconds.map_or(signing.longest, Duration::from_secs);
         let lifetime = wanted.max(SHORTEST).min(signing.longest);
         let now = self.api.runtime.clock.now();
-        let made = signing.authority.sign(&asked, &usages, lifetime, now);
+        let authority = tokio::task::spawn_blocking(move || authority.newest()).await;
+        let authority = authority.map_err(|error| Error::Internal(error.to_string()))?;
+        let made = authority.sign(&asked, &usages, lifetime, now);
         let certificate = made.map_err(|why| Error::Internal(format!("error auto signing csr: {why}")))?;
         fields::object_mut(&mut request, "status")
             .insert("certificate", encode_base64(certificate.as_bytes()).into());

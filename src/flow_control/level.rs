@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use super::allocation::{Limits, Shares};
 use super::demand::Smoothed;
-use super::queue_set::{Discipline, Place, QueueSet, Start, Ticket, Width};
+use super::dump;
+use super::queue_set::{Discipline, Place, QueueSet, SetState, Start, Ticket, Width};
 use super::retry_after::RetryAfter;
 use crate::fields;
 use crate::metrics::LevelMetrics;
@@ -147,13 +148,28 @@ impl Level {
         self.metrics.seats.set(set.seats_in_use() as f64);
     }
 
-    /// Waits for seats, at most until then.
-    pub async fn enter(self: &Arc<Self>, width: Width, hash: u64, until: Instant) -> Result<Seat, Refused> {
+    /// What is in the queues now.
+    pub fn state(&self) -> SetState {
+        self.set().state()
+    }
+
+    /// Waits for seats, at most until then. Only of a request that waits, it is asked what it is.
+    pub async fn enter(
+        self: &Arc<Self>,
+        width: Width,
+        hash: u64,
+        until: Instant,
+        waiter: impl FnOnce() -> dump::Waiter,
+    ) -> Result<Seat, Refused> {
         let started = self.set().start(width, hash, Instant::now());
         match started {
             Start::Runs(ticket) => Ok(Seat { level: self.clone(), ticket: Some(ticket) }),
             Start::Refused(reason) => Err(self.refused(reason)),
-            Start::Waits(place) => Box::pin(self.wait(place, until)).await,
+            Start::Waits(place) => {
+                let waiter = waiter();
+                self.set().describe(place.queue, place.id, waiter);
+                Box::pin(self.wait(place, until)).await
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! the level's lock; nothing waits.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 
 use super::dealer::Hand;
 use super::demand::Demand;
+use super::dump::Waiter;
 
 /// How long a request is taken to need its seats before that is known.
 const ESTIMATED_SECONDS: f64 = 0.003;
@@ -95,6 +97,35 @@ struct Waiting {
     arrival_r: f64,
     width: Width,
     dispatch: oneshot::Sender<Ticket>,
+    /// Told once the request has begun to wait.
+    waiter: Option<Arc<Waiter>>,
+}
+
+/// What has become of requests since the level is there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    pub dispatched: u64,
+    /// With those that were cancelled.
+    pub rejected: u64,
+    pub cancelled: u64,
+}
+
+/// A queue set at one moment.
+pub struct SetState {
+    pub queues: Vec<QueueState>,
+    pub is_idle: bool,
+    pub waiting: usize,
+    pub executing: usize,
+    pub totals: Totals,
+}
+
+#[derive(Default)]
+pub struct QueueState {
+    pub waiting: Vec<(Width, Option<Arc<Waiter>>)>,
+    pub executing: usize,
+    pub seats_in_use: usize,
+    pub next_r: f64,
+    pub work: f64,
 }
 
 #[derive(Debug, Default)]
@@ -128,6 +159,7 @@ pub struct QueueSet {
     robin: usize,
     ids: u64,
     demand: Demand,
+    totals: Totals,
 }
 
 impl QueueSet {
@@ -148,6 +180,7 @@ impl QueueSet {
             robin: 0,
             ids: 0,
             demand: Demand::new(now),
+            totals: Totals::default(),
         }
     }
 
@@ -189,13 +222,13 @@ impl QueueSet {
         let Discipline::Queue { queues, hand, length } = self.discipline else {
             return match self.accommodates(width.seats()) {
                 true => Start::Runs(self.run(None, width, now)),
-                false => Start::Refused("concurrency-limit"),
+                false => self.refuse("concurrency-limit"),
             };
         };
         let index = self.pick(&Hand::dealt(queues, hand, hash));
         let waiting = self.queues.get(&index).map_or(0, |queue| queue.waiting.len());
         if self.seats_in_use >= self.limit && waiting >= length {
-            return Start::Refused("queue-full");
+            return self.refuse("queue-full");
         }
         // The usual case: nobody waits, and there is room.
         if self.waiting == 0 && self.seats_in_use < self.limit && self.accommodates(width.seats()) {
@@ -213,6 +246,35 @@ impl QueueSet {
         Start::Waits(place)
     }
 
+    fn refuse(&mut self, reason: &'static str) -> Start {
+        self.totals.rejected += 1;
+        Start::Refused(reason)
+    }
+
+    /// Says what a request is that waits.
+    pub fn describe(&mut self, index: usize, id: u64, waiter: Waiter) {
+        let waiting = self.queues.get_mut(&index).map(|queue| &mut queue.waiting);
+        if let Some(waiting) = waiting.and_then(|waiting| waiting.iter_mut().rev().find(|own| own.id == id)) {
+            waiting.waiter = Some(Arc::new(waiter));
+        }
+    }
+
+    /// What is in the queues now.
+    pub fn state(&self) -> SetState {
+        let count = match self.discipline {
+            Discipline::Queue { queues, .. } => queues,
+            _ => 0,
+        };
+        let queue = |index| self.queues.get(&index).map(Queue::state).unwrap_or_default();
+        SetState {
+            queues: (0..count).map(queue).collect(),
+            is_idle: self.is_idle(),
+            waiting: self.waiting,
+            executing: self.executing,
+            totals: self.totals,
+        }
+    }
+
     /// Takes a request out of its queue; false if it was dispatched before.
     pub fn cancel(&mut self, index: usize, id: u64, now: Instant) -> bool {
         self.sync(now);
@@ -220,6 +282,8 @@ impl QueueSet {
         let at = queue.waiting.iter().position(|waiting| waiting.id == id);
         let Some(waiting) = at.and_then(|at| queue.waiting.remove(at)) else { return false };
         queue.bound();
+        self.totals.rejected += 1;
+        self.totals.cancelled += 1;
         self.forget_waiting(index, waiting.width);
         self.requested -= waiting.width.seats();
         self.rest(index);
@@ -319,7 +383,7 @@ impl QueueSet {
     fn enqueue(&mut self, index: usize, width: Width) -> Place {
         let (dispatch, dispatched) = oneshot::channel();
         self.ids += 1;
-        let waiting = Waiting { id: self.ids, arrival_r: self.r, width, dispatch };
+        let waiting = Waiting { id: self.ids, arrival_r: self.r, width, dispatch, waiter: None };
         let queue = self.awaken(index);
         queue.work += width.work();
         queue.waiting.push_back(waiting);
@@ -387,6 +451,7 @@ impl QueueSet {
 
     fn run(&mut self, queue: Option<usize>, width: Width, now: Instant) -> Ticket {
         self.executing += 1;
+        self.totals.dispatched += 1;
         self.seats_in_use += width.seats();
         if let Some(queue) = queue.and_then(|index| self.queues.get_mut(&index)) {
             queue.executing += 1;
@@ -400,6 +465,7 @@ impl QueueSet {
     /// Takes back a dispatch that nobody has seen.
     fn undo(&mut self, ticket: &Ticket, now: Instant) {
         self.executing -= 1;
+        self.totals.dispatched -= 1;
         self.seats_in_use -= ticket.width.seats();
         let seats = ticket.width.seats();
         if let Some((index, queue)) = self.queue_of(ticket) {
@@ -421,6 +487,16 @@ impl QueueSet {
 impl Queue {
     fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.executing == 0
+    }
+
+    fn state(&self) -> QueueState {
+        QueueState {
+            waiting: self.waiting.iter().map(|own| (own.width, own.waiter.clone())).collect(),
+            executing: self.executing,
+            seats_in_use: self.seats_in_use,
+            next_r: self.next_r,
+            work: self.work,
+        }
     }
 
     /// No queue saves time from when it had nothing to do.

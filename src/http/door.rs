@@ -248,7 +248,14 @@ impl Door {
         let Some(wanted) = impersonation::requested(&mut parts.headers)? else { return Ok(user) };
         let attributes = info.attributes(&user);
         let found = self.impersonator.impersonate(&wanted, &attributes, &self.authorizer);
-        let found = Box::pin(found).await?;
+        let began = Instant::now();
+        let found = Box::pin(found).await;
+        let (mode, decision) = match &found {
+            Ok(found) => (found.mode, "allowed"),
+            Err(_) => ("", "denied"),
+        };
+        self.metrics.impersonated(mode, decision, began.elapsed());
+        let found = found?;
         tracing::debug!(
             user = user.name,
             impersonated = found.user.name,

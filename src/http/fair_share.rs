@@ -53,7 +53,7 @@ pub async fn admit(
     let Some(flow) = control.classify(&attributes) else { return Ok(None) };
     let width = control.width(&attributes, || listing(parts), &flow);
     let until = Instant::now() + longest_wait(parts, request_time);
-    match flow.enter(&attributes, width, until).await {
+    match flow.enter(&attributes, parts.uri.path(), width, until).await {
         Ok(seat) => {
             let watching = is_watch.then(|| control.watching(&attributes));
             if !flow.is_exempt() {

@@ -19,8 +19,8 @@ const WAIT: u32 = 4;
 
 /// How many requests may run at the same time, without long-running ones; 0 means no limit.
 ///
-/// kube-apiserver exempts members of `system:masters`. Here they are the only users that may do anything, so they are
-/// not exempt.
+/// With Priority and Fairness these limits stand beneath it, for those that it exempts. Without it, they are all there is,
+/// and members of `system:masters` are exempt, as in kube-apiserver.
 #[derive(Clone, Copy, Debug)]
 pub struct InFlightLimits {
     pub reading: usize,

@@ -18,16 +18,18 @@ use super::health::{self, HealthChecks};
 use super::negotiate::{ROUTE_TYPES, check_route};
 use super::openapi::OpenApi;
 use super::publications::Publication;
-use super::request::{accept, query};
+use super::request::{accept, query, user};
 use super::request_info::RequestInfo;
 use super::request_path::ApiPath;
 use super::server::Responder;
 use super::{resource, response};
 use crate::api::error::Error;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
+use crate::flow_control::FlowControl;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::registry::Group;
 use crate::schema::resource::Origin;
+use crate::user::MASTERS;
 
 /// Answers all requests of a server: health endpoints by their router, everything else by [`serve`].
 ///
@@ -102,7 +104,8 @@ async fn serve(app: &App, route: Option<&ApiPath>, parts: &Parts, body: Body) ->
         Some(ApiPath::Resource(path)) => resource::serve(app, path, parts, body).await,
         other => {
             let in_flight = app.metrics.in_flight(RequestKind::ReadOnly);
-            if app.limits.in_flight.are_reached(RequestKind::ReadOnly, &in_flight) {
+            let is_free = app.door.flow_control.is_none() && user(parts).is_in(MASTERS);
+            if !is_free && app.limits.in_flight.are_reached(RequestKind::ReadOnly, &in_flight) {
                 app.metrics.request(&document_labels()).terminated(429);
                 return response::too_many_requests();
             }
@@ -151,6 +154,12 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
         "/" | "/index.html" => documents::plain(publication.documents.index()),
         "/version" | "/version/" => documents::plain(&publication.documents.version),
         "/metrics" => metrics(app),
+        "/debug/api_priority_and_fairness/dump_priority_levels" => queues(app, FlowControl::dump_levels),
+        "/debug/api_priority_and_fairness/dump_queues" => queues(app, FlowControl::dump_queues),
+        "/debug/api_priority_and_fairness/dump_requests" => {
+            let with_details = !query(parts).text("includeRequestDetails").is_empty();
+            queues(app, |control| control.dump_requests(with_details))
+        }
         "/.well-known/openid-configuration" | "/openid/v1/jwks" => match &app.issuer_documents {
             Some(documents) => issuer_document(documents, path),
             None => response::not_found(),
@@ -179,6 +188,17 @@ fn metrics(app: &App) -> Response {
     }
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], app.metrics.render()).into_response()
+}
+
+/// What the queues of Priority and Fairness hold, for whoever may look.
+fn queues(app: &App, dump: impl FnOnce(&FlowControl) -> String) -> Response {
+    match &app.door.flow_control {
+        Some(control) => {
+            let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+            ([(header::CONTENT_TYPE, kind)], dump(control)).into_response()
+        }
+        None => response::not_found(),
+    }
 }
 
 /// A document by which others verify tokens of service accounts.

@@ -9,6 +9,8 @@ mod client;
 mod first_version;
 mod settings;
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -124,6 +126,8 @@ struct Shared {
 #[derive(Debug)]
 struct Current {
     config: Arc<ServerConfig>,
+    /// For connections at addresses that have a certificate of their own.
+    by_address: HashMap<IpAddr, Arc<ServerConfig>>,
     users: Verifier,
     /// With the common names that proxies may have.
     proxies: Option<(Verifier, Vec<String>)>,
@@ -168,9 +172,11 @@ impl Tls {
         Ok(())
     }
 
-    /// The configuration for the next handshake.
-    pub fn config(&self) -> Arc<ServerConfig> {
-        self.shared.current.load().config.clone()
+    /// The configuration for the next handshake, at this address of the server.
+    pub fn config(&self, local: Option<IpAddr>) -> Arc<ServerConfig> {
+        let current = self.shared.current.load();
+        let own = local.and_then(|address| current.by_address.get(&address.to_canonical()));
+        own.unwrap_or(&current.config).clone()
     }
 
     /// The client whose handshake has finished; `None` if it showed no certificate.
@@ -204,6 +210,7 @@ impl Current {
             Some(proxies) => Some((Verifier::new(provider, proxies.authorities)?, proxies.names)),
             None => None,
         };
+        let resolver = Arc::new(Resolver::new(certificates, provider)?);
         let mut config = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(settings.versions())
             .map_err(Error::Setup)?
@@ -211,10 +218,16 @@ impl Current {
                 judge: all.by_webpki,
                 algorithms: provider.signature_verification_algorithms,
             }))
-            .with_cert_resolver(Arc::new(Resolver::new(certificates, provider)?));
+            .with_cert_resolver(resolver.clone());
         config.alpn_protocols = settings.protocols();
         config.ticketer = tickets.clone();
-        Ok(Self { config: Arc::new(config), users, proxies, generation })
+        let at_address = |(address, resolver): (IpAddr, Resolver)| {
+            let mut own = config.clone();
+            own.cert_resolver = Arc::new(resolver);
+            (address, Arc::new(own))
+        };
+        let by_address = resolver.by_address().into_iter().map(at_address).collect();
+        Ok(Self { config: Arc::new(config), by_address, users, proxies, generation })
     }
 }
 

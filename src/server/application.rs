@@ -1,6 +1,6 @@
 //! Puts the server together: store, cache, API, controllers, routes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use super::replica::Replica;
 use super::service_accounts;
 use super::start::{Application, BuildError, Environment};
 use crate::api::admission::Chain;
+use crate::api::aggregation::{self, Aggregation};
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::conversion::Converter;
@@ -26,6 +27,7 @@ use crate::api::gate::Gate;
 use crate::api::meta::generate_name;
 use crate::api::namespace_contents::NamespaceContents;
 use crate::api::quota::sets_resource;
+use crate::api::service_routes::ServiceRoutes;
 use crate::api::services::port_claims;
 use crate::api::token_request::TokenIssuing;
 use crate::api::unreadable::Unreadable;
@@ -36,7 +38,7 @@ use crate::auth::node::NodeAuthorizer;
 use crate::auth::rbac::Rbac;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::auth::service_accounts::{Verifier, shared_keys};
-use crate::auth::signing::Authority;
+use crate::auth::signing::{FollowedAuthority, SIGNERS};
 use crate::auth::token_webhook::{self, TokenWebhook};
 use crate::cache::{Cache, Range};
 use crate::controllers::certificates::{self, Signing};
@@ -133,7 +135,9 @@ pub async fn build_with_api(
     let names = backend.resource_ids(&[definitions::names_resource()]).await?[0];
     let quota_sets = backend.resource_ids(&[sets_resource()]).await?[0];
     let keys = backend.resource_ids(&[shared_keys()]).await?[0];
-    let mut loaded: Vec<_> = ids.values().copied().chain([port_claims, names, quota_sets, keys]).collect();
+    let aggregations = backend.resource_ids(&[aggregation::row_resource()]).await?[0];
+    let own_resources = [port_claims, names, quota_sets, keys, aggregations];
+    let mut loaded: Vec<_> = ids.values().copied().chain(own_resources).collect();
     loaded.sort_unstable();
     // Two groups of tasks: the controllers end first, and what a leaving server writes is written before the writer
     // ends.
@@ -142,7 +146,10 @@ pub async fn build_with_api(
     let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
     let store = Store::start(backend.clone(), Some(sink), mark.clone(), &storing);
     let built_in = Arc::new(Served::new(registry, &ids, config.storage_media_type));
-    let converter = Arc::new(Converter::new(cache.clone(), &built_in, runtime.clone()));
+    let routes = config.service_routes.clone();
+    let routes = ServiceRoutes::new(routes, cache.clone(), &built_in, runtime.random.clone(), address);
+    let service_routes = Arc::new(routes);
+    let converter = Arc::new(Converter::new(service_routes.clone(), runtime.clone()));
     let rbac = Rbac::new(cache.clone(), |resource| Some(built_in.get(resource)?.id));
     let api = Arc::new(Api {
         store,
@@ -150,11 +157,13 @@ pub async fn build_with_api(
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, names),
         converter,
+        aggregation: Aggregation::new(&built_in, aggregations),
+        service_routes,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend, &runtime.clock).await?),
         port_claims,
         quota_sets,
-        own_resources: [port_claims, names, quota_sets, keys].into(),
+        own_resources: own_resources.into(),
         unreadable: Unreadable::new(runtime.metrics.clone()),
         runtime: runtime.clone(),
         config: api::Config {
@@ -265,8 +274,7 @@ pub async fn build_with_api(
         });
     }
     let issuer = &api.tokens.issuer;
-    let (verifier, uses) =
-        Verifier::new(issuer.clone(), api.cache.clone(), token_objects, runtime.clock.clone());
+    let (verifier, uses) = Verifier::new(issuer.clone(), api.cache.clone(), token_objects, &runtime);
     door.authenticator.know_service_accounts(verifier);
     controlling.tasks.run("token-uses", controllers::token_secrets::note_uses(api.clone(), uses));
     if config.authentication.bootstrap_tokens {
@@ -339,21 +347,38 @@ fn certificates(
     if !wanted.approving && !wanted.signing && !wanted.cleaning {
         return Ok(None);
     }
-    let signing = match (wanted.signing, &wanted.authority, &config.data_dir) {
-        (false, ..) => None,
-        (true, Some((certificate, key)), _) => Some(Authority::load(certificate, key)?),
-        (true, None, Some(dir)) => {
-            let pki = dir.join("pki");
-            Some(Authority::load(&pki.join("ca.crt"), &pki.join("ca.key"))?)
-        }
-        (true, None, None) => return Err("there is no CA that could sign certificates".into()),
+    let signing = match wanted.signing {
+        true => Some(Signing { authorities: signing_authorities(config)?, longest: wanted.longest }),
+        false => None,
     };
-    let longest = wanted.longest;
     Ok(Some(certificates::Config {
         approving: wanted.approving.then(|| authorizer.clone()),
-        signing: signing.map(|authority| Signing { authority: Arc::new(authority), longest }),
+        signing,
         cleaning: wanted.cleaning,
     }))
+}
+
+/// The CAs by the names of the signers that they sign for.
+fn signing_authorities(
+    config: &Config,
+) -> Result<BTreeMap<&'static str, Arc<FollowedAuthority>>, BuildError> {
+    let wanted = &config.certificate_controllers;
+    if !wanted.authorities.is_empty() {
+        let load = |(signer, (certificate, key)): (&&'static str, &(PathBuf, PathBuf))| {
+            Ok::<_, BuildError>((*signer, Arc::new(FollowedAuthority::load(certificate, key)?)))
+        };
+        return wanted.authorities.iter().map(load).collect();
+    }
+    let authority = match (&wanted.authority, &config.data_dir) {
+        (Some((certificate, key)), _) => FollowedAuthority::load(certificate, key)?,
+        (None, Some(dir)) => {
+            let pki = dir.join("pki");
+            FollowedAuthority::load(&pki.join("ca.crt"), &pki.join("ca.key"))?
+        }
+        (None, None) => return Err("there is no CA that could sign certificates".into()),
+    };
+    let authority = Arc::new(authority);
+    Ok(SIGNERS.into_iter().map(|signer| (signer, authority.clone())).collect())
 }
 
 /// How many objects a resource has, and the mean size of some of them.

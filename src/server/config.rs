@@ -1,5 +1,6 @@
 //! The settings of a server, with a type for each module that they concern.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use axum::http::HeaderValue;
 
 use super::datastore::Datastore;
 pub use super::reloads::SettingsFile;
-use crate::api::{admission, services};
+use crate::api::{admission, service_routes, services};
 use crate::audit;
 use crate::auth::abac::Abac;
 use crate::auth::authn::{Anonymous, DEFAULT_ISSUER, FrontProxy};
@@ -54,6 +55,8 @@ pub struct Config {
     pub encryption: Option<encryption::Config>,
     pub limits: ApiLimits,
     pub services: services::Config,
+    /// Where webhooks of Services are called.
+    pub service_routes: service_routes::Config,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
     /// How long requests may take to finish when the server is stopped.
@@ -84,6 +87,7 @@ impl Default for Config {
             encryption: None,
             limits: ApiLimits::default(),
             services: services::Config::default(),
+            service_routes: service_routes::Config::default(),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
             shutdown_grace: Duration::from_secs(10),
             identity: None,
@@ -259,6 +263,8 @@ pub struct CertificateControllers {
     pub cleaning: bool,
     /// The certificate and the key of the CA that signs. `None` means that of the data directory.
     pub authority: Option<(PathBuf, PathBuf)>,
+    /// The same by the names of signers. If there are any, nothing else is signed.
+    pub authorities: BTreeMap<&'static str, (PathBuf, PathBuf)>,
     /// The longest life of a certificate.
     pub longest: Duration,
 }
@@ -266,7 +272,8 @@ pub struct CertificateControllers {
 impl Default for CertificateControllers {
     fn default() -> Self {
         let longest = Duration::from_secs(8760 * 3600);
-        Self { approving: false, signing: false, cleaning: false, authority: None, longest }
+        let authorities = BTreeMap::new();
+        Self { approving: false, signing: false, cleaning: false, authority: None, authorities, longest }
     }
 }
 

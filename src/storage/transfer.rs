@@ -71,6 +71,8 @@ pub enum Error {
     Damaged(String),
     #[error("cannot read the backup: {0}")]
     Read(Arc<std::io::Error>),
+    #[error("cannot encrypt the backup: {0}")]
+    Sealed(String),
     /// The number of objects written differs from the number read.
     #[error("{resource}: {read} objects were read and {written} written")]
     Counts { resource: GroupResource, read: u64, written: u64 },

@@ -57,7 +57,7 @@ impl Fetcher {
             .header(header::USER_AGENT, concat!("rowplane/", env!("CARGO_PKG_VERSION")))
             .body(Full::new(Bytes::new()))
             .map_err(|error| error.to_string())?;
-        let mut link = Link::open(&format!("{host}:{port}"), self.tls.clone()?, name).await?;
+        let mut link = Link::open(&[format!("{host}:{port}")], self.tls.clone()?, name).await?;
         link.exchange(request, LARGEST).await
     }
 }

@@ -35,6 +35,17 @@ pub struct Link {
     connection: Option<Driver>,
 }
 
+async fn connect(addresses: &[String]) -> Result<TcpStream, String> {
+    let mut first = None;
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => first = first.or_else(|| Some(words::dial(address, &error))),
+        }
+    }
+    Err(first.unwrap_or_else(|| "there is no address".to_owned()))
+}
+
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link").field("is_open", &self.is_open()).finish()
@@ -42,13 +53,13 @@ impl fmt::Debug for Link {
 }
 
 impl Link {
-    /// `address` is `host:port`.
+    /// Connects to the first of these addresses where something listens. The error is that of the first.
     pub async fn open(
-        address: &str,
+        addresses: &[String],
         tls: Arc<ClientConfig>,
         name: ServerName<'static>,
     ) -> Result<Self, String> {
-        let stream = TcpStream::connect(address).await.map_err(|error| words::dial(address, &error))?;
+        let stream = connect(addresses).await?;
         // A review is one small request and its answer.
         let _ = stream.set_nodelay(true);
         let stream = TlsConnector::from(tls).connect(name, stream).await;

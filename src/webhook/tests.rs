@@ -21,7 +21,7 @@ async fn a_hook_that_does_not_listen() {
     drop(listener);
     let endpoint = Endpoint::parse(&format!("https://{address}/convert")).expect("a URL");
     let hook = Webhook::new(endpoint, b"", Duration::from_secs(30));
-    let error = hook.post(&address, Bytes::new()).await.expect_err("nobody listens");
+    let error = hook.post(&|| Ok(vec![address.clone()]), Bytes::new()).await.expect_err("nobody listens");
     assert_eq!(
         error.to_string(),
         format!(
@@ -85,16 +85,20 @@ impl Server {
         Self { address, certificate: certificate.pem() }
     }
 
+    fn at(&self) -> Result<Vec<String>, String> {
+        Ok(vec![self.address.clone()])
+    }
+
     async fn call(&self, host: &str, ca_bundle: &str) -> Result<Bytes, String> {
         let (_, port) = self.address.split_once(':').expect("a port");
         let endpoint = Endpoint::parse(&format!("https://{host}:{port}/convert")).expect("a URL");
         let hook = Webhook::new(endpoint, ca_bundle.as_bytes(), Duration::from_secs(30));
         for _ in 0..2 {
-            hook.post(&self.address, Bytes::from_static(b"hello"))
+            hook.post(&|| self.at(), Bytes::from_static(b"hello"))
                 .await
                 .map_err(|error| error.to_string())?;
         }
-        hook.post(&self.address, Bytes::from_static(b"again")).await.map_err(|error| error.to_string())
+        hook.post(&|| self.at(), Bytes::from_static(b"again")).await.map_err(|error| error.to_string())
     }
 }
 
@@ -156,7 +160,7 @@ async fn an_answer_is_bounded() {
     let endpoint = Endpoint::parse(&format!("https://{}/", server.address)).expect("a URL");
     let hook = Webhook::new(endpoint, server.certificate.as_bytes(), Duration::from_secs(30));
     let long = Bytes::from(vec![b'x'; LARGEST_ANSWER + 1]);
-    let error = hook.post(&server.address, long).await.expect_err("too long");
+    let error = hook.post(&|| server.at(), long).await.expect_err("too long");
     assert!(error.to_string().contains("length limit exceeded"), "{error}");
-    assert_eq!(hook.post(&server.address, Bytes::from_static(b"short")).await.as_deref(), Ok(&b"short"[..]));
+    assert_eq!(hook.post(&|| server.at(), Bytes::from_static(b"short")).await.as_deref(), Ok(&b"short"[..]));
 }

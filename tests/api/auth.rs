@@ -290,4 +290,10 @@ async fn a037_without_rights_nobody_acts_as_somebody_else(setup: Setup) {
     answer.fails(403, "Forbidden", text, json!({"kind": "pods"}));
     let answer = server.anonymous().get(CONFIGMAPS).header("impersonate-user", "root").await;
     refused(&answer, "system:anonymous", "impersonate-on:user-info:list");
+    server.get(CONFIGMAPS).header("impersonate-user", "bob").await;
+    let metrics = server.get("/metrics").await.text();
+    for labels in ["mode=\"\",decision=\"denied\"} 2", "mode=\"user-info\",decision=\"allowed\"} 1"] {
+        let line = format!("apiserver_impersonation_attempts_total{{{labels}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
 }

@@ -377,22 +377,77 @@ async fn a62_roles_that_consist_of_others(setup: Setup) {
         format!("{RBAC}/clusterroles?watch=1&fieldSelector=metadata.name={name}&resourceVersion={version}")
     };
     let mut views = server.watch(watch("view")).await;
-    let mut admins = server.watch(watch("admin")).await;
     let mut widgets = json!({"metadata": {"name": "widgets", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}});
     widgets["rules"] = json!([rule(&["get"], &["ex.io"], &["widgets"])]);
     server.post(format!("{RBAC}/clusterroles"), &widgets).await.expect(201);
-    assert!(has_widgets(&views.expect("MODIFIED").await));
-    assert!(has_widgets(&admins.expect("MODIFIED").await), "by way of edit");
+    for whole in ["view", "edit", "admin"] {
+        assert!(has_widgets(&server.get(format!("{RBAC}/clusterroles/{whole}")).await.ok()), "{whole}");
+    }
+    let grown = views.expect("MODIFIED").await;
+    let managers = grown["metadata"]["managedFields"].to_string();
+    assert!(has_widgets(&grown) && managers.contains("clusterrole-aggregation-controller"), "{managers}");
     let unlabelled = json!({"metadata": {"labels": null}});
     server.patch(format!("{RBAC}/clusterroles/widgets"), &unlabelled).await.ok();
-    assert!(!has_widgets(&views.expect("MODIFIED").await));
-    // Its own rules are not kept.
-    server.patch(format!("{RBAC}/clusterroles/view"), &json!({"rules": widgets["rules"]})).await.ok();
-    assert!(has_widgets(&views.expect("MODIFIED").await));
-    let restored = views.expect("MODIFIED").await;
-    assert_eq!(restored["rules"], view["rules"]);
-    let managers = restored["metadata"]["managedFields"].to_string();
-    assert!(managers.contains("clusterrole-aggregation-controller"), "{managers}");
+    assert_eq!(views.expect("MODIFIED").await["rules"], view["rules"]);
+    // Rules that a client writes into it are not kept, and its next write changes nothing.
+    let rules = json!({"rules": widgets["rules"], "metadata": {"annotations": {"seen": "yes"}}});
+    let kept = server.patch(format!("{RBAC}/clusterroles/view"), &rules).await.ok();
+    assert_eq!((&kept["rules"], &kept["metadata"]["annotations"]["seen"]), (&view["rules"], &json!("yes")));
+    assert_eq!(server.patch(format!("{RBAC}/clusterroles/view"), &rules).await.ok(), kept);
+    // A new one has its rules when it is answered, and loses those of roles that go.
+    let mut own = json!({"metadata": {"name": "own"}, "rules": [rule(&["get"], &["ex.io"], &["gone"])]});
+    own["aggregationRule"] =
+        json!({"clusterRoleSelectors": [{"matchLabels": {"part": "of"}}, {"matchLabels": {"of": "own"}}]});
+    let parted = json!({"metadata": {"labels": {"of": "own"}}});
+    server.patch(format!("{RBAC}/clusterroles/widgets"), &parted).await.ok();
+    let own = server.post(format!("{RBAC}/clusterroles"), &own).await.expect(201);
+    assert_eq!(own["rules"], widgets["rules"]);
+    let dry = server.delete(format!("{RBAC}/clusterroles/widgets?dryRun=All")).await;
+    assert_eq!(dry.status, 200);
+    assert_eq!(server.get(format!("{RBAC}/clusterroles/own")).await.ok(), own);
+    server.delete(format!("{RBAC}/clusterroles/widgets")).await.ok();
+    assert_eq!(server.get(format!("{RBAC}/clusterroles/own")).await.ok()["rules"], Value::Null);
+}
+
+/// At the revision of every write of a role, roles consist of what their selectors match, whichever server wrote them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a62_no_write_leaves_a_role_without_what_it_consists_of() {
+    let setup = Setup::new(crate::support::database::Database::postgres().await);
+    let one = start(&setup).await;
+    let other = setup.start_empty().await;
+    let servers = [&one, &other];
+    let writes = (0..24).map(|index| {
+        let server = servers[index % 2];
+        async move {
+            let path = format!("{RBAC}/clusterroles");
+            let mut role = json!({"metadata": {"name": format!("role-{index}"), "labels": {"part": "yes"}}});
+            role["rules"] = json!([rule(&["get"], &["ex.io"], &[&format!("things{index}")])]);
+            if index % 8 == 0 {
+                role["metadata"]["labels"] = json!({"whole": "yes"});
+                role["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"part": "yes"}}]});
+            }
+            let role = server.post(&path, &role).await.expect(201);
+            if index % 3 == 1 {
+                server.delete(format!("{path}/role-{index}")).await.ok();
+            }
+            role["metadata"]["resourceVersion"].as_str().expect("a version").to_owned()
+        }
+    });
+    let mut versions = futures_util::future::join_all(writes).await;
+    versions.push(other.revision().await.to_string());
+    for version in versions {
+        let exact = format!("resourceVersion={version}&resourceVersionMatch=Exact");
+        let list = one.get(format!("{RBAC}/clusterroles?{exact}")).await.ok();
+        let labelled = |label: &str| {
+            let roles = list["items"].as_array().expect("items").iter();
+            let roles = roles.filter(|role| role["metadata"]["labels"][label] == "yes");
+            roles.map(|role| role["rules"].as_array().cloned().unwrap_or_default()).collect::<Vec<_>>()
+        };
+        let parts = labelled("part").concat();
+        for whole in labelled("whole") {
+            assert_eq!(whole, parts, "at {version}");
+        }
+    }
 }
 
 async fn a64_a65_what_is_missing_comes_back_at_the_next_start(setup: Setup) {

@@ -1,5 +1,6 @@
 //! Encryption at rest (assertions 105 to 110 of `docs/spec/auth.md`, as `a105_…`).
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -7,16 +8,22 @@ use std::time::{Duration, SystemTime};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use clap::Parser as _;
 use futures_util::TryStreamExt as _;
 use http::Method;
 use rowplane::audit::config::DatabaseConfig;
+use rowplane::cli::args::{Cli, Command};
+use rowplane::cli::auth::answer;
+use rowplane::cli::keys::{KeyArgs, Keys};
 use rowplane::cli::status::{WaitMigrations, inventory};
+use rowplane::cli::transfer::{backup, restore};
 use rowplane::codec::object::Draft;
 use rowplane::codec::sealed;
 use rowplane::encryption::Config;
 use rowplane::encryption::configuration::Reload;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
+use rowplane::server::datastore::Datastore;
 use rowplane::storage::{Backend, Change, Expect, Format, Key, Mutation, Scan};
 use rowplane::wall_clock::WallClock;
 use serde_json::{Value, json};
@@ -420,9 +427,69 @@ async fn a106_a_migration_seals_all_rows_with_the_new_key(mut setup: Setup) {
     server.stop().await;
 }
 
+/// The commands that read a store read an encrypted one by its keys, and say what they lack without them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_read_encrypted_stores_and_encrypt_backups() {
+    let mut setup = Setup::new(Database::sqlite());
+    let server = setup.start().await;
+    server.secret("plain").await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let (plain, sealed) = (directory.path().join("plain"), directory.path().join("sealed"));
+    configure(&mut setup, r#""*.*""#, &[&keys("aesgcm", &["k1"]), IDENTITY]);
+    let keys = KeyArgs::new(setup.file("encryption.yaml"));
+    let store = setup.database.datastore();
+    backup(&store, &plain, Keys::default()).await.expect("a backup");
+    backup(&store, &sealed, keys.load().await.expect("keys")).await.expect("a backup");
+    let has = |path: &Path, text: &str| contains(&std::fs::read(path).expect("a file"), text);
+    assert!(has(&plain, "open sesame") && !has(&sealed, "open sesame"));
+    server.stop().await;
+
+    // The backup is a store of a server with these keys.
+    setup.database = Database::sqlite();
+    restore(&sealed, &setup.database.datastore()).await.expect("restored");
+    let server = setup.start_empty().await;
+    assert_eq!(server.get(format!("{SECRETS}/plain")).await.ok()["data"]["password"], "b3BlbiBzZXNhbWU=");
+    starts(&stored(&*server.backend, "secrets", "plain").await, "k8s:enc:aesgcm:v1:k1:");
+    let binding = json!({"metadata": {"name": "b"}, "subjects": [{"kind": "User", "name": "alice"}],
+        "roleRef": {"kind": "ClusterRole", "name": "view"}});
+    server.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await.expect(201);
+    let url = match setup.database.datastore() {
+        Datastore::Sqlite(path) => format!("--datastore=sqlite:{}", path.display()),
+        other => panic!("{other:?}"),
+    };
+    let file = format!("--encryption-provider-config={}", setup.file("encryption.yaml").display());
+    let why = async |more: &[&str]| {
+        let words = ["rowplane", "auth", "why", "--as", "alice", "get", "configmaps", &url];
+        let Command::Auth(command) = Cli::parse_from([&words, more].concat()).command() else {
+            unreachable!()
+        };
+        answer(command).await.map_err(|error| error.one_line())
+    };
+    let told = why(&[&file]).await.expect("an answer");
+    assert!(told.starts_with("yes\nRBAC: allowed by ClusterRoleBinding \"b\""), "{told}");
+    let refused = why(&[]).await.expect_err("no keys");
+    assert!(
+        refused.ends_with("it is encrypted; name the keys with --encryption-provider-config"),
+        "{refused}"
+    );
+    let store = setup.database.datastore();
+    server
+        .post(
+            MIGRATIONS,
+            &json!({"metadata": {"name": "m"}, "spec": {"resource": {"group": "", "resource": "secrets"}}}),
+        )
+        .await
+        .expect(201);
+    inventory(&store, WaitMigrations::Yes, &keys).await.expect("it has ended");
+    let refused = inventory(&store, WaitMigrations::Yes, &KeyArgs::default()).await.expect_err("no keys");
+    assert!(refused.one_line().contains("it is encrypted"), "{refused}");
+}
+
 /// What `rowplane status` says of Secrets: rows per format.
 async fn counts(setup: &Setup) -> Vec<(String, u64)> {
-    let inventory = inventory(&setup.database.datastore(), WaitMigrations::No).await.expect("an inventory");
+    let inventory = inventory(&setup.database.datastore(), WaitMigrations::No, &KeyArgs::default())
+        .await
+        .expect("an inventory");
     let stored = &inventory.resources[&GroupResource::new("", "secrets")].stored;
     let name = |format: &Format| match format {
         Format::Json => "json".to_owned(),

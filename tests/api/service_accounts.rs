@@ -383,6 +383,17 @@ async fn a014_a_token_is_marked_invalid(setup: Setup) {
     let answer = server.token(&token).get("/version").await;
     let warning = "299 - \"Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens.\"";
     assert_eq!(answer.header("warning"), Some(warning));
+    let metrics = server.get("/metrics").await.text();
+    assert!(metrics.contains("\nserviceaccount_legacy_auto_token_uses_total 1\n"), "{metrics}");
+    for counted in
+        ["legacy_tokens_total", "legacy_manual_token_uses_total", "invalid_legacy_auto_token_uses_total"]
+    {
+        let none = format!("\nserviceaccount_{counted} 0\n");
+        assert!(
+            metrics.contains(&format!("\nserviceaccount_{counted} ")) && !metrics.contains(&none),
+            "{metrics}"
+        );
+    }
 }
 
 async fn a015_secrets_go_with_their_accounts(setup: Setup) {

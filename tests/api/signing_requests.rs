@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Protocol};
@@ -98,6 +98,50 @@ async fn controllers_approve_and_sign() {
     until(&server, &own, |status| status["certificate"].is_string()).await;
     assert!(server.get(&foreign).await.ok()["status"]["certificate"].is_null());
     server.stop().await;
+}
+
+/// Each signer has a CA of its own, whose files may change; a signer without one signs nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signers_have_their_own_authorities() {
+    let mut setup = Setup::new(Database::memory());
+    let files = ["kubelets.crt", "kubelets.key"].map(|name| setup.file(name));
+    let make = |name: &str| {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("a CA");
+        std::fs::write(&files[0], certificate.pem()).expect("write");
+        std::fs::write(&files[1], key.serialize_pem()).expect("write");
+    };
+    make("first");
+    setup.certificate_controllers.signing = true;
+    let own = (files[0].clone(), files[1].clone());
+    let kubelets = "kubernetes.io/kube-apiserver-client-kubelet";
+    setup.certificate_controllers.authorities = [(kubelets, own)].into();
+    let server = setup.start().await;
+    let (key, node) = (KeyPair::generate().expect("a key"), ("system:node:n", "system:nodes"));
+    let issuer = async || {
+        let path = create(&server, &request(&key, node, kubelets, &NODE_CLIENT)).await;
+        approve(&server, &path).await;
+        let status = until(&server, &path, |status| status["certificate"].is_string()).await;
+        let text = STANDARD.decode(status["certificate"].as_str().expect("a certificate")).expect("base64");
+        let (_, pem) = x509_parser::pem::parse_x509_pem(&text).expect("PEM");
+        let certificate = pem.parse_x509().expect("a certificate");
+        certificate.issuer().to_string()
+    };
+    let clients = ["client auth"];
+    let other =
+        create(&server, &request(&key, ("jane", "devs"), "kubernetes.io/kube-apiserver-client", &clients))
+            .await;
+    approve(&server, &other).await;
+    assert_eq!(issuer().await, "CN=first");
+    make("second");
+    assert_eq!(issuer().await, "CN=second");
+    std::fs::write(&files[0], "rubbish").expect("write");
+    assert_eq!(issuer().await, "CN=second");
+    assert!(server.get(&other).await.ok()["status"]["certificate"].is_null());
 }
 
 fn message(refused: &Value) -> &str {

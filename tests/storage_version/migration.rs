@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube::config::Kubeconfig;
+use rowplane::cli::keys::KeyArgs;
 use rowplane::cli::status::{WaitMigrations, inventory};
 use rowplane::schema::names::GroupResource;
 use serde_json::{Value, json};
@@ -157,7 +158,9 @@ async fn s41_s43_stale_rows_are_written_again_and_no_others(mut setup: Setup) {
 
 /// What `rowplane status` would print about autoscalers while the only server runs.
 async fn stored(setup: &Setup) -> Vec<(String, u64)> {
-    let inventory = inventory(&setup.database.datastore(), WaitMigrations::No).await.expect("an inventory");
+    let inventory = inventory(&setup.database.datastore(), WaitMigrations::No, &KeyArgs::default())
+        .await
+        .expect("an inventory");
     let holdings = &inventory.resources[&GroupResource::new("autoscaling", "horizontalpodautoscalers")];
     assert_eq!(holdings.common_encoding(), Some("autoscaling/v1"));
     assert_eq!(inventory.servers(), [id("rowplane-0")]);
@@ -214,16 +217,19 @@ async fn somebody_waits_for_migrations(mut setup: Setup) {
     let server = setup.start().await;
     let datastore = setup.database.datastore();
     let mut watch = migrate(&server, "slow").await;
-    inventory(&datastore, WaitMigrations::Yes).await.expect("an inventory");
+    inventory(&datastore, WaitMigrations::Yes, &KeyArgs::default()).await.expect("an inventory");
     assert_eq!(setup.database.number(STALE).await, 0);
     until(&mut watch, "Succeeded").await;
 
     let body = migration("reviews", "authentication.k8s.io", "tokenreviews");
     server.post(MIGRATIONS, &body).await.expect(201);
-    let error = inventory(&datastore, WaitMigrations::Yes).await.expect_err("it fails").one_line();
+    let error = inventory(&datastore, WaitMigrations::Yes, &KeyArgs::default())
+        .await
+        .expect_err("it fails")
+        .one_line();
     assert!(error.starts_with("the migration reviews has failed: resource \"authentication"), "{error}");
     server.delete(format!("{MIGRATIONS}/reviews")).await.ok();
-    inventory(&datastore, WaitMigrations::Yes).await.expect("an inventory");
+    inventory(&datastore, WaitMigrations::Yes, &KeyArgs::default()).await.expect("an inventory");
     server.stop().await;
 }
 

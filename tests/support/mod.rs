@@ -48,6 +48,7 @@ pub mod faulty;
 pub mod kms;
 pub mod object;
 pub mod optional;
+pub mod pod;
 pub mod postgres;
 pub mod process;
 pub mod proxy;

@@ -15,15 +15,20 @@ pub async fn program(script: &str, what: &str) -> Option<PathBuf> {
     match output.status.code() {
         Some(0) => Some(PathBuf::from(String::from_utf8(output.stdout).expect("a path").trim())),
         Some(3) => {
-            let note = format!("NOT TESTED: {what}: {}\n", said.trim());
-            // Written directly, since the test harness captures the output of macros.
-            std::io::stderr().write_all(note.as_bytes()).expect("write");
-            if let Some(notes) = std::env::var_os("ROWPLANE_TEST_NOTES") {
-                let mut notes = std::fs::File::options().append(true).open(notes).expect("open the notes");
-                notes.write_all(note.as_bytes()).expect("write a note");
-            }
+            note(&format!("{what}: {}", said.trim()));
             None
         }
         _ => panic!("{}: {said}", script.display()),
+    }
+}
+
+/// Says what could not be tested on this machine; `./test` repeats it at its end.
+pub fn note(what: &str) {
+    let note = format!("NOT TESTED: {what}\n");
+    // Written directly, since the test harness captures the output of macros.
+    std::io::stderr().write_all(note.as_bytes()).expect("write");
+    if let Some(notes) = std::env::var_os("ROWPLANE_TEST_NOTES") {
+        let mut notes = std::fs::File::options().append(true).open(notes).expect("open the notes");
+        notes.write_all(note.as_bytes()).expect("write a note");
     }
 }

@@ -9,6 +9,7 @@ use ::http::HeaderValue;
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
 use rowplane::api::admission::Settings;
+use rowplane::api::service_routes;
 use rowplane::auth::pki::Overrides;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
@@ -59,6 +60,8 @@ pub struct Setup {
     /// Without ServiceAccount unless the test sets it, since namespaces have no accounts.
     pub admission: Settings,
     pub authentication: Authentication,
+    /// Where webhooks of Services are called.
+    pub service_routes: service_routes::Config,
     /// None of these runs unless the test switches it on.
     pub certificate_controllers: CertificateControllers,
     /// Off unless the test sets it, so that namespaces are empty.
@@ -93,6 +96,7 @@ impl Setup {
             encryption: None,
             admission: Settings::new(&[], &["ServiceAccount"]).expect("a known plugin"),
             authentication: Authentication::default(),
+            service_routes: service_routes::Config::default(),
             certificate_controllers: CertificateControllers::default(),
             namespace_contents: false,
             cluster_authentication: false,
@@ -200,6 +204,7 @@ impl Setup {
             encryption: self.encryption.clone(),
             admission: self.admission.clone(),
             authentication: self.authentication.clone(),
+            service_routes: self.service_routes.clone(),
             certificate_controllers: self.certificate_controllers.clone(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,

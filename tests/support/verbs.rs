@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rowplane::api::admission::{Chain, Settings};
+use rowplane::api::aggregation::{Aggregation, row_resource};
 use rowplane::api::catalog::{Catalog, Served};
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
 use rowplane::api::conversion::Converter;
 use rowplane::api::definitions::{Definitions, names_resource};
 use rowplane::api::meta::generate_name;
 use rowplane::api::quota::sets_resource;
+use rowplane::api::service_routes::ServiceRoutes;
 use rowplane::api::services::port_claims;
 use rowplane::api::token_request::TokenIssuing;
 use rowplane::api::{self, Api};
@@ -62,9 +64,9 @@ fn issuer() -> Arc<Issuer> {
 async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.extend([names_resource(), port_claims(), sets_resource()]);
+    names.extend([names_resource(), port_claims(), sets_resource(), row_resource()]);
     let ids = backend.resource_ids(&names).await.expect("ids");
-    let [.., definitions, port_claims, quota_sets] = ids[..] else { unreachable!("three are internal") };
+    let [.., definitions, port_claims, quota_sets, rows] = ids[..] else { unreachable!("four are internal") };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let runtime = Runtime::default();
@@ -72,13 +74,18 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
     let ids = names.into_iter().zip(ids).collect();
     let built_in = Arc::new(Served::new(registry, &ids, StorageMediaType::default()));
-    let converter = Arc::new(Converter::new(cache.clone(), &built_in, runtime.clone()));
+    let routes =
+        ServiceRoutes::new(Default::default(), cache.clone(), &built_in, runtime.random.clone(), None);
+    let service_routes = Arc::new(routes);
+    let converter = Arc::new(Converter::new(service_routes.clone(), runtime.clone()));
     Arc::new(Api {
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, definitions),
         converter,
+        aggregation: Aggregation::new(&built_in, rows),
+        service_routes,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },
@@ -86,7 +93,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         )),
         port_claims,
         quota_sets,
-        own_resources: [definitions, port_claims, quota_sets].into(),
+        own_resources: [definitions, port_claims, quota_sets, rows].into(),
         admission,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use super::Converter;
 use crate::api::ObjectMap;
 use crate::api::error::Error;
+use crate::api::service_routes::ServicePort;
 use crate::kinds::conversion_review::{Failure, Refused, Review};
 use crate::kinds::custom::{ConversionWebhook, CustomDefinition, WebhookPlace};
 use crate::long_work;
@@ -119,15 +120,14 @@ impl Hook {
         let client = self.client.get_or_init(|| {
             long_work::run(|| Webhook::new(endpoint.clone(), &self.config.ca_bundle, TIMEOUT))
         });
-        let address = match &self.config.place {
-            WebhookPlace::Url(_) => endpoint.address(),
+        let addresses = || match &self.config.place {
+            WebhookPlace::Url(_) => Ok(vec![endpoint.address()]),
             WebhookPlace::Service { namespace, name, port, .. } => {
-                let address = converter.service_address(namespace, name, *port);
-                address.map_err(|why| client.failed(&why))?
+                converter.routes.addresses(ServicePort { namespace, name, port: *port })
             }
         };
         let slot = tokio::time::timeout(TIMEOUT, self.slots.acquire()).await;
         let Ok(Ok(_slot)) = slot else { return Err(client.failed("context deadline exceeded")) };
-        client.post(&address, body).await
+        client.post(&addresses, body).await
     }
 }

@@ -134,6 +134,7 @@ impl Api {
         let mutation = Mutation { audit: audited.row(), ..mutation };
         let mut names = self.release_names(target, &current.object);
         names.extend(quota.joined);
+        names.extend(self.release_aggregation(target));
         Ok(match self.store.write_joined(names, mutation).await? {
             Written::Committed { revision, .. } => {
                 audited.committed();

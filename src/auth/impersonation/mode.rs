@@ -31,7 +31,7 @@ impl Mode {
     pub const ALL: [Self; 5] =
         [Self::AssociatedNode, Self::ArbitraryNode, Self::ServiceAccount, Self::UserInfo, Self::Legacy];
 
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::AssociatedNode => "associated-node",
             Self::ArbitraryNode => "arbitrary-node",

@@ -9,6 +9,7 @@ use super::live::Live;
 use super::{Content, groups, user_name};
 use crate::auth::authn::{CREDENTIAL_ID, Notes};
 use crate::auth::jwt::Compact;
+use crate::metrics::{TokenMetrics, TokenUse};
 use crate::storage::ResourceId;
 use crate::user::User;
 
@@ -73,6 +74,7 @@ pub(super) fn judge(
     live: &Live<'_>,
     now: i64,
     notes: &mut Notes,
+    metrics: &TokenMetrics,
 ) -> Result<(), String> {
     check_time(claims, now)?;
     let binding = &claims.kubernetes;
@@ -90,10 +92,15 @@ pub(super) fn judge(
         (None, Some(node)) => look("node", resources.nodes, "", node, &seen.node)?,
         (None, None) => {}
     }
-    if let Some(after) = binding.warn_after.filter(|after| after.0 != 0 && now > after.0) {
-        let past = now - after.0;
-        let text = format!("subject: {}, seconds after warning threshold: {past}", claims.sub);
-        notes.annotate(STALE, text);
+    match binding.warn_after.filter(|after| after.0 != 0) {
+        Some(after) if now > after.0 => {
+            let past = now - after.0;
+            let text = format!("subject: {}, seconds after warning threshold: {past}", claims.sub);
+            notes.annotate(STALE, text);
+            metrics.used(TokenUse::Stale);
+        }
+        Some(_) => metrics.used(TokenUse::Valid),
+        None => {}
     }
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! An authority that signs what was asked for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rcgen::{
@@ -65,6 +67,30 @@ pub struct Authority {
     key: KeyPair,
     /// How it signs, in DER.
     algorithm: Vec<u8>,
+}
+
+/// A CA whose files may change: they are read again for each certificate. While they cannot be, the CA is the one of
+/// before.
+pub struct FollowedAuthority {
+    certificate: PathBuf,
+    key: PathBuf,
+    last: ArcSwap<Authority>,
+}
+
+impl FollowedAuthority {
+    pub fn load(certificate: &Path, key: &Path) -> Result<Self, String> {
+        let last = ArcSwap::from_pointee(Authority::load(certificate, key)?);
+        Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), last })
+    }
+
+    /// The CA that the files hold now. Reads them, which takes a while.
+    pub fn newest(&self) -> Arc<Authority> {
+        match Authority::load(&self.certificate, &self.key) {
+            Ok(authority) => self.last.store(Arc::new(authority)),
+            Err(error) => tracing::warn!(%error, "cannot read a signing CA again, the one of before signs"),
+        }
+        self.last.load_full()
+    }
 }
 
 impl Authority {

@@ -137,7 +137,7 @@ pub const FLAGS: &[Flag] = &[
     flag("emulated-version", List, Refused),
     flag("emulation-forward-compatible", Bool, None("one version is served")),
     flag("enable-admission-plugins", List, Serve("enable-admission-plugins")),
-    flag("enable-aggregator-routing", Bool, None(NO_AGGREGATION)),
+    flag("enable-aggregator-routing", Bool, Serve("enable-aggregator-routing")),
     flag("enable-bootstrap-token-auth", Bool, Serve("enable-bootstrap-token-auth")),
     flag("enable-garbage-collector", Bool, Own),
     flag("enable-logs-handler", Bool, None("logs are not served")),

@@ -67,6 +67,18 @@ fn the_last_of_a_scalar_counts_and_underscores_are_dashes() {
 }
 
 #[test]
+fn services_are_reached_by_upstreams_flag_and_by_addresses() {
+    use crate::api::service_routes::{FixedAddresses, Routing, parse_fixed};
+    let (config, _) =
+        run(&["--enable-aggregator-routing", "--service-address=n/a:https=h:1,n/b=[::1]:2"]).unwrap();
+    assert_eq!(config.service_routes.routing, Routing::Endpoints);
+    let fixed = ["n/a:https=h:1", "n/b=[::1]:2"].map(|text| parse_fixed(text).unwrap());
+    assert_eq!(config.service_routes.fixed, FixedAddresses::new(fixed));
+    assert_eq!(run(&[]).unwrap().0.service_routes, Default::default());
+    assert!(run(&["--service-address=n=h:1"]).unwrap_err().contains("NAMESPACE/NAME[:PORT]=HOST:PORT"));
+}
+
+#[test]
 fn refusals() {
     let cases: [(&[&str], &str); 10] = [
         (&["--insecure-port=0"], "unknown flag: --insecure-port"),

@@ -4,6 +4,7 @@ use arc_swap::ArcSwap;
 
 use super::*;
 use crate::api::admission::{Chain, Settings};
+use crate::api::aggregation::{Aggregation, row_resource};
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::conversion::Converter;
@@ -12,6 +13,7 @@ use crate::api::definitions::{Definitions, names_resource};
 use crate::api::options::delete::DeleteOptions;
 use crate::api::quota::sets_resource;
 use crate::api::request::Request;
+use crate::api::service_routes::ServiceRoutes;
 use crate::api::services::port_claims;
 use crate::api::token_request::TokenIssuing;
 use crate::api::{Answer, Target};
@@ -33,9 +35,9 @@ async fn api(directory: &std::path::Path) -> Api {
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.extend([names_resource(), port_claims(), sets_resource()]);
+    names.extend([names_resource(), port_claims(), sets_resource(), row_resource()]);
     let ids = backend.resource_ids(&names).await.expect("ids");
-    let [.., definitions, port_claims, quota_sets] = ids[..] else { unreachable!("three are internal") };
+    let [.., definitions, port_claims, quota_sets, rows] = ids[..] else { unreachable!("four are internal") };
     let mark = Arc::new(HighWaterMark::load(directory.join("mark")));
     let runtime = Runtime::default();
     let (cache, sink) =
@@ -43,18 +45,23 @@ async fn api(directory: &std::path::Path) -> Api {
     let key = TokenKey { id: 1, secret: vec![0; 32] };
     let ids = names.into_iter().zip(ids).collect();
     let built_in = Arc::new(Served::new(registry, &ids, Default::default()));
-    let converter = Arc::new(Converter::new(cache.clone(), &built_in, runtime.clone()));
+    let routes =
+        ServiceRoutes::new(Default::default(), cache.clone(), &built_in, runtime.random.clone(), None);
+    let service_routes = Arc::new(routes);
+    let converter = Arc::new(Converter::new(service_routes.clone(), runtime.clone()));
     Api {
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, definitions),
         converter,
+        aggregation: Aggregation::new(&built_in, rows),
+        service_routes,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
         quota_sets,
-        own_resources: [definitions, port_claims, quota_sets].into(),
+        own_resources: [definitions, port_claims, quota_sets, rows].into(),
         admission: Chain::new(&Settings::default(), &runtime.metrics).expect("a chain"),
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),

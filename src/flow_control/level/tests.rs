@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use super::*;
+use crate::auth::authorizer::Attributes;
 use crate::metrics::Metrics;
+use crate::user::User;
 
 fn level(discipline: Discipline, seats: usize) -> Arc<Level> {
     let spec = LevelSpec {
@@ -16,6 +18,10 @@ fn level(discipline: Discipline, seats: usize) -> Arc<Level> {
 
 const QUEUES: Discipline = Discipline::Queue { queues: 4, hand: 1, length: 4 };
 
+fn request() -> dump::Waiter {
+    dump::Waiter::new("f", "u", &Attributes::of_path(&User::default(), "get", "/x"), "/x")
+}
+
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
@@ -23,10 +29,10 @@ fn soon() -> Instant {
 #[tokio::test]
 async fn a_seat_that_is_dropped_is_given_to_whoever_waits() {
     let level = level(QUEUES, 1);
-    let first = level.enter(Width::ONE, 1, soon()).await.expect("a seat");
+    let first = level.enter(Width::ONE, 1, soon(), request).await.expect("a seat");
     let second = tokio::spawn({
         let level = level.clone();
-        async move { level.enter(Width::ONE, 1, soon()).await.is_ok() }
+        async move { level.enter(Width::ONE, 1, soon(), request).await.is_ok() }
     });
     while level.set().waiting() == 0 {
         tokio::task::yield_now().await;
@@ -39,8 +45,8 @@ async fn a_seat_that_is_dropped_is_given_to_whoever_waits() {
 #[tokio::test]
 async fn a_wait_has_an_end() {
     let level = level(QUEUES, 1);
-    let _first = level.enter(Width::ONE, 1, soon()).await.expect("a seat");
-    let refused = level.enter(Width::ONE, 1, Instant::now()).await.err();
+    let _first = level.enter(Width::ONE, 1, soon(), request).await.expect("a seat");
+    let refused = level.enter(Width::ONE, 1, Instant::now(), request).await.err();
     assert_eq!(refused, Some(Refused { reason: "time-out", retry_after: 1 }));
     assert_eq!(level.set().waiting(), 0);
 }
@@ -48,9 +54,9 @@ async fn a_wait_has_an_end() {
 #[tokio::test]
 async fn a_client_that_leaves_leaves_its_queue() {
     let level = level(QUEUES, 1);
-    let first = level.enter(Width::ONE, 1, soon()).await.expect("a seat");
+    let first = level.enter(Width::ONE, 1, soon(), request).await.expect("a seat");
     {
-        let mut waiting = Box::pin(level.enter(Width::ONE, 1, soon()));
+        let mut waiting = Box::pin(level.enter(Width::ONE, 1, soon(), request));
         assert!(futures_util::poll!(&mut waiting).is_pending());
         assert_eq!(level.set().waiting(), 1);
     }

@@ -103,7 +103,8 @@ impl Server {
             refuse_plain_http(stream).await?;
             return Ok(None);
         }
-        TlsAcceptor::from(self.tls.config()).accept(stream).await.map(Some)
+        let local = stream.local_addr().ok().map(|address| address.ip());
+        TlsAcceptor::from(self.tls.config(local)).accept(stream).await.map(Some)
     }
 
     async fn serve_http(&self, stream: TlsStream<TcpStream>, remote: SocketAddr, place: ConnectionEntry) {

@@ -1,6 +1,7 @@
 //! How connections are made: versions, cipher suites, key exchanges, and certificates by the name that a client asks for.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
@@ -76,11 +77,14 @@ impl Settings {
     }
 }
 
-/// Chooses the certificate by the name that a client asks for, as Go does.
-#[derive(Debug)]
+/// Chooses the certificate by the name that a client asks for, as Go does. Whoever asks for an address names nothing in
+/// the handshake, and gets the certificate of the address at which it has connected.
+#[derive(Clone, Debug)]
 pub(super) struct Resolver {
     default: Arc<CertifiedKey>,
-    by_name: HashMap<String, Arc<CertifiedKey>>,
+    /// For clients that name nothing.
+    nameless: Arc<CertifiedKey>,
+    by_name: Arc<HashMap<String, Arc<CertifiedKey>>>,
 }
 
 impl Resolver {
@@ -97,7 +101,14 @@ impl Resolver {
             map.extend(names.iter().map(|name| (name.to_ascii_lowercase(), key.clone())));
         }
         by_name.extend(explicit);
-        Ok(Self { default: certified(default, provider)?, by_name })
+        let default = certified(default, provider)?;
+        Ok(Self { nameless: default.clone(), default, by_name: Arc::new(by_name) })
+    }
+
+    /// The resolvers for connections at addresses that have a certificate of their own.
+    pub fn by_address(&self) -> HashMap<IpAddr, Self> {
+        let addresses = self.by_name.iter().filter_map(|(name, key)| Some((name.parse().ok()?, key)));
+        addresses.map(|(address, key)| (address, Self { nameless: key.clone(), ..self.clone() })).collect()
     }
 
     fn find(&self, name: &str) -> Option<&Arc<CertifiedKey>> {
@@ -112,8 +123,10 @@ impl Resolver {
 
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let named = hello.server_name().and_then(|name| self.find(name));
-        Some(named.unwrap_or(&self.default).clone())
+        Some(match hello.server_name() {
+            Some(name) => self.find(name).unwrap_or(&self.default).clone(),
+            None => self.nameless.clone(),
+        })
     }
 }
 
@@ -126,7 +139,7 @@ fn certified(serving: ServingCertificate, provider: &CryptoProvider) -> Result<A
 fn own_names(certificate: &CertificateDer<'static>) -> Vec<String> {
     let Ok((_, certificate)) = X509Certificate::from_der(certificate) else { return Vec::new() };
     let common = certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok());
-    let common = common.filter(|name| name.parse::<std::net::IpAddr>().is_err()).map(str::to_owned);
+    let common = common.filter(|name| name.parse::<IpAddr>().is_err()).map(str::to_owned);
     let alternatives = certificate.subject_alternative_name().ok().flatten();
     let alternatives = alternatives.map(|names| names.value.general_names.as_slice()).unwrap_or_default();
     let domains = alternatives.iter().filter_map(|name| match name {
@@ -134,4 +147,44 @@ fn own_names(certificate: &CertificateDer<'static>) -> Vec<String> {
         _ => None,
     });
     common.chain(domains).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::crypto::ring;
+    use rustls::pki_types::PrivateKeyDer;
+
+    use super::*;
+
+    fn certificate(name: &str) -> ServingCertificate {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let params = rcgen::CertificateParams::new([name.to_owned()]).expect("a name");
+        let chain = vec![params.self_signed(&key).expect("a certificate").der().clone()];
+        ServingCertificate { chain, key: PrivateKeyDer::Pkcs8(key.serialize_der().into()) }
+    }
+
+    fn named(certificate: ServingCertificate, names: &[&str]) -> NamedCertificate {
+        NamedCertificate { certificate, names: names.iter().map(|name| (*name).to_owned()).collect() }
+    }
+
+    #[test]
+    fn a111_addresses_have_certificates_only_if_they_are_named() {
+        let [default, given, own] = ["kubernetes", "10.0.0.1", "10.0.0.2"].map(certificate);
+        let first = given.chain.clone();
+        let named = vec![named(given, &["10.0.0.1", "fd00::1", "a.example.com"]), named(own, &[])];
+        let certificates = Certificates { default: default.clone(), named };
+        let resolver = Resolver::new(certificates, &ring::default_provider()).expect("a resolver");
+        assert_eq!(resolver.nameless.cert, default.chain);
+        let by_address = resolver.by_address();
+        let mut addresses: Vec<IpAddr> = by_address.keys().copied().collect();
+        addresses.sort();
+        assert_eq!(
+            addresses,
+            ["10.0.0.1", "fd00::1"].map(|text| text.parse::<IpAddr>().expect("an address"))
+        );
+        for own in by_address.values() {
+            assert_eq!((&own.nameless.cert, &own.default.cert), (&first, &default.chain));
+            assert_eq!(own.find("A.example.com").map(|key| &key.cert), Some(&first));
+        }
+    }
 }

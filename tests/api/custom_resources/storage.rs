@@ -1,5 +1,6 @@
 //! Which versions rows are stored in, and how they come into another one.
 
+use rowplane::cli::keys::KeyArgs;
 use rowplane::cli::status::{WaitMigrations, inventory};
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::inventory::Holdings;
@@ -147,7 +148,9 @@ async fn rows_of_strategy_none_are_migrated(setup: Setup) {
 
 /// What `rowplane status` says of the widgets: the encodings of the rows, and of the server's next ones.
 async fn holdings(setup: &Setup) -> Option<Holdings> {
-    let inventory = inventory(&setup.database.datastore(), WaitMigrations::No).await.expect("an inventory");
+    let inventory = inventory(&setup.database.datastore(), WaitMigrations::No, &KeyArgs::default())
+        .await
+        .expect("an inventory");
     inventory.resources.get(&GroupResource::new("ex.io", "widgets")).cloned()
 }
 

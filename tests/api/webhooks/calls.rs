@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use rowplane::api::service_routes::{Config, FixedAddresses, Routing, parse_fixed};
 use serde_json::{Value, json};
 
 use super::{
@@ -234,6 +235,63 @@ async fn a51_a54_a55_a56_who_is_not_reached() {
     attempt(&server).await.expect(201);
     let opened = "apiserver_admission_webhook_fail_open_count{name=\"h.ex.io\",type=\"validating\"} 1";
     assert!(metric(&server, opened).await);
+}
+
+/// 2.11. Webhooks of Services are called at ready endpoints, by the name of the Service's port, the next one where nobody listens;
+/// and at the addresses that the server is started with.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn webhooks_of_services_by_endpoints_and_by_fixed_addresses() {
+    let web = WebhookServer::start(&["hook.t.svc", "away.t.svc"], |seen| reviewed(seen, json!({}))).await;
+    let mut setup = Setup::new(Database::memory());
+    let away = parse_fixed(&format!("t/away:https={}", web.address)).expect("an address");
+    let of_number = parse_fixed("t/away:444=127.0.0.1:1").expect("an address");
+    setup.service_routes =
+        Config { routing: Routing::Endpoints, fixed: FixedAddresses::new([away, of_number]) };
+    let server = setup.start().await;
+    let place = |name: &str, port: u16| json!({"service": {"namespace": "t", "name": name, "port": port, "path": "/p"}, "caBundle": web.ca_bundle});
+    let failed = |name: &str, port: u16, why: &str| {
+        let post = format!("Post \"https://{name}.t.svc:{port}/p?timeout=10s\"");
+        format!(
+            "Internal error occurred: failed calling webhook \"h.ex.io\": failed to call webhook: {post}: {why}"
+        )
+    };
+    let ports = json!([{"name": "metrics", "port": 80}, {"name": "https", "port": 443}]);
+    for name in ["hook", "away"] {
+        let service = json!({"metadata": {"name": name}, "spec": {"clusterIP": "None", "ports": ports}});
+        server.post("/api/v1/namespaces/t/services", &service).await.expect(201);
+    }
+    only(&server, VALIDATING, hook("h", place("hook", 443), json!({}), json!({}))).await;
+    let none = failed("hook", 443, "no endpoints available for service \"hook\"");
+    assert_eq!(told(&attempt(&server).await.failure()), (500, none.clone()));
+
+    // Only 127.0.0.1 has a listener; among addresses of IPv4 upstream allows none of these.
+    let slices = "/apis/discovery.k8s.io/v1/namespaces/t/endpointslices";
+    let port = json!([{"name": "metrics", "port": 1}, {"name": "https", "port": web.address.port()}]);
+    let slice = |name: &str, endpoints: Value| {
+        json!({"metadata": {"name": name, "labels": {"kubernetes.io/service-name": "hook"}},
+        "addressType": "FQDN", "ports": port, "endpoints": endpoints})
+    };
+    let unready = json!([{"addresses": ["127.0.0.1"], "conditions": {"ready": false}}]);
+    server.post(slices, &slice("a", unready)).await.expect(201);
+    assert_eq!(told(&attempt(&server).await.failure()), (500, none));
+    for (name, address) in [("b", "127.0.0.2"), ("c", "127.0.0.3"), ("d", "127.0.0.1"), ("e", "127.0.0.4")] {
+        server.post(slices, &slice(name, json!([{"addresses": [address]}]))).await.expect(201);
+    }
+    attempt(&server).await.expect(201);
+    assert_eq!(web.seen()[0].headers["host"], "hook.t.svc:443");
+
+    // By the name of its port, by its number, and a Service without an address of its own.
+    only(&server, VALIDATING, hook("h", place("away", 443), json!({}), json!({}))).await;
+    attempt(&server).await.expect(201);
+    assert_eq!(web.seen()[0].path, "/p?timeout=10s");
+    for (name, port, why) in [
+        ("away", 444, "dial tcp 127.0.0.1:1: connect: connection refused"),
+        ("hook", 444, "no service port 444 found for service \"hook\""),
+        ("nobody", 443, "service \"nobody\" not found"),
+    ] {
+        only(&server, VALIDATING, hook("h", place(name, port), json!({}), json!({}))).await;
+        assert_eq!(told(&attempt(&server).await.failure()), (500, failed(name, port, why)));
+    }
 }
 
 /// 57. Credentials are shown to the hosts that they are for.

@@ -6,11 +6,13 @@
 //	live custom KUBECONFIG
 //	live outlive KUBECONFIG
 //	live upgrade KUBECONFIG
+//	live pod USER
 //
 // forms creates the objects that it reads, once in each form, and reads each back in the other one. follow lets
 // informers of every sort follow many writes; what they hold in the end is compared with a list. operate runs a
 // controller, custom one of a kind that it defines itself. outlive is follow over 10,000 objects in a server that is killed, replaced and compacted meanwhile, by
-// whom it is told so on standard input (tests/client_go.rs). upgrade goes over to server-side apply. Use an empty server.
+// whom it is told so on standard input (tests/client_go.rs). upgrade goes over to server-side apply. pod runs in a
+// Pod (tests/support/pod.rs). Use an empty server.
 package main
 
 import (
@@ -46,8 +48,8 @@ func main() {
 	if len(os.Args) != 3 {
 		log.Fatal("usage: live TEST KUBECONFIG")
 	}
-	name, path := os.Args[1], os.Args[2]
-	config, err := clientcmd.BuildConfigFromFlags("", path)
+	name := os.Args[1]
+	config, err := configuration(name, os.Args[2])
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -60,6 +62,7 @@ func main() {
 		"custom":  custom,
 		"outlive": outlive,
 		"upgrade": upgrade,
+		"pod":     pod,
 	}
 	test, known := tests[name]
 	if !known {
@@ -73,6 +76,13 @@ func main() {
 	if differences > 0 {
 		os.Exit(1)
 	}
+}
+
+func configuration(test, path string) (*rest.Config, error) {
+	if test == "pod" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", path)
 }
 
 func forms(ctx context.Context, config *rest.Config) (int, error) {

@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 
 use super::configuration::Hook;
 use super::credentials::Credentials;
+use crate::api::service_routes::ServicePort;
 use crate::api::{Api, ObjectMap, fields};
 use crate::long_work;
 use crate::tree::Value;
@@ -95,17 +96,16 @@ impl Hook {
         let webhook = client.webhook.as_ref().map_err(|why| Unanswered::NoClient(why.clone()))?;
         let failed =
             |why: &str| Unanswered::Failed(Failed { why: webhook.failed_within(time, why), status: None });
-        let address = match &self.place {
-            Place::Url(_) => webhook.endpoint().address(),
+        let addresses = || match &self.place {
+            Place::Url(_) => Ok(vec![webhook.endpoint().address()]),
             Place::Service { namespace, name, port, .. } => {
-                let address = api.converter.service_address(namespace, name, *port);
-                address.map_err(|why| failed(&why))?
+                api.service_routes.addresses(ServicePort { namespace, name, port: *port })
             }
         };
         let began = tokio::time::Instant::now();
         let slot = tokio::time::timeout(time, client.slots.acquire()).await;
         let Ok(Ok(_slot)) = slot else { return Err(failed("context deadline exceeded")) };
         let left = time.saturating_sub(began.elapsed());
-        webhook.call(&address, body, left).await.map_err(Unanswered::Failed)
+        webhook.call(&addresses, body, left).await.map_err(Unanswered::Failed)
     }
 }
