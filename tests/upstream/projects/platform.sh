@@ -3,7 +3,7 @@ soon k apply -f "$here/platform.yaml"
 k apply -f - <<'END' >/dev/null
 apiVersion: platform.example.com/v1
 kind: Rule
-metadata: {name: team}
+metadata: {name: team, namespace: team}
 replicas: 3
 END
 says "unchanged" k apply -f "$here/platform.yaml"
@@ -60,6 +60,6 @@ says "STATUS: deployed" h install settings "$here/chart"
 says "REVISION: 2" h upgrade settings "$here/chart" --set color=blue
 says blue t get secret settings -o go-template='{{.data.color | base64decode}}'
 says uninstalled h uninstall settings
-says "python: all right" "$PYTHON" "$here/platform.py" "$work/team"
+says "python: all right" "$PYTHON" "$here/team.py" "$work/team"
 k delete -f "$here/platform.yaml" --timeout=120s >/dev/null
 says "not found" k get namespace team
