@@ -78,6 +78,7 @@ async fn envtest_starts_a_control_plane() {
         "a_controller_reconciles",
         "an_operator_of_custom_resources",
         "users_are_told_apart",
+        "an_operator_with_hooks",
         "the_next_plane_is_empty",
     ];
     for test in tests {

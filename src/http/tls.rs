@@ -6,6 +6,7 @@
 //! ([`ClientCertificates`]).
 
 mod client;
+mod first_version;
 mod settings;
 
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ProducesTickets, WebPkiClientVerifier};
@@ -127,10 +128,17 @@ struct Current {
     config: Arc<ServerConfig>,
     /// For connections at addresses that have a certificate of their own.
     by_address: HashMap<IpAddr, Arc<ServerConfig>>,
-    users: Arc<dyn ClientCertVerifier>,
+    users: Verifier,
     /// With the common names that proxies may have.
-    proxies: Option<(Arc<dyn ClientCertVerifier>, Vec<String>)>,
+    proxies: Option<(Verifier, Vec<String>)>,
     generation: u64,
+}
+
+/// Checks whether some CAs have signed a client's certificate.
+#[derive(Debug)]
+struct Verifier {
+    by_webpki: Arc<dyn ClientCertVerifier>,
+    authorities: Vec<CertificateDer<'static>>,
 }
 
 impl Tls {
@@ -196,17 +204,20 @@ impl Current {
         let Authorities { users, proxies } = authorities;
         let of_proxies = proxies.iter().flat_map(|proxies| &proxies.authorities);
         // The handshake announces all of them.
-        let all = client_verifier(provider, users.iter().chain(of_proxies).cloned().collect())?;
-        let users = client_verifier(provider, users)?;
+        let all = Verifier::new(provider, users.iter().chain(of_proxies).cloned().collect())?;
+        let users = Verifier::new(provider, users)?;
         let proxies = match proxies {
-            Some(proxies) => Some((client_verifier(provider, proxies.authorities)?, proxies.names)),
+            Some(proxies) => Some((Verifier::new(provider, proxies.authorities)?, proxies.names)),
             None => None,
         };
         let resolver = Arc::new(Resolver::new(certificates, provider)?);
         let mut config = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(settings.versions())
             .map_err(Error::Setup)?
-            .with_client_cert_verifier(Arc::new(Unjudged { judge: all }))
+            .with_client_cert_verifier(Arc::new(Unjudged {
+                judge: all.by_webpki,
+                algorithms: provider.signature_verification_algorithms,
+            }))
             .with_cert_resolver(resolver.clone());
         config.alpn_protocols = settings.protocols();
         config.ticketer = tickets.clone();
@@ -220,17 +231,27 @@ impl Current {
     }
 }
 
-fn client_verifier(
-    provider: &Arc<CryptoProvider>,
-    authorities: Vec<CertificateDer<'static>>,
-) -> Result<Arc<dyn ClientCertVerifier>, Error> {
-    let mut roots = RootCertStore::empty();
-    for authority in authorities {
-        roots.add(authority).map_err(|error| Error::ClientCa(error.to_string()))?;
+impl Verifier {
+    fn new(provider: &Arc<CryptoProvider>, authorities: Vec<CertificateDer<'static>>) -> Result<Self, Error> {
+        let mut roots = RootCertStore::empty();
+        for authority in &authorities {
+            roots.add(authority.clone()).map_err(|error| Error::ClientCa(error.to_string()))?;
+        }
+        let by_webpki = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .build()
+            .map_err(|error| Error::ClientCa(error.to_string()))?;
+        Ok(Self { by_webpki, authorities })
     }
-    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-        .build()
-        .map_err(|error| Error::ClientCa(error.to_string()))
+
+    fn verify(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        time: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        first_version::verify(leaf, &self.authorities, time)
+            .unwrap_or_else(|| self.by_webpki.verify_client_cert(leaf, intermediates, time).map(|_| ()))
+    }
 }
 
 /// Accepts every certificate in the handshake. `judge` still checks the signatures, which prove that the client has the
@@ -238,6 +259,7 @@ fn client_verifier(
 #[derive(Debug)]
 struct Unjudged {
     judge: Arc<dyn ClientCertVerifier>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ClientCertVerifier for Unjudged {
@@ -264,7 +286,8 @@ impl ClientCertVerifier for Unjudged {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.judge.verify_tls12_signature(message, certificate, signature)
+        first_version::verify_handshake(message, certificate, signature, &self.algorithms)
+            .unwrap_or_else(|| self.judge.verify_tls12_signature(message, certificate, signature))
     }
 
     fn verify_tls13_signature(
@@ -273,7 +296,8 @@ impl ClientCertVerifier for Unjudged {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.judge.verify_tls13_signature(message, certificate, signature)
+        first_version::verify_handshake(message, certificate, signature, &self.algorithms)
+            .unwrap_or_else(|| self.judge.verify_tls13_signature(message, certificate, signature))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

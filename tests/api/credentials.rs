@@ -228,12 +228,42 @@ async fn a004_a_foreign_certificate_is_refused_unless_a_token_is_good() {
 
 /// A client that shows the admin's certificate of another CA.
 fn with_certificate(setup: &Setup, pki: &Pki) -> Client {
+    let admin = pki.admin.as_ref().expect("an admin");
+    showing(setup, admin.certificate.as_ref(), admin.key.as_ref())
+}
+
+/// A client that shows this certificate, in PEM.
+fn showing(setup: &Setup, certificate: &[u8], key: &[u8]) -> Client {
     let mut kubeconfig = setup.kubeconfig();
     let user = kubeconfig.auth_infos[0].auth_info.as_mut().expect("a user");
-    let admin = pki.admin.as_ref().expect("an admin");
-    user.client_certificate_data = Some(STANDARD.encode(&admin.certificate));
-    user.client_key_data = Some(STANDARD.encode(&admin.key).into());
+    user.client_certificate_data = Some(STANDARD.encode(certificate));
+    user.client_key_data = Some(STANDARD.encode(key).into());
     Client::of_certificate(&kubeconfig, Protocol::Any)
+}
+
+/// What `openssl x509 -req` makes of a request, if it is told of no extensions: X.509's first version, which Go reads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_of_the_first_version_name_users() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/first-version");
+    let read = |name: &str| std::fs::read(fixtures.join(name)).expect("a fixture");
+    let mut setup = Setup::new(Database::memory());
+    let file = setup.file("clients.crt");
+    setup.certificates.client_ca_file = Some(file.clone());
+    copy(&fixtures.join("ca.crt"), &file);
+    let server = setup.start_without_admin().await;
+    let own = std::fs::read(setup.file("pki/ca.crt")).expect("a CA");
+    std::fs::write(&file, [read("ca.crt"), own.clone()].concat()).expect("write");
+    server.reload_credentials().await;
+    let jane = showing(&setup, &read("client.crt"), &read("client.key"));
+    let who = || jane.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &json!({}));
+    let user = who().await.expect(201)["status"]["userInfo"].clone();
+    assert_eq!(user["username"], "jane");
+    assert_eq!(user["groups"], json!(["team", "system:authenticated"]));
+    // Of a CA that is not trusted, it is as good as any other of such a CA.
+    std::fs::write(&file, own).expect("write");
+    server.reload_credentials().await;
+    who().await.fails(401, "Unauthorized", "Unauthorized", Value::Null);
+    server.stop().await;
 }
 
 /// A proxy says by headers whose request it passes on (8).

@@ -19,6 +19,7 @@ use kube::config::{Cluster, Kubeconfig};
 use rustls::client::WantsClientCert;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, SupportedProtocolVersion};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -188,7 +189,10 @@ fn tls_of_certificate(kubeconfig: &Kubeconfig) -> ClientConfig {
     let key = decode(key);
     let chain = CertificateDer::pem_slice_iter(&certificate).collect::<Result<_, _>>().expect("certificates");
     let key = PrivateKeyDer::from_pem_slice(&key).expect("a key");
-    tls(kubeconfig, |tls| tls.with_client_auth_cert(chain, key).expect("client auth"))
+    let key = rustls::crypto::ring::sign::any_supported_type(&key).expect("a key that can sign");
+    // Certificates that rustls itself would not read are sent too.
+    let identity = SingleCertAndKey::from(CertifiedKey::new(chain, key));
+    tls(kubeconfig, |tls| tls.with_client_cert_resolver(Arc::new(identity)))
 }
 
 fn tls(

@@ -21,7 +21,15 @@ fn refusals() {
             r#""spec.x" is not a known field selector: only "metadata.name", "metadata.namespace""#,
         ),
         (of("", "Pod"), "field label not supported: spec.x"),
-        (of("batch", "Job"), r#"field label "spec.x" not supported for batchv1.Job"#),
+        (of("batch", "Job"), r#"field label "spec.x" not supported for Job"#),
+        (
+            of("resource.k8s.io", "ResourceSlice"),
+            "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.x",
+        ),
+        (
+            of("apps", "ReplicaSet"),
+            r#""spec.x" is not a known field selector: only "metadata.name", "metadata.namespace""#,
+        ),
         (SelectableFields::custom(true, []), "field label not supported: spec.x"),
     ];
     for (fields, want) in cases {
@@ -52,6 +60,19 @@ fn values() {
         assert!(matches(&pod, yes, &object), "{yes}");
     }
     assert!(matches(&pod, "spec.hostNetwork=false", &json!({})));
+    let slice = json!({"spec": {"nodeName": "n", "driver": "d.example"}});
+    assert!(matches(
+        &of("resource.k8s.io", "ResourceSlice"),
+        "spec.nodeName=n,spec.driver=d.example",
+        &slice
+    ));
+    let bundle = json!({"spec": {"signerName": "example.com/s"}});
+    let of_bundles = of("certificates.k8s.io", "ClusterTrustBundle");
+    assert!(matches(&of_bundles, "spec.signerName=example.com/s", &bundle));
+    assert!(!matches(&of_bundles, "spec.signerName=example.com/t", &bundle));
+    let request = json!({"spec": {"signerName": "example.com/s", "podName": "p", "nodeName": "n"}});
+    let all = "spec.signerName=example.com/s,spec.podName=p,spec.nodeName=n";
+    assert!(matches(&of("certificates.k8s.io", "PodCertificateRequest"), all, &request));
     let job = of("batch", "Job");
     assert!(matches(&job, "status.successful=0", &json!({})));
     assert!(matches(&job, "status.successful=2", &json!({"status": {"succeeded": 2}})));

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::{Current, Tls};
+use super::{Current, Tls, Verifier};
 use crate::auth::authn::{Certified, certificate_identifier, common_name_of, user_of_certificate};
 
 /// Certificates that a client has shown and whose key it has. The result of checking them is cached until it may
@@ -59,18 +58,18 @@ fn verify(tls: &Tls, chain: &[CertificateDer<'static>]) -> Verdict {
 }
 
 fn certified(current: &Current, chain: &[CertificateDer<'static>], time: UnixTime) -> Certified {
-    let check = |verifier: &dyn ClientCertVerifier| -> Result<&CertificateDer<'static>, Arc<str>> {
+    let check = |verifier: &Verifier| -> Result<&CertificateDer<'static>, Arc<str>> {
         let (leaf, intermediates) = chain.split_first().ok_or("no certificate")?;
-        match verifier.verify_client_cert(leaf, intermediates, time) {
-            Ok(_) => Ok(leaf),
+        match verifier.verify(leaf, intermediates, time) {
+            Ok(()) => Ok(leaf),
             Err(error) => {
                 Err(format!("verifying certificate {} failed: {error}", certificate_identifier(leaf)).into())
             }
         }
     };
-    let user = check(&*current.users).and_then(|leaf| Ok(user_of_certificate(leaf)?.map(Arc::new)));
+    let user = check(&current.users).and_then(|leaf| Ok(user_of_certificate(leaf)?.map(Arc::new)));
     let proxy = current.proxies.as_ref().map(|(verifier, names)| {
-        let name = common_name_of(check(&**verifier)?);
+        let name = common_name_of(check(verifier)?);
         match names.is_empty() || names.contains(&name) {
             true => Ok(()),
             false => Err(format!("x509: subject with cn={name} is not in the allowed list").into()),

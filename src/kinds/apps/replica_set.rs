@@ -16,7 +16,7 @@ use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::selectable::{SelectableFields, field_or};
+use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::StatusRule;
 use crate::kinds::behavior::warnings::KindWarnings;
@@ -38,7 +38,7 @@ pub static KIND: BuiltIn = BuiltIn {
     rules: Rules::new(create, update).with_status(status),
     warnings: KindWarnings::new(named_template, template_update),
     columns: &COLUMNS,
-    fields: || SelectableFields::namespaced(vec![field_or("status.replicas", "0")]),
+    fields: SelectableFields::metadata,
     other_version: None,
 };
 

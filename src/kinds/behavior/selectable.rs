@@ -42,6 +42,7 @@ pub enum Refusal {
     OnlyMetadata,
     Label,
     Job,
+    ResourceSlice,
 }
 
 impl SelectableFields {
@@ -124,7 +125,10 @@ impl Refusal {
                 gotext::quote(label)
             ),
             Refusal::Label => format!("field label not supported: {label}"),
-            Refusal::Job => format!("field label {} not supported for batchv1.Job", gotext::quote(label)),
+            Refusal::Job => format!("field label {} not supported for Job", gotext::quote(label)),
+            Refusal::ResourceSlice => {
+                format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {label}")
+            }
         }
     }
 }

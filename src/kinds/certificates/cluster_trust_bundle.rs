@@ -15,7 +15,7 @@ use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::immutable_text;
-use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::selectable::{SelectableFields, field};
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::certificates::shared::signer;
@@ -26,7 +26,7 @@ pub static KIND: BuiltIn = BuiltIn {
     rules: Rules::new(create, update),
     warnings: KindWarnings::NONE,
     columns: &COLUMNS,
-    fields: SelectableFields::metadata,
+    fields: || SelectableFields::cluster(vec![field("spec.signerName")]),
     other_version: None,
 };
 

@@ -20,7 +20,7 @@ use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
 use crate::kinds::behavior::rules::metadata::user_annotations;
 use crate::kinds::behavior::rules::same::{immutable, same};
 use crate::kinds::behavior::rules::{Rules, condition};
-use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::selectable::{SelectableFields, field};
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
 use crate::kinds::behavior::warnings::KindWarnings;
@@ -34,9 +34,14 @@ pub static KIND: BuiltIn = BuiltIn {
     rules: Rules::new(create, update).with_status(status),
     warnings: KindWarnings::NONE,
     columns: &COLUMNS,
-    fields: SelectableFields::metadata,
+    fields: selectable_fields,
     other_version: None,
 };
+
+/// Upstream's have no `metadata.namespace`, though the kind is namespaced.
+fn selectable_fields() -> SelectableFields {
+    SelectableFields::cluster(["spec.signerName", "spec.podName", "spec.nodeName"].map(field).into())
+}
 
 const UID_MAX: usize = 128;
 

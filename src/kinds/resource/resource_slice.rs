@@ -22,7 +22,7 @@ use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
 use crate::kinds::behavior::rules::same::{immutable, immutable_text};
-use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::selectable::{Refusal, SelectableFields, field};
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
 use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
@@ -41,9 +41,15 @@ pub static KIND: BuiltIn = BuiltIn {
     rules: Rules::new(create, update),
     warnings: KindWarnings::same(warn),
     columns: &COLUMNS,
-    fields: SelectableFields::metadata,
+    fields: selectable_fields,
     other_version: None,
 };
+
+/// Kubelets list the slices of their node, and of a driver that was removed.
+fn selectable_fields() -> SelectableFields {
+    SelectableFields::cluster(["spec.nodeName", "spec.driver"].map(field).into())
+        .with_refusal(Refusal::ResourceSlice)
+}
 
 const DEVICES: usize = 128;
 

@@ -36,6 +36,7 @@ func TestEnvtest(t *testing.T) {
 	t.Run("users are told apart", func(t *testing.T) { users(t, plane) })
 	t.Run("kubectl", func(t *testing.T) { kubectl(t, plane) })
 	stopPlane(t, plane)
+	t.Run("an operator with hooks", hooked)
 
 	t.Run("the next plane is empty", func(t *testing.T) {
 		next := &envtest.Environment{}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// makeVolumes writes the Pod's volumes, each into a directory. They are not written again when what they show changes.
+func (p *pod) makeVolumes(ctx context.Context, object *v1.Pod) error {
+	if err := os.MkdirAll(filepath.Join(p.dir(), "volumes"), 0o755); err != nil {
+		return err
+	}
+	for _, volume := range object.Spec.Volumes {
+		files, err := p.files(ctx, object, &volume)
+		if err == nil {
+			err = write(filepath.Join(p.dir(), "volumes", volume.Name), files)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", volume.Name, err)
+		}
+	}
+	return nil
+}
+
+func write(dir string, files map[string]string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// files are the contents of a volume by path.
+func (p *pod) files(ctx context.Context, object *v1.Pod, volume *v1.Volume) (map[string]string, error) {
+	switch {
+	case volume.EmptyDir != nil:
+		return nil, nil
+	case volume.Secret != nil:
+		optional := ptr.Deref(volume.Secret.Optional, false)
+		values, err := p.secret(ctx, object, volume.Secret.SecretName, optional)
+		return chosen(values, volume.Secret.Items, optional, err)
+	case volume.ConfigMap != nil:
+		optional := ptr.Deref(volume.ConfigMap.Optional, false)
+		values, err := p.configMap(ctx, object, volume.ConfigMap.Name, optional)
+		return chosen(values, volume.ConfigMap.Items, optional, err)
+	case volume.DownwardAPI != nil:
+		return p.downward(object, volume.DownwardAPI.Items)
+	case volume.Projected != nil:
+		return p.projected(ctx, object, volume.Projected.Sources)
+	}
+	return nil, fmt.Errorf("volumes of this kind are not known here")
+}
+
+// chosen are the values under the paths that `items` give them, or all under their keys.
+func chosen(values map[string]string, items []v1.KeyToPath, optional bool, err error) (map[string]string, error) {
+	if err != nil || len(items) == 0 {
+		return values, err
+	}
+	files := map[string]string{}
+	for _, item := range items {
+		value, there := values[item.Key]
+		if !there && !optional {
+			return nil, fmt.Errorf("key %q is not there", item.Key)
+		} else if there {
+			files[item.Path] = value
+		}
+	}
+	return files, nil
+}
+
+func (p *pod) downward(object *v1.Pod, items []v1.DownwardAPIVolumeFile) (map[string]string, error) {
+	files := map[string]string{}
+	for _, item := range items {
+		if item.FieldRef == nil {
+			return nil, fmt.Errorf("resources of containers are not known here")
+		}
+		value, err := p.field(object, item.FieldRef.FieldPath)
+		if err != nil {
+			return nil, err
+		}
+		files[item.Path] = strings.TrimSuffix(value, "\n")
+	}
+	return files, nil
+}
+
+func (p *pod) projected(ctx context.Context, object *v1.Pod, sources []v1.VolumeProjection) (map[string]string, error) {
+	files := map[string]string{}
+	for _, source := range sources {
+		some, err := p.projection(ctx, object, source)
+		if err != nil {
+			return nil, err
+		}
+		for path, content := range some {
+			files[path] = content
+		}
+	}
+	return files, nil
+}
+
+func (p *pod) projection(ctx context.Context, object *v1.Pod, source v1.VolumeProjection) (map[string]string, error) {
+	switch {
+	case source.Secret != nil:
+		optional := ptr.Deref(source.Secret.Optional, false)
+		values, err := p.secret(ctx, object, source.Secret.Name, optional)
+		return chosen(values, source.Secret.Items, optional, err)
+	case source.ConfigMap != nil:
+		optional := ptr.Deref(source.ConfigMap.Optional, false)
+		values, err := p.configMap(ctx, object, source.ConfigMap.Name, optional)
+		return chosen(values, source.ConfigMap.Items, optional, err)
+	case source.DownwardAPI != nil:
+		return p.downward(object, source.DownwardAPI.Items)
+	case source.ServiceAccountToken != nil:
+		token, err := p.token(ctx, object, source.ServiceAccountToken)
+		return map[string]string{source.ServiceAccountToken.Path: token}, err
+	}
+	return nil, fmt.Errorf("sources of this kind are not known here")
+}
+
+// token asks for a token of the Pod's service account that ends with the Pod.
+func (p *pod) token(ctx context.Context, object *v1.Pod, source *v1.ServiceAccountTokenProjection) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: source.ExpirationSeconds,
+		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: object.Name,
+			UID: object.UID},
+	}}
+	if source.Audience != "" {
+		request.Spec.Audiences = []string{source.Audience}
+	}
+	answer, err := p.node.client.CoreV1().ServiceAccounts(object.Namespace).CreateToken(ctx,
+		object.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return answer.Status.Token, nil
+}
