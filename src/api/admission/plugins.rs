@@ -51,15 +51,13 @@ pub(super) enum Stock {
     Here(Make),
     /// The plugin has nothing to do: without alpha features, or at all.
     Idle,
-    /// It does not exist here. It can be switched off, but not on.
-    Missing,
 }
 
 /// Makes a plugin. The configuration is the one that `--admission-control-config-file` has for it. The error ends the
 /// start.
 pub(super) type Make = fn(&Settings, Option<&Configuration>) -> Result<Box<dyn Admission>, String>;
 
-use Stock::{Here, Idle, Missing};
+use Stock::{Here, Idle};
 
 const fn on(name: &'static str, stock: Stock) -> Plugin {
     Plugin { name, is_default: true, stock }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::plugins::{self, Plugin, Stock};
+use super::plugins::{self, Plugin};
 use crate::codec::yaml;
 use crate::fields;
 use crate::gotext::quote;
@@ -50,13 +50,6 @@ impl Settings {
     /// Switches plugins on and off. The errors are upstream's, one for each problem.
     pub fn new(enabled: &[&str], disabled: &[&str]) -> Result<Self, Vec<String>> {
         let mut problems = unknown("enable-admission-plugins", enabled);
-        let missing = enabled
-            .iter()
-            .filter(|name| plugins::find(name).is_some_and(|plugin| matches!(plugin.stock, Stock::Missing)));
-        problems.extend(
-            missing
-                .map(|name| format!("enable-admission-plugins plugin {} is not supported yet", quote(name))),
-        );
         problems.extend(unknown("disable-admission-plugins", disabled));
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         let (enabled, disabled) = (set(enabled), set(disabled));
