@@ -2,8 +2,6 @@
 
 mod support;
 
-#[path = "outage/definitions.rs"]
-mod definitions;
 #[path = "outage/disk.rs"]
 mod disk;
 
