@@ -17,19 +17,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use futures_util::future::join_all;
 use http::Method;
+use kube::config::Kubeconfig;
 use rowplane::audit::config::{
     Batching, Config, DatabaseConfig, Delivery, LogConfig, LogFormat, LogTarget, Mode, Rotation, Throttle,
     WebhookConfig,
 };
 use rowplane::storage::{AuditQuery, AuditRemoval};
-use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::hook::Hook;
+use crate::support::client::{connect, connect_as_nobody};
 use crate::support::database::Database;
 use crate::support::postgres::Schema;
-use crate::support::client::{connect, connect_as_nobody};
 use crate::support::process::Installation;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
 
@@ -588,7 +588,8 @@ async fn a116_logs_hold_no_secrets() {
     let kubeconfig = Kubeconfig::read_from(installation.kubeconfig()).expect("a kubeconfig");
     for (token, status) in [(token, "403 Forbidden"), (forged, "401 Unauthorized")] {
         let mut stream = connect_as_nobody(&kubeconfig, "http/1.1").await.expect("a connection");
-        let head = format!("GET {namespace}/secrets/s HTTP/1.1\r\nhost: k\r\nauthorization: Bearer {token}\r\n\r\n");
+        let head =
+            format!("GET {namespace}/secrets/s HTTP/1.1\r\nhost: k\r\nauthorization: Bearer {token}\r\n\r\n");
         stream.write_all(head.as_bytes()).await.expect("sent");
         stream.flush().await.expect("sent");
         let mut line = String::new();
@@ -600,7 +601,8 @@ async fn a116_logs_hold_no_secrets() {
     let log = std::fs::read_to_string(installation.dir().join("server.log")).expect("the log");
     assert!(log.contains("DEBUG") || log.contains("TRACE"), "it logs most: {log}");
     let signature = token.rsplit('.').next().expect("a signature");
-    let mut secrets = vec![password.to_owned(), STANDARD.encode(password), signature.to_owned(), forged.to_owned()];
+    let mut secrets =
+        vec![password.to_owned(), STANDARD.encode(password), signature.to_owned(), forged.to_owned()];
     for key in ["sa.key", "ca.key"] {
         let text = std::fs::read_to_string(installation.dir().join("pki").join(key)).expect("a key");
         secrets.extend(text.lines().filter(|line| !line.starts_with('-')).map(str::to_owned));
