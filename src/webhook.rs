@@ -95,14 +95,13 @@ impl Endpoint {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         };
-        Some(Self { authority, server_name, path: url.path().to_owned() })
+        Some(Self { authority, server_name, path: cleaned(url.path()) })
     }
 
     /// A Service, as upstream names it.
     pub fn of_service(namespace: &str, name: &str, port: u16, path: &str) -> Self {
         let server_name = format!("{name}.{namespace}.svc");
-        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Self { authority: format!("{server_name}:{port}"), server_name, path }
+        Self { authority: format!("{server_name}:{port}"), server_name, path: cleaned(path) }
     }
 
     /// Where to connect to unless a Service leads elsewhere: the host and its port.
@@ -110,6 +109,22 @@ impl Endpoint {
         let has_port = self.authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         if has_port { self.authority.clone() } else { format!("{}:443", self.authority) }
     }
+}
+
+/// A path as Go's `path.Join` leaves it, through which client-go sends all of them: envtest names hooks
+/// `https://127.0.0.1:9443//mutate`, and they hear of `/mutate`.
+fn cleaned(path: &str) -> String {
+    let mut kept = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                kept.pop();
+            }
+            segment => kept.push(segment),
+        }
+    }
+    format!("/{}", kept.join("/"))
 }
 
 impl Webhook {

@@ -12,6 +12,11 @@ fn endpoints_are_read_from_urls_and_services() {
     assert_eq!((&*endpoint.server_name, endpoint.address()), ("::1", "[::1]:443".to_owned()));
     let endpoint = Endpoint::of_service("default", "hook", 443, "convert");
     assert_eq!((&*endpoint.authority, &*endpoint.path), ("hook.default.svc:443", "/convert"));
+    let path = |url: &str| Endpoint::parse(url).expect("a URL").path;
+    assert_eq!(path("https://127.0.0.1:9443//mutate-v1-pod"), "/mutate-v1-pod");
+    assert_eq!(path("https://hook.example/a//b/../c/"), "/a/c");
+    assert_eq!(path("https://hook.example"), "/");
+    assert_eq!(Endpoint::of_service("default", "hook", 443, "/a/./b//").path, "/a/b");
 }
 
 #[tokio::test]
