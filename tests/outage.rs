@@ -2,6 +2,8 @@
 
 mod support;
 
+#[path = "outage/definitions.rs"]
+mod definitions;
 #[path = "outage/disk.rs"]
 mod disk;
 

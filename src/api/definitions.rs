@@ -203,6 +203,12 @@ impl Api {
     pub async fn served_everywhere(&self) -> Result<Arc<Served>, Error> {
         if self.cache.backend().shared() { self.newest_served().await } else { Ok(self.catalog.served()) }
     }
+
+    /// As [`Api::served_everywhere`], for what shows it and decides nothing: while the store is away, what this server
+    /// knows.
+    pub async fn served_as_known(&self) -> Arc<Served> {
+        self.served_everywhere().await.unwrap_or_else(|_| self.catalog.served())
+    }
 }
 
 /// Serves what definitions say as they come, until the server ends.

@@ -65,14 +65,17 @@ async fn serve_from(
     }
 }
 
-/// Reads want to be told by the newest definition; writes are judged by the store.
+/// Reads want to be told by the newest definition; writes are judged by the store. While the store is away, reads of an
+/// older state are answered all the same, but nobody is told that there is no such resource.
 async fn first(app: &App, path: &ResourcePath, parts: &Parts) -> Result<Arc<Served>, Error> {
     let served = app.api.catalog.served();
-    let writes = !parts.method.is_safe();
-    if writes && served.get(&path.resource).is_some() {
-        Ok(served)
-    } else {
-        app.api.served_everywhere().await
+    let is_known = served.get(&path.resource).is_some();
+    if is_known && !parts.method.is_safe() {
+        return Ok(served);
+    }
+    match app.api.served_everywhere().await {
+        Err(_) if is_known => Ok(served),
+        newest => newest,
     }
 }
 
