@@ -259,8 +259,13 @@ impl Bounded<'_> {
             return Err(format!("{rule}, but no limit is specified or limit is 0"));
         }
         let found = most as f64 / asked as f64;
-        let largest = nanos(bound).unwrap_or_default() as f64 / 1e9;
-        if found > largest { Err(format!("{rule}, but provided ratio is {found:.6}")) } else { Ok(()) }
+        let bound = nanos(bound).unwrap_or_default();
+        // The bound is rounded up to thousandths, or to whole units if it is too large for that.
+        let exceeds = match units(bound) {
+            whole if whole > MAX_MILLI => found > whole as f64,
+            _ => found * 1000.0 > milli(bound) as f64,
+        };
+        if exceeds { Err(format!("{rule}, but provided ratio is {found:.6}")) } else { Ok(()) }
     }
 }
 
@@ -271,8 +276,11 @@ fn numbers(texts: [&str; 3]) -> [i64; 3] {
     if whole.iter().any(|number| *number > MAX_MILLI) {
         return whole;
     }
-    amounts.map(|amount| {
-        let milli = amount / NANOS_PER_MILLI + (amount % NANOS_PER_MILLI).signum();
-        i64::try_from(milli).unwrap_or(i64::MAX)
-    })
+    amounts.map(milli)
+}
+
+/// Rounded away from zero.
+fn milli(nanos: i128) -> i64 {
+    let milli = nanos / NANOS_PER_MILLI + (nanos % NANOS_PER_MILLI).signum();
+    i64::try_from(milli).unwrap_or(i64::MAX)
 }

@@ -168,8 +168,7 @@ func limitedClaim(r *rand.Rand) line {
 var suffix = regexp.MustCompile(`kube-api-access-[bcdfghjklmnpqrstvwxz2456789]{5}`)
 
 func accounted(r *rand.Rand) line {
-	// As upstream prints it: what it reads back has more fields than what was sent.
-	account, external := account(r), externalPod(internalPod(podOfAccount(r)))
+	account, external := account(r), podOfAccount(r)
 	internal := internalPod(external.DeepCopy())
 	plugin := serviceaccount.NewServiceAccount()
 	client := fake.NewSimpleClientset()
