@@ -151,7 +151,7 @@ func (l *lab) mutate(kind string, generate func(object int) (string, []variable)
 	check(err)
 	options := cel.OptionalVariableDeclarations{}
 	for _, v := range variables {
-		compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, patching(options),
+		compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, options,
 			environment.StoredExpressions)
 	}
 	var accessor cel.ExpressionAccessor = &patch.JSONPatchCondition{Expression: expression}
