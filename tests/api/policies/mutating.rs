@@ -280,9 +280,9 @@ async fn conditions_variables_and_params() {
         refused(made("a").await),
         denied("expression 'object.spec.no == 1' resulted in error: no such key: spec")
     );
-    let variables = json!({"variables": [{"name": "n", "expression": "namespaceObject.metadata.name + '-' + request.operation"},
-        {"name": "m", "expression": "Object.metadata{labels: {'l': variables.n}}"}]});
-    only(&server, json!([configuration("Object{metadata: variables.m}")]), variables).await;
+    let variables = json!({"variables": [{"name": "m", "expression": "namespaceObject.metadata.name"},
+        {"name": "n", "expression": "variables.m + '-' + request.operation"}]});
+    only(&server, label("variables.n"), variables).await;
     assert_eq!(made("a").await.expect(201)["metadata"]["labels"]["l"], "t-CREATE");
     let allowed =
         "authorizer.group('').resource('pods').namespace('x').check('get').allowed() ? 'yes' : 'no'";
