@@ -206,8 +206,8 @@ fn resource_claim(claim: &ObjectMap) -> Amounts {
         let choices: Vec<&ObjectMap> = objects(request, &["firstAvailable"]).collect();
         let mut largest = Amounts::default();
         match choices.is_empty() {
-            true => largest.raise(&asked(fields::object(request, "exactly").unwrap_or(request))),
-            false => choices.into_iter().for_each(|choice| largest.raise(&asked(choice))),
+            true => largest.raise(&asked(fields::object(request, "exactly").unwrap_or(request), false)),
+            false => choices.into_iter().for_each(|choice| largest.raise(&asked(choice, true))),
         }
         devices.add(&largest);
     }
@@ -217,7 +217,8 @@ fn resource_claim(claim: &ObjectMap) -> Amounts {
     usage
 }
 
-fn asked(request: &ObjectMap) -> Amounts {
+/// The devices of a request's class. A choice among several that asks for none, or in an unknown way, is not shown at all.
+fn asked(request: &ObjectMap, is_choice: bool) -> Amounts {
     let mut asked = Amounts::default();
     let class = fields::text(request, &["deviceClassName"]);
     if !class.is_empty() {
@@ -226,7 +227,9 @@ fn asked(request: &ObjectMap) -> Amounts {
             "All" => ALL_DEVICES,
             _ => 0,
         };
-        asked.set(format!("{class}{DEVICES_SUFFIX}"), number.to_string());
+        if number > 0 || !is_choice {
+            asked.set(format!("{class}{DEVICES_SUFFIX}"), number.to_string());
+        }
     }
     asked
 }
