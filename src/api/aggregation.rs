@@ -181,7 +181,7 @@ pub fn configuration(name: &str, rules: &[PolicyRule]) -> ObjectMap {
 /// Whether a write changes nothing that another role depends on.
 fn is_same(old: &ObjectMap, new: &ObjectMap) -> bool {
     let labels = |role| super::fields::at(role, &["metadata", "labels"]);
-    labels(old) == labels(new) && FIELDS.iter().all(|field| old.get(*field) == new.get(*field))
+    labels(old) == labels(new) && FIELDS.iter().all(|field| old.get(field) == new.get(field))
 }
 
 fn tell(name: &str, error: &super::error::Error) {

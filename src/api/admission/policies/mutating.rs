@@ -133,13 +133,16 @@ async fn invocations<'a, 'p>(
     (choosing.facts, invocations)
 }
 
+/// The old object in a version, opened or not.
+type OldObject = ((Gvr, bool), Option<Arc<ObjectMap>>);
+
 /// A request while policies mutate its object.
 struct Mutating<'a> {
     facts: Facts<'a>,
     namespace: Option<ObjectMap>,
     asked: Arc<Asked>,
     /// The old object in the versions that policies have matched in so far, opened if the policies see managers.
-    olds: Vec<((Gvr, bool), Option<Arc<ObjectMap>>)>,
+    olds: Vec<OldObject>,
 }
 
 impl Mutating<'_> {
