@@ -118,10 +118,10 @@ async fn q116_events_are_limited() {
     server.post(format!("{EVENTS}?dryRun=All"), &event("b", "t")).await.expect(201);
     server.post(EVENTS, &event("b", "t")).await.expect(201);
     let failure = server.post(EVENTS, &event("c", "t")).await.failure();
-    refused(&failure, 429, "limit reached on type Namespace for key t");
+    refused(&failure, 429, "Too many requests: limit reached on type Namespace for key t");
     assert_eq!(failure["reason"], "TooManyRequests");
     let others = "/api/v1/namespaces/other/events";
-    let user = "limit reached on type User for key ";
+    let user = "Too many requests: limit reached on type User for key ";
     let failure = server.post(others, &event("d", "other")).await.failure();
     assert!(failure["message"].as_str().is_some_and(|text| text.starts_with(user)), "{failure}");
     // Other users have a bucket of their own, and other kinds have none.
