@@ -16,7 +16,7 @@ fn policy(kind: &str, param: Value) -> Value {
         VALIDATING => json!({"validations": [{"expression": "true"}]}),
         _ => {
             json!({"reinvocationPolicy": "Never", "mutations": [{"patchType": "JSONPatch",
-            "jsonPatch": {"expression": "[]"}}]})
+            "jsonPatch": {"expression": "[JSONPatch{op: 'test', path: '/kind', value: 'x'}]"}}]})
         }
     };
     let mut policy = json!({"metadata": {"name": "p"}, "spec": spec});
