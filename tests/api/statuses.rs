@@ -13,8 +13,9 @@ on_every_store! {
     health_of_storage_is_not_kept,
 }
 
-/// Kinds whose objects the servers themselves write to; `tests/storage_version` has these.
-const WRITTEN_BY_SERVERS: [&str; 2] = ["storageversions", "storageversionmigrations"];
+/// Kinds whose statuses the servers themselves write; `tests/storage_version` and `policies::validating` have these.
+const WRITTEN_BY_SERVERS: [&str; 3] =
+    ["storageversions", "storageversionmigrations", "validatingadmissionpolicies"];
 
 /// An object of each kind, by version and kind.
 fn bases() -> BTreeMap<(String, String), Value> {
