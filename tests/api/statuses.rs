@@ -120,7 +120,7 @@ async fn statuses_and_specs_keep_out_of_each_other(setup: Setup) {
             tried.insert(kind.to_owned());
         }
     }
-    assert!(tried.contains("CSINode") && tried.len() >= 29, "{tried:?}");
+    assert!(tried.contains("CSINode") && tried.len() >= 28, "{tried:?}");
 }
 
 async fn one_kind(server: &TestServer, collection: &str, kind: &str, base: &Value) {
