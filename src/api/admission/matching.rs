@@ -1,6 +1,7 @@
 //! Which requests a webhook is called for: rules, selectors of namespaces and objects, and resources that are the same in
 //! another version.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Attempt, Operation};
@@ -266,6 +267,13 @@ impl MatchResources {
             namespaces: Labels::of(resources.get("namespaceSelector")),
             objects: Labels::of(resources.get("objectSelector")),
         }
+    }
+
+    /// The plurals of the resources that this may be about, each once; `None` if it may be any.
+    pub fn plurals(&self) -> Option<BTreeSet<Text>> {
+        let resources = || self.rules.iter().flat_map(|rule| &rule.resources);
+        let is_general = self.rules.is_empty() || resources().any(|(plural, _)| plural == "*");
+        (!is_general).then(|| resources().map(|(plural, _)| plural.clone()).collect())
     }
 
     /// The version of the request's resource that this is about.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::choice::{Choosing, meets, namespace_of};
-use super::policy::{Binding, Bound, Mutation, Mutations, Policies, Policy};
+use super::policy::{Binding, Bound, InForce, Mutation, Mutations, Policies, Policy};
 use super::sees;
 use crate::api::admission::authorize::Asked;
 use crate::api::admission::conditions::{Outcome, described};
@@ -89,7 +89,7 @@ impl Invocation<'_> {
     }
 }
 
-async fn mutate(attempt: &mut Attempt<'_>, policies: Arc<[Bound<Mutations>]>) -> Result<(), Error> {
+async fn mutate(attempt: &mut Attempt<'_>, policies: Arc<InForce<Mutations>>) -> Result<(), Error> {
     let mut refusals = Refusals::default();
     let (facts, invocations) = invocations(attempt, &policies, &mut refusals).await;
     if !invocations.is_empty() {
@@ -104,12 +104,12 @@ async fn mutate(attempt: &mut Attempt<'_>, policies: Arc<[Bound<Mutations>]>) ->
 /// All that a request meets, before anything is mutated.
 async fn invocations<'a, 'p>(
     attempt: &Attempt<'a>,
-    policies: &'p [Bound<Mutations>],
+    policies: &'p InForce<Mutations>,
     refusals: &mut Refusals,
 ) -> (Facts<'a>, Vec<Invocation<'p>>) {
     let mut choosing = Choosing::of(attempt);
     let mut invocations = Vec::new();
-    for Bound { policy, bindings } in policies {
+    for Bound { policy, bindings } in policies.about(&attempt.target.resource.definition.plural) {
         let found = match choosing.policy(attempt, policy) {
             Ok(None) => continue,
             Ok(Some(found)) => found,

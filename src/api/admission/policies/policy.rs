@@ -1,6 +1,6 @@
 //! Policies and their bindings, ready to be evaluated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::api::admission::conditions::Conditions;
@@ -12,7 +12,7 @@ use crate::api::{ObjectMap, fields};
 use crate::codec::object::Object;
 use crate::kinds::behavior::rules::expression::Admission;
 use crate::schema::names::Gvk;
-use crate::tree::Value;
+use crate::tree::{Text, Value};
 
 /// A policy, with what it does about the requests that it is about.
 pub struct Policy<B> {
@@ -128,9 +128,52 @@ pub struct Bound<B> {
     pub bindings: Vec<Arc<Binding>>,
 }
 
+/// The policies in force, in the order of their names.
+pub struct InForce<B> {
+    bound: Vec<Bound<B>>,
+    /// The places of policies that name resources, by these.
+    named: HashMap<Text, Vec<usize>>,
+    /// The places of policies that may be about any resource.
+    general: Vec<usize>,
+}
+
+impl<B> InForce<B> {
+    fn new(bound: Vec<Bound<B>>) -> Self {
+        let (mut named, mut general) = (HashMap::<Text, Vec<usize>>::new(), Vec::new());
+        for (place, Bound { policy, .. }) in bound.iter().enumerate() {
+            match policy.matching.as_ref().and_then(MatchResources::plurals) {
+                Some(plurals) => {
+                    plurals.into_iter().for_each(|plural| named.entry(plural).or_default().push(place))
+                }
+                None => general.push(place),
+            }
+        }
+        Self { bound, named, general }
+    }
+
+    /// The policies that may be about a resource, in order. Of thousands, most are about others.
+    pub fn about(&self, plural: &str) -> impl Iterator<Item = &Bound<B>> {
+        let mut named = self.named.get(plural).map_or(&[][..], Vec::as_slice);
+        let mut general = &*self.general;
+        std::iter::from_fn(move || {
+            let next = match (named.split_first(), general.split_first()) {
+                (Some((place, rest)), other) if other.is_none_or(|(other, _)| place < other) => {
+                    named = rest;
+                    place
+                }
+                (_, other) => {
+                    let (place, rest) = other?;
+                    general = rest;
+                    place
+                }
+            };
+            self.bound.get(*next)
+        })
+    }
+}
+
 impl<B: Body> Content for Policies<B> {
-    /// In the order of names.
-    type Snapshot = Arc<[Bound<B>]>;
+    type Snapshot = Arc<InForce<B>>;
 
     fn take_in(&mut self, place: usize, name: &str, object: Option<&Object>) -> Result<(), String> {
         match place {
@@ -153,11 +196,11 @@ impl<B: Body> Content for Policies<B> {
         for binding in self.bindings.values() {
             bound.entry(&binding.policy).or_default().push(binding.clone());
         }
-        let bound: Arc<[Bound<B>]> = bound
+        let bound: Vec<Bound<B>> = bound
             .into_iter()
             .filter_map(|(name, bindings)| Some(Bound { policy: self.policies.get(name)?.clone(), bindings }))
             .collect();
-        (!bound.is_empty()).then_some(bound)
+        (!bound.is_empty()).then(|| Arc::new(InForce::new(bound)))
     }
 }
 
@@ -271,4 +314,31 @@ impl ParamRef {
 
 fn objects<'a>(spec: &'a ObjectMap, list: &str) -> impl Iterator<Item = &'a ObjectMap> {
     fields::items(spec, &[list]).iter().filter_map(Value::as_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::json;
+
+    #[test]
+    fn only_policies_that_may_be_about_a_resource_are_looked_at_in_order() {
+        let bound = |(name, resources): (&str, Value)| {
+            let spec = json!({"matchConstraints": {"resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"],
+                "operations": ["*"], "resources": resources}]}});
+            let policy = Policy::<Validations>::of(name, spec.as_object().expect("an object"));
+            Bound { policy: Arc::new(policy), bindings: Vec::new() }
+        };
+        let policies = [
+            ("a", json!(["secrets", "pods/status", "secrets/*"])),
+            ("b", json!(["*/scale"])),
+            ("c", json!(["configmaps"])),
+            ("d", json!(["secrets"])),
+            ("e", json!(["configmaps", "*"])),
+        ];
+        let policies = InForce::new(policies.into_iter().map(bound).collect());
+        let about =
+            |plural: &str| -> String { policies.about(plural).map(|bound| &*bound.policy.name).collect() };
+        assert_eq!(["secrets", "configmaps", "pods", "nodes"].map(about), ["abde", "bce", "abe", "be"]);
+    }
 }

@@ -6,7 +6,7 @@ mod decide;
 use std::sync::Arc;
 
 use super::choice::{Choosing, meets, namespace_of};
-use super::policy::{Binding, Bound, Policies, Policy, Validations};
+use super::policy::{Binding, Bound, InForce, Policies, Policy, Validations};
 use super::sees;
 use crate::api::ObjectMap;
 use crate::api::admission::authorize::Asked;
@@ -50,11 +50,11 @@ impl Admission for ValidatingAdmissionPolicy {
     }
 }
 
-async fn judge(attempt: &Attempt<'_>, policies: Arc<[Bound<Validations>]>) -> Result<(), Error> {
+async fn judge(attempt: &Attempt<'_>, policies: Arc<InForce<Validations>>) -> Result<(), Error> {
     let choosing = Choosing::of(attempt);
     let (asked, objects, decided) = (Arc::new(Asked::about(&choosing.facts)), Vec::new(), Decided::default());
     let mut judging = Judging { attempt, choosing, asked, objects, decided };
-    for Bound { policy, bindings } in &*policies {
+    for Bound { policy, bindings } in policies.about(&attempt.target.resource.definition.plural) {
         judging.policy(policy, bindings).await?;
     }
     let Judging { decided, .. } = judging;
