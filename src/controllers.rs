@@ -19,6 +19,7 @@ pub mod identity_lease_gc;
 pub mod kubernetes_service;
 pub mod leader;
 pub mod migration;
+mod names;
 mod namespace_contents;
 mod namespaces;
 mod policy_types;

@@ -20,7 +20,7 @@ use sqlx::{Connection as _, Executor as _};
 use crate::support::client::{Answer, Client, Protocol};
 use crate::support::database::Database;
 use crate::support::postgres::Schema;
-use crate::support::process::Installation;
+use crate::support::process::{Installation, Process};
 use crate::support::proxy::{Proxy, Target};
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map, names, rv};
 
@@ -29,6 +29,36 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 fn client_of(installation: &Installation) -> Client {
     let kubeconfig = Kubeconfig::read_from(installation.kubeconfig()).expect("a kubeconfig");
     Client::of_certificate(&kubeconfig, Protocol::Any)
+}
+
+/// A server whose way to PostgreSQL can be cut.
+struct Distant {
+    schema: Schema,
+    proxy: Proxy,
+    installation: Installation,
+    _server: Process,
+}
+
+impl Distant {
+    async fn start() -> Self {
+        let schema = Schema::create().await;
+        let proxy = Proxy::start(schema.target()).await;
+        let through = format!("--datastore={}", schema.url_through(proxy.address().port()));
+        let installation = Installation::sqlite().with(&through);
+        let server = installation.start().await;
+        Self { schema, proxy, installation, _server: server }
+    }
+
+    /// Leads to a port that is reserved, and on which nobody listens, as long as the answer lives.
+    fn cut(&self) -> Installation {
+        let nobody = Installation::sqlite();
+        self.proxy.retarget(Target::Tcp(([127, 0, 0, 1], nobody.port()).into()));
+        nobody
+    }
+
+    fn mend(&self) {
+        self.proxy.retarget(self.schema.target());
+    }
 }
 
 /// Checks that an answer is a 503 that tells when to try again.
@@ -49,20 +79,14 @@ fn unavailable(answer: &Answer) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_is_away_and_comes_back() {
-    let schema = Schema::create().await;
-    let proxy = Proxy::start(schema.target()).await;
-    let through = format!("--datastore={}", schema.url_through(proxy.address().port()));
-    let installation = Installation::sqlite().with(&through);
-    let _server = installation.start().await;
-    let client = client_of(&installation);
+    let server = Distant::start().await;
+    let client = client_of(&server.installation);
     let mut watch = client.watch(format!("{MAPS}?watch=1")).await;
     let made = client.post(MAPS, &config_map("a", json!({"k": "v"}))).await.expect(201);
     let known = rv(&made);
     assert_eq!(watch.expect("ADDED").await, made);
 
-    // The port is reserved, but nobody listens on it.
-    let nobody = Installation::sqlite();
-    proxy.retarget(Target::Tcp(([127, 0, 0, 1], nobody.port()).into()));
+    let _nobody = server.cut();
     let ready = loop {
         let ready = client.get("/readyz").await;
         if ready.status != 200 {
@@ -92,7 +116,7 @@ async fn postgres_is_away_and_comes_back() {
         unavailable(&answer);
     }
 
-    proxy.retarget(schema.target());
+    server.mend();
     while client.get("/readyz").await.status != 200 {}
     let written = loop {
         // The database is ready; the lease, without which this server may not write, may take another moment.

@@ -11,6 +11,7 @@ use super::request::Request;
 use super::{ObjectMap, fields};
 use crate::expression::{Checked, Refusal, check};
 use crate::kinds::behavior::rules::expression::Admission;
+use crate::long_work;
 use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
 use crate::schema::resource::Verb;
@@ -31,8 +32,12 @@ pub struct Warning {
     pub text: String,
 }
 
-/// What is wrong with the expressions of a policy's spec.
+/// What is wrong with the expressions of a policy's spec. Hundreds of expressions may be checked with ten types each.
 pub fn warnings(served: &Served, spec: &ObjectMap) -> Vec<Warning> {
+    long_work::run(|| found(served, spec))
+}
+
+fn found(served: &Served, spec: &ObjectMap) -> Vec<Warning> {
     let environments = environments(served, spec);
     let mut warnings = Vec::new();
     let mut checks = 0;

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use tokio::time::{Instant, sleep, sleep_until};
 use x509_parser::prelude::Pem;
 
+use super::names::Names;
 use crate::api::decode::Body;
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
@@ -56,31 +57,22 @@ pub async fn run(api: Arc<Api>, config: Config) -> Result<(), Error> {
     let Some(requests) = api.resources.get(&REQUESTS).cloned() else {
         return std::future::pending().await;
     };
-    let state = api.cache.any();
-    let mut watcher = api.cache.watch(requests.id, state.revision);
-    let mut open: BTreeSet<String> =
-        state.objects(requests.id).range(&Range::of(None)).map(|object| object.name().to_owned()).collect();
+    let mut names = Names::of(&api, requests.id);
     let office = Office { api: &api, requests, config };
     let mut cleaning = Instant::now();
     loop {
-        office.handle(&mut open).await;
+        office.handle(&mut names.open).await;
         if office.config.cleaning && cleaning <= Instant::now() {
             office.clean().await;
             cleaning = Instant::now() + CLEANING;
         }
+        let may_retry = !names.open.is_empty();
         tokio::select! {
-            () = watcher.changed() => {}
-            () = sleep(RETRY), if !open.is_empty() => {}
+            () = names.changed() => {}
+            () = sleep(RETRY), if may_retry => {}
             () = sleep_until(cleaning), if office.config.cleaning => {}
         }
-        loop {
-            let events = watcher.next().await?;
-            let current = events.iter().filter_map(|event| event.current.as_ref());
-            open.extend(current.map(|object| object.name().to_owned()));
-            if events.is_empty() {
-                break;
-            }
-        }
+        names.add_changed().await?;
     }
 }
 

@@ -1,18 +1,17 @@
 //! Writes into the status of ValidatingAdmissionPolicies what is wrong with their expressions, as
 //! `validatingadmissionpolicy-status-controller` of kube-controller-manager does. Where both run, both write the same.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
 
+use super::names::Names;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, Target, fields, type_checking};
-use crate::cache::Range;
 use crate::kinds::behavior::part::Part;
 use crate::patch::apply::ownership::Conflicts;
 use crate::schema::names::Gvr;
@@ -28,32 +27,23 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     let Some(policies) = api.resources.get(&POLICIES).cloned() else {
         return std::future::pending().await;
     };
-    let state = api.cache.any();
-    let mut watcher = api.cache.watch(policies.id, state.revision);
-    let mut open: BTreeSet<String> =
-        state.objects(policies.id).range(&Range::of(None)).map(|object| object.name().to_owned()).collect();
+    let mut names = Names::of(&api, policies.id);
     loop {
-        for name in std::mem::take(&mut open) {
+        for name in std::mem::take(&mut names.open) {
             match check(&api, &policies, &name).await {
                 Ok(()) | Err(Error::NotFound { .. }) => {}
                 Err(error) => {
                     tracing::warn!(%error, name, "the types of a policy cannot be checked, will try again");
-                    open.insert(name);
+                    names.open.insert(name);
                 }
             }
         }
+        let may_retry = !names.open.is_empty();
         tokio::select! {
-            () = watcher.changed() => {}
-            () = sleep(RETRY), if !open.is_empty() => {}
+            () = names.changed() => {}
+            () = sleep(RETRY), if may_retry => {}
         }
-        loop {
-            let events = watcher.next().await?;
-            let current = events.iter().filter_map(|event| event.current.as_ref());
-            open.extend(current.map(|object| object.name().to_owned()));
-            if events.is_empty() {
-                break;
-            }
-        }
+        names.add_changed().await?;
     }
 }
 

@@ -2,11 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::postgres::Schema;
-use crate::support::process::Installation;
-use crate::support::proxy::{Proxy, Target};
 use crate::support::server::{names, rv};
-use crate::{client_of, unavailable};
+use crate::{Distant, client_of, unavailable};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS: &str = "/apis/ex.io/v1/namespaces/default/widgets";
@@ -27,19 +24,14 @@ fn widget(name: &str, size: u64) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn custom_resources_outlive_the_database() {
-    let schema = Schema::create().await;
-    let proxy = Proxy::start(schema.target()).await;
-    let through = format!("--datastore={}", schema.url_through(proxy.address().port()));
-    let installation = Installation::sqlite().with(&through);
-    let _server = installation.start().await;
-    let client = client_of(&installation);
+    let server = Distant::start().await;
+    let client = client_of(&server.installation);
     client.post(DEFINITIONS, &definition("widgets", "Widget")).await.expect(201);
     let made = client.post(WIDGETS, &widget("a", 2)).await.expect(201);
     let known = rv(&made);
     let mut watch = client.watch(format!("{WIDGETS}?watch=1&resourceVersion={known}")).await;
 
-    let nobody = Installation::sqlite();
-    proxy.retarget(Target::Tcp(([127, 0, 0, 1], nobody.port()).into()));
+    let _nobody = server.cut();
     while client.get("/readyz").await.status == 200 {}
 
     let one = format!("{WIDGETS}/a");
@@ -69,7 +61,7 @@ async fn custom_resources_outlive_the_database() {
         unavailable(&answer);
     }
 
-    proxy.retarget(schema.target());
+    server.mend();
     while client.get("/readyz").await.status != 200 {}
     let written = loop {
         let answer = client.post(WIDGETS, &widget("c", 4)).await;

@@ -1,5 +1,6 @@
 //! What a quota refuses, in upstream's order and words (`resourcequota/controller.go`).
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use super::amounts::{Amounts, exceeds, is_negative};
@@ -48,7 +49,7 @@ pub fn check(write: Checked<'_>, quotas: &[(String, ObjectMap)]) -> Result<(), R
         let scopes = Scope::all(quota);
         if !limited.is_empty() {
             let matching = |scope: &Scope<'_>| evaluator.matches(std::slice::from_ref(scope), new);
-            covered.extend(Scope::all(quota).into_iter().filter(matching));
+            covered.extend(scopes.iter().filter(|scope| matching(scope)).cloned());
         }
         let known: Vec<&str> = hard(quota).filter(|name| evaluator.knows(name)).collect();
         if known.is_empty() || !evaluator.matches(&scopes, new) {
@@ -73,14 +74,14 @@ pub fn check(write: Checked<'_>, quotas: &[(String, ObjectMap)]) -> Result<(), R
         let why = format!("quota usage is negative for resource(s): {}", negative.join(","));
         return Err(Refusal::Forbidden(why));
     }
-    let before = old.map(|old| evaluator.usage(old));
+    let before = LazyCell::new(|| old.map(|old| evaluator.usage(old)));
     let delta = |scopes: &[Scope<'_>]| {
         let counted_before = old.is_some_and(|old| evaluator.matches(scopes, old));
-        added(&usage, before.as_ref().filter(|_| counted_before))
+        added(&usage, if counted_before { before.as_ref() } else { None })
     };
     let deltas: Vec<_> = interested.iter().filter_map(|quota| Some((quota, delta(&quota.scopes)?))).collect();
-    let adds = if interested.is_empty() { delta(&[]).is_some() } else { !deltas.is_empty() };
-    if adds && !limited.is_empty() {
+    let adds = || if interested.is_empty() { delta(&[]).is_some() } else { !deltas.is_empty() };
+    if !limited.is_empty() && adds() {
         let names = limited.names(&resource_of(evaluator), &usage);
         uncovered(&names, &counted, (&limited.scopes(evaluator, new), &covered))?;
     }

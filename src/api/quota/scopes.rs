@@ -4,6 +4,7 @@ use crate::api::{ObjectMap, fields};
 use crate::tree::Value;
 
 /// One scope, with what it asks of a name.
+#[derive(Clone)]
 pub struct Requirement<'a> {
     pub name: &'a str,
     operator: &'a str,

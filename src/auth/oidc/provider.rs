@@ -1,7 +1,7 @@
 //! An issuer's keys.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -32,7 +32,7 @@ pub struct Provider {
     /// When keys were fetched last. Held while they are fetched.
     fetched: Mutex<Option<Instant>>,
     /// Those who sign claims for this issuer, by their URLs.
-    sources: Mutex<HashMap<String, Arc<Provider>>>,
+    sources: StdMutex<HashMap<String, Arc<Provider>>>,
 }
 
 struct Keys {
@@ -52,7 +52,7 @@ impl Provider {
             keys: ArcSwapOption::empty(),
             generation: Generation::default(),
             fetched: Mutex::new(None),
-            sources: Mutex::default(),
+            sources: StdMutex::default(),
         }
     }
 
@@ -82,22 +82,29 @@ impl Provider {
         self.fetcher.get_as(url, bearer).await.map_err(|error| error.to_string())
     }
 
+    fn sources(&self) -> MutexGuard<'_, HashMap<String, Arc<Provider>>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// An issuer that signs claims for this one: whoever has the same audiences and CAs. Its keys are fetched when it is
     /// first heard of.
     pub async fn source(&self, url: &str) -> Result<Arc<Provider>, String> {
-        let mut sources = self.sources.lock().await;
-        if let Some(known) = sources.get(url) {
-            return Ok(known.clone());
+        {
+            let sources = self.sources();
+            if let Some(known) = sources.get(url) {
+                return Ok(known.clone());
+            }
+            if sources.len() >= MOST_SOURCES {
+                return Err("there are too many issuers of distributed claims".to_owned());
+            }
         }
-        if sources.len() >= MOST_SOURCES {
-            return Err("there are too many issuers of distributed claims".to_owned());
-        }
+        // Nobody waits for an issuer whom others ask: who asks at the same time fetches the same keys.
         let issuer = Issuer { url: url.to_owned(), discovery_url: None, ..self.issuer.clone() };
         let made = tokio::task::spawn_blocking(move || Provider::new(issuer)).await;
         let source = made.map_err(|error| error.to_string())?;
         Box::pin(source.fetch_all()).await?;
         let source = Arc::new(source);
-        sources.insert(url.to_owned(), source.clone());
+        self.sources().insert(url.to_owned(), source.clone());
         Ok(source)
     }
 

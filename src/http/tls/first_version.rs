@@ -5,6 +5,7 @@ use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct};
+use x509_parser::oid_registry::OID_PKCS1_SHA1WITHRSA;
 use x509_parser::prelude::{FromDer as _, X509Certificate, X509Version};
 
 fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Option<X509Certificate<'a>> {
@@ -36,7 +37,9 @@ pub fn verify(
 
 fn has_signed(authority: &CertificateDer<'_>, certificate: &X509Certificate<'_>) -> bool {
     X509Certificate::from_der(authority).is_ok_and(|(_, authority)| {
-        authority.subject().as_raw() == certificate.issuer().as_raw()
+        // Go and webpki believe no signature over SHA-1.
+        certificate.signature_algorithm.algorithm != OID_PKCS1_SHA1WITHRSA
+            && authority.subject().as_raw() == certificate.issuer().as_raw()
             && certificate.verify_signature(Some(authority.public_key())).is_ok()
     })
 }
@@ -65,6 +68,10 @@ mod tests {
 
     const CA: &[u8] = include_bytes!("../../../tests/fixtures/first-version/ca.crt");
     const CLIENT: &[u8] = include_bytes!("../../../tests/fixtures/first-version/client.crt");
+    /// Signed with RSA over SHA-1.
+    const BY_SHA1: &[u8] = include_bytes!("../../../tests/fixtures/first-version/sha1.crt");
+    const CA_OF_SHA1: &[u8] = include_bytes!("../../../tests/fixtures/first-version/sha1-ca.crt");
+    const IN_2050: u64 = 2_524_608_000;
     /// 2020-01-01 and 2120-01-01, between which the fixtures are valid.
     const VALID: (u64, u64) = (1_577_836_800, 4_733_510_400);
 
@@ -87,6 +94,7 @@ mod tests {
         assert_eq!(outcome(CLIENT, &[], first), refused("UnknownIssuer"));
         // The certificate did not sign itself, whatever it is trusted as.
         assert_eq!(outcome(CLIENT, &[CLIENT], first), refused("UnknownIssuer"));
+        assert_eq!(outcome(BY_SHA1, &[CA_OF_SHA1], IN_2050), refused("UnknownIssuer"));
         // Later versions are left to webpki.
         assert_eq!(outcome(CA, &[CA], first), None);
     }

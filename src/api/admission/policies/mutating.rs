@@ -134,7 +134,7 @@ async fn invocations<'a, 'p>(
 }
 
 /// The old object in a version, opened or not.
-type OldObject = ((Gvr, bool), Option<Arc<ObjectMap>>);
+type OldObject<'a> = ((Gvr, bool), Arc<Cow<'a, ObjectMap>>);
 
 /// A request while policies mutate its object.
 struct Mutating<'a> {
@@ -142,13 +142,13 @@ struct Mutating<'a> {
     namespace: Option<ObjectMap>,
     asked: Arc<Asked>,
     /// The old object in the versions that policies have matched in so far, opened if the policies see managers.
-    olds: Vec<OldObject>,
+    olds: Vec<OldObject<'a>>,
 }
 
-impl Mutating<'_> {
+impl<'a> Mutating<'a> {
     async fn all(
         &mut self,
-        attempt: &mut Attempt<'_>,
+        attempt: &mut Attempt<'a>,
         invocations: &[Invocation<'_>],
         refusals: &mut Refusals,
     ) -> Result<(), Error> {
@@ -175,7 +175,7 @@ impl Mutating<'_> {
     /// Whether at least one mutation has been carried out.
     async fn one(
         &mut self,
-        attempt: &mut Attempt<'_>,
+        attempt: &mut Attempt<'a>,
         invocation: &Invocation<'_>,
         invoked: &mut Invoked,
         refusals: &mut Refusals,
@@ -192,7 +192,7 @@ impl Mutating<'_> {
         let request = described(attempt.request, &self.facts, found);
         let seen = Seen {
             object: None,
-            old: old.as_deref(),
+            old: old.as_deref().map(|old| &**old),
             request: Some(&request),
             namespace: self.namespace.as_ref(),
             params: invocation.param.as_ref(),
@@ -276,25 +276,25 @@ impl Mutating<'_> {
     /// The old object in the version in which a policy has matched.
     async fn old(
         &mut self,
-        attempt: &Attempt<'_>,
+        attempt: &Attempt<'a>,
         found: &Matched,
         sees_managers: bool,
-    ) -> Result<Option<Arc<ObjectMap>>, Error> {
+    ) -> Result<Option<Arc<Cow<'a, ObjectMap>>>, Error> {
         let Some(old) = attempt.old else { return Ok(None) };
         let version = (found.resource.clone(), sees_managers);
         if let Some((_, known)) = self.olds.iter().find(|(known, _)| *known == version) {
-            return Ok(known.clone());
+            return Ok(Some(known.clone()));
         }
         let mut old = match found.other.as_ref().filter(|_| has_versions(self.facts)) {
-            Some(other) => converted(attempt.api, self.facts.resource, other, old.clone()).await?,
-            None => old.clone(),
+            Some(other) => Cow::Owned(converted(attempt.api, self.facts.resource, other, old.clone()).await?),
+            None => Cow::Borrowed(old),
         };
         if sees_managers {
-            managed::open(&mut old);
+            managed::open(old.to_mut());
         }
-        let old = Some(Arc::new(old));
+        let old = Arc::new(old);
         self.olds.push((version, old.clone()));
-        Ok(old)
+        Ok(Some(old))
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod decide;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::choice::{Choosing, meets, namespace_of};
@@ -67,18 +68,18 @@ struct Judging<'a, 'b> {
     choosing: Choosing<'b>,
     asked: Arc<Asked>,
     /// Its objects in the versions that policies have matched in so far.
-    objects: Vec<(Gvr, Arc<Objects>)>,
+    objects: Vec<(Gvr, Arc<Objects<'a>>)>,
     decided: Decided,
 }
 
 /// The objects of a request in one version, and the request itself, as expressions see them.
-struct Objects {
-    object: Option<ObjectMap>,
-    old: Option<ObjectMap>,
+struct Objects<'a> {
+    object: Option<Cow<'a, ObjectMap>>,
+    old: Option<Cow<'a, ObjectMap>>,
     request: ObjectMap,
 }
 
-impl Judging<'_, '_> {
+impl<'a> Judging<'a, '_> {
     async fn policy(&mut self, policy: &Policy<Validations>, bindings: &[Arc<Binding>]) -> Result<(), Error> {
         let found = match self.choosing.policy(self.attempt, policy) {
             Ok(None) => return Ok(()),
@@ -125,8 +126,8 @@ impl Judging<'_, '_> {
         let asked = self.asked.clone();
         for param in &params {
             let seen = Seen {
-                object: objects.object.as_ref(),
-                old: objects.old.as_ref(),
+                object: objects.object.as_deref(),
+                old: objects.old.as_deref(),
                 request: Some(&objects.request),
                 namespace: namespace.as_ref(),
                 params: param.as_ref(),
@@ -167,18 +168,19 @@ impl Judging<'_, '_> {
         &mut self,
         policy: &Policy<Validations>,
         found: &Matched,
-    ) -> Result<Arc<Objects>, Error> {
+    ) -> Result<Arc<Objects<'a>>, Error> {
         let (Attempt { api, request, object, old, .. }, facts) = (self.attempt, self.choosing.facts);
         let known = self.objects.iter().find(|(version, _)| *version == found.resource);
         if let Some((_, objects)) = known.filter(|_| !policy.sees_managers) {
             return Ok(objects.clone());
         }
-        let convert = async |object: Option<&ObjectMap>| match (&found.other, object) {
+        let convert = async |object: Option<&'a ObjectMap>| match (&found.other, object) {
             (_, None) => Ok(None),
             (Some(other), Some(object)) if has_versions(facts) => {
-                Box::pin(converted(api, facts.resource, other, object.clone())).await.map(Some)
+                let object = Box::pin(converted(api, facts.resource, other, object.clone())).await?;
+                Ok(Some(Cow::Owned(object)))
             }
-            (_, Some(object)) => Ok(Some(object.clone())),
+            (_, Some(object)) => Ok::<_, Error>(Some(Cow::Borrowed(object))),
         };
         let mut objects = Objects {
             object: convert(object.as_ref()).await?,
@@ -186,7 +188,9 @@ impl Judging<'_, '_> {
             request: described(request, &facts, found),
         };
         if policy.sees_managers {
-            [&mut objects.object, &mut objects.old].into_iter().flatten().for_each(managed::open);
+            for object in [&mut objects.object, &mut objects.old].into_iter().flatten() {
+                managed::open(object.to_mut());
+            }
             return Ok(Arc::new(objects));
         }
         let objects = Arc::new(objects);
