@@ -10,6 +10,7 @@ mod attempts;
 mod audit;
 mod authorization;
 mod encryption;
+mod external_signer;
 mod flow_control;
 mod process;
 mod request;
@@ -65,6 +66,8 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
 const COUNTERS: &[(&str, &str)] = &[
+    (external_signer::FETCHES, "Total attempts at syncing supported JWKs"),
+    (external_signer::SIGNATURES, "Total attempts at signing JWT"),
     (
         admission::POD_SECURITY_EVALUATIONS,
         "Number of policy evaluations that occurred, not counting ignored or exempt requests.",
@@ -159,6 +162,7 @@ const COUNTERS: &[(&str, &str)] = &[
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
 const HISTOGRAMS: &[(&str, &str)] = &[
+    (external_signer::SECONDS, "Request duration and time for calls to external-jwt-signer"),
     (
         admission::MUTATION_SECONDS,
         "Mutation admission latency for individual mutation expressions in seconds, labeled by policy and binding.",
@@ -203,6 +207,11 @@ const HISTOGRAMS: &[(&str, &str)] = &[
     (COMMIT_SIZE, "Number of writes committed together."),
 ];
 const GAUGES: &[(&str, &str)] = &[
+    (external_signer::FETCHED_AT, "Unix Timestamp in seconds of the last successful FetchKeys request"),
+    (
+        external_signer::MADE_AT,
+        "Unix Timestamp in seconds of the last successful FetchKeys data_timestamp value returned by the external signer",
+    ),
     (encryption::KEY_TOLD, "The last time in seconds when a keyID was returned by the Status RPC call."),
     (encryption::SEEDS, "Number of records in data encryption key (DEK) source cache."),
     (
@@ -519,6 +528,7 @@ impl CommitMetrics {
 
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
     let buckets: &[(&str, &[f64])] = &[
+        (external_signer::SECONDS, &external_signer::BUCKETS),
         (admission::POLICY_SECONDS, &admission::POLICY_BUCKETS),
         (admission::MUTATION_SECONDS, &admission::POLICY_BUCKETS),
         (encryption::KMS_SECONDS, &encryption::KMS_BUCKETS),
