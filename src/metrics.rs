@@ -136,6 +136,10 @@ const COUNTERS: &[(&str, &str)] = &[
     ),
     (authorization::WEBHOOK_EVALUATIONS, "Round-trips to authorization webhooks."),
     (tokens::IMPERSONATIONS, "Total number of impersonation attempts split by mode and decision."),
+    (
+        tokens::IMPERSONATION_CHECKS,
+        "Total number of authorization checks made by the impersonation handler split by mode and decision.",
+    ),
     (authorization::WEBHOOK_FAIL_OPEN, "NoOpinion results due to webhook timeout or error."),
     (
         authorization::CONDITION_ERRORS,
@@ -189,6 +193,10 @@ const HISTOGRAMS: &[(&str, &str)] = &[
         admission::PLUGIN_SECONDS,
         "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API \
          resource and type (validate or admit).",
+    ),
+    (
+        tokens::IMPERSONATION_CHECK_SECONDS,
+        "Latency of authorization checks made by the impersonation handler in seconds split by mode and decision.",
     ),
     (
         tokens::IMPERSONATION_SECONDS,
@@ -475,7 +483,7 @@ impl Metrics {
         let mut text = self.handle.render();
         self.attempts.render(&mut text);
         self.tokens.render(&mut text);
-        self.config_infos.render(&mut text);
+        self.config_infos.render(&mut text, self.server().1);
         text
     }
 
@@ -538,6 +546,7 @@ fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
         (admission::STEP_SECONDS, &admission::BUCKETS),
         (admission::PLUGIN_SECONDS, &admission::BUCKETS),
         (tokens::IMPERSONATION_SECONDS, &tokens::IMPERSONATION_BUCKETS),
+        (tokens::IMPERSONATION_CHECK_SECONDS, &tokens::IMPERSONATION_BUCKETS),
         (authorization::WEBHOOK_SECONDS, &authorization::WEBHOOK_BUCKETS),
         (authorization::CONDITION_SECONDS, &authorization::CONDITION_BUCKETS),
         (flow_control::WAIT_SECONDS, &flow_control::WAIT_BUCKETS),

@@ -346,9 +346,10 @@ impl Key {
             return Err("found empty public key".to_owned());
         }
         let public = PublicKey::of_pkix(&der);
-        let public =
+        let mut public =
             public.ok_or("while parsing external public keys: it is no key that tokens are signed with")?;
-        Ok(Self { public: PublicKey { id, ..public }, is_hidden })
+        public.id = id;
+        Ok(Self { public, is_hidden })
     }
 }
 
