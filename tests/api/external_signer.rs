@@ -171,8 +171,9 @@ async fn tokens_are_signed_by_a_service_that_has_the_keys() {
     signer.remove("first");
     signer.add("third", false);
     let third = token(&server).await;
-    let states = [&first, &second, &third].map(async |token| status_of(&server, token).await);
-    assert_eq!(futures_util::future::join_all(states).await, [401, 200, 200]);
+    for (token, status) in [(&first, 401), (&second, 200), (&third, 200)] {
+        assert_eq!(status_of(&server, token).await, status);
+    }
 
     // What the service must not answer.
     for (header, why) in [
