@@ -111,9 +111,12 @@ pub fn check_custom(expected: &Gvk, claimed: &Gvk, object: &ObjectMap) -> Result
     Err(Error::Invalid { kind, name, causes })
 }
 
-/// Reads the object's kind and apiVersion; missing ones are filled in.
+/// Reads the object's kind and apiVersion; missing ones are filled in. Go's decoder looks for both without regard to case,
+/// and the last one counts.
 pub fn claim(object: &mut ObjectMap, expected: &Gvk) -> Result<Gvk, String> {
-    if expected.is_claimed_by(object) {
+    let claims =
+        object.iter().filter(|(key, _)| is_spelled(key, "kind") || is_spelled(key, "apiVersion")).count();
+    if claims == 2 && expected.is_claimed_by(object) {
         return Ok(expected.clone());
     }
     let api_version = claimed(object, "apiVersion", expected.api_version())?;
@@ -122,23 +125,63 @@ pub fn claim(object: &mut ObjectMap, expected: &Gvk) -> Result<Gvk, String> {
 }
 
 fn claimed(object: &mut ObjectMap, field: &str, default: &Text) -> Result<Text, String> {
-    if let Some(text) = found(object, field)? {
-        return Ok(text.clone());
+    let mut last = None;
+    for (_, value) in object.iter().filter(|(key, _)| is_spelled(key, field)) {
+        last = if value.is_null() { last } else { text(value, field)? };
     }
-    object.insert(field, Value::String(default.clone()));
-    Ok(default.clone())
+    let claimed = last.unwrap_or(default).clone();
+    object.insert(field, Value::String(claimed.clone()));
+    Ok(claimed)
+}
+
+fn is_spelled(key: &str, field: &str) -> bool {
+    key.eq_ignore_ascii_case(field)
 }
 
 fn found<'o>(object: &'o ObjectMap, field: &str) -> Result<Option<&'o Text>, String> {
-    match object.get(field) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
-        Some(other) => {
+    object.get(field).map_or(Ok(None), |value| text(value, field))
+}
+
+fn text<'o>(value: &'o Value, field: &str) -> Result<Option<&'o Text>, String> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+        other => {
             let found = gotext::json_kind(other);
             Err(format!(
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field \
                  .{field} of type string"
             ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::json;
+
+    #[test]
+    fn the_last_spelling_counts() {
+        let pod = Gvk::fixed("v1", "Pod");
+        let claimed = |object: Value| {
+            let Value::Object(mut object) = object else { panic!("an object") };
+            let claimed = claim(&mut object, &pod).map(|gvk| format!("{} {}", gvk.api_version(), gvk.kind));
+            (claimed, object["kind"].clone())
+        };
+        let unfit = "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field \
+                     .apiVersion of type string";
+        for (object, expected, kind) in [
+            (json!({"kind": "Pod", "apiVersion": "v1"}), Ok("v1 Pod"), "Pod"),
+            (json!({}), Ok("v1 Pod"), "Pod"),
+            (json!({"KIND": "Node", "apiVersion": "v1"}), Ok("v1 Node"), "Node"),
+            (json!({"kind": "Pod", "apiVersion": "v1", "Kind": "Node"}), Ok("v1 Node"), "Node"),
+            (json!({"Kind": "Node", "kind": "Pod", "apiVersion": "v1"}), Ok("v1 Pod"), "Pod"),
+            (json!({"kind": "Pod", "kInd": null}), Ok("v1 Pod"), "Pod"),
+            (json!({"kind": "Pod", "apiVersion": "v1", "apiversion": 1}), Err(unfit), "Pod"),
+        ] {
+            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(claimed(object), (expected, kind.into()));
         }
     }
 }

@@ -168,8 +168,8 @@ fn place(claim: &ObjectMap) -> (&str, &str) {
 /// Name and uid of the Pod that a claim says it was made for.
 fn pod_of(claim: &ObjectMap) -> Option<(&str, &str)> {
     let annotation = fields::at(claim, &["metadata", "annotations", FOR_EXTENDED])?;
-    let owners = fields::items(claim, &["metadata", "ownerReferences"]).iter();
-    let owner = owners.into_iter().find(|owner| owner["controller"] == true)?;
+    let owners = fields::items(claim, &["metadata", "ownerReferences"]);
+    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
     let is_pod = owner["kind"] == "Pod" && owner["apiVersion"] == "v1" && annotation == "true";
     is_pod.then(|| Some((owner["name"].as_str()?, owner["uid"].as_str()?))).flatten()
 }
