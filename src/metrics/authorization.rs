@@ -86,10 +86,12 @@ impl WebhookMetrics {
 }
 
 /// Which file of settings is read again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReloadedFile {
     Authentication,
     Authorization,
+    /// The files of a directory that configure an admission plugin.
+    Manifests(&'static str),
 }
 
 /// Records what comes of reading a file of settings again.
@@ -108,6 +110,10 @@ pub const AUTHENTICATION_RELOADED: &str =
     "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds";
 pub const AUTHORIZATION_RELOADED: &str =
     "apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds";
+pub const MANIFEST_RELOADS: &str = "apiserver_manifest_admission_config_controller_automatic_reloads_total";
+pub const MANIFESTS_RELOADED: &str =
+    "apiserver_manifest_admission_config_controller_automatic_reload_last_timestamp_seconds";
+pub const MANIFESTS_CONFIG: &str = "apiserver_manifest_admission_config_controller_last_config_info";
 pub const AUTHENTICATION_CONFIG: &str = "apiserver_authentication_config_controller_last_config_info";
 pub const AUTHORIZATION_CONFIG: &str = "apiserver_authorization_config_controller_last_config_info";
 
@@ -125,9 +131,14 @@ impl ReloadMetrics {
         let (total, last) = match self.file {
             ReloadedFile::Authentication => (AUTHENTICATION_RELOADS, AUTHENTICATION_RELOADED),
             ReloadedFile::Authorization => (AUTHORIZATION_RELOADS, AUTHORIZATION_RELOADED),
+            ReloadedFile::Manifests(_) => (MANIFEST_RELOADS, MANIFESTS_RELOADED),
         };
         let status = if is_success { "success" } else { "failure" };
-        let labels = || labels_of(&[("status", status), ("apiserver_id_hash", &self.server)]);
+        let (status, server) = (("status", status), ("apiserver_id_hash", &*self.server));
+        let labels = || match self.file {
+            ReloadedFile::Manifests(plugin) => labels_of(&[status, ("plugin", plugin), server]),
+            _ => labels_of(&[status, server]),
+        };
         counter(&self.recorder, total, labels()).increment(1);
         gauge(&self.recorder, last, labels()).set(seconds);
     }
@@ -137,6 +148,7 @@ impl ReloadMetrics {
         let mut infos = self.infos.0.lock().unwrap_or_else(PoisonError::into_inner);
         infos.retain(|(file, ..)| *file != self.file);
         infos.push((self.file, self.server.clone(), hash));
+        infos.sort_by_key(|(file, ..)| *file);
     }
 }
 
@@ -147,16 +159,29 @@ pub struct ConfigInfos(Arc<Mutex<Vec<(ReloadedFile, String, String)>>>);
 impl ConfigInfos {
     /// Adds the text of `/metrics`.
     pub fn render(&self, out: &mut String) {
+        let mut before = "";
         for (file, server, hash) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let (name, what) = match file {
-                ReloadedFile::Authentication => (AUTHENTICATION_CONFIG, "authentication"),
-                ReloadedFile::Authorization => (AUTHORIZATION_CONFIG, "authorization"),
+            let (name, what, split, plugin) = match file {
+                ReloadedFile::Authentication => {
+                    (AUTHENTICATION_CONFIG, "authentication", "apiserver identity", String::new())
+                }
+                ReloadedFile::Authorization => {
+                    (AUTHORIZATION_CONFIG, "authorization", "apiserver identity", String::new())
+                }
+                ReloadedFile::Manifests(plugin) => {
+                    let split = "plugin and apiserver identity";
+                    (MANIFESTS_CONFIG, "admission manifest", split, format!("plugin=\"{plugin}\","))
+                }
             };
-            let _ = write!(
-                out,
-                "# HELP {name} Information about the last applied {what} configuration with hash as label, split by \
-                 apiserver identity.\n# TYPE {name} gauge\n{name}{{apiserver_id_hash=\"{server}\",hash=\"{hash}\"}} 1\n\n"
-            );
+            if name != before {
+                let _ = write!(
+                    out,
+                    "# HELP {name} Information about the last applied {what} configuration with hash as label, split by \
+                     {split}.\n# TYPE {name} gauge\n"
+                );
+            }
+            before = name;
+            let _ = write!(out, "{name}{{{plugin}apiserver_id_hash=\"{server}\",hash=\"{hash}\"}} 1\n\n");
         }
     }
 }
