@@ -63,7 +63,9 @@ async fn a123_policies_of_files() {
         std::fs::write(below.join("new"), text).expect("written");
         std::fs::rename(below.join("new"), below.join(name)).expect("moved");
     };
-    ["validating", "mutating"].map(|name| std::fs::create_dir(below.join(name)).expect("made"));
+    for directory in ["validating", "mutating"] {
+        std::fs::create_dir(below.join(directory)).expect("made");
+    }
     write(
         "validating/policies.yaml",
         &refusing("z.static.k8s.io", json!(["configmaps"]), "!has(object.data) || !('bad' in object.data)"),

@@ -62,7 +62,7 @@ async fn a124_webhooks_of_files() {
     assert_eq!(requests(&later)[0]["object"]["metadata"]["labels"], json!({"file": "x"}));
     let bad = json!({"metadata": {"name": "bad"}, "webhooks": []});
     assert_eq!(told(&server.post(VALIDATING, &bad).await.failure()), (400, why.to_owned()));
-    assert_eq!(requests(&later).len(), 1);
+    assert!(requests(&later).is_empty());
     // Webhooks may go.
     std::fs::remove_file(setup.file("Validating").join("hooks.json")).expect("removed");
     server.reload_credentials().await;
