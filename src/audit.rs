@@ -22,7 +22,6 @@ use arc_swap::ArcSwap;
 use self::backend::{Backend, Receipt};
 use self::config::{Config, DatabaseConfig};
 use self::database::Database;
-use self::log::Log;
 use self::policy::Policy;
 use self::webhook::Hook;
 use crate::auth::authorizer::Attributes;
@@ -34,7 +33,7 @@ use crate::webhook::KubeconfigError;
 
 pub use self::event::{Head, ObjectReference, source_ips, user_agent};
 pub use self::policy::{Level, Stage};
-pub use self::record::{Lost, Record, Stored};
+pub use self::record::{Lost, Record, Storing};
 
 /// The time between two looks at the policy file.
 const RELOAD_PERIOD: Duration = Duration::from_secs(10);
@@ -82,8 +81,7 @@ impl Audit {
         // As upstream's, these record nothing without a policy.
         let has_policy = config.policy_file.is_some();
         if let Some(log) = config.log.as_ref().filter(|_| has_policy) {
-            let delivery = Log::open(log, &tasks)?;
-            backends.push(backend::of(delivery, &log.delivery, &tasks, &metrics));
+            backends.push(log::open(log, &tasks, &metrics)?);
         }
         if let Some(webhook) = config.webhook.as_ref().filter(|_| has_policy) {
             backends.push(backend::of(Hook::open(webhook)?, &webhook.delivery, &tasks, &metrics));
@@ -118,7 +116,7 @@ impl Audit {
         head: impl FnOnce(Level) -> Head,
     ) -> Option<Arc<Record>> {
         let verdict = self.policy.load().evaluate(attributes);
-        self.metrics.level(verdict.map_or(Level::None, |verdict| verdict.level).as_str());
+        self.metrics.level(verdict.map_or(Level::None, |verdict| verdict.level) as usize);
         let verdict = verdict?;
         let object = (!attributes.resource.is_empty()).then(|| ObjectReference::of(attributes));
         Some(Arc::new(Record::new(self.clone(), verdict, head(verdict.level), object)))

@@ -9,6 +9,7 @@ mod envtest_assets;
 pub mod error;
 mod etcd;
 pub mod feature_gates;
+mod flagz;
 pub mod keys;
 mod kube_apiserver;
 mod logging;
@@ -52,14 +53,16 @@ fn run(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> Result
     // Files of this process are accessible only by their owner unless it says otherwise: they contain keys, tokens and
     // Secrets.
     umask(Mode::RWXG | Mode::RWXO);
-    let cli = match Cli::try_parse_from(as_called(arguments)) {
+    let arguments = as_called(arguments);
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(answer) if is_answer(answer.kind()) => return answer.print().map_err(Error::Output),
         Err(error) => return Err(Error::usage(&error)),
     };
     match cli.command() {
-        Command::Serve(arguments) => {
-            let config = arguments.into_config()?;
+        Command::Serve(flags) => {
+            let mut config = flags.into_config()?;
+            config.server.flags = flagz::shown(&arguments);
             logging::init(config.log);
             serve(config.server, Banner::Print, give_back)
         }

@@ -30,3 +30,4 @@ pub mod status;
 pub mod table;
 pub mod tls;
 mod warnings;
+pub mod zpages;

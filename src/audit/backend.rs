@@ -1,5 +1,6 @@
 //! What is common to all backends: how they get events, and what becomes of those that are too large or get lost.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use futures_util::future::BoxFuture;
 use super::batch::Batches;
 use super::config::{self, Mode, Truncation};
 use super::event::Event;
-use super::policy::{Level, Stage};
+use super::policy::Level;
 use crate::metrics::AuditMetrics;
 use crate::tasks::Tasks;
 
@@ -17,6 +18,8 @@ use crate::tasks::Tasks;
 pub enum Receipt {
     /// It is kept, or nobody has to know.
     Taken,
+    /// It is lost, and the request minds.
+    Lost,
     /// The request waits for the answer: whether the event is kept.
     Waiting(BoxFuture<'static, bool>),
 }
@@ -25,6 +28,7 @@ impl Receipt {
     pub async fn kept(self) -> bool {
         match self {
             Self::Taken => true,
+            Self::Lost => false,
             Self::Waiting(delivery) => delivery.await,
         }
     }
@@ -34,7 +38,7 @@ impl Receipt {
 pub trait Backend: Send + Sync {
     fn take(&self, event: &Event<'_>) -> Receipt;
 
-    /// Delivers what was deferred: see [`Delivery::defer`].
+    /// Delivers events that the backend would deliver with the next one.
     fn hurry(&self) {}
 
     /// Delivers what is buffered.
@@ -48,16 +52,7 @@ pub trait Delivery: Send + Sync + 'static {
     type Entry: Entry;
 
     /// What is delivered of an event. `item` is its JSON text, see [`Event::item`].
-    fn entry(&self, event: &Event<'_>, item: Bytes) -> Self::Entry;
-
-    /// Takes an event that is delivered before the next one that somebody waits for, or after [`Delivery::hurry`];
-    /// gives it back if that cannot be done.
-    fn defer(&self, entry: Self::Entry) -> Result<(), Self::Entry> {
-        Err(entry)
-    }
-
-    /// Delivers what was deferred without waiting for more.
-    fn hurry(&self) {}
+    fn entry(&self, event: &Event<'_>, item: &[u8]) -> Self::Entry;
 
     /// Delivers events, in order. An error means that they are lost.
     fn deliver(&self, entries: Vec<Self::Entry>) -> impl Future<Output = Result<(), String>> + Send;
@@ -90,16 +85,27 @@ pub fn of<D: Delivery>(
     tasks: &Tasks,
     metrics: &AuditMetrics,
 ) -> Box<dyn Backend> {
-    let outlet = Arc::new(Outlet { delivery, metrics: metrics.clone() });
+    let outlet = Arc::new(Outlet { delivery, losses: Losses(metrics.clone()) });
     let batches = (config.mode == Mode::Batch)
         .then(|| Batches::start(outlet.clone(), config.batches, config.truncation, tasks));
     Box::new(Delivering { outlet, mode: config.mode, truncation: config.truncation, batches })
 }
 
+/// Tells of events that are lost, and counts them.
+#[derive(Clone)]
+pub struct Losses(pub AuditMetrics);
+
+impl Losses {
+    pub fn lost(&self, plugin: &'static str, events: usize, why: &str) {
+        tracing::error!(plugin, events, why, "audit events are lost");
+        self.0.lost(plugin, events);
+    }
+}
+
 /// A delivery whose losses are counted.
 pub struct Outlet<D> {
     pub delivery: D,
-    metrics: AuditMetrics,
+    pub losses: Losses,
 }
 
 impl<D: Delivery> Outlet<D> {
@@ -107,20 +113,31 @@ impl<D: Delivery> Outlet<D> {
     pub async fn deliver(&self, entries: Vec<D::Entry>) -> bool {
         let count = entries.len();
         let delivered = self.delivery.deliver(entries).await;
-        self.is_delivered(count, delivered)
-    }
-
-    fn is_delivered(&self, events: usize, delivered: Result<(), String>) -> bool {
         if let Err(why) = &delivered {
-            self.lost(D::PLUGIN, events, why);
+            self.losses.lost(D::PLUGIN, count, why);
         }
         delivered.is_ok()
     }
+}
 
-    pub fn lost(&self, plugin: &'static str, events: usize, why: &str) {
-        tracing::error!(plugin, events, why, "audit events are lost");
-        self.metrics.lost(plugin, events);
+/// The text of the event, cut if it is too large. One that is too large all the same is lost.
+pub fn fitting<'e>(
+    event: &'e Event<'_>,
+    truncation: Option<Truncation>,
+    losses: &Losses,
+) -> Option<Cow<'e, [u8]>> {
+    let item = event.item();
+    let Some(Truncation { event_size, .. }) = truncation else { return Some(item.into()) };
+    let fits = |item: &[u8]| super::event::size_standing_alone(item) <= event_size;
+    if fits(item) {
+        return Some(item.into());
     }
+    let has_objects = event.head.level >= Level::Request;
+    let cut = has_objects.then(|| event.truncated()).filter(|item| fits(item));
+    if cut.is_none() {
+        losses.lost("truncate", 1, "event is too large even after truncating");
+    }
+    cut.map(Cow::Owned)
 }
 
 struct Delivering<D: Delivery> {
@@ -131,53 +148,17 @@ struct Delivering<D: Delivery> {
     batches: Option<Batches<D>>,
 }
 
-impl<D: Delivery> Delivering<D> {
-    /// The text of the event, cut if it is too large; `None` if it is too large all the same.
-    fn item(&self, event: &Event<'_>) -> Option<Bytes> {
-        let item = event.item();
-        let Some(Truncation { event_size, .. }) = self.truncation else { return Some(item) };
-        let fits = |item: &Bytes| super::event::size_standing_alone(item) <= event_size;
-        if fits(&item) {
-            return Some(item);
-        }
-        Some(event).filter(|event| event.head.level >= Level::Request).map(Event::truncated).filter(fits)
-    }
-}
-
-/// Whether an event is early enough where it is delivered with the next one of its request. That a read has begun is told
-/// when it is over, or when it has to wait for something: until then nothing is done that anybody could ask about. What
-/// writes, is in the log before it is done.
-fn may_be_deferred(event: &Event<'_>, mode: Mode) -> bool {
-    mode == Mode::Blocking
-        && event.stage == Stage::RequestReceived
-        && matches!(&*event.head.verb, "get" | "list")
-}
-
 impl<D: Delivery> Backend for Delivering<D> {
     fn take(&self, event: &Event<'_>) -> Receipt {
-        let Some(item) = self.item(event) else {
-            self.outlet.lost("truncate", 1, "event is too large even after truncating");
-            return Receipt::Taken;
-        };
-        let entry = self.outlet.delivery.entry(event, item);
+        let Some(item) = fitting(event, self.truncation, &self.outlet.losses) else { return Receipt::Taken };
+        let entry = self.outlet.delivery.entry(event, &item);
         if let Some(batches) = &self.batches {
             batches.add(entry);
             return Receipt::Taken;
         }
         let is_strict = self.mode == Mode::BlockingStrict;
-        let entry = match may_be_deferred(event, self.mode) {
-            true => match self.outlet.delivery.defer(entry) {
-                Ok(()) => return Receipt::Taken,
-                Err(entry) => entry,
-            },
-            false => entry,
-        };
         let outlet = self.outlet.clone();
         Receipt::Waiting(async move { outlet.deliver(vec![entry]).await || !is_strict }.boxed())
-    }
-
-    fn hurry(&self) {
-        self.outlet.delivery.hurry();
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

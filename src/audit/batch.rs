@@ -49,7 +49,7 @@ impl<D: Delivery> Batches<D> {
             Some(Err(mpsc::error::TrySendError::Closed(_))) | None => "audit backend shut down",
         };
         drop(buffer);
-        self.outlet.lost("buffered", 1, why);
+        self.outlet.losses.lost("buffered", 1, why);
     }
 
     /// Delivers what is buffered. What comes later is lost.

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
@@ -82,7 +81,7 @@ impl Delivery for Additions {
     const PLUGIN: &'static str = "database";
     type Entry = AuditRow;
 
-    fn entry(&self, event: &Event<'_>, item: Bytes) -> AuditRow {
+    fn entry(&self, event: &Event<'_>, item: &[u8]) -> AuditRow {
         row(event, None, item)
     }
 
@@ -97,14 +96,14 @@ impl Entry for AuditRow {
     }
 }
 
-fn row(event: &Event<'_>, name: Option<&str>, item: Bytes) -> AuditRow {
+fn row(event: &Event<'_>, name: Option<&str>, item: &[u8]) -> AuditRow {
     let head = event.head;
     AuditRow {
         at: event.at.as_microsecond(),
         user: head.user.as_deref().map_or("", |user| &user.name).into(),
         verb: head.verb.as_str().into(),
         object: object(event, name).into(),
-        event: standing_alone(&item).into(),
+        event: standing_alone(item).into(),
     }
 }
 
@@ -114,14 +113,14 @@ fn object(event: &Event<'_>, name: Option<&str>) -> String {
     let Some(object) = &event.growing.object else {
         return event.head.uri.split('?').next().unwrap_or_default().to_owned();
     };
-    let mut text = object.resource.clone();
+    let mut text = object.resource.to_string();
     if !object.group.is_empty() {
         text.push('.');
         text.push_str(&object.group);
     }
     let is_namespace = object.resource == "namespaces" && object.group.is_empty();
-    let namespace = if is_namespace { "" } else { &object.namespace };
-    for part in [namespace, name.unwrap_or(&object.name), &object.subresource] {
+    let namespace = if is_namespace { "" } else { object.namespace.as_str() };
+    for part in [namespace, name.unwrap_or(&object.name), object.subresource.as_str()] {
         if !part.is_empty() {
             text.push('/');
             text.push_str(part);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
@@ -9,9 +10,9 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::policy::{Level, Stage};
-use crate::gotext::{micro_time, quote};
+use crate::gotext::{push_micro_time, quote};
 use crate::json::text::{write_json, write_string};
-use crate::tree::Value;
+use crate::tree::{Text, Value};
 use crate::user::User;
 
 /// The longest user agent that is recorded whole, as upstream has it.
@@ -25,9 +26,9 @@ const TRUNCATED: (&str, &str) = ("audit.k8s.io/truncated", "true");
 #[derive(Clone, Debug)]
 pub struct Head {
     pub level: Level,
-    pub audit_id: String,
+    pub audit_id: Text,
     pub uri: String,
-    pub verb: String,
+    pub verb: Text,
     /// `None` if nobody was authenticated.
     pub user: Option<Arc<User>>,
     pub source_ips: Vec<IpAddr>,
@@ -37,33 +38,51 @@ pub struct Head {
     pub text: OnceLock<HeadText>,
 }
 
-/// JSON members of a [`Head`], in two parts: what becomes known later stands between them.
+/// JSON of a [`Head`], in three parts: what differs between events stands between them.
 #[derive(Clone, Debug)]
 pub struct HeadText {
-    until_user: Box<[u8]>,
-    from_addresses: Box<[u8]>,
-    received: String,
+    text: Vec<u8>,
+    /// Where the first part ends, in a member that says the stage.
+    stage: usize,
+    /// Where the second part ends, behind the user.
+    user: usize,
 }
 
 impl Head {
     fn text(&self) -> &HeadText {
         self.text.get_or_init(|| {
-            let (mut until_user, mut from_addresses) = (Vec::with_capacity(256), Vec::with_capacity(128));
-            text(&mut until_user, "requestURI", &self.uri);
-            text(&mut until_user, "verb", &self.verb);
-            key(&mut until_user, "user");
-            user(&mut until_user, self.user.as_deref());
+            let mut out = Vec::with_capacity(512);
+            out.push(b'{');
+            text(&mut out, "level", self.level.as_str());
+            text(&mut out, "auditID", &self.audit_id);
+            key(&mut out, "stage");
+            let stage = out.len();
+            text(&mut out, "requestURI", &self.uri);
+            text(&mut out, "verb", &self.verb);
+            key(&mut out, "user");
+            user(&mut out, self.user.as_deref());
+            let user = out.len();
             if !self.source_ips.is_empty() {
-                key(&mut from_addresses, "sourceIPs");
-                texts(&mut from_addresses, self.source_ips.iter().map(|ip| Cow::Owned(ip.to_string())));
+                key(&mut out, "sourceIPs");
+                addresses(&mut out, &self.source_ips);
             }
-            text_if_any(&mut from_addresses, "userAgent", &self.user_agent);
-            HeadText {
-                until_user: until_user.into(),
-                from_addresses: from_addresses.into(),
-                received: micro_time(self.received),
-            }
+            text_if_any(&mut out, "userAgent", &self.user_agent);
+            HeadText { text: out, stage, user }
         })
+    }
+}
+
+impl HeadText {
+    fn until_stage(&self) -> &[u8] {
+        &self.text[..self.stage]
+    }
+
+    fn until_user(&self) -> &[u8] {
+        &self.text[self.stage..self.user]
+    }
+
+    fn from_addresses(&self) -> &[u8] {
+        &self.text[self.user..]
     }
 }
 
@@ -77,10 +96,14 @@ pub struct Growing {
     pub request_object: Option<Bytes>,
     /// JSON text.
     pub response_object: Option<Bytes>,
-    pub annotations: Vec<(Cow<'static, str>, String)>,
+    /// Sorted by their keys.
+    pub annotations: Vec<Annotation>,
     /// The code with which the event is in the database, where it was committed with the write.
     pub committed: Option<u16>,
 }
+
+/// A key and its value.
+pub type Annotation = (Cow<'static, str>, Cow<'static, str>);
 
 /// As whom the user acts.
 #[derive(Clone, Debug)]
@@ -93,14 +116,14 @@ pub struct Impersonated {
 /// The object of a request. Empty fields are not shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectReference {
-    pub resource: String,
-    pub namespace: String,
-    pub name: String,
-    pub uid: String,
-    pub group: String,
-    pub version: String,
-    pub resource_version: String,
-    pub subresource: String,
+    pub resource: Text,
+    pub namespace: Text,
+    pub name: Text,
+    pub uid: Text,
+    pub group: Text,
+    pub version: Text,
+    pub resource_version: Text,
+    pub subresource: Text,
 }
 
 /// What the client was told.
@@ -118,7 +141,7 @@ pub struct Event<'a> {
     pub growing: &'a Growing,
     pub stage: Stage,
     pub at: Timestamp,
-    body: OnceCell<Bytes>,
+    item: OnceCell<Vec<u8>>,
 }
 
 /// Shortens the header as upstream does.
@@ -148,28 +171,26 @@ pub fn source_ips(forwarded_for: &str, real_ip: &str, peer: Option<IpAddr>) -> V
 
 impl<'a> Event<'a> {
     pub fn new(head: &'a Head, growing: &'a Growing, stage: Stage, at: Timestamp) -> Self {
-        Self { head, growing, stage, at, body: OnceCell::new() }
+        Self { head, growing, stage, at, item: OnceCell::new() }
     }
 
     /// The event as an item of an EventList: JSON without `kind` and `apiVersion`. Made once for all backends.
-    pub fn item(&self) -> Bytes {
-        self.body.get_or_init(|| self.json(Objects::Kept)).clone()
+    pub fn item(&self) -> &[u8] {
+        self.item.get_or_init(|| self.json(Objects::Kept))
     }
 
     /// [`Event::item`] without the objects, and with the annotation that says so.
-    pub fn truncated(&self) -> Bytes {
+    pub fn truncated(&self) -> Vec<u8> {
         self.json(Objects::Omitted)
     }
 
-    fn json(&self, objects: Objects) -> Bytes {
+    fn json(&self, objects: Objects) -> Vec<u8> {
         let Self { head, growing, .. } = self;
-        let mut out = Vec::with_capacity(1024);
-        out.push(b'{');
-        text(&mut out, "level", head.level.as_str());
-        text(&mut out, "auditID", &head.audit_id);
-        text(&mut out, "stage", self.stage.as_str());
         let known = head.text();
-        out.extend_from_slice(&known.until_user);
+        let mut out = Vec::with_capacity(known.text.len() + 512);
+        out.extend_from_slice(known.until_stage());
+        write_string(&mut out, self.stage.as_str());
+        out.extend_from_slice(known.until_user());
         if let Some(Impersonated { user: other, constraint }) = &growing.impersonated {
             key(&mut out, "impersonatedUser");
             user(&mut out, Some(other));
@@ -180,7 +201,7 @@ impl<'a> Event<'a> {
                 out.push(b'}');
             }
         }
-        out.extend_from_slice(&known.from_addresses);
+        out.extend_from_slice(known.from_addresses());
         if let Some(object) = &growing.object {
             key(&mut out, "objectRef");
             object.write(&mut out);
@@ -193,14 +214,14 @@ impl<'a> Event<'a> {
             embedded(&mut out, "requestObject", growing.request_object.as_ref());
             embedded(&mut out, "responseObject", growing.response_object.as_ref());
         }
-        text(&mut out, "requestReceivedTimestamp", &known.received);
-        match self.at == head.received {
-            true => text(&mut out, "stageTimestamp", &known.received),
-            false => text(&mut out, "stageTimestamp", &micro_time(self.at)),
+        time(&mut out, "requestReceivedTimestamp", head.received);
+        time(&mut out, "stageTimestamp", self.at);
+        match objects {
+            Objects::Kept => annotations(&mut out, &growing.annotations),
+            Objects::Omitted => annotations(&mut out, &as_truncated(&growing.annotations)),
         }
-        annotations(&mut out, &growing.annotations, objects);
         out.push(b'}');
-        out.into()
+        out
     }
 
     /// Upstream's line of text.
@@ -212,7 +233,7 @@ impl<'a> Event<'a> {
             Some(Impersonated { user, .. }) => (user.name.as_str(), quoted_list(&user.groups)),
             None => ("<self>", "<lookup>".to_owned()),
         };
-        let namespace = growing.object.as_ref().map_or("", |object| &object.namespace);
+        let namespace = growing.object.as_ref().map_or("", |object| object.namespace.as_str());
         let response = growing.status.as_ref().map(|status| status.code.to_string());
         let ip = head.source_ips.first().map(IpAddr::to_string);
         format!(
@@ -240,9 +261,13 @@ pub fn standing_alone(item: &[u8]) -> Vec<u8> {
     [b"{", TYPE, item.strip_prefix(b"{").unwrap_or(item)].concat()
 }
 
-/// The line of a log in JSON.
-pub fn line_of(item: &[u8]) -> Vec<u8> {
-    [b"{", TYPE, item.strip_prefix(b"{").unwrap_or(item), b"\n"].concat()
+/// Appends the line of a log in JSON.
+pub fn append_line(out: &mut Vec<u8>, item: &[u8]) {
+    out.reserve(size_standing_alone(item));
+    out.push(b'{');
+    out.extend_from_slice(TYPE);
+    out.extend_from_slice(item.strip_prefix(b"{").unwrap_or(item));
+    out.push(b'\n');
 }
 
 /// The length of [`standing_alone`] and its line end.
@@ -283,7 +308,7 @@ impl ResponseStatus {
         }
         if self.code > 0 {
             key(out, "code");
-            out.extend_from_slice(self.code.to_string().as_bytes());
+            let _ = write!(out, "{}", self.code);
         }
         out.push(b'}');
     }
@@ -296,14 +321,14 @@ fn user(out: &mut Vec<u8>, user: Option<&User>) {
         text_if_any(out, "uid", &user.uid);
         if !user.groups.is_empty() {
             key(out, "groups");
-            texts(out, user.groups.iter().map(|group| Cow::Borrowed(group.as_str())));
+            texts(out, &user.groups);
         }
         if !user.extra.is_empty() {
             key(out, "extra");
             out.push(b'{');
             for (name, values) in &user.extra {
-                key(out, name);
-                texts(out, values.iter().map(|value| Cow::Borrowed(value.as_str())));
+                any_key(out, name);
+                texts(out, values);
             }
             out.push(b'}');
         }
@@ -311,60 +336,90 @@ fn user(out: &mut Vec<u8>, user: Option<&User>) {
     out.push(b'}');
 }
 
-/// Maps are sorted in Go's JSON.
-fn annotations(out: &mut Vec<u8>, annotations: &[(Cow<'static, str>, String)], objects: Objects) {
-    let mut sorted: Vec<(&str, &str)> =
-        annotations.iter().map(|(key, value)| (&**key, value.as_str())).collect();
-    if objects == Objects::Omitted {
-        sorted.retain(|(key, _)| *key != TRUNCATED.0);
-        sorted.push(TRUNCATED);
-    }
-    if sorted.is_empty() {
+fn annotations(out: &mut Vec<u8>, annotations: &[Annotation]) {
+    if annotations.is_empty() {
         return;
     }
-    sorted.sort_unstable();
     key(out, "annotations");
     out.push(b'{');
-    for (name, value) in sorted {
-        text(out, name, value);
+    for (name, value) in annotations {
+        any_key(out, name);
+        write_string(out, value);
     }
     out.push(b'}');
 }
 
-fn embedded(out: &mut Vec<u8>, name: &str, json: Option<&Bytes>) {
+/// The annotations of an event that has lost its objects, sorted.
+fn as_truncated(annotations: &[Annotation]) -> Vec<Annotation> {
+    let mut annotations = annotations.to_vec();
+    annotations.retain(|(key, _)| key != TRUNCATED.0);
+    let at = annotations.partition_point(|(key, _)| &**key < TRUNCATED.0);
+    annotations.insert(at, (TRUNCATED.0.into(), TRUNCATED.1.into()));
+    annotations
+}
+
+fn embedded(out: &mut Vec<u8>, name: &'static str, json: Option<&Bytes>) {
     if let Some(json) = json {
         key(out, name);
         out.extend_from_slice(json.trim_ascii());
     }
 }
 
-/// Appends a member's name, behind a comma unless it is the first of its object.
-fn key(out: &mut Vec<u8>, name: &str) {
-    if out.last() != Some(&b'{') {
-        out.push(b',');
-    }
+/// Appends a member's name, behind a comma unless it is the first of its object. The name needs no escape.
+fn key(out: &mut Vec<u8>, name: &'static str) {
+    separate(out);
+    out.push(b'"');
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+/// The same with a name that others have chosen.
+fn any_key(out: &mut Vec<u8>, name: &str) {
+    separate(out);
     write_string(out, name);
     out.push(b':');
 }
 
-fn text(out: &mut Vec<u8>, name: &str, value: &str) {
+fn separate(out: &mut Vec<u8>) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+}
+
+fn text(out: &mut Vec<u8>, name: &'static str, value: &str) {
     key(out, name);
     write_string(out, value);
 }
 
-fn text_if_any(out: &mut Vec<u8>, name: &str, value: &str) {
+fn text_if_any(out: &mut Vec<u8>, name: &'static str, value: &str) {
     if !value.is_empty() {
         text(out, name, value);
     }
 }
 
-fn texts<'a>(out: &mut Vec<u8>, values: impl Iterator<Item = Cow<'a, str>>) {
+fn time(out: &mut Vec<u8>, name: &'static str, at: Timestamp) {
+    key(out, name);
+    out.push(b'"');
+    push_micro_time(out, at);
+    out.push(b'"');
+}
+
+fn texts(out: &mut Vec<u8>, values: &[String]) {
     out.push(b'[');
-    for (index, value) in values.enumerate() {
+    for (index, value) in values.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        write_string(out, &value);
+        write_string(out, value);
+    }
+    out.push(b']');
+}
+
+fn addresses(out: &mut Vec<u8>, addresses: &[IpAddr]) {
+    out.push(b'[');
+    for (index, address) in addresses.iter().enumerate() {
+        let comma = if index > 0 { "," } else { "" };
+        let _ = write!(out, "{comma}\"{address}\"");
     }
     out.push(b']');
 }

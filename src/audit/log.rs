@@ -7,14 +7,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use self::file::File;
-use self::gathering::{Gathering, Target};
-use super::backend::Delivery;
-use super::config::{LogConfig, LogFormat, LogTarget};
-use super::event::{Event, line_of};
+use self::gathering::{Gathering, Target, Writing, Written};
+use super::backend::{self, Backend, Delivery, Losses, Receipt};
+use super::config::{LogConfig, LogFormat, LogTarget, Mode, Truncation};
+use super::event::{Event, append_line};
+use super::policy::Stage;
+use crate::metrics::AuditMetrics;
 use crate::tasks::Tasks;
+
+const PLUGIN: &str = "log";
 
 /// Why the log cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +30,23 @@ pub struct OpenError {
     source: std::io::Error,
 }
 
+/// Opens the file and starts the thread that writes it while the disk is slow.
+pub fn open(
+    config: &LogConfig,
+    tasks: &Tasks,
+    metrics: &AuditMetrics,
+) -> Result<Box<dyn Backend>, OpenError> {
+    let losses = Losses(metrics.clone());
+    let log = Log::open(config, tasks, &losses)?;
+    let (mode, truncation) = (config.delivery.mode, config.delivery.truncation);
+    Ok(match mode {
+        Mode::Batch => backend::of(log, &config.delivery, tasks, metrics),
+        Mode::Blocking | Mode::BlockingStrict => Box::new(Waited { log, mode, truncation, losses }),
+    })
+}
+
 /// The log; how its lines are written, [`Gathering`] says.
-pub struct Log {
+struct Log {
     format: LogFormat,
     gathering: Arc<Gathering>,
     /// Cancelled when the thread that writes to a slow disk has ended.
@@ -33,8 +54,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the file and starts the thread that writes it while the disk is slow.
-    pub fn open(config: &LogConfig, tasks: &Tasks) -> Result<Self, OpenError> {
+    fn open(config: &LogConfig, tasks: &Tasks, losses: &Losses) -> Result<Self, OpenError> {
         let target = match &config.target {
             LogTarget::Stdout => Target::Stdout,
             LogTarget::File { path, rotation } => {
@@ -42,7 +62,7 @@ impl Log {
                 Target::File(file.map_err(|source| OpenError { path: path.clone(), source })?)
             }
         };
-        let (gathering, work) = Gathering::new(target, tasks);
+        let (gathering, work) = Gathering::new(target, tasks, losses.clone());
         let ended = CancellationToken::new();
         let end = ended.clone().drop_guard();
         tasks.spawn("audit-log", async move {
@@ -51,33 +71,114 @@ impl Log {
         });
         Ok(Self { format: config.format, gathering, ended })
     }
-}
-
-impl Delivery for Log {
-    const PLUGIN: &'static str = "log";
-    type Entry = Bytes;
-
-    fn entry(&self, event: &Event<'_>, item: Bytes) -> Bytes {
-        match self.format {
-            LogFormat::Json => line_of(&item).into(),
-            LogFormat::Legacy => (event.legacy() + "\n").into(),
-        }
-    }
-
-    fn defer(&self, line: Bytes) -> Result<(), Bytes> {
-        self.gathering.add(line)
-    }
-
-    fn hurry(&self) {
-        self.gathering.hurry();
-    }
-
-    async fn deliver(&self, lines: Vec<Bytes>) -> Result<(), String> {
-        self.gathering.write(lines).await
-    }
 
     async fn close(&self) {
         self.gathering.close().await;
         self.ended.cancelled().await;
+    }
+}
+
+/// The mode `batch`.
+impl Delivery for Log {
+    const PLUGIN: &'static str = PLUGIN;
+    type Entry = Bytes;
+
+    fn entry(&self, event: &Event<'_>, item: &[u8]) -> Bytes {
+        let mut text = Vec::new();
+        Line::of(self.format, event, item).append(&mut text);
+        text.into()
+    }
+
+    async fn deliver(&self, lines: Vec<Bytes>) -> Result<(), String> {
+        let append = |text: &mut Vec<u8>| lines.iter().for_each(|line| text.extend_from_slice(line));
+        self.gathering.write(lines.len(), append).ended().await
+    }
+
+    async fn close(&self) {
+        Self::close(self).await;
+    }
+}
+
+/// The log of requests that wait for their lines.
+struct Waited {
+    log: Log,
+    /// [`Mode::Blocking`] or [`Mode::BlockingStrict`].
+    mode: Mode,
+    truncation: Option<Truncation>,
+    losses: Losses,
+}
+
+impl Waited {
+    /// What became of a line that was written.
+    fn receipt(written: &Written, mode: Mode, losses: &Losses) -> Receipt {
+        let Err(why) = written else { return Receipt::Taken };
+        losses.lost(PLUGIN, 1, why);
+        if mode == Mode::BlockingStrict { Receipt::Lost } else { Receipt::Taken }
+    }
+}
+
+impl Backend for Waited {
+    fn take(&self, event: &Event<'_>) -> Receipt {
+        let Some(item) = backend::fitting(event, self.truncation, &self.losses) else {
+            return Receipt::Taken;
+        };
+        let line = Line::of(self.log.format, event, &item);
+        let gathering = &self.log.gathering;
+        if may_be_deferred(event, self.mode) && gathering.add(|text| line.append(text)) {
+            return Receipt::Taken;
+        }
+        match gathering.write(1, |text| line.append(text)) {
+            Writing::Ended(written) => Self::receipt(&written, self.mode, &self.losses),
+            writing @ Writing::Underway(_) => {
+                let (mode, losses) = (self.mode, self.losses.clone());
+                let kept = async move {
+                    let written = writing.ended().await;
+                    matches!(Self::receipt(&written, mode, &losses), Receipt::Taken)
+                };
+                Receipt::Waiting(kept.boxed())
+            }
+        }
+    }
+
+    fn hurry(&self) {
+        self.log.gathering.hurry();
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.log.close().boxed()
+    }
+}
+
+/// Whether an event is early enough where it is written with the next one of its request. That a read has begun is told
+/// when it is over, or when it has to wait for something: until then nothing is done that anybody could ask about. What
+/// writes, is in the log before it is done.
+fn may_be_deferred(event: &Event<'_>, mode: Mode) -> bool {
+    mode == Mode::Blocking
+        && event.stage == Stage::RequestReceived
+        && matches!(&*event.head.verb, "get" | "list")
+}
+
+/// An event's line. No text in it has a line end.
+enum Line<'a> {
+    Json(&'a [u8]),
+    Legacy(String),
+}
+
+impl<'a> Line<'a> {
+    fn of(format: LogFormat, event: &Event<'_>, item: &'a [u8]) -> Self {
+        match format {
+            LogFormat::Json => Self::Json(item),
+            LogFormat::Legacy => Self::Legacy(event.legacy()),
+        }
+    }
+
+    fn append(&self, text: &mut Vec<u8>) {
+        match self {
+            Self::Json(item) => append_line(text, item),
+            Self::Legacy(line) => {
+                text.extend_from_slice(line.as_bytes());
+                text.push(b'\n');
+            }
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, join_all};
 use jiff::Timestamp;
 
 use super::backend::Backend;
@@ -25,6 +26,9 @@ pub struct Lost;
 
 /// What became of an event.
 pub type Stored = Result<(), Lost>;
+
+/// An event on its way to where it is stored.
+pub type Storing = BoxFuture<'static, Stored>;
 
 /// The record of one request. It is shared by all that have something to add.
 pub struct Record {
@@ -55,11 +59,11 @@ impl Record {
     }
 
     /// Adds an annotation. Of several values of a key the first counts.
-    pub fn annotate(&self, key: impl Into<Cow<'static, str>>, value: impl Into<String>) {
-        let (key, value) = (key.into(), value.into());
+    pub fn annotate(&self, key: impl Into<Cow<'static, str>>, value: impl Into<Cow<'static, str>>) {
+        let key = key.into();
         let mut growing = self.growing();
-        if growing.annotations.iter().all(|(known, _)| *known != key) {
-            growing.annotations.push((key, value));
+        if let Err(at) = growing.annotations.binary_search_by(|(known, _)| known.cmp(&key)) {
+            growing.annotations.insert(at, (key, value.into()));
         }
     }
 
@@ -161,18 +165,18 @@ impl Record {
         self.growing().status = Some(ResponseStatus { status, code: 500 });
     }
 
-    /// Records a stage with all backends, and waits for those that want to be waited for.
-    pub async fn stage(&self, stage: Stage) -> Stored {
-        let mut receipts = self.send(stage);
-        let is_kept = match (receipts.pop(), receipts.is_empty()) {
-            (None, _) => true,
-            (Some(only), true) => only.kept().await,
-            (Some(last), false) => {
-                receipts.push(last);
-                join_all(receipts.into_iter().map(Receipt::kept)).await.into_iter().all(|kept| kept)
-            }
+    /// Records a stage with all backends. Where that takes its time, the answer is what the request has to wait for.
+    #[must_use]
+    pub fn stage(&self, stage: Stage) -> Option<Storing> {
+        let receipts = self.send(stage);
+        if receipts.is_empty() {
+            return None;
+        }
+        let kept = async move {
+            let kept = join_all(receipts.into_iter().map(Receipt::kept)).await;
+            if kept.into_iter().all(|kept| kept) { Ok(()) } else { Err(Lost) }
         };
-        if is_kept { Ok(()) } else { Err(Lost) }
+        Some(kept.boxed())
     }
 
     /// Has delivered what a backend holds back, since the request takes longer than others.
@@ -182,13 +186,14 @@ impl Record {
 
     /// Records a stage, and lets nobody wait.
     pub fn stage_in_passing(&self, stage: Stage) {
-        for receipt in self.send(stage) {
-            if let Receipt::Waiting(delivery) = receipt {
-                self.audit.tasks.spawn("audit-event", delivery);
-            }
+        if let Some(storing) = self.stage(stage) {
+            self.audit.tasks.spawn("audit-event", async move {
+                let _ = storing.await;
+            });
         }
     }
 
+    /// What the backends have not kept at once.
     fn send(&self, stage: Stage) -> Vec<Receipt> {
         if self.verdict.omitted.contains(stage) {
             return Vec::new();
@@ -197,7 +202,8 @@ impl Record {
         let growing = self.growing();
         let event = Event::new(&self.head, &growing, stage, at);
         self.audit.metrics.events.increment(1);
-        self.audit.all_backends().map(|backend| backend.take(&event)).collect()
+        let receipts = self.audit.all_backends().map(|backend| backend.take(&event));
+        receipts.filter(|receipt| !matches!(receipt, Receipt::Taken)).collect()
     }
 
     /// The JSON text of an object, without managed fields if the policy leaves them out.
@@ -218,12 +224,12 @@ impl Record {
 impl ObjectReference {
     pub fn of(attributes: &Attributes<'_>) -> Self {
         Self {
-            resource: attributes.resource.to_owned(),
-            namespace: attributes.namespace.to_owned(),
-            name: attributes.name.to_owned(),
-            group: attributes.group.to_owned(),
-            version: attributes.version.to_owned(),
-            subresource: attributes.subresource.to_owned(),
+            resource: attributes.resource.into(),
+            namespace: attributes.namespace.into(),
+            name: attributes.name.into(),
+            group: attributes.group.into(),
+            version: attributes.version.into(),
+            subresource: attributes.subresource.into(),
             ..Self::default()
         }
     }
@@ -236,7 +242,7 @@ impl ObjectReference {
             (&mut self.resource_version, "resourceVersion"),
         ] {
             if field.is_empty() {
-                field.push_str(fields::text(object, &["metadata", name]));
+                *field = fields::text(object, &["metadata", name]).into();
             }
         }
     }

@@ -36,8 +36,8 @@ impl Delivery for Hook {
     const PLUGIN: &'static str = "webhook";
     type Entry = Bytes;
 
-    fn entry(&self, _: &Event<'_>, item: Bytes) -> Bytes {
-        item
+    fn entry(&self, _: &Event<'_>, item: &[u8]) -> Bytes {
+        Bytes::copy_from_slice(item)
     }
 
     async fn deliver(&self, items: Vec<Bytes>) -> Result<(), String> {

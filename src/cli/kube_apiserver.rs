@@ -18,6 +18,7 @@ use super::args::{Cli, Command};
 use super::config::ServeConfig;
 use super::error::Error;
 use super::feature_gates::FeatureGates;
+use super::flagz;
 use crate::api::admission::plugins;
 use crate::gotext;
 use crate::http::discovery::version;
@@ -196,6 +197,7 @@ impl<'a> Translation<'a> {
         self.set_default("audit-database-retention", "0");
         self.set_default("data-dir", &cert_dir.to_string_lossy());
         let Self { serve, notes, problems, .. } = self;
+        let flags = flagz::shown(&serve);
         let mut config = match Cli::try_parse_from(serve).map_err(|error| Error::usage(&error))?.command() {
             Command::Serve(arguments) => arguments.into_config()?,
             _ => return Err(Error::Refused("the flags are no server's".to_owned())),
@@ -205,6 +207,7 @@ impl<'a> Translation<'a> {
             [problem] => return Err(Error::Refused(problem.clone())),
             _ => return Err(Error::Refused(format!("[{}]", problems.join(", ")))),
         }
+        config.server.flags = flags;
         if let Some(https) = &mut config.server.https {
             https.kubeconfig = None;
             let serving = &mut https.certificates.serving;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::door::Door;
 use super::limits::{BodyBudget, InFlightLimits, Printing};
 use super::publications::Publications;
+use super::zpages::Zpages;
 use crate::api::Api;
 use crate::api::gate::Gate;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
@@ -20,6 +21,7 @@ pub struct App {
     /// `None` if nobody could find the issuer by its name.
     pub issuer_documents: Option<IssuerDocuments>,
     pub publications: Publications,
+    pub zpages: Zpages,
     pub metrics: Arc<Metrics>,
     pub limits: Limits,
     pub bodies: BodyBudget,

@@ -1,17 +1,18 @@
 //! How a request and its answer become audit events: the record begins when it is known who asks, and is completed by the
 //! answer.
 
-use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::Response;
-use futures_util::FutureExt as _;
 use http_body::{Body as _, Frame, SizeHint};
 use jiff::Timestamp;
 
@@ -19,7 +20,7 @@ use super::request::{AUDIT_ID, header_text};
 use super::request_info::RequestInfo;
 use super::response::plain_error;
 use super::server::ConnectionInfo;
-use crate::audit::{Audit, Head, Level, Lost, Record, Stage, source_ips, user_agent};
+use crate::audit::{Audit, Head, Level, Lost, Record, Stage, Storing, source_ips, user_agent};
 use crate::auth::authn::Notes;
 use crate::gotext;
 use crate::tasks::panic_message;
@@ -36,39 +37,42 @@ pub fn record(parts: &Parts) -> Option<&Arc<Record>> {
     parts.extensions.get::<Arc<Record>>()
 }
 
+/// A record that has begun.
+#[derive(Default)]
+pub struct Begun {
+    /// `None` if the policy does not want the request.
+    pub record: Option<Arc<Record>>,
+    /// What the request has to wait for before it goes on.
+    pub storing: Option<Storing>,
+}
+
 /// Begins the record of a request and puts it into the extensions, if the policy wants it. Without a user the request was
 /// not authenticated: it has one event, when the answer is made.
-pub async fn begin(
+pub fn begin(
     audit: &Arc<Audit>,
     parts: &mut Parts,
     info: &RequestInfo,
     user: Option<&Arc<User>>,
     notes: &Notes,
     received: Timestamp,
-) -> Result<(), Lost> {
+) -> Begun {
     let nobody = User::default();
     let attributes = info.attributes(user.map_or(&nobody, |user| user));
     let head = |level| head(level, parts, info, user.cloned(), received);
-    let Some(record) = audit.record(&attributes, head) else { return Ok(()) };
+    let Some(record) = audit.record(&attributes, head) else { return Begun::default() };
     for (key, value) in notes.annotations() {
-        record.annotate(*key, value);
+        record.annotate(*key, value.clone());
     }
-    let stored = match user {
-        Some(_) => record.stage(Stage::RequestReceived).await,
-        None => Ok(()),
-    };
-    if stored.is_err() {
-        audit.rejected();
-    }
-    parts.extensions.insert(record);
-    stored
+    let storing = user.and_then(|_| record.stage(Stage::RequestReceived));
+    parts.extensions.insert(record.clone());
+    Begun { record: Some(record), storing }
 }
 
 /// Notes whether the user may do what he asks for, and why.
 pub fn note_decision(parts: &Parts, is_allowed: bool, reason: &str) {
     if let Some(record) = record(parts) {
         record.annotate("authorization.k8s.io/decision", if is_allowed { "allow" } else { "forbid" });
-        record.annotate("authorization.k8s.io/reason", reason);
+        record.annotate("authorization.k8s.io/reason", reason.to_owned());
     }
 }
 
@@ -86,19 +90,19 @@ fn head(
     user: Option<Arc<User>>,
     received: Timestamp,
 ) -> Head {
-    let text = |name| parts.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let header = |name| parts.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let peer = parts.extensions.get::<Arc<ConnectionInfo>>().map(|connection| connection.remote.ip());
     let forwarded = header_text(&parts.headers, FORWARDED_FOR).unwrap_or_default();
     let real = header_text(&parts.headers, REAL_IP).unwrap_or_default();
     let uri = parts.uri.path_and_query().map_or(parts.uri.path(), |uri| uri.as_str());
     Head {
         level,
-        audit_id: text(AUDIT_ID).unwrap_or_default().into_owned(),
+        audit_id: header(AUDIT_ID).unwrap_or_default().into(),
         uri: uri.to_owned(),
-        verb: info.verb().to_owned(),
+        verb: info.verb().into(),
         user,
         source_ips: source_ips(forwarded, real, peer),
-        user_agent: user_agent(&text(header::USER_AGENT).unwrap_or_default()),
+        user_agent: user_agent(&header(USER_AGENT).unwrap_or_default()),
         received,
         text: OnceLock::new(),
     }
@@ -147,41 +151,42 @@ impl Answering {
     }
 }
 
-/// Runs what answers a recorded request, and records the answer. A request that is broken off is recorded, too.
-pub async fn answer(
-    record: Arc<Record>,
-    answering: Answering,
-    received: Timestamp,
-    handler: impl Future<Output = Response>,
-) -> Response {
-    let mut unanswered = Unanswered { record: Some(record.clone()), answering };
-    let mut handler = pin!(AssertUnwindSafe(handler).catch_unwind());
-    let answered = match futures_util::poll!(&mut handler) {
-        Poll::Ready(answered) => answered,
-        Poll::Pending => {
-            record.hurry();
-            handler.await
-        }
-    };
-    unanswered.record = None;
-    let response = match answered {
-        Ok(response) => response,
-        Err(panic) => {
-            record.panicked(panic_message(&*panic));
-            let _ = record.stage(Stage::Panic).await;
-            std::panic::resume_unwind(panic)
-        }
-    };
-    complete(record, answering, received, response).await
-}
-
-/// A request whose answer is not made yet.
-struct Unanswered {
+/// What is seen of a recorded request while it is answered. A request that is broken off is recorded, too.
+pub struct Watched {
+    /// `None` once the answer is made, and for a request that nobody records.
     record: Option<Arc<Record>>,
     answering: Answering,
+    has_waited: bool,
 }
 
-impl Drop for Unanswered {
+impl Watched {
+    pub fn new(record: Option<Arc<Record>>, answering: Answering) -> Self {
+        Self { record, answering, has_waited: false }
+    }
+
+    /// Polls what answers the request. A panic is caught if it is to be recorded.
+    pub fn poll(
+        &mut self,
+        handler: Pin<&mut impl Future<Output = Response>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Answered> {
+        let Some(record) = &self.record else { return handler.poll(context).map(Ok) };
+        let answered = match catch_unwind(AssertUnwindSafe(|| handler.poll(context))) {
+            Ok(Poll::Pending) => {
+                if !std::mem::replace(&mut self.has_waited, true) {
+                    record.hurry();
+                }
+                return Poll::Pending;
+            }
+            Ok(Poll::Ready(response)) => Ok(response),
+            Err(panic) => Err(panic),
+        };
+        self.record = None;
+        Poll::Ready(answered)
+    }
+}
+
+impl Drop for Watched {
     fn drop(&mut self) {
         let Some(record) = &self.record else { return };
         record.closed_early();
@@ -194,27 +199,65 @@ impl Drop for Unanswered {
     }
 }
 
-async fn complete(
+/// An answer, or the panic of what should have made it.
+pub type Answered = Result<Response, Box<dyn Any + Send>>;
+
+/// Records the answer, or the panic, which goes on then.
+pub async fn complete(
+    record: Arc<Record>,
+    answering: Answering,
+    received: Timestamp,
+    answered: Answered,
+) -> Response {
+    let (answered, storing) = match answered {
+        Ok(response) => {
+            let (response, storing) = completed(record, answering, received, response);
+            (Ok(response), storing)
+        }
+        Err(panic) => {
+            record.panicked(panic_message(&*panic));
+            (Err(panic), record.stage(Stage::Panic))
+        }
+    };
+    if let Some(storing) = storing {
+        let _ = storing.await;
+    }
+    answered.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// The answer with what still has to be recorded of it, and what it has to wait for.
+fn completed(
     record: Arc<Record>,
     answering: Answering,
     received: Timestamp,
     response: Response,
-) -> Response {
+) -> (Response, Option<Storing>) {
     record.answered_code(response.status().as_u16());
-    if answering != Answering::Short {
-        let _ = record.stage(Stage::ResponseStarted).await;
+    let is_streamed = response.body().size_hint().exact().is_none();
+    match answering {
+        Answering::Unauthenticated => {
+            let storing = record.stage(Stage::ResponseStarted);
+            (response, storing)
+        }
+        Answering::LongRunning => {
+            let storing = record.stage(Stage::ResponseStarted);
+            record.hurry();
+            (recorded(response, record, None), storing)
+        }
+        Answering::Short if is_streamed => {
+            record.hurry();
+            (recorded(response, record, Some(received)), None)
+        }
+        Answering::Short => {
+            note_latency(&record, received);
+            let storing = record.stage(Stage::ResponseComplete);
+            (response, storing)
+        }
     }
-    if answering == Answering::Unauthenticated {
-        return response;
-    }
-    if answering == Answering::LongRunning || response.body().size_hint().exact().is_none() {
-        let received = (answering == Answering::Short).then_some(received);
-        record.hurry();
-        return response.map(|body| Body::new(Recorded { body, record: Some(record), received }));
-    }
-    note_latency(&record, received);
-    let _ = record.stage(Stage::ResponseComplete).await;
-    response
+}
+
+fn recorded(response: Response, record: Arc<Record>, received: Option<Timestamp>) -> Response {
+    response.map(|body| Body::new(Recorded { body, record: Some(record), received }))
 }
 
 fn note_latency(record: &Record, received: Timestamp) {

@@ -1,5 +1,8 @@
 //! The order of one request (docs/spec/auth.md): what it asks for, who asks, whether he may, and only then its handler.
 
+use std::future::poll_fn;
+use std::panic::resume_unwind;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +14,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::audited::{self, Answering};
+use super::audited::{self, Answering, Begun, Watched};
 use super::cors::{self, Cors};
 use super::fair_share::{self, Admitted};
 use super::in_process::Caller;
@@ -20,7 +23,7 @@ use super::request_info::RequestInfo;
 use super::server::ConnectionInfo;
 use super::{response, warnings};
 use crate::api::error::Error;
-use crate::audit::{Audit, Lost, Record};
+use crate::audit::{Audit, Lost};
 use crate::auth::authn::{Authenticated, Authenticator, Notes, Shown, Unauthenticated, forget_credentials};
 use crate::auth::authorizer::{Authorization, Reason, Refusal, authorize, is_public_path};
 use crate::auth::impersonation::{self, Impersonator};
@@ -87,15 +90,28 @@ impl Door {
                     Ok(_) => Answering::of(&info),
                     Err(_) => Answering::Unauthenticated,
                 };
-                let recording = self.record(&mut parts, &info, &user, received, &notes);
-                match recording.await {
-                    Ok(None) => self.answer(stage, &info, user, &mut parts, body, handler).await,
-                    Ok(Some(record)) => {
-                        // In a box, so that the futures of requests that nobody records have no room for a second answer.
-                        let answer = Box::pin(self.answer(stage, &info, user, &mut parts, body, handler));
-                        Box::pin(audited::answer(record, answering, received, answer)).await
+                let Begun { record, storing } = self.record(&mut parts, &info, &user, received, &notes);
+                let stored = match storing {
+                    Some(storing) => storing.await,
+                    None => Ok(()),
+                };
+                match stored {
+                    Ok(()) => {
+                        let mut watched = Watched::new(record.clone(), answering);
+                        let mut answer = pin!(self.answer(stage, &info, user, &mut parts, body, handler));
+                        let answered = poll_fn(|context| watched.poll(answer.as_mut(), context)).await;
+                        match (record, answered) {
+                            (Some(record), answered) => {
+                                audited::complete(record, answering, received, answered).await
+                            }
+                            (None, Ok(response)) => response,
+                            (None, Err(panic)) => resume_unwind(panic),
+                        }
                     }
-                    Err(Lost) => audited::refused(&parts),
+                    Err(Lost) => {
+                        self.audit.iter().for_each(|audit| audit.rejected());
+                        audited::refused(&parts)
+                    }
                 }
             }
             Err(error) => response::failure(&error, &parts),
@@ -121,17 +137,16 @@ impl Door {
     }
 
     /// Begins the record of the request, if an audit policy wants one.
-    async fn record(
+    fn record(
         &self,
         parts: &mut Parts,
         info: &RequestInfo,
         user: &Result<Arc<User>, Error>,
         received: Timestamp,
         notes: &Notes,
-    ) -> Result<Option<Arc<Record>>, Lost> {
-        let Some(audit) = &self.audit else { return Ok(None) };
-        Box::pin(audited::begin(audit, parts, info, user.as_ref().ok(), notes, received)).await?;
-        Ok(audited::record(parts).cloned())
+    ) -> Begun {
+        let Some(audit) = &self.audit else { return Begun::default() };
+        audited::begin(audit, parts, info, user.as_ref().ok(), notes, received)
     }
 
     /// The other steps: in whose name, whether there is room, whether he may, and the handler.

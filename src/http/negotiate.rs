@@ -2,6 +2,7 @@
 
 mod accept;
 mod content;
+pub mod page;
 
 use crate::api::error::{Error, Refuser};
 use crate::codec::media_type::MediaType;

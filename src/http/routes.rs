@@ -22,6 +22,7 @@ use super::request::{accept, query, user};
 use super::request_info::RequestInfo;
 use super::request_path::ApiPath;
 use super::server::Responder;
+use super::zpages::Page;
 use super::{resource, response};
 use crate::api::error::Error;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
@@ -154,6 +155,8 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
         "/" | "/index.html" => documents::plain(publication.documents.index()),
         "/version" | "/version/" => documents::plain(&publication.documents.version),
         "/metrics" => metrics(app),
+        "/flagz" => zpage(app, Page::Flagz, parts)?,
+        "/statusz" => zpage(app, Page::Statusz, parts)?,
         "/debug/api_priority_and_fairness/dump_priority_levels" => queues(app, FlowControl::dump_levels),
         "/debug/api_priority_and_fairness/dump_queues" => queues(app, FlowControl::dump_queues),
         "/debug/api_priority_and_fairness/dump_requests" => {
@@ -179,6 +182,10 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
             None => response::not_found(),
         },
     })
+}
+
+fn zpage(app: &App, page: Page, parts: &Parts) -> Result<Response, Error> {
+    app.zpages.respond(page, parts, app.api.runtime.clock.timestamp())
 }
 
 /// The metrics in Prometheus' text format.

@@ -12,6 +12,7 @@ pub const LEVELS: &str = "apiserver_audit_level_total";
 pub const ERRORS: &str = "apiserver_audit_error_total";
 pub const REJECTED: &str = "apiserver_audit_requests_rejected_total";
 
+/// In the order of the levels.
 const LEVEL_NAMES: [&str; 4] = ["None", "Metadata", "Request", "RequestResponse"];
 
 /// Counts what is recorded, and what is lost. Clones count together.
@@ -35,9 +36,8 @@ impl AuditMetrics {
     }
 
     /// Counts a request by the level that the policy has for it.
-    pub fn level(&self, level: &str) {
-        let index = LEVEL_NAMES.iter().position(|name| *name == level).unwrap_or_default();
-        self.levels[index].increment(1);
+    pub fn level(&self, level: usize) {
+        self.levels[level].increment(1);
     }
 
     /// Counts events that a plugin has lost.

@@ -57,6 +57,7 @@ use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::{BodyBudget, Printing};
 use crate::http::publications::Publications;
 use crate::http::routes::responder;
+use crate::http::zpages::Zpages;
 use crate::identity::{Instance, ServerIdentity};
 use crate::kinds::built_in;
 use crate::long_work::Lanes;
@@ -311,6 +312,7 @@ pub async fn build_with_api(
         door,
         issuer_documents,
         publications: Publications::new(&api.catalog.served(), address.unwrap_or(NOWHERE).to_string()),
+        zpages: Zpages::new(config.flags.clone(), runtime.clock.timestamp()),
         metrics: runtime.metrics.clone(),
         limits: Limits {
             request_body: config.limits.max_request_body_bytes,

@@ -68,6 +68,8 @@ pub struct Config {
     /// Resources that are stored in another version than the default, with that version.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub audit: audit::config::Config,
+    /// The flags that the server was started with, as `/flagz` shows them.
+    pub flags: BTreeMap<String, String>,
 }
 
 impl Default for Config {
@@ -95,6 +97,7 @@ impl Default for Config {
             identity: None,
             storage_versions: Vec::new(),
             audit: audit::config::Config::default(),
+            flags: BTreeMap::new(),
         }
     }
 }

@@ -9,6 +9,7 @@ use rowplane::http::cors::Cors;
 use rowplane::http::tls::{Http2, Oldest};
 use rustls::version::{TLS12, TLS13};
 use rustls::{CipherSuite, ProtocolVersion};
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::client::handshake;
@@ -155,6 +156,50 @@ async fn a117_pages_of_other_origins() {
 }
 
 /// What exists for debugging is for those who may; Go's profiles do not exist.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a115_flags_and_status_are_for_those_who_watch_the_server() {
+    let mut setup = Setup::new(Database::memory());
+    setup.flags = [("authorization-mode".to_owned(), "Node,RBAC".to_owned())].into();
+    let server = setup.start_empty().await;
+    for (path, kind) in [("/flagz", "Flagz"), ("/statusz", "Statusz")] {
+        let ask = |accept: &str| {
+            let asked = server.get(path).header("impersonate-user", "prometheus").accept(accept);
+            asked.header("impersonate-group", "system:monitoring")
+        };
+        assert_eq!(server.token("alice-token").get(path).await.status, 403, "{path}");
+        let text = ask("text/plain").await;
+        assert_eq!((text.status, text.header("content-type")), (200, Some("text/plain; charset=utf-8")));
+        let title = format!("\napiserver {}\nWarning: ", kind.to_lowercase());
+        assert!(text.text().starts_with(&title), "{}", text.text());
+        let refused = ask("application/json").await;
+        assert_eq!(refused.status, 406);
+        let why =
+            "only the following media types are accepted: application/json, application/yaml, text/plain";
+        assert!(refused.text().contains(why), "{}", refused.text());
+        let object = ask(&format!("application/json;as={kind};v=v1beta1;g=config.k8s.io")).await;
+        let content_type = format!("application/json;g=config.k8s.io;v=v1beta1;as={kind}");
+        assert_eq!(object.header("content-type"), Some(&*content_type));
+        assert!(object.headers("warning").is_empty());
+        let object = object.ok();
+        assert_eq!((&object["kind"], &object["metadata"]["name"]), (&json!(kind), &json!("apiserver")));
+        match kind {
+            "Flagz" => assert_eq!(object["flags"], json!({"authorization-mode": "Node,RBAC"})),
+            _ => assert!(object["uptimeSeconds"].as_u64().is_some_and(|seconds| seconds < 600)),
+        }
+        let old = ask(&format!("application/yaml;as={kind};v=v1alpha1;g=config.k8s.io")).await;
+        let page = &path[1..];
+        let warning = format!(
+            "299 - \"This version of the {page} endpoint is deprecated. Please use a newer version.\""
+        );
+        assert_eq!(old.headers("warning"), [warning]);
+        assert!(old.text().contains("apiVersion: config.k8s.io/v1alpha1\n"), "{}", old.text());
+    }
+    let index = server.get("/").await.ok();
+    let paths = index["paths"].as_array().expect("paths");
+    assert!(paths.contains(&json!("/flagz")) && paths.contains(&json!("/statusz")));
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a114_debug_endpoints_are_not_for_everybody() {
     let setup = Setup::new(Database::memory());

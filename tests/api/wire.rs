@@ -1,10 +1,13 @@
 //! What JSON and protobuf look like to the byte; assertions of `docs/spec/wire.md` by number.
 
+use http::Method;
 use rowplane::codec::protobuf::{Envelope, encode};
 use rowplane::schema::builtin;
 use rowplane::schema::names::Gvk;
 use serde_json::{Value, json};
 
+use crate::support::client::{Client, Protocol};
+use crate::support::database::Database;
 use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, config_map};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -27,6 +30,25 @@ on_every_store! {
     w38_vectors,
     w39_no_envelope,
     w40_w41_fields_of_a_message,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_to_head_have_no_body() {
+    let server = Setup::new(Database::memory()).start().await;
+    server.post(CONFIGMAPS, &config_map("a", json!({}))).await.expect(201);
+    for protocol in [Protocol::Http1, Protocol::Any] {
+        let client = Client::of_certificate(&server.kubeconfig, protocol);
+        let one = format!("{CONFIGMAPS}/a");
+        for path in ["/livez/ping", "/version", "/openapi/v2", "/nothing", CONFIGMAPS, &one] {
+            let get = client.get(path).await;
+            let head = client.request(Method::HEAD, path).await;
+            assert_eq!((head.status, head.text().as_str()), (get.status, ""), "{path}");
+            for name in ["content-type", "content-length"] {
+                assert_eq!(head.header(name), get.header(name), "{name} of {path}");
+            }
+        }
+    }
+    server.stop().await;
 }
 
 async fn w1_a_pod(setup: Setup) {

@@ -1,5 +1,6 @@
 //! The real server, in this process, over real HTTPS, with its own database.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -58,6 +59,8 @@ pub struct Setup {
     pub strict_transport_security: Option<HeaderValue>,
     pub cors: Option<Arc<Cors>>,
     pub audit: rowplane::audit::config::Config,
+    /// What `/flagz` shows.
+    pub flags: BTreeMap<String, String>,
     pub encryption: Option<rowplane::encryption::Config>,
     /// Without ServiceAccount unless the test sets it, since namespaces have no accounts.
     pub admission: Settings,
@@ -96,6 +99,7 @@ impl Setup {
             strict_transport_security: None,
             cors: None,
             audit: rowplane::audit::config::Config::default(),
+            flags: BTreeMap::new(),
             encryption: None,
             admission: Settings::new(&[], &["ServiceAccount"]).expect("a known plugin"),
             authentication: Authentication::default(),
@@ -205,6 +209,7 @@ impl Setup {
             authorization: self.authorization.clone(),
             storage_versions: self.storage_versions.clone(),
             audit: self.audit.clone(),
+            flags: self.flags.clone(),
             encryption: self.encryption.clone(),
             admission: self.admission.clone(),
             authentication: self.authentication.clone(),

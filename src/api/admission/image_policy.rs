@@ -158,7 +158,7 @@ fn of_pods(request: &Request<'_>) -> bool {
 
 fn annotate(attempt: &Attempt<'_>, name: &str, value: &str) {
     if let Some(record) = attempt.request.audit {
-        record.annotate(format!("{AUDIT_PREFIX}{name}"), value);
+        record.annotate(format!("{AUDIT_PREFIX}{name}"), value.to_owned());
     }
 }
 

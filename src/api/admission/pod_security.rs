@@ -252,7 +252,7 @@ impl PodSecurity {
 
 fn annotate(attempt: &Attempt<'_>, key: &'static str, value: &str) {
     if let Some(audit) = attempt.request.audit {
-        audit.annotate(key, value);
+        audit.annotate(key, value.to_owned());
     }
 }
 

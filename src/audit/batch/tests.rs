@@ -22,8 +22,8 @@ impl Delivery for Kept {
     const PLUGIN: &'static str = "test";
     type Entry = Bytes;
 
-    fn entry(&self, _: &Event<'_>, item: Bytes) -> Bytes {
-        item
+    fn entry(&self, _: &Event<'_>, item: &[u8]) -> Bytes {
+        Bytes::copy_from_slice(item)
     }
 
     async fn deliver(&self, entries: Vec<Bytes>) -> Result<(), String> {
@@ -43,9 +43,9 @@ const BATCHING: Batching =
 fn head() -> Head {
     Head {
         level: Level::Request,
-        audit_id: "a".to_owned(),
+        audit_id: "a".into(),
         uri: "/".to_owned(),
-        verb: "get".to_owned(),
+        verb: "get".into(),
         user: None,
         source_ips: Vec::new(),
         user_agent: String::new(),

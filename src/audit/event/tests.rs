@@ -10,9 +10,9 @@ fn head(level: Level) -> Head {
     };
     Head {
         level,
-        audit_id: "id-1".to_owned(),
+        audit_id: "id-1".into(),
         uri: "/api/v1/namespaces/n/pods?x=1&y=2".to_owned(),
-        verb: "create".to_owned(),
+        verb: "create".into(),
         user: Some(Arc::new(user)),
         source_ips: vec!["10.0.0.1".parse().expect("an address"), "::1".parse().expect("an address")],
         user_agent: "kubectl".to_owned(),
@@ -23,24 +23,21 @@ fn head(level: Level) -> Head {
 
 fn shown(head: &Head, growing: &Growing, stage: Stage) -> String {
     let at = "2026-01-02T03:04:06.5Z".parse().expect("a time");
-    String::from_utf8(standing_alone(&Event::new(head, growing, stage, at).item())).expect("text")
+    String::from_utf8(standing_alone(Event::new(head, growing, stage, at).item())).expect("text")
 }
 
 #[test]
 fn json_is_upstreams() {
     let growing = Growing {
         object: Some(ObjectReference {
-            resource: "pods".to_owned(),
-            namespace: "n".to_owned(),
-            version: "v1".to_owned(),
+            resource: "pods".into(),
+            namespace: "n".into(),
+            version: "v1".into(),
             ..ObjectReference::default()
         }),
         status: Some(ResponseStatus { status: Value::Null, code: 201 }),
         request_object: Some(Bytes::from_static(b"{\"a\":1}\n")),
-        annotations: vec![
-            ("b".into(), "2".to_owned()),
-            ("authorization.k8s.io/decision".into(), "allow".to_owned()),
-        ],
+        annotations: vec![("authorization.k8s.io/decision".into(), "allow".into()), ("b".into(), "2".into())],
         ..Growing::default()
     };
     assert_eq!(
@@ -88,12 +85,13 @@ fn truncated_events_lose_their_objects() {
     let growing = Growing {
         request_object: Some(Bytes::from_static(b"{}")),
         response_object: Some(Bytes::from_static(b"{}")),
+        annotations: vec![("a".into(), "1".into()), ("b".into(), "2".into())],
         ..Growing::default()
     };
     let event = Event::new(&head, &growing, Stage::ResponseComplete, head.received);
-    let text = String::from_utf8(event.truncated().to_vec()).expect("text");
+    let text = String::from_utf8(event.truncated()).expect("text");
     assert!(!text.contains("requestObject") && !text.contains("responseObject"));
-    assert!(text.ends_with(r#""annotations":{"audit.k8s.io/truncated":"true"}}"#), "{text}");
+    assert!(text.ends_with(r#""annotations":{"a":"1","audit.k8s.io/truncated":"true","b":"2"}}"#), "{text}");
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
@@ -53,45 +52,45 @@ impl File {
         self.is_regular
     }
 
-    /// Whether the lines can be appended without putting the file aside.
-    pub fn has_room(&self, lines: &[Bytes]) -> bool {
-        self.fitting(lines) == lines.len()
+    /// Whether lines of this length can be appended without putting the file aside.
+    pub fn has_room(&self, length: usize) -> bool {
+        self.size.saturating_add(length as u64) <= self.limit()
     }
 
-    /// Appends lines. None of them is divided between two files.
-    pub fn write(&mut self, lines: &[Bytes]) -> io::Result<()> {
+    /// Appends lines, each with its end. None of them is divided between two files.
+    pub fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         let mut rest = lines;
         while !rest.is_empty() {
-            let fitting = self.fitting(rest);
-            let (now, later) = rest.split_at(fitting);
+            let (now, later) = rest.split_at(self.fitting(rest));
             if now.is_empty() {
                 self.rotate()?;
                 continue;
             }
-            let size: usize = now.iter().map(Bytes::len).sum();
-            match now {
-                [line] => self.file.write_all(line)?,
-                lines => self.file.write_all(&lines.concat())?,
-            }
-            self.size += size as u64;
+            self.file.write_all(now)?;
+            self.size += now.len() as u64;
             rest = later;
         }
         Ok(())
     }
 
-    /// How many of the lines fit into the file. Into an empty one, a line fits always.
-    fn fitting(&self, lines: &[Bytes]) -> usize {
-        let limit = match self.rotation.largest {
+    /// The length of the lines that fit into the file. Into an empty one, a line fits always.
+    fn fitting(&self, lines: &[u8]) -> usize {
+        if self.has_room(lines.len()) {
+            return lines.len();
+        }
+        let room = usize::try_from(self.limit().saturating_sub(self.size)).unwrap_or(usize::MAX);
+        let whole = memchr::memrchr(b'\n', &lines[..room.min(lines.len())]).map_or(0, |end| end + 1);
+        match (whole, self.size) {
+            (0, 0) => memchr::memchr(b'\n', lines).map_or(lines.len(), |end| end + 1),
+            _ => whole,
+        }
+    }
+
+    fn limit(&self) -> u64 {
+        match self.rotation.largest {
             0 => u64::MAX,
-            megabytes => megabytes * MEBIBYTE,
-        };
-        let mut size = self.size;
-        let fits = |line: &&Bytes| {
-            let is_first = size == 0;
-            size += line.len() as u64;
-            is_first || size <= limit
-        };
-        lines.iter().take_while(fits).count()
+            megabytes => megabytes.saturating_mul(MEBIBYTE),
+        }
     }
 
     fn rotate(&mut self) -> io::Result<()> {
@@ -196,10 +195,10 @@ mod tests {
 
     const UNLIMITED: Rotation = Rotation { largest: 1, days: 0, backups: 0, compress: false };
 
-    fn line(letter: u8, length: usize) -> Bytes {
+    fn line(letter: u8, length: usize) -> Vec<u8> {
         let mut line = vec![letter; length - 1];
         line.push(b'\n');
-        line.into()
+        line
     }
 
     fn names(directory: &Path) -> Vec<String> {
@@ -216,13 +215,14 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("logs/audit.log");
         let mut file = File::open(path.clone(), UNLIMITED).expect("opens");
-        file.write(&[line(b'a', 600 << 10), line(b'b', 600 << 10), line(b'c', 100 << 10)]).expect("writes");
+        file.write(&[line(b'a', 600 << 10), line(b'b', 600 << 10), line(b'c', 100 << 10)].concat())
+            .expect("writes");
         let names = names(path.parent().expect("a parent"));
         assert_eq!(names.len(), 2, "{names:?}");
         assert!(names[0].starts_with("audit-2") && names[0].ends_with(".log"), "{names:?}");
         assert_eq!(fs::metadata(&path).expect("a file").len(), 700 << 10);
         let mut again = File::open(path.clone(), UNLIMITED).expect("opens");
-        again.write(&[line(b'd', 10)]).expect("writes");
+        again.write(&line(b'd', 10)).expect("writes");
         assert_eq!(fs::metadata(&path).expect("a file").len(), (700 << 10) + 10);
     }
 
@@ -230,7 +230,7 @@ mod tests {
     fn a_line_beyond_the_limit_gets_a_file_of_its_own() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut file = File::open(dir.path().join("audit"), UNLIMITED).expect("opens");
-        file.write(&[line(b'a', 2 << 20), line(b'b', 2 << 20)]).expect("writes");
+        file.write(&[line(b'a', 2 << 20), line(b'b', 2 << 20)].concat()).expect("writes");
         assert_eq!(names(dir.path()).len(), 2);
     }
 
@@ -242,7 +242,7 @@ mod tests {
         let rotation = Rotation { backups: 2, compress: true, ..UNLIMITED };
         let mut file = File::open(path, rotation).expect("opens");
         for letter in b'a'..=b'e' {
-            file.write(&[line(letter, 1 << 20)]).expect("writes");
+            file.write(&line(letter, 1 << 20)).expect("writes");
         }
         let names = names(dir.path());
         let kept: Vec<&String> = names.iter().filter(|name| name.ends_with(".log.gz")).collect();
@@ -260,7 +260,7 @@ mod tests {
         fs::write(&old, "old").expect("writes");
         let mut file =
             File::open(dir.path().join("audit.log"), Rotation { days: 7, ..UNLIMITED }).expect("opens");
-        file.write(&[line(b'a', 1 << 20), line(b'b', 1 << 20)]).expect("writes");
+        file.write(&[line(b'a', 1 << 20), line(b'b', 1 << 20)].concat()).expect("writes");
         assert!(!old.exists());
         assert_eq!(names(dir.path()).len(), 2);
     }

@@ -1,32 +1,55 @@
-//! Lines of many requests in one write.
+//! Lines of requests, written where the requests run.
 //!
-//! The page cache takes a line in about a microsecond, and a change of thread costs more, so lines are written where the
-//! requests run. The first request that has to wait for its line becomes the writer: it lets all other tasks that are
-//! ready run before it writes, and what these add goes into the same write. While the disk is slow, or the file has to be put aside, a
-//! thread of its own writes instead: so a disk that hangs stops one thread of the runtime at most once.
+//! The page cache takes a line in about two microseconds, and to wait for another task or thread costs more. So the
+//! request that has a line writes it at once; what others add meanwhile it writes next, in one write. While the disk is
+//! slow, or the file has to be put aside, a thread of its own writes instead: so a disk that hangs stops one thread of the
+//! runtime at most twice.
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use tokio::sync::oneshot;
 
+use super::PLUGIN;
 use super::file::File;
+use crate::audit::backend::Losses;
 use crate::tasks::Tasks;
 
 /// The most lines that wait to be written. Only a disk that hangs makes so many; what comes then is lost.
 const MOST: usize = 1 << 16;
-/// A write that takes longer shows a disk that is slow.
+/// A write that takes longer may show a disk that is slow, or a thread that had to wait for its processor.
 const QUICK: Duration = Duration::from_millis(1);
+/// No thread waits so long for its processor.
+const HANGING: Duration = Duration::from_millis(100);
 /// How long a disk counts as slow.
 const SLOW_FOR: Duration = Duration::from_secs(1);
+/// How many writes a request makes, its own and those of others, before a task goes on.
+const WRITES_OF_A_REQUEST: usize = 4;
+/// The largest buffer that is kept for the next lines.
+const KEPT_CAPACITY: usize = 1 << 18;
 
 const CLOSED: &str = "the audit log is closed";
 const FULL: &str = "too many audit events wait for the disk";
 
 /// What became of lines.
-type Written = Result<(), String>;
+pub type Written = Result<(), String>;
+
+/// A write that may have ended already.
+pub enum Writing {
+    Ended(Written),
+    /// Somebody else writes.
+    Underway(oneshot::Receiver<Written>),
+}
+
+impl Writing {
+    pub async fn ended(self) -> Written {
+        match self {
+            Self::Ended(written) => written,
+            Self::Underway(answered) => answered.await.unwrap_or_else(|_| Err(CLOSED.to_owned())),
+        }
+    }
+}
 
 pub struct Gathering {
     gathered: Mutex<Gathered>,
@@ -34,28 +57,23 @@ pub struct Gathering {
     open: Mutex<Open>,
     thread: mpsc::Sender<Message>,
     tasks: Tasks,
+    losses: Losses,
 }
 
 /// What has to be written next.
 #[derive(Default)]
 struct Gathered {
     batch: Batch,
-    /// Whether a task or the thread is about to write. There is never more than one writer, so lines keep their order.
+    /// Whether a request, a task or the thread is writing. There is never more than one writer, so lines keep their order.
     has_writer: bool,
-}
-
-impl Gathered {
-    /// Whether the writer has written everything. Then there is none.
-    fn is_done(&mut self) -> bool {
-        let is_done = self.batch.lines.is_empty() && self.batch.waiting.is_empty();
-        self.has_writer &= !is_done;
-        is_done
-    }
 }
 
 #[derive(Default)]
 struct Batch {
-    lines: Vec<Bytes>,
+    text: Vec<u8>,
+    lines: usize,
+    /// How many of the lines nobody waits for.
+    deferred: usize,
     /// Who wants to know what became of the lines.
     waiting: Vec<oneshot::Sender<Written>>,
 }
@@ -69,8 +87,31 @@ enum Message {
 /// What lines are written to.
 pub struct Open {
     target: Target,
+    pace: Pace,
+    /// An empty buffer for the next lines.
+    spare: Vec<u8>,
+}
+
+/// How quick the last writes were.
+#[derive(Default)]
+struct Pace {
     /// Until when the disk counts as slow.
     slow_until: Option<Instant>,
+    /// Whether the last write was not quick.
+    was_slow: bool,
+}
+
+impl Pace {
+    fn note(&mut self, took: Duration, ended: Instant) {
+        let was_slow = std::mem::replace(&mut self.was_slow, took > QUICK);
+        if took > HANGING || was_slow && self.was_slow {
+            self.slow_until = Some(ended + SLOW_FOR);
+        }
+    }
+
+    fn is_slow(&self, now: Instant) -> bool {
+        self.slow_until.is_some_and(|until| now < until)
+    }
 }
 
 pub enum Target {
@@ -80,115 +121,153 @@ pub enum Target {
 
 impl Gathering {
     /// The second value is the work of the thread.
-    pub fn new(target: Target, tasks: &Tasks) -> (Arc<Self>, impl FnOnce() + Send + use<>) {
+    pub fn new(target: Target, tasks: &Tasks, losses: Losses) -> (Arc<Self>, impl FnOnce() + Send + use<>) {
         let (thread, messages) = mpsc::channel();
+        let open = Open { target, pace: Pace::default(), spare: Vec::new() };
         let this = Arc::new(Self {
             gathered: Mutex::default(),
-            open: Mutex::new(Open { target, slow_until: None }),
+            open: Mutex::new(open),
             thread,
             tasks: tasks.clone(),
+            losses,
         });
         let writer = this.clone();
         (this, move || writer.write_on_thread(&messages))
     }
 
-    /// Adds a line that is written before the next that somebody waits for, or after [`Gathering::hurry`].
-    pub fn add(&self, line: Bytes) -> Result<(), Bytes> {
+    /// Adds a line that is written before the next one, or after [`Gathering::hurry`]; answers whether there was room.
+    pub fn add(&self, append: impl FnOnce(&mut Vec<u8>)) -> bool {
         let mut gathered = self.gathered();
-        if gathered.batch.lines.len() >= MOST {
-            return Err(line);
+        let has_room = gathered.batch.lines < MOST;
+        if has_room {
+            gathered.batch.lines += 1;
+            gathered.batch.deferred += 1;
+            append(&mut gathered.batch.text);
         }
-        gathered.batch.lines.push(line);
-        Ok(())
+        has_room
     }
 
     /// Has written what was added.
     pub fn hurry(self: &Arc<Self>) {
         let mut gathered = self.gathered();
-        if !gathered.batch.lines.is_empty() && !std::mem::replace(&mut gathered.has_writer, true) {
+        if gathered.batch.lines > 0 && !std::mem::replace(&mut gathered.has_writer, true) {
             drop(gathered);
-            self.write_in_task();
+            let _ = self.lead();
         }
     }
 
-    /// Writes lines.
-    pub async fn write(self: &Arc<Self>, lines: Vec<Bytes>) -> Written {
-        let Some((answered, is_first)) = self.enqueue(lines) else { return Err(FULL.to_owned()) };
-        if is_first {
-            let mut lead = Lead { gathering: Some(self) };
-            tokio::task::yield_now().await;
-            lead.write();
+    /// Writes lines behind those that were added.
+    pub fn write(self: &Arc<Self>, lines: usize, append: impl FnOnce(&mut Vec<u8>)) -> Writing {
+        let mut gathered = self.gathered();
+        if gathered.batch.lines >= MOST {
+            return Writing::Ended(Err(FULL.to_owned()));
         }
-        answered.await.unwrap_or_else(|_| Err(CLOSED.to_owned()))
+        gathered.batch.lines += lines;
+        append(&mut gathered.batch.text);
+        if gathered.has_writer {
+            return Writing::Underway(gathered.batch.wait());
+        }
+        gathered.has_writer = true;
+        drop(gathered);
+        self.lead()
     }
 
     /// Writes what is left, and ends the thread.
     pub async fn close(self: &Arc<Self>) {
-        let _ = self.write(Vec::new()).await;
+        let _ = self.write(0, |_| {}).ended().await;
         let _ = self.thread.send(Message::End);
     }
 
-    /// Answers also whether the caller has to be the writer.
-    fn enqueue(&self, lines: Vec<Bytes>) -> Option<(oneshot::Receiver<Written>, bool)> {
-        let mut gathered = self.gathered();
-        if gathered.batch.lines.len() >= MOST {
-            return None;
+    /// Makes the caller the writer, for a while.
+    fn lead(self: &Arc<Self>) -> Writing {
+        let Some(first) = self.next_batch() else { return Writing::Ended(Ok(())) };
+        let writing = self.write_first(first);
+        if matches!(writing, Writing::Underway(_)) {
+            return writing;
         }
-        let (answer, answered) = oneshot::channel();
-        gathered.batch.lines.extend(lines);
-        gathered.batch.waiting.push(answer);
-        let had_writer = std::mem::replace(&mut gathered.has_writer, true);
-        Some((answered, !had_writer))
+        for _ in 1..WRITES_OF_A_REQUEST {
+            if !self.write_next() {
+                return writing;
+            }
+        }
+        self.write_in_task();
+        writing
+    }
+
+    /// Writes the batch of the caller, or leaves it to the thread.
+    fn write_first(&self, mut batch: Batch) -> Writing {
+        let mut open = self.open();
+        if open.is_quick(batch.text.len()) {
+            return Writing::Ended(self.write_batch(&mut open, batch));
+        }
+        let answered = batch.wait();
+        self.leave(batch);
+        Writing::Underway(answered)
+    }
+
+    /// Writes a batch, or leaves it to the thread; answers whether the caller is still the writer.
+    fn write_next(&self) -> bool {
+        let Some(batch) = self.next_batch() else { return false };
+        let mut open = self.open();
+        let is_quick = open.is_quick(batch.text.len());
+        match is_quick {
+            true => drop(self.write_batch(&mut open, batch)),
+            false => self.leave(batch),
+        }
+        is_quick
     }
 
     /// Makes a task that is the writer.
     fn write_in_task(self: &Arc<Self>) {
         let this = self.clone();
         self.tasks.spawn("audit-lines", async move {
-            loop {
+            while this.write_next() {
                 tokio::task::yield_now().await;
-                if !this.write_here() {
-                    return;
-                }
             }
         });
     }
 
-    /// Writes a batch, or leaves it to the thread; answers whether the caller is still the writer.
-    fn write_here(&self) -> bool {
-        let Some(batch) = self.next_batch() else { return false };
-        let mut open = self.open();
-        if !open.is_quick(&batch.lines) {
-            // Without the thread, whoever waits is told so, since the batch is dropped.
-            let _ = self.thread.send(Message::Write(batch));
-            return false;
-        }
-        let written = open.write(&batch.lines);
-        drop(open);
-        batch.answer(&written);
-        true
+    /// Makes the thread the writer. Without it, whoever waits is told so, since the batch is dropped.
+    fn leave(&self, batch: Batch) {
+        let _ = self.thread.send(Message::Write(batch));
     }
 
     fn write_on_thread(&self, messages: &mpsc::Receiver<Message>) {
         while let Ok(Message::Write(first)) = messages.recv() {
             let mut next = Some(first);
             while let Some(batch) = next {
-                let written = self.open().write(&batch.lines);
-                batch.answer(&written);
+                let _ = self.write_batch(&mut self.open(), batch);
                 next = self.next_batch();
             }
         }
     }
 
-    /// What the writer has to write next; if there is nothing, he is the writer no more.
-    fn next_batch(&self) -> Option<Batch> {
-        let mut gathered = self.gathered();
-        (!gathered.is_done()).then(|| std::mem::take(&mut gathered.batch))
+    fn write_batch(&self, open: &mut Open, batch: Batch) -> Written {
+        let Batch { text, deferred, waiting, .. } = batch;
+        let written = open.write(&text);
+        open.keep(text);
+        if let Err(why) = &written
+            && deferred > 0
+        {
+            self.losses.lost(PLUGIN, deferred, why);
+        }
+        for waiting in waiting {
+            let _ = waiting.send(written.clone());
+        }
+        written
     }
 
-    /// Whether the writer has written everything, and is the writer no more.
-    fn is_done(&self) -> bool {
-        self.gathered().is_done()
+    /// What the writer has to write next; if there is nothing, it is the writer no more.
+    fn next_batch(&self) -> Option<Batch> {
+        let text = std::mem::take(&mut self.open().spare);
+        let mut gathered = self.gathered();
+        let is_done = gathered.batch.text.is_empty() && gathered.batch.waiting.is_empty();
+        gathered.has_writer &= !is_done;
+        if is_done {
+            gathered.batch.text = text;
+            return None;
+        }
+        Some(std::mem::replace(&mut gathered.batch, Batch { text, ..Batch::default() }))
     }
 
     fn gathered(&self) -> MutexGuard<'_, Gathered> {
@@ -200,63 +279,48 @@ impl Gathering {
     }
 }
 
-/// A request that is the writer. Once it has written, or is given up, a task writes what has come meanwhile.
-struct Lead<'a> {
-    /// `None` where somebody else is the writer.
-    gathering: Option<&'a Arc<Gathering>>,
-}
-
-impl Lead<'_> {
-    fn write(&mut self) {
-        self.gathering = self.gathering.filter(|gathering| gathering.write_here());
-    }
-}
-
-impl Drop for Lead<'_> {
-    fn drop(&mut self) {
-        let Some(gathering) = self.gathering else { return };
-        if !gathering.is_done() {
-            gathering.write_in_task();
-        }
-    }
-}
-
 impl Batch {
-    fn answer(self, written: &Written) {
-        for waiting in self.waiting {
-            let _ = waiting.send(written.clone());
-        }
+    /// Makes the caller wait for what becomes of the lines.
+    fn wait(&mut self) -> oneshot::Receiver<Written> {
+        let (answer, answered) = oneshot::channel();
+        self.waiting.push(answer);
+        answered
     }
 }
 
 impl Open {
-    /// Whether the lines can be written in no time, as far as is known.
-    fn is_quick(&self, lines: &[Bytes]) -> bool {
-        self.slow_until.is_none_or(|until| Instant::now() >= until) && self.target.takes_at_once(lines)
+    /// Whether lines of this length can be written in no time, as far as is known.
+    fn is_quick(&self, length: usize) -> bool {
+        !self.pace.is_slow(Instant::now()) && self.target.takes_at_once(length)
     }
 
-    fn write(&mut self, lines: &[Bytes]) -> Written {
+    fn write(&mut self, lines: &[u8]) -> Written {
         let begun = Instant::now();
         let written = self.target.write(lines);
         let ended = Instant::now();
-        if ended.duration_since(begun) > QUICK {
-            self.slow_until = Some(ended + SLOW_FOR);
-        }
+        self.pace.note(ended.duration_since(begun), ended);
         written.map_err(|error| error.to_string())
+    }
+
+    fn keep(&mut self, mut text: Vec<u8>) {
+        if text.capacity() <= KEPT_CAPACITY {
+            text.clear();
+            self.spare = text;
+        }
     }
 }
 
 impl Target {
-    /// Whether the lines go into a file that is on a disk and is not full.
-    fn takes_at_once(&self, lines: &[Bytes]) -> bool {
-        matches!(self, Self::File(file) if file.is_regular() && file.has_room(lines))
+    /// Whether lines of this length go into a file that is on a disk and is not full.
+    fn takes_at_once(&self, length: usize) -> bool {
+        matches!(self, Self::File(file) if file.is_regular() && file.has_room(length))
     }
 
-    fn write(&mut self, lines: &[Bytes]) -> std::io::Result<()> {
+    fn write(&mut self, lines: &[u8]) -> std::io::Result<()> {
         match self {
             Self::Stdout => {
                 let mut stdout = std::io::stdout().lock();
-                stdout.write_all(&lines.concat())?;
+                stdout.write_all(lines)?;
                 stdout.flush()
             }
             Self::File(file) => file.write(lines),
@@ -274,35 +338,72 @@ mod tests {
 
     use super::*;
     use crate::audit::config::Rotation;
+    use crate::metrics::Metrics;
 
     fn start(path: &Path) -> Arc<Gathering> {
         let rotation = Rotation { largest: 0, days: 0, backups: 0, compress: false };
         let target = Target::File(File::open(path.to_owned(), rotation).expect("an open file"));
-        let (gathering, work) = Gathering::new(target, &Tasks::new());
+        let losses = Losses(Metrics::default().audit());
+        let (gathering, work) = Gathering::new(target, &Tasks::new(), losses);
         std::thread::spawn(work);
         gathering
     }
 
-    fn line(text: &str) -> Vec<Bytes> {
-        vec![Bytes::copy_from_slice(text.as_bytes())]
+    fn write(log: &Arc<Gathering>, line: &str) -> Writing {
+        log.write(1, |text| text.extend_from_slice(line.as_bytes()))
+    }
+
+    fn add(log: &Gathering, line: &str) {
+        assert!(log.add(|text| text.extend_from_slice(line.as_bytes())));
     }
 
     #[tokio::test]
-    async fn lines_of_requests_that_are_ready_go_into_one_write() {
+    async fn a_request_writes_its_line_and_those_of_others() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("audit.log");
         let log = start(&path);
         let read = || std::fs::read_to_string(&path).expect("a file");
-        log.add(Bytes::from_static(b"a\n")).expect("room");
-        let [mut b, mut c] = [log.write(line("b\n")).boxed(), log.write(line("c\n")).boxed()];
-        assert!((&mut b).now_or_never().is_none() && (&mut c).now_or_never().is_none());
+        add(&log, "a\n");
         assert_eq!(read(), "");
-        assert_eq!((b.await, read().as_str()), (Ok(()), "a\nb\nc\n"));
-        assert_eq!(c.now_or_never(), Some(Ok(())));
-        log.add(Bytes::from_static(b"d\n")).expect("room");
+        assert!(matches!(write(&log, "b\n"), Writing::Ended(Ok(()))));
+        assert_eq!(read(), "a\nb\n");
+        // As if another request were writing.
+        log.gathered().has_writer = true;
+        let [mut c, d] = ["c\n", "d\n"].map(|line| write(&log, line).ended().boxed());
+        assert!((&mut c).now_or_never().is_none());
+        assert!(log.write_next() && !log.write_next());
+        assert_eq!((c.now_or_never(), d.now_or_never()), (Some(Ok(())), Some(Ok(()))));
+        add(&log, "e\n");
         log.hurry();
+        assert_eq!(read(), "a\nb\nc\nd\ne\n");
+        add(&log, "f\n");
         log.close().await;
-        assert_eq!(read(), "a\nb\nc\nd\n");
+        assert_eq!(read(), "a\nb\nc\nd\ne\nf\n");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn no_line_is_lost_or_divided_among_many_writers() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("audit.log");
+        let log = start(&path);
+        let writers = (0..8).map(|writer| {
+            let log = log.clone();
+            tokio::spawn(async move {
+                for number in 0..500 {
+                    add(&log, &format!("{writer} {number} begun\n"));
+                    write(&log, &format!("{writer} {number} ended\n")).ended().await.expect("written");
+                }
+            })
+        });
+        join_all(writers).await.into_iter().for_each(|ended| ended.expect("no panic"));
+        log.close().await;
+        let text = std::fs::read_to_string(path).expect("a file");
+        for writer in 0..8 {
+            let own = text.lines().filter_map(|line| line.strip_prefix(&format!("{writer} ")));
+            let want = (0..500).flat_map(|number| [format!("{number} begun"), format!("{number} ended")]);
+            assert!(own.eq(want));
+        }
+        assert_eq!(text.lines().count(), 8000);
     }
 
     #[tokio::test]
@@ -310,13 +411,28 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("audit.log");
         let log = start(&path);
-        log.open().slow_until = Some(Instant::now() + Duration::from_secs(3600));
+        log.open().pace.slow_until = Some(Instant::now() + Duration::from_secs(3600));
         let lines: Vec<String> = (0..100).map(|number| format!("{number}\n")).collect();
-        let written = join_all(lines.iter().map(|text| log.write(line(text)))).await;
+        let written = join_all(lines.iter().map(|text| write(&log, text).ended())).await;
         assert!(written.iter().all(Result::is_ok));
-        log.open().slow_until = None;
-        log.write(line("last\n")).await.expect("written");
+        log.open().pace.slow_until = None;
+        write(&log, "last\n").ended().await.expect("written");
         assert_eq!(std::fs::read_to_string(path).expect("a file"), lines.concat() + "last\n");
+    }
+
+    #[test]
+    fn a_disk_is_slow_after_two_slow_writes_or_one_that_hung() {
+        let mut pace = Pace::default();
+        let now = Instant::now();
+        let (quick, slow) = (QUICK / 2, QUICK * 2);
+        for (took, want) in [(slow, false), (quick, false), (slow, false), (slow, true)] {
+            pace.note(took, now);
+            assert_eq!(pace.is_slow(now), want);
+        }
+        assert!(!pace.is_slow(now + SLOW_FOR));
+        let mut pace = Pace::default();
+        pace.note(HANGING * 2, now);
+        assert!(pace.is_slow(now));
     }
 
     /// A pipe that nobody reads from is like a disk that hangs.
@@ -328,19 +444,10 @@ mod tests {
         let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&path).expect("opens");
         let log = start(&path);
         let long = "x".repeat(1 << 20);
-        let write = |text: String| {
-            tokio::spawn({
-                let log = log.clone();
-                async move { log.write(line(&text)).await }
-            })
-        };
-        let first = write(long.clone());
+        let first = write(&log, &long).ended().boxed();
         // Whoever runs on the runtime goes on, and what comes meanwhile is gathered.
-        while !(log.gathered().has_writer && log.gathered().batch.waiting.is_empty()) {
-            tokio::task::yield_now().await;
-        }
-        log.add(Bytes::from_static(b"y")).expect("room");
-        let second = write("z".to_owned());
+        add(&log, "y");
+        let second = write(&log, "z").ended().boxed();
         let read = std::thread::spawn(move || {
             let (mut text, mut buffer) = (Vec::new(), [0; 1 << 16]);
             while text.last() != Some(&b'z') {
@@ -350,7 +457,7 @@ mod tests {
             text
         });
         for written in [first, second] {
-            written.await.expect("no panic").expect("written");
+            written.await.expect("written");
         }
         assert_eq!(read.join().expect("no panic"), (long + "yz").into_bytes());
     }

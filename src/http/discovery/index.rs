@@ -5,23 +5,15 @@ use std::collections::BTreeSet;
 use crate::schema::registry::Registry;
 use crate::tree::{Value, json};
 
-/// The paths that do not depend on what is registered.
-const FIXED: &[&str] = &[
-    "/api",
-    "/apis",
-    "/apis/",
-    "/healthz",
-    "/livez",
-    "/metrics",
-    "/openapi/v2",
-    "/openapi/v3",
-    "/openapi/v3/",
-    "/readyz",
-    "/version",
-];
+/// The paths of documents that do not depend on what is registered.
+const DOCUMENTS: &[&str] =
+    &["/api", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/statusz"];
+/// The paths that `/statusz` tells whoever looks for a fault.
+pub const DEBUGGING: &[&str] = &["/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/version"];
 
 pub fn document(registry: &Registry) -> Value {
-    let mut paths: BTreeSet<String> = FIXED.iter().map(|&path| path.to_owned()).collect();
+    let mut paths: BTreeSet<String> =
+        [DOCUMENTS, DEBUGGING].concat().into_iter().map(str::to_owned).collect();
     for group in registry.groups() {
         if !group.name.is_empty() {
             paths.insert(format!("/apis/{}", group.name));

@@ -6,6 +6,8 @@ use crate::tree::{Value, json};
 
 pub const MAJOR: &str = "1";
 pub const MINOR: &str = "37";
+/// What stands where upstream names its version of Go.
+pub const PROGRAM: &str = "rust";
 
 /// The version of the API without a word on who serves it.
 pub fn release() -> String {
@@ -35,7 +37,7 @@ pub fn document() -> Value {
         "gitTreeState": "",
         // Upstream's own value for a build without a date; some clients parse the field.
         "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "rust",
+        "goVersion": PROGRAM,
         "compiler": "rustc",
         "platform": format!("{}/{}", consts::OS, go_architecture(consts::ARCH)),
     })

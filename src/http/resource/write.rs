@@ -24,6 +24,7 @@ use crate::http::request::header_text;
 use crate::http::request_body::media_type;
 use crate::http::status::{deleted, done};
 use crate::http::{body as bodies, response};
+use crate::json::text::write_compact;
 use crate::kinds::behavior::deletion::Dependents;
 use crate::patch::PatchKind;
 use crate::schema::resource::Origin;
@@ -193,7 +194,12 @@ impl Context<'_> {
 fn patch_text(kind: PatchKind, body: &Bytes) -> Option<Bytes> {
     match kind {
         PatchKind::Apply => Some(encode_json(&yaml::parse(body).ok()?, false).into()),
-        _ => serde_json::from_slice::<&serde_json::value::RawValue>(body).is_ok().then(|| body.clone()),
+        _ => {
+            serde_json::from_slice::<&serde_json::value::RawValue>(body).ok()?;
+            let mut text = Vec::with_capacity(body.len());
+            write_compact(&mut text, body);
+            Some(text.into())
+        }
     }
 }
 

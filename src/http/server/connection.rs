@@ -11,8 +11,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use futures_util::FutureExt as _;
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -189,11 +190,23 @@ async fn respond(
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     request.extensions_mut().insert(info);
+    let is_head = request.method() == Method::HEAD;
     // Without this, a bug in one request would end all streams of its connection.
     match AssertUnwindSafe(responder.respond(request.map(Body::new))).catch_unwind().await {
+        Ok(response) if is_head => Ok(without_body(response)),
         Ok(response) => Ok(deliver(response, under_way).await),
         Err(_) => Ok(panicked()),
     }
+}
+
+/// The answer to HEAD. hyper omits its body in HTTP/1.1 only; clients of HTTP/2 take any byte for an error.
+fn without_body(response: Response<Body>) -> Response<Body> {
+    let length = response.body().size_hint().exact();
+    let (mut head, _) = response.into_parts();
+    if let Some(length) = length {
+        head.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+    }
+    Response::from_parts(head, Body::empty())
 }
 
 /// Upstream's `WithPanicRecovery`.

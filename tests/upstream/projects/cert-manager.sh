@@ -1,5 +1,5 @@
 # Part of `run`: cert-manager, from its chart to certificates.
-chart=$dir/src/cert-manager/deploy/charts/cert-manager
+chart=$dir/cert-manager-chart
 "$HELM" install cert-manager "$chart" --namespace cert-manager --create-namespace --set crds.enabled=true \
     --set startupapicheck.enabled=false --set global.leaderElection.namespace=cert-manager >"$work/helm" || cat "$work/helm"
 for one in cert-manager cert-manager-webhook cert-manager-cainjector; do
@@ -9,7 +9,7 @@ k create namespace shop
 # Until cainjector has given the webhook's CA to its configurations.
 soon k -n shop apply -f "$here/certificates.yaml"
 soon k -n shop wait --for condition=Ready certificate/ca certificate/shop --timeout=60s
-key() { k -n shop get secret "$1" -o jsonpath="{.data['$2']}" | base64 -d; }
+key() { k -n shop get secret "$1" -o go-template="{{index .data \"$2\" | base64decode}}"; }
 key shop-tls tls.crt >"$work/tls.crt"
 key shop-tls ca.crt >"$work/ca.crt"
 says "$work/tls.crt: OK" openssl verify -CAfile "$work/ca.crt" "$work/tls.crt"

@@ -7,6 +7,8 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 /// The number of bytes that are tested together, since most need no escape.
 const BLOCK: usize = 32;
+/// The same near the end, and for short texts.
+const WORD: usize = 8;
 
 /// Appends the JSON of a value with string keys. Writing to a `Vec` cannot fail.
 pub fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
@@ -28,6 +30,46 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     escape(out, text.as_bytes());
     out.push(b'"');
+}
+
+/// Appends JSON as `encoding/json` embeds what is JSON already: without blanks between its tokens, so that it has no line
+/// ends, and with the same escapes in its strings. The text has to be JSON.
+pub fn write_compact(out: &mut Vec<u8>, json: &[u8]) {
+    let mut rest = json;
+    while let Some(quote) = memchr::memchr(b'"', rest) {
+        out.extend(rest[..quote].iter().filter(|byte| !byte.is_ascii_whitespace()));
+        let text = &rest[quote..];
+        let (string, after) = text.split_at(string_length(text));
+        write_embedded(out, string);
+        rest = after;
+    }
+    out.extend(rest.iter().filter(|byte| !byte.is_ascii_whitespace()));
+}
+
+/// The length of the string that the text begins with, with its quotes.
+fn string_length(text: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if text[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
+    }
+    text.len()
+}
+
+/// Appends a string that is JSON already. Quotes and backslashes stay as they are.
+fn write_embedded(out: &mut Vec<u8>, string: &[u8]) {
+    let mut rest = string;
+    while let Some(special) = rest.iter().position(|byte| matches!(byte, b'<' | b'>' | b'&' | 0xe2)) {
+        out.extend_from_slice(&rest[..special]);
+        rest = &rest[special..];
+        let length = escaped(rest).map_or(1, |(_, length)| length);
+        escape(out, &rest[..length]);
+        rest = &rest[length..];
+    }
+    out.extend_from_slice(rest);
 }
 
 /// A layout of `serde_json`'s, with Go's additional escapes.
@@ -91,30 +133,44 @@ fn is_special(byte: u8) -> bool {
         | (byte == 0xe2)
 }
 
-fn escape(out: &mut Vec<u8>, text: &[u8]) {
-    // Everything before this offset has been written.
-    let mut written = 0;
-    let mut at = 0;
-    while at < text.len() {
-        if let Some(block) = text.get(at..at + BLOCK)
-            && !block.iter().fold(false, |found, byte| found | is_special(*byte))
-        {
-            at += BLOCK;
-            continue;
-        }
-        let end = text.len().min(at + BLOCK);
-        while at < end {
-            if let Some((escaped, length)) = escaped(&text[at..]) {
-                out.extend_from_slice(&text[written..at]);
+fn escape(out: &mut Vec<u8>, mut text: &[u8]) {
+    loop {
+        let (plain, special) = text.split_at(plain_length(text));
+        out.extend_from_slice(plain);
+        let Some(first) = special.first() else { return };
+        text = match escaped(special) {
+            Some((escaped, length)) => {
                 out.extend_from_slice(&escaped[..if escaped[1] == b'u' { 6 } else { 2 }]);
-                at += length;
-                written = at;
-            } else {
-                at += 1;
+                &special[length..]
             }
-        }
+            None => {
+                out.push(*first);
+                &special[1..]
+            }
+        };
     }
-    out.extend_from_slice(&text[written..]);
+}
+
+/// The number of bytes before the first special one.
+fn plain_length(text: &[u8]) -> usize {
+    let mut rest = text;
+    while let Some((block, after)) = rest.split_first_chunk::<BLOCK>()
+        && is_plain(block)
+    {
+        rest = after;
+    }
+    while let Some((block, after)) = rest.split_first_chunk::<WORD>()
+        && is_plain(block)
+    {
+        rest = after;
+    }
+    let last = rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len());
+    text.len() - rest.len() + last
+}
+
+/// Whether no byte of a block is special. Its length is fixed, so that the compiler uses vector instructions.
+fn is_plain<const LENGTH: usize>(block: &[u8; LENGTH]) -> bool {
+    !block.iter().fold(false, |found, byte| found | is_special(*byte))
 }
 
 /// The escape of the first character, and the number of bytes that it replaces; `None` for characters that are not
@@ -168,6 +224,26 @@ mod tests {
             assert_eq!(both(text), format!("\"{want}\""));
             assert_eq!(both(&format!("{long}{text}{long}")), format!("\"{long}{want}{long}\""));
         }
+    }
+
+    #[test]
+    fn embedded_json_has_no_line_ends_and_the_same_escapes() {
+        let compact = |json: &str| {
+            let mut out = Vec::new();
+            write_compact(&mut out, json.as_bytes());
+            String::from_utf8(out).expect("UTF-8")
+        };
+        for (json, want) in [
+            (" [ ]\n", "[]"),
+            ("{ \"a b\" : [1,\r\n\t2 ] }", r#"{"a b":[1,2]}"#),
+            (r#" "\" \\" , "x  y" "#, r#""\" \\","x  y""#),
+            (r#""<a&b>\u003c\n""#, r#""\u003ca\u0026b\u003e\u003c\n""#),
+            ("\"\u{2028}\u{202a} é\"", "\"\\u2028\u{202a} é\""),
+            ("true ", "true"),
+        ] {
+            assert_eq!(compact(json), want);
+        }
+        assert_eq!(compact("\"cut off\\"), "\"cut off\\");
     }
 
     #[test]

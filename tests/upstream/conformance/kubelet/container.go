@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -37,16 +39,23 @@ func (p *pod) runContainer(ctx context.Context, object *v1.Pod, container *v1.Co
 }
 
 func (p *pod) pretend(ctx context.Context, object *v1.Pod, container *v1.Container, policy v1.RestartPolicy) bool {
+	// Tests name images without a registry that are nowhere.
+	if !strings.Contains(container.Image, "/") {
+		p.set(container, func(status *v1.ContainerStatus) {
+			status.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ErrImagePull",
+				Message: "pull access denied, repository does not exist"}}
+		})
+		<-ctx.Done()
+		return false
+	}
 	now := metav1.Now()
-	for i := range object.Spec.InitContainers {
-		if container == &object.Spec.InitContainers[i] && policy != v1.RestartPolicyAlways {
-			p.set(container, func(status *v1.ContainerStatus) {
-				status.Ready, status.Started = true, ptr.To(false)
-				status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed",
-					StartedAt: now, FinishedAt: now}}
-			})
-			return true
-		}
+	if comesFirst(object, container) && policy != v1.RestartPolicyAlways {
+		p.set(container, func(status *v1.ContainerStatus) {
+			status.Ready, status.Started = true, ptr.To(false)
+			status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed",
+				StartedAt: now, FinishedAt: now}}
+		})
+		return true
 	}
 	p.set(container, func(status *v1.ContainerStatus) {
 		status.Ready, status.Started = true, ptr.To(true)
@@ -56,11 +65,15 @@ func (p *pod) pretend(ctx context.Context, object *v1.Pod, container *v1.Contain
 	return true
 }
 
+func comesFirst(object *v1.Pod, container *v1.Container) bool {
+	return slices.ContainsFunc(object.Spec.InitContainers, func(one v1.Container) bool { return one.Name == container.Name })
+}
+
 // runOnce runs the container's process once and returns its exit code.
 func (p *pod) runOnce(ctx context.Context, object *v1.Pod, container *v1.Container) int32 {
 	command, err := p.command(ctx, object, container)
 	if err == nil {
-		err = command.Start()
+		err = p.start(command, container)
 	}
 	if err != nil {
 		log.Printf("%s/%s, %s: %v", object.Namespace, object.Name, container.Name, err)
@@ -83,7 +96,7 @@ func (p *pod) runOnce(ctx context.Context, object *v1.Pod, container *v1.Contain
 	go p.end(ctx, ran, object, command.Process.Pid)
 	code := exitCode(command.Wait())
 	p.set(container, func(status *v1.ContainerStatus) {
-		status.Ready, status.Started = false, ptr.To(false)
+		status.Ready, status.Started = code == 0 && comesFirst(object, container), ptr.To(false)
 		status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code, Reason: reason(code),
 			StartedAt: begun, FinishedAt: metav1.Now()}}
 		if ctx.Err() == nil && restarts(object.Spec.RestartPolicy, code) {
@@ -92,6 +105,17 @@ func (p *pod) runOnce(ctx context.Context, object *v1.Pod, container *v1.Contain
 		}
 	})
 	return code
+}
+
+// start starts the process; what it prints goes to a file of the container's.
+func (p *pod) start(command *exec.Cmd, container *v1.Container) error {
+	output, err := os.OpenFile(filepath.Join(p.dir(), container.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	command.Stdout, command.Stderr = output, output
+	return command.Start()
 }
 
 // end asks the process to end once ctx does, and ends it after the grace period unless `ran` is over before.
@@ -149,6 +173,9 @@ func (p *pod) command(ctx context.Context, object *v1.Pod, container *v1.Contain
 	inside := room{Root: filepath.Join(p.dir(), "containers", container.Name), Dir: container.WorkingDir}
 	program := p.node.program(container.Image)
 	inside.Mounts = []mount{{Source: program, Target: "/" + filepath.Base(program), ReadOnly: true}}
+	for _, file := range p.node.files[nameOf(container.Image)] {
+		inside.Mounts = append(inside.Mounts, mount{Source: file, Target: "/" + filepath.Base(file), ReadOnly: true})
+	}
 	for _, volume := range container.VolumeMounts {
 		inside.Mounts = append(inside.Mounts, mount{Source: filepath.Join(p.dir(), "volumes", volume.Name, volume.SubPath),
 			Target: volume.MountPath, ReadOnly: volume.ReadOnly})
@@ -158,11 +185,6 @@ func (p *pod) command(ctx context.Context, object *v1.Pod, container *v1.Contain
 	if err != nil {
 		return nil, err
 	}
-	output, err := os.Create(filepath.Join(p.dir(), container.Name+".log"))
-	if err != nil {
-		return nil, err
-	}
-	defer output.Close()
 	self := []string{"/proc/self/exe", "container", string(text)}
 	if self[0], err = os.Executable(); err != nil {
 		return nil, err
@@ -171,7 +193,6 @@ func (p *pod) command(ctx context.Context, object *v1.Pod, container *v1.Contain
 		self = append([]string{"ip", "netns", "exec", networkName(object.UID)}, self...)
 	}
 	command := exec.Command(self[0], self[1:]...)
-	command.Stdout, command.Stderr = output, output
 	command.Env = texts(environment)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS}
 	return command, nil

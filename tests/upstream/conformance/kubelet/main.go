@@ -1,7 +1,7 @@
 // A stand-in for kubelets and kube-proxy, for tests: containers of images whose program is here run as processes, each
 // Pod in a network namespace of its own; all others are only said to run.
 //
-//	kubelet node  --kubeconfig FILE --name NODE --address IP --pods CIDR --dir DIR --program IMAGE=FILE...
+//	kubelet node  --kubeconfig FILE --name NODE --address IP --pods CIDR --dir DIR --program IMAGE=FILE... --file IMAGE=FILE...
 //	kubelet proxy --kubeconfig FILE --address IP,...
 //
 // The first is one Node, with the credentials of one; its Pods' addresses are of CIDR, on the bridge `pods`, whose first
@@ -41,6 +41,12 @@ func main() {
 		programs[image] = file
 		return nil
 	})
+	files := map[string][]string{}
+	flags.Func("file", "the last part of an image's name, and a file in the root of that image", func(text string) error {
+		image, file, _ := strings.Cut(text, "=")
+		files[image] = append(files[image], file)
+		return nil
+	})
 	dir := flags.String("dir", "", "a directory for what belongs to Pods")
 	flags.Parse(os.Args[2:])
 
@@ -55,7 +61,7 @@ func main() {
 	case "node":
 		_, network, err := net.ParseCIDR(*pods)
 		check(err)
-		node := &node{client: client, name: *name, address: *addresses, programs: programs, dir: *dir,
+		node := &node{client: client, name: *name, address: *addresses, programs: programs, files: files, dir: *dir,
 			free: &freeAddresses{network: network, taken: map[string]bool{}}}
 		check(node.run(ctx))
 	case "proxy":

@@ -28,6 +28,7 @@ type node struct {
 	name, address string
 	dir           string
 	programs      map[string]string
+	files         map[string][]string
 	free          *freeAddresses
 
 	mutex   sync.Mutex
@@ -89,10 +90,15 @@ func (n *node) gone(object *v1.Pod) {
 
 // program is the file that stands for an image, or nothing.
 func (n *node) program(image string) string {
+	return n.programs[nameOf(image)]
+}
+
+// nameOf is the last part of an image's name, without its version.
+func nameOf(image string) string {
 	name := image[strings.LastIndex(image, "/")+1:]
 	name, _, _ = strings.Cut(name, "@")
 	name, _, _ = strings.Cut(name, ":")
-	return n.programs[name]
+	return name
 }
 
 func ended(object *v1.Pod) bool {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -49,6 +51,9 @@ func (p *pod) condition(name v1.PodConditionType, holds bool, phase v1.PodPhase)
 		LastTransitionTime: metav1.Now().Rfc3339Copy()}
 	if holds {
 		condition.Status = v1.ConditionTrue
+	} else if name == v1.PodInitialized {
+		condition.Reason = "ContainersNotInitialized"
+		condition.Message = fmt.Sprintf("containers with incomplete status: %v", p.incomplete())
 	} else if phase == v1.PodSucceeded {
 		condition.Reason = "PodCompleted"
 	} else if phase == v1.PodFailed {
@@ -70,10 +75,24 @@ func (p *pod) condition(name v1.PodConditionType, holds bool, phase v1.PodPhase)
 	return condition
 }
 
+// incomplete are the containers that come first and have not succeeded.
+func (p *pod) incomplete() (names []string) {
+	for _, container := range p.object.Spec.InitContainers {
+		if known := p.states[container.Name]; known == nil || !known.Ready {
+			names = append(names, container.Name)
+		}
+	}
+	return names
+}
+
 func (p *pod) statusesOf(containers []v1.Container) (statuses []v1.ContainerStatus) {
+	waiting := "ContainerCreating"
+	if len(p.object.Spec.InitContainers) > 0 {
+		waiting = "PodInitializing"
+	}
 	for i := range containers {
 		status := v1.ContainerStatus{Name: containers[i].Name, Image: containers[i].Image, Started: ptr.To(false),
-			State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ContainerCreating"}}}
+			State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: waiting}}}
 		if known := p.states[containers[i].Name]; known != nil {
 			status = *known.DeepCopy()
 		}

@@ -19,6 +19,12 @@ func (p *pod) makeVolumes(ctx context.Context, object *v1.Pod) error {
 		return err
 	}
 	for _, volume := range object.Spec.Volumes {
+		if volume.HostPath != nil {
+			if err := p.linkHostPath(&volume); err != nil {
+				return fmt.Errorf("%s: %w", volume.Name, err)
+			}
+			continue
+		}
 		files, err := p.files(ctx, object, &volume)
 		if err == nil {
 			err = write(filepath.Join(p.dir(), "volumes", volume.Name), files)
@@ -28,6 +34,21 @@ func (p *pod) makeVolumes(ctx context.Context, object *v1.Pod) error {
 		}
 	}
 	return nil
+}
+
+// linkHostPath makes the volume a directory that all Pods of the Node share. It is not one of this machine's.
+func (p *pod) linkHostPath(volume *v1.Volume) error {
+	shared, err := filepath.Abs(filepath.Join(p.node.dir, "host-"+p.node.name, volume.HostPath.Path))
+	if err == nil {
+		err = os.MkdirAll(shared, 0o777)
+	}
+	if err == nil {
+		err = os.Symlink(shared, filepath.Join(p.dir(), "volumes", volume.Name))
+	}
+	if os.IsExist(err) {
+		return nil
+	}
+	return err
 }
 
 func write(dir string, files map[string]string) error {
