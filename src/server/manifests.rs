@@ -20,7 +20,9 @@ pub fn follow(api: &Arc<Api>, reloads: &Reloads, server: Option<&str>, runtime: 
             let followed = followed.clone();
             Box::pin(async move {
                 // Files are read and expressions compiled, which takes a while.
-                let _ = tokio::task::spawn_blocking(move || followed.reload()).await;
+                if let Err(error) = tokio::task::spawn_blocking(move || followed.reload()).await {
+                    tracing::error!(plugin, %error, "reading admission manifests again has failed");
+                }
             })
         });
         reloads.add(reload.clone());
