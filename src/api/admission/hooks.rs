@@ -31,8 +31,8 @@ use review::Payload;
 pub(super) use mutating::{Calls, MutatingAdmissionWebhook};
 pub(super) use validating::ValidatingAdmissionWebhook;
 
-/// Whether webhooks may see a request. Reviews, which are not stored, never come here. Of what configures admission only
-/// webhooks of files are told, so that a stored webhook that refuses everything can be removed.
+/// Whether webhooks may see a request. Of what configures admission only webhooks of files are told, so that a stored webhook
+/// that refuses everything can be removed.
 fn sees(index: &Index<Configurations>, request: &Request<'_>) -> bool {
     request.hooks == Hooks::See && (!configures(request) || index.files().is_some())
 }
