@@ -157,6 +157,11 @@ const COUNTERS: &[(&str, &str)] = &[
         authorization::AUTHORIZATION_RELOADS,
         "Total number of automatic reloads of authorization configuration split by status and apiserver identity.",
     ),
+    (
+        authorization::MANIFEST_RELOADS,
+        "Total number of automatic reloads of admission manifest configuration split by status, plugin, and apiserver \
+         identity.",
+    ),
     ("apiserver_request_aborts_total", "Number of requests whose response was broken off."),
     ("apiserver_request_terminations_total", "Number of requests refused or ended in self-defense."),
     ("rowplane_limit_reached_total", "Times a limit has refused or ended something, by limit."),
@@ -204,6 +209,11 @@ const HISTOGRAMS: &[(&str, &str)] = &[
     ),
     (authorization::WEBHOOK_SECONDS, "Request latency in seconds."),
     (
+        admission::CONDITION_SECONDS,
+        "Admission match condition evaluation time in seconds, identified by name and broken out for each kind containing \
+         matchConditions (webhook or policy), operation and type (validate or admit).",
+    ),
+    (
         authorization::CONDITION_SECONDS,
         "Authorization match condition evaluation time in seconds, split by authorizer type and name.",
     ),
@@ -233,6 +243,11 @@ const GAUGES: &[(&str, &str)] = &[
     (
         authorization::AUTHORIZATION_RELOADED,
         "Timestamp of the last automatic reload of authorization configuration split by status and apiserver identity.",
+    ),
+    (
+        authorization::MANIFESTS_RELOADED,
+        "Timestamp of the last automatic reload of admission manifest configuration split by status, plugin, and \
+         apiserver identity.",
     ),
     (flow_control::WAITING, "Number of requests currently pending in queues of the priority level."),
     (flow_control::SEATS, "Seats that requests of the priority level occupy now."),
@@ -543,6 +558,7 @@ fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
         (encryption::SEED_SECONDS, &encryption::SEED_BUCKETS),
         (encryption::SECONDS, &encryption::BUCKETS),
         (admission::HOOK_SECONDS, &admission::HOOK_BUCKETS),
+        (admission::CONDITION_SECONDS, &admission::CONDITION_BUCKETS),
         (admission::STEP_SECONDS, &admission::BUCKETS),
         (admission::PLUGIN_SECONDS, &admission::BUCKETS),
         (tokens::IMPERSONATION_SECONDS, &tokens::IMPERSONATION_BUCKETS),

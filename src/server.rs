@@ -21,6 +21,7 @@ mod credentials;
 pub mod data_dir;
 pub mod datastore;
 pub mod error;
+mod manifests;
 pub mod open_files;
 mod private;
 pub mod reloads;

@@ -1,4 +1,4 @@
-//! A file that is read again when it changes.
+//! A file, or the files of a directory, that are read again when they change.
 
 use std::fs::Metadata;
 use std::io;
@@ -17,7 +17,7 @@ pub struct WatchedFile {
     text: Vec<u8>,
 }
 
-/// What tells most changes of a file.
+/// What tells most changes of a file, or of a directory and the files in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     modified: Option<SystemTime>,
@@ -48,11 +48,25 @@ impl WatchedFile {
 impl Stamp {
     pub async fn of(path: &Path) -> Self {
         let metadata = tokio::fs::metadata(path).await.ok();
-        let length = metadata.as_ref().map_or(0, Metadata::len);
-        Self { modified: metadata.and_then(|metadata| metadata.modified().ok()), length }
+        let mut stamp = Self::default();
+        stamp.add(metadata.as_ref());
+        if metadata.is_some_and(|metadata| metadata.is_dir())
+            && let Ok(mut entries) = tokio::fs::read_dir(path).await
+        {
+            while let Ok(Some(entry)) = entries.next_entry().await {
+                stamp.add(tokio::fs::metadata(entry.path()).await.ok().as_ref());
+            }
+        }
+        stamp
     }
 
-    /// Waits until the file seems to have changed, or until it is time to read it anyway.
+    fn add(&mut self, metadata: Option<&Metadata>) {
+        let Some(metadata) = metadata else { return };
+        self.modified = self.modified.max(metadata.modified().ok());
+        self.length += metadata.len();
+    }
+
+    /// Waits until the file or directory seems to have changed, or until it is time to read it anyway.
     pub async fn changed(&mut self, path: &Path) {
         let start = Instant::now();
         loop {

@@ -24,6 +24,7 @@ mod follow;
 mod hooks;
 mod image_policy;
 mod limits;
+mod manifests;
 mod matching;
 mod namespace;
 mod namespace_exists;
@@ -46,6 +47,7 @@ mod topology_labels;
 mod usage;
 mod view;
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -100,6 +102,22 @@ pub trait Admission: Send + Sync {
     fn validate<'a>(&'a self, _: &'a Attempt<'_>) -> Verdict<'a> {
         Verdict::Now(Ok(()))
     }
+
+    /// The files that configure the plugin beside what is stored, if there are any.
+    fn files(&self) -> Option<&dyn Files> {
+        None
+    }
+}
+
+/// The files of a directory that configure a plugin (`staticManifestsDir`).
+pub trait Files: Send + Sync {
+    fn directory(&self) -> &Path;
+
+    /// A hash of what is in force.
+    fn hash(&self) -> String;
+
+    /// Reads the files again, and tells their hash if it has changed. What cannot be used changes nothing.
+    fn reload(&self) -> Result<Option<String>, String>;
 }
 
 /// A plugin's decision: available at once, or after the plugin has queried something.
@@ -286,13 +304,14 @@ pub struct Chain {
 
 /// A plugin, and how long it takes.
 struct Member {
+    name: &'static str,
     plugin: Box<dyn Admission>,
     times: StepTimes,
 }
 
 impl Member {
     fn new(name: &'static str, plugin: Box<dyn Admission>, metrics: &Metrics) -> Self {
-        Self { plugin, times: metrics.admission_times(Some(name)) }
+        Self { name, plugin, times: metrics.admission_times(Some(name)) }
     }
 }
 
@@ -306,6 +325,11 @@ impl Chain {
     pub fn with(mut self, name: &'static str, plugin: impl Admission + 'static, metrics: &Metrics) -> Self {
         self.members.push(Member::new(name, Box::new(plugin), metrics));
         self
+    }
+
+    /// The plugins that are configured by files, by name.
+    pub fn files(&self) -> impl Iterator<Item = (&'static str, &dyn Files)> {
+        self.members.iter().filter_map(|member| Some((member.name, member.plugin.files()?)))
     }
 
     /// Lets the plugins complete the object, twice if webhooks or policies change it.
@@ -323,7 +347,7 @@ impl Chain {
 
     async fn round(&self, attempt: &mut Attempt<'_>) -> Result<(), Error> {
         let (mut step, mut decided) = (Timed::start(Step::Admit, attempt.operation), Ok(()));
-        for Member { plugin, times } in &self.members {
+        for Member { plugin, times, .. } in &self.members {
             if decided.is_ok() && plugin.handles(attempt.operation, attempt.request) {
                 decided = step.decide(plugin.mutate(attempt), times).await;
             }
@@ -333,7 +357,7 @@ impl Chain {
 
     pub(super) async fn validate(&self, attempt: &Attempt<'_>) -> Result<(), Error> {
         let (mut step, mut decided) = (Timed::start(Step::Validate, attempt.operation), Ok(()));
-        for Member { plugin, times } in &self.members {
+        for Member { plugin, times, .. } in &self.members {
             if decided.is_ok() && plugin.handles(attempt.operation, attempt.request) {
                 decided = step.decide(plugin.validate(attempt), times).await;
             }

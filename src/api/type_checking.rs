@@ -178,3 +178,6 @@ fn of_resource<'s>(
         is_wanted.then_some(&definition.kind)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -86,10 +86,12 @@ impl WebhookMetrics {
 }
 
 /// Which file of settings is read again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReloadedFile {
     Authentication,
     Authorization,
+    /// The files of a directory that configure an admission plugin.
+    Manifests(&'static str),
 }
 
 /// Records what comes of reading a file of settings again.
@@ -108,6 +110,10 @@ pub const AUTHENTICATION_RELOADED: &str =
     "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds";
 pub const AUTHORIZATION_RELOADED: &str =
     "apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds";
+pub const MANIFEST_RELOADS: &str = "apiserver_manifest_admission_config_controller_automatic_reloads_total";
+pub const MANIFESTS_RELOADED: &str =
+    "apiserver_manifest_admission_config_controller_automatic_reload_last_timestamp_seconds";
+pub const MANIFESTS_CONFIG: &str = "apiserver_manifest_admission_config_controller_last_config_info";
 pub const AUTHENTICATION_CONFIG: &str = "apiserver_authentication_config_controller_last_config_info";
 pub const AUTHORIZATION_CONFIG: &str = "apiserver_authorization_config_controller_last_config_info";
 
@@ -125,20 +131,26 @@ impl ReloadMetrics {
         let (total, last) = match self.file {
             ReloadedFile::Authentication => (AUTHENTICATION_RELOADS, AUTHENTICATION_RELOADED),
             ReloadedFile::Authorization => (AUTHORIZATION_RELOADS, AUTHORIZATION_RELOADED),
+            ReloadedFile::Manifests(_) => (MANIFEST_RELOADS, MANIFESTS_RELOADED),
         };
         let status = if is_success { "success" } else { "failure" };
-        let labels = || labels_of(&[("status", status), ("apiserver_id_hash", &self.server)]);
+        let (status, server) = (("status", status), ("apiserver_id_hash", &*self.server));
+        let labels = || match self.file {
+            ReloadedFile::Manifests(plugin) => labels_of(&[status, ("plugin", plugin), server]),
+            _ => labels_of(&[status, server]),
+        };
         counter(&self.recorder, total, labels()).increment(1);
         gauge(&self.recorder, last, labels()).set(seconds);
     }
 
     /// The text with this hash is in force.
     pub fn in_force(&self, hash: String) {
-        let (name, what) = match self.file {
-            ReloadedFile::Authentication => (AUTHENTICATION_CONFIG, "authentication"),
-            ReloadedFile::Authorization => (AUTHORIZATION_CONFIG, "authorization"),
+        let (name, what, plugin) = match self.file {
+            ReloadedFile::Authentication => (AUTHENTICATION_CONFIG, "authentication", None),
+            ReloadedFile::Authorization => (AUTHORIZATION_CONFIG, "authorization", None),
+            ReloadedFile::Manifests(plugin) => (MANIFESTS_CONFIG, "admission manifest", Some(plugin)),
         };
-        self.infos.set(ConfigInfo { name, what, server: Some(self.server.clone()), hash });
+        self.infos.set(ConfigInfo { name, what, plugin, server: Some(self.server.clone()), hash });
     }
 }
 
@@ -151,6 +163,8 @@ pub struct ConfigInfos(Arc<Mutex<Vec<ConfigInfo>>>);
 pub struct ConfigInfo {
     pub name: &'static str,
     pub what: &'static str,
+    /// The admission plugin that it configures.
+    pub plugin: Option<&'static str>,
     /// The hash of the server's id; `None` where it was not known yet.
     pub server: Option<String>,
     pub hash: String,
@@ -159,20 +173,28 @@ pub struct ConfigInfo {
 impl ConfigInfos {
     pub fn set(&self, info: ConfigInfo) {
         let mut infos = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        infos.retain(|known| known.name != info.name);
+        infos.retain(|known| (known.name, known.plugin) != (info.name, info.plugin));
         infos.push(info);
+        infos.sort_by_key(|info| (info.name, info.plugin));
     }
 
     /// Adds the text of `/metrics`. `own` is the hash of the server's id.
     pub fn render(&self, out: &mut String, own: &str) {
+        let mut before = "";
         for info in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let ConfigInfo { name, what, server, hash } = info;
+            let ConfigInfo { name, what, plugin, server, hash } = info;
+            let split = if plugin.is_some() { "plugin and apiserver identity" } else { "apiserver identity" };
+            if *name != before {
+                let _ = write!(
+                    out,
+                    "# HELP {name} Information about the last applied {what} configuration with hash as label, split by \
+                     {split}.\n# TYPE {name} gauge\n"
+                );
+            }
+            before = name;
+            let plugin = plugin.map(|plugin| format!("plugin=\"{plugin}\",")).unwrap_or_default();
             let server = server.as_deref().unwrap_or(own);
-            let _ = write!(
-                out,
-                "# HELP {name} Information about the last applied {what} configuration with hash as label, split by \
-                 apiserver identity.\n# TYPE {name} gauge\n{name}{{apiserver_id_hash=\"{server}\",hash=\"{hash}\"}} 1\n\n"
-            );
+            let _ = write!(out, "{name}{{{plugin}apiserver_id_hash=\"{server}\",hash=\"{hash}\"}} 1\n\n");
         }
     }
 }

@@ -106,7 +106,7 @@ impl Metrics {
     /// The configuration with this hash is in force.
     pub fn encryption_in_force(&self, hash: &str) {
         let (name, what) = (CONFIG, "encryption");
-        self.config_infos.set(ConfigInfo { name, what, server: None, hash: hash.to_owned() });
+        self.config_infos.set(ConfigInfo { name, what, plugin: None, server: None, hash: hash.to_owned() });
     }
 
     /// Counts an attempt to read the configuration again.

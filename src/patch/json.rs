@@ -222,7 +222,8 @@ fn remove(from: Target<'_>, work: &mut Work) -> Result<Value, String> {
 fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
     check_depth(path, &value)?;
     if path.is_empty() {
-        if !value.is_object() && !value.is_array() {
+        // The library takes null for an object without members.
+        if !value.is_object() && !value.is_array() && !value.is_null() {
             // The library prints an error that it does not have.
             let why = "replace operation value must be object or array: %!w(<nil>)";
             return Err(unfit(why.to_owned()));

@@ -14,6 +14,7 @@ use super::authorization::Authorizers;
 use super::config::{Config, Controllers, IdentityConfig};
 use super::datastore::Datastore;
 use super::error::Error;
+use super::manifests;
 use super::replica::Replica;
 use super::service_accounts;
 use super::start::{Application, BuildError, Environment};
@@ -207,6 +208,7 @@ pub async fn build_with_api(
     let server = identity.as_ref().map(|identity| identity.id().to_owned());
     let server = server.as_deref();
     door.authorizer.install(authorizers.start(&reloads, server)?, &api.cache);
+    manifests::follow(&api, &reloads, server, &controlling);
     if config.authorization.has(Mode::Node) {
         controlling.tasks.run("node-authorizer", node.follow());
     }

@@ -80,6 +80,7 @@ impl Reloads {
         let name = match kind {
             ReloadedFile::Authentication => "authentication-config",
             ReloadedFile::Authorization => "authorization-config",
+            ReloadedFile::Manifests(_) => "admission-manifests",
         };
         runtime.tasks.run(name, run_when_changed(file.path.clone(), reload));
     }

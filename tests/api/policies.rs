@@ -1,6 +1,8 @@
 //! ValidatingAdmissionPolicy and MutatingAdmissionPolicy: section 3 of `docs/spec/admission.md`. A test of assertion 62 is
 //! called `a62_…`.
 
+#[path = "policies/manifests.rs"]
+mod manifests;
 #[path = "policies/mutating.rs"]
 mod mutating;
 #[path = "policies/rights.rs"]

@@ -4,6 +4,8 @@
 mod calls;
 #[path = "webhooks/chain.rs"]
 mod chain;
+#[path = "webhooks/manifests.rs"]
+mod manifests;
 #[path = "webhooks/matching.rs"]
 mod matching;
 #[path = "webhooks/mutation.rs"]

@@ -1,14 +1,19 @@
 //! What configures admission, as an index that follows the cache: before somebody asks, the index takes in what has
-//! changed, so that a configuration counts from the answer of its write on.
+//! changed, so that a configuration counts from the answer of its write on. Files may configure admission, too: what they
+//! hold comes first, and has no revision.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+use super::Files;
+use super::manifests::{Manifest, Manifests};
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
+use crate::gotext::quote;
 use crate::revision::Revision;
 use crate::schema::names::Gvr;
 use crate::storage::ResourceId;
@@ -18,12 +23,21 @@ pub trait Content: Default + Send + Sync {
     /// What is asked for, at one moment.
     type Snapshot: Clone + Send + Sync;
 
+    /// What upstream calls such objects when they come from files.
+    const NAME: &'static str;
+
     /// Replaces what was known of an object of the resource at this place of the index's list. The error says why the
     /// object cannot be read.
     fn take_in(&mut self, place: usize, name: &str, object: Option<&Object>) -> Result<(), String>;
 
     /// What is in force now; `None` if that is nothing.
     fn snapshot(&self) -> Option<Self::Snapshot>;
+
+    /// What the objects of files come to.
+    fn of_manifests(manifests: &[Manifest]) -> Self;
+
+    /// One snapshot before another.
+    fn joined(first: &Self::Snapshot, then: &Self::Snapshot) -> Self::Snapshot;
 }
 
 /// An index of the objects of a few cluster-scoped resources.
@@ -35,10 +49,22 @@ pub struct Index<C: Content> {
     reached: AtomicU64,
     /// Whether nothing is in force. Written under the lock, before `reached`.
     is_empty: AtomicBool,
+    files: Option<Directory>,
+}
+
+/// The directory whose files are in the index, too.
+struct Directory {
+    path: PathBuf,
+    kinds: &'static [&'static str],
+    /// A hash of what the files held when they were read last.
+    hash: Mutex<String>,
 }
 
 struct Known<C: Content> {
     content: C,
+    /// What files hold.
+    of_files: Option<C::Snapshot>,
+    /// All that is in force.
     snapshot: Option<C::Snapshot>,
     /// Objects that cannot be read: nobody knows what they would have refused.
     unreadable: BTreeSet<(usize, Box<str>)>,
@@ -46,14 +72,49 @@ struct Known<C: Content> {
 
 impl<C: Content> Index<C> {
     pub fn new(resources: &'static [Gvr]) -> Self {
-        let known = Known { content: C::default(), snapshot: None, unreadable: BTreeSet::new() };
+        let (content, unreadable) = (C::default(), BTreeSet::new());
+        let known = Known { content, of_files: None, snapshot: None, unreadable };
         Self {
             resources,
             ids: OnceLock::new(),
             known: RwLock::new(known),
             reached: AtomicU64::new(0),
             is_empty: AtomicBool::new(true),
+            files: None,
         }
+    }
+
+    /// Adds what the files of a directory hold. An error if they cannot be used.
+    pub fn with_files(
+        mut self,
+        directory: Option<PathBuf>,
+        kinds: &'static [&'static str],
+    ) -> Result<Self, String> {
+        let Some(path) = directory else { return Ok(self) };
+        let read = Manifests::read(&path, kinds).map_err(|why| {
+            let shown = quote(&path.to_string_lossy());
+            format!("failed to load static {} manifests from {shown}: {why}", C::NAME)
+        })?;
+        self.take_files(&read.list);
+        self.files = Some(Directory { path, kinds, hash: Mutex::new(read.hash) });
+        Ok(self)
+    }
+
+    pub fn files(&self) -> Option<&dyn Files> {
+        self.files.as_ref().map(|_| self as &dyn Files)
+    }
+
+    /// What files have put in force.
+    pub fn of_files(&self) -> Option<C::Snapshot> {
+        self.files.as_ref()?;
+        self.known.read().unwrap_or_else(PoisonError::into_inner).of_files.clone()
+    }
+
+    fn take_files(&self, manifests: &[Manifest]) {
+        let of_files = C::of_manifests(manifests).snapshot();
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.of_files = of_files;
+        self.renew(&mut known);
     }
 
     /// What is in force, with every change that the cache has. An error if an object cannot be read.
@@ -97,7 +158,8 @@ impl<C: Content> Index<C> {
 
     fn rebuild(&self, api: &Api, ids: &[ResourceId], known: &mut Known<C>) {
         let state = api.cache.any();
-        *known = Known { content: C::default(), snapshot: None, unreadable: BTreeSet::new() };
+        known.content = C::default();
+        known.unreadable.clear();
         for (place, id) in ids.iter().enumerate() {
             for object in state.objects(*id).range(&Range::of(None)) {
                 known.take_in(api, place, object.name(), Some(object));
@@ -107,10 +169,40 @@ impl<C: Content> Index<C> {
     }
 
     fn finish(&self, known: &mut Known<C>, state: &Arc<State>) {
-        known.snapshot = known.content.snapshot();
+        self.renew(known);
+        self.reached.fetch_max(state.revision.0, Ordering::AcqRel);
+    }
+
+    fn renew(&self, known: &mut Known<C>) {
+        known.snapshot = match (&known.of_files, known.content.snapshot()) {
+            (Some(first), Some(then)) => Some(C::joined(first, &then)),
+            (first, then) => then.or_else(|| first.clone()),
+        };
         let is_empty = known.snapshot.is_none() && known.unreadable.is_empty();
         self.is_empty.store(is_empty, Ordering::Release);
-        self.reached.fetch_max(state.revision.0, Ordering::AcqRel);
+    }
+}
+
+impl<C: Content> Files for Index<C> {
+    fn directory(&self) -> &Path {
+        self.files.as_ref().map_or(Path::new(""), |files| &files.path)
+    }
+
+    fn hash(&self) -> String {
+        let hash = |files: &Directory| files.hash.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.files.as_ref().map(hash).unwrap_or_default()
+    }
+
+    fn reload(&self) -> Result<Option<String>, String> {
+        let Some(files) = &self.files else { return Ok(None) };
+        let mut hash = files.hash.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = Manifests::read(&files.path, files.kinds)?;
+        if read.hash == *hash {
+            return Ok(None);
+        }
+        self.take_files(&read.list);
+        hash.clone_from(&read.hash);
+        Ok(Some(read.hash))
     }
 }
 

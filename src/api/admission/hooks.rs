@@ -10,12 +10,14 @@ mod review;
 mod validating;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Attempt;
 use super::authorize::Asked;
 use super::conditions::{Outcome, described};
 use super::configured::GROUP;
 use super::evaluation::Seen;
+use super::follow::Index;
 use super::matching::{Facts, Matched, converted, has_versions, matched};
 use crate::api::error::Error;
 use crate::api::request::{Hooks, Request};
@@ -23,16 +25,31 @@ use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap};
 use crate::codec::managed;
 use crate::metrics::ConditionSource;
-use configuration::{FailurePolicy, Hook};
+use configuration::{Configurations, FailurePolicy, Hook};
 use review::Payload;
 
 pub(super) use mutating::{Calls, MutatingAdmissionWebhook};
 pub(super) use validating::ValidatingAdmissionWebhook;
 
-/// Whether webhooks may see a request. No webhook sees what configures admission, so that a webhook that refuses everything
-/// can be removed.
-fn sees(request: &Request<'_>) -> bool {
-    request.hooks == Hooks::See && request.target.resource.definition.group().as_str() != GROUP
+/// Whether webhooks may see a request. Of what configures admission only webhooks of files are told, so that a stored webhook
+/// that refuses everything can be removed.
+fn sees(index: &Index<Configurations>, request: &Request<'_>) -> bool {
+    request.hooks == Hooks::See && (!configures(request) || index.files().is_some())
+}
+
+fn configures(request: &Request<'_>) -> bool {
+    request.target.resource.definition.group().as_str() == GROUP
+}
+
+/// The webhooks that may see a request.
+fn in_force(
+    index: &Index<Configurations>,
+    attempt: &Attempt<'_>,
+) -> Result<Option<configuration::Hooks>, Error> {
+    match configures(attempt.request) {
+        true => Ok(index.of_files()),
+        false => index.newest(attempt.api),
+    }
 }
 
 /// A request while webhooks are found for it.
@@ -79,7 +96,7 @@ impl<'a> Matching<'a> {
         }
         let request = described(self.request, &self.facts, found);
         let (object, old) = (object.as_ref(), old.as_ref());
-        let asked = Arc::new(Asked::about(&self.facts));
+        let (asked, began) = (Arc::new(Asked::about(&self.facts)), Instant::now());
         let seen = Seen { object, old, request: Some(&request), asked: Some(&asked), ..Seen::default() };
         let mut outcome = hook.conditions.evaluate(seen, &[]);
         while asked.settle(self.request).await {
@@ -92,6 +109,9 @@ impl<'a> Matching<'a> {
             operation: self.facts.operation.as_str(),
         };
         let metrics = &self.api.runtime.metrics;
+        if outcome != Outcome::Met {
+            metrics.conditions_unmet(&source, began.elapsed());
+        }
         match outcome {
             Outcome::Met => Ok(true),
             Outcome::Unmet => {

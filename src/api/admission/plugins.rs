@@ -117,12 +117,18 @@ pub(super) static PLUGINS: [Plugin; 40] = [
     on("NodeDeclaredFeatureValidator", Here(|_, _| Ok(Box::new(NodeDeclaredFeatureValidator)))),
     on("JobValidation", Idle),
     on("PodResizeValidator", Here(|_, _| Ok(Box::new(PodResizeValidator)))),
-    on("MutatingAdmissionPolicy", Here(|_, _| Ok(Box::new(MutatingAdmissionPolicy::new())))),
+    on(
+        "MutatingAdmissionPolicy",
+        Here(|_, configuration| Ok(Box::new(MutatingAdmissionPolicy::new(configuration)?))),
+    ),
     on(
         "MutatingAdmissionWebhook",
         Here(|_, configuration| Ok(Box::new(MutatingAdmissionWebhook::new(configuration)?))),
     ),
-    on("ValidatingAdmissionPolicy", Here(|_, _| Ok(Box::new(ValidatingAdmissionPolicy::new())))),
+    on(
+        "ValidatingAdmissionPolicy",
+        Here(|_, configuration| Ok(Box::new(ValidatingAdmissionPolicy::new(configuration)?))),
+    ),
     on(
         "ValidatingAdmissionWebhook",
         Here(|_, configuration| Ok(Box::new(ValidatingAdmissionWebhook::new(configuration)?))),

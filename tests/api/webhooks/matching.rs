@@ -189,6 +189,8 @@ async fn a30_a31_a32_a33_match_conditions() {
     );
     let errors = "apiserver_admission_match_condition_evaluation_errors_total";
     assert!(metric(&server, &format!("{errors}{labels} 2")).await);
+    let times = "apiserver_admission_match_condition_evaluation_seconds_count";
+    assert!(metric(&server, &format!("{times}{labels} ")).await);
 }
 
 /// 61. Custom objects are seen as their schema has them, and judged by it afterwards.

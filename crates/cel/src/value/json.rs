@@ -88,7 +88,9 @@ impl Writer<'_> {
                 }
                 tree::Value::Object(members)
             }
-            Value::Type(_) | Value::Optional(_) | Value::Opaque(_) => {
+            Value::Optional(Some(inner)) => self.write(inner, below)?,
+            Value::Optional(None) => return Err(Error::new("optional.none() dereference".to_owned())),
+            Value::Type(_) | Value::Opaque(_) => {
                 return Err(Error::new(format!("a value of type {} has no JSON", value.type_name())));
             }
         })

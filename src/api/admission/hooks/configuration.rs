@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::client::{Client, Place};
 use crate::api::admission::conditions::Conditions;
 use crate::api::admission::follow::Content;
+use crate::api::admission::manifests::Manifest;
 use crate::api::admission::matching::{Labels, Rule};
 use crate::api::{ObjectMap, fields};
 use crate::codec::object::Object;
@@ -27,10 +28,13 @@ pub type Hooks = Arc<[Arc<Hook>]>;
 impl Content for Configurations {
     type Snapshot = Hooks;
 
+    const NAME: &'static str = "webhook";
+
     fn take_in(&mut self, _: usize, name: &str, object: Option<&Object>) -> Result<(), String> {
         self.by_name.remove(name);
         if let Some(object) = object {
-            self.by_name.insert(name.into(), hooks_of(object)?);
+            let content = object.to_closed_map().map_err(|error| error.to_string())?;
+            self.by_name.insert(name.into(), hooks_of("", name, &content));
         }
         Ok(())
     }
@@ -38,6 +42,15 @@ impl Content for Configurations {
     fn snapshot(&self) -> Option<Hooks> {
         let hooks: Hooks = self.by_name.values().flatten().cloned().collect();
         (!hooks.is_empty()).then_some(hooks)
+    }
+
+    fn of_manifests(manifests: &[Manifest]) -> Self {
+        let hooks = |one: &Manifest| (Box::from(&*one.name), hooks_of("manifest/", &one.name, &one.content));
+        Self { by_name: manifests.iter().map(hooks).collect() }
+    }
+
+    fn joined(first: &Hooks, then: &Hooks) -> Hooks {
+        first.iter().chain(&**then).cloned().collect()
     }
 }
 
@@ -95,20 +108,19 @@ impl ReviewVersion {
     }
 }
 
-/// The webhooks of a configuration, in their order.
-fn hooks_of(object: &Object) -> Result<Vec<Arc<Hook>>, String> {
-    let content = object.to_closed_map().map_err(|error| error.to_string())?;
+/// The webhooks of a configuration, in their order. Their ids start with `origin`.
+fn hooks_of(origin: &str, configuration: &str, content: &ObjectMap) -> Vec<Arc<Hook>> {
     let mut hooks: Vec<Arc<Hook>> = Vec::new();
-    for hook in fields::items(&content, &["webhooks"]).iter().filter_map(Value::as_object) {
+    for hook in fields::items(content, &["webhooks"]).iter().filter_map(Value::as_object) {
         let name = fields::text(hook, &["name"]);
         let same = hooks.iter().filter(|other| other.name == name).count();
-        hooks.push(Arc::new(Hook::of(object.name(), hook, same)));
+        hooks.push(Arc::new(Hook::of(origin, configuration, hook, same)));
     }
-    Ok(hooks)
+    hooks
 }
 
 impl Hook {
-    fn of(configuration: &str, hook: &ObjectMap, same: usize) -> Self {
+    fn of(origin: &str, configuration: &str, hook: &ObjectMap, same: usize) -> Self {
         let text = |field| fields::text(hook, &[field]);
         let name = text("name");
         let versions = fields::items(hook, &["admissionReviewVersions"]).iter().filter_map(Value::as_str);
@@ -124,7 +136,7 @@ impl Hook {
         Self {
             configuration: configuration.to_owned(),
             name: name.to_owned(),
-            id: format!("{configuration}/{name}/{same}"),
+            id: format!("{origin}{configuration}/{name}/{same}"),
             rules: rules.map(Rule::of).collect(),
             is_equivalent: text("matchPolicy") != "Exact",
             namespaces: Labels::of(hook.get("namespaceSelector")),

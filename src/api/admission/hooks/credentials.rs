@@ -31,12 +31,11 @@ impl Credentials {
             let (version, kind) = (quote(form.0), quote(form.1));
             return Err(format!("no kind {kind} is registered for version {version}"));
         }
-        let known = ["apiVersion", "kind", "kubeConfigFile"];
+        // Only the newer form has the last one.
+        let known = ["apiVersion", "kind", "kubeConfigFile", "staticManifestsDir"];
+        let known = if form == FORMS[0] { &known[..] } else { &known[..3] };
         if let Some(unknown) = root.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(match unknown.as_str() {
-                "staticManifestsDir" => "staticManifestsDir is not supported yet".to_owned(),
-                other => format!("strict decoding error: unknown field \"{other}\""),
-            });
+            return Err(format!("strict decoding error: unknown field \"{unknown}\""));
         }
         match fields::text(root, &["kubeConfigFile"]) {
             "" => Ok(Self::default()),

@@ -8,12 +8,13 @@ use super::call::{Caller, Refusal};
 use super::configuration::{Configurations, Hook, Hooks};
 use super::credentials::Credentials;
 use super::review::Answer;
-use super::{Matching, sees};
+use super::{Matching, in_force, sees};
 use crate::api::ObjectMap;
 use crate::api::admission::follow::Index;
+use crate::api::admission::manifests;
 use crate::api::admission::matching::{Facts, Matched, closed, converted, has_versions};
 use crate::api::admission::settings::Configuration;
-use crate::api::admission::{Admission, Attempt, Operation, Verdict};
+use crate::api::admission::{Admission, Attempt, Files, Operation, Verdict};
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::strictness::conform;
@@ -26,6 +27,7 @@ use crate::tree::{Map, Value, json};
 
 static CONFIGURATIONS: [Gvr; 1] =
     [Gvr::fixed("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations")];
+const FROM_FILES: [&str; 1] = ["MutatingWebhookConfiguration"];
 const KIND: &str = "admit";
 
 pub struct MutatingAdmissionWebhook {
@@ -52,17 +54,23 @@ impl Calls {
 
 impl MutatingAdmissionWebhook {
     pub fn new(configuration: Option<&Configuration>) -> Result<Self, String> {
-        Ok(Self { index: Index::new(&CONFIGURATIONS), credentials: Credentials::of(configuration)? })
+        let credentials = Credentials::of(configuration)?;
+        let directory = manifests::directory(configuration)?;
+        Ok(Self { index: Index::new(&CONFIGURATIONS).with_files(directory, &FROM_FILES)?, credentials })
     }
 }
 
 impl Admission for MutatingAdmissionWebhook {
     fn handles(&self, _: Operation, request: &Request<'_>) -> bool {
-        sees(request)
+        sees(&self.index, request)
+    }
+
+    fn files(&self) -> Option<&dyn Files> {
+        self.index.files()
     }
 
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
-        match self.index.newest(attempt.api) {
+        match in_force(&self.index, attempt) {
             Ok(None) => Verdict::Nothing,
             Ok(Some(hooks)) => Verdict::Later(Box::pin(self.ask(attempt, hooks))),
             Err(error) => Verdict::Now(Err(error)),

@@ -7,17 +7,19 @@ use super::call::Caller;
 use super::configuration::{Configurations, Hooks};
 use super::credentials::Credentials;
 use super::review::Payload;
-use super::{Matching, sees};
+use super::{Matching, in_force, sees};
 use crate::api::admission::follow::Index;
+use crate::api::admission::manifests;
 use crate::api::admission::matching::Matched;
 use crate::api::admission::settings::Configuration;
-use crate::api::admission::{Admission, Attempt, Operation, Verdict};
+use crate::api::admission::{Admission, Attempt, Files, Operation, Verdict};
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::schema::names::Gvr;
 
 static CONFIGURATIONS: [Gvr; 1] =
     [Gvr::fixed("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations")];
+const FROM_FILES: [&str; 1] = ["ValidatingWebhookConfiguration"];
 const KIND: &str = "validating";
 
 pub struct ValidatingAdmissionWebhook {
@@ -27,17 +29,23 @@ pub struct ValidatingAdmissionWebhook {
 
 impl ValidatingAdmissionWebhook {
     pub fn new(configuration: Option<&Configuration>) -> Result<Self, String> {
-        Ok(Self { index: Index::new(&CONFIGURATIONS), credentials: Credentials::of(configuration)? })
+        let credentials = Credentials::of(configuration)?;
+        let directory = manifests::directory(configuration)?;
+        Ok(Self { index: Index::new(&CONFIGURATIONS).with_files(directory, &FROM_FILES)?, credentials })
     }
 }
 
 impl Admission for ValidatingAdmissionWebhook {
     fn handles(&self, _: Operation, request: &Request<'_>) -> bool {
-        sees(request)
+        sees(&self.index, request)
+    }
+
+    fn files(&self) -> Option<&dyn Files> {
+        self.index.files()
     }
 
     fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
-        match self.index.newest(attempt.api) {
+        match in_force(&self.index, attempt) {
             Ok(None) => Verdict::Nothing,
             Ok(Some(hooks)) => Verdict::Later(Box::pin(self.ask(attempt, hooks))),
             Err(error) => Verdict::Now(Err(error)),

@@ -1,6 +1,7 @@
 //! Which policies, bindings and params a request meets.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::params;
 use super::policy::{Binding, Policy};
@@ -81,17 +82,18 @@ pub async fn meets<B>(attempt: &Attempt<'_>, policy: &Policy<B>, seen: Seen<'_>)
         operation: attempt.operation.as_str(),
     };
     let metrics = &attempt.api.runtime.metrics;
-    let seen = Seen { namespace: None, ..seen };
+    let (seen, began) = (Seen { namespace: None, ..seen }, Instant::now());
     let mut outcome = policy.conditions.evaluate(seen, &policy.variables);
     if let Some(asked) = seen.asked {
         while asked.settle(attempt.request).await {
             outcome = policy.conditions.evaluate(seen, &policy.variables);
         }
     }
-    match &outcome {
-        Outcome::Met => {}
-        Outcome::Unmet => metrics.condition_excluded(&source),
-        Outcome::Failed { errors, .. } => metrics.condition_failed(&source, *errors),
+    if outcome != Outcome::Met {
+        metrics.conditions_unmet(&source, began.elapsed());
+    }
+    if let Outcome::Failed { errors, .. } = &outcome {
+        metrics.condition_failed(&source, *errors);
     }
     outcome
 }

@@ -9,13 +9,14 @@ use std::time::Instant;
 
 use super::choice::{Choosing, meets, namespace_of};
 use super::policy::{Binding, Bound, InForce, Mutation, Mutations, Policies, Policy};
-use super::sees;
+use super::{directory, in_force, sees};
 use crate::api::admission::authorize::Asked;
 use crate::api::admission::conditions::{Outcome, described};
 use crate::api::admission::evaluation::{OUT_OF_BUDGET, Seen};
 use crate::api::admission::follow::Index;
 use crate::api::admission::matching::{Facts, Matched, closed, converted, has_versions};
-use crate::api::admission::{Admission, Attempt, Operation, Verdict};
+use crate::api::admission::settings::Configuration;
+use crate::api::admission::{Admission, Attempt, Files, Operation, Verdict};
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::{ObjectMap, meta, metadata};
@@ -30,23 +31,30 @@ static CONFIGURATIONS: [Gvr; 2] = [
     Gvr::fixed("admissionregistration.k8s.io/v1", "mutatingadmissionpolicybindings"),
 ];
 
+const FROM_FILES: [&str; 2] = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"];
+
 pub struct MutatingAdmissionPolicy {
     index: Index<Policies<Mutations>>,
 }
 
 impl MutatingAdmissionPolicy {
-    pub fn new() -> Self {
-        Self { index: Index::new(&CONFIGURATIONS) }
+    pub fn new(configuration: Option<&Configuration>) -> Result<Self, String> {
+        let directory = directory(configuration, "MutatingAdmissionPolicyConfiguration")?;
+        Ok(Self { index: Index::new(&CONFIGURATIONS).with_files(directory, &FROM_FILES)? })
     }
 }
 
 impl Admission for MutatingAdmissionPolicy {
     fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
-        operation != Operation::Delete && sees(request)
+        operation != Operation::Delete && sees(&self.index, request)
+    }
+
+    fn files(&self) -> Option<&dyn Files> {
+        self.index.files()
     }
 
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
-        match self.index.newest(attempt.api) {
+        match in_force(&self.index, attempt) {
             Ok(None) => Verdict::Nothing,
             Ok(Some(policies)) => Verdict::Later(Box::pin(mutate(attempt, policies))),
             Err(error) => Verdict::Now(Err(error)),
@@ -93,7 +101,10 @@ async fn mutate(attempt: &mut Attempt<'_>, policies: Arc<InForce<Mutations>>) ->
     let mut refusals = Refusals::default();
     let (facts, invocations) = invocations(attempt, &policies, &mut refusals).await;
     if !invocations.is_empty() {
-        let namespace = namespace_of(attempt.api, &facts)?;
+        let namespace = match invocations.iter().any(|invocation| invocation.policy.sees_namespace) {
+            true => namespace_of(attempt.api, &facts)?,
+            false => None,
+        };
         let asked = Arc::new(Asked::about(&facts));
         let mut mutating = Mutating { facts, namespace, asked, olds: Vec::new() };
         mutating.all(attempt, &invocations, &mut refusals).await?;
@@ -189,11 +200,11 @@ impl<'a> Mutating<'a> {
             (own, _) => own.as_ref().map(Cow::Borrowed),
         };
         let old = self.old(attempt, found, policy.sees_managers).await?;
-        let request = described(attempt.request, &self.facts, found);
+        let request = policy.sees_request.then(|| described(attempt.request, &self.facts, found));
         let seen = Seen {
             object: None,
             old: old.as_deref().map(|old| &**old),
-            request: Some(&request),
+            request: request.as_ref(),
             namespace: self.namespace.as_ref(),
             params: invocation.param.as_ref(),
             asked: Some(&self.asked),

@@ -9,6 +9,7 @@ use crate::api::{Api, ObjectMap};
 use crate::cache::Range;
 use crate::codec::object::Object;
 use crate::schema::names::Gvk;
+use crate::tree::Value;
 
 /// What a policy is evaluated with, once for each; `None` stands for an evaluation without a param. The error is one of the
 /// binding's configuration.
@@ -27,8 +28,27 @@ pub async fn of(
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
     }
     let found = api.converter.objects(&resource, found).await.map_err(|error| error.to_string())?;
-    let decoded = found.iter().map(|object| resource.decode(object).map(Some));
+    let decoded =
+        found.iter().map(|object| resource.decode(object).map(|param| Some(seen(&resource, param))));
     decoded.collect::<Result<_, _>>().map_err(|error| error.to_string())
+}
+
+/// Groups whose objects upstream's admission reads like those of custom resources.
+const UNTYPED: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
+
+/// A param as expressions see it. Those of built-in kinds come from upstream's typed informers, which leave out what kind
+/// an object is and who manages it.
+fn seen(resource: &Resource, mut param: ObjectMap) -> ObjectMap {
+    let definition = &resource.definition;
+    if definition.is_custom() || UNTYPED.contains(&definition.group().as_str()) {
+        return param;
+    }
+    param.shift_remove("apiVersion");
+    param.shift_remove("kind");
+    if let Some(own) = param.get_mut("metadata").and_then(Value::as_object_mut) {
+        own.shift_remove("managedFields");
+    }
+    param
 }
 
 /// The resource of the params, in the version that the policy names; the error is one of the policy's configuration.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::api::admission::conditions::Conditions;
 use crate::api::admission::evaluation::{Expression, Variable};
 use crate::api::admission::follow::Content;
+use crate::api::admission::manifests::Manifest;
 use crate::api::admission::matching::MatchResources;
 use crate::api::selector::label::LabelSelector;
 use crate::api::{ObjectMap, fields};
@@ -26,6 +27,9 @@ pub struct Policy<B> {
     pub fails_closed: bool,
     /// Whether an expression speaks of `managedFields`, which are text while a write is at work.
     pub sees_managers: bool,
+    /// Whether an expression may speak of the request, or of its Namespace.
+    pub sees_request: bool,
+    pub sees_namespace: bool,
     pub body: B,
 }
 
@@ -175,6 +179,8 @@ impl<B> InForce<B> {
 impl<B: Body> Content for Policies<B> {
     type Snapshot = Arc<InForce<B>>;
 
+    const NAME: &'static str = "policy";
+
     fn take_in(&mut self, place: usize, name: &str, object: Option<&Object>) -> Result<(), String> {
         match place {
             0 => _ = self.policies.remove(name),
@@ -182,12 +188,7 @@ impl<B: Body> Content for Policies<B> {
         }
         let Some(object) = object else { return Ok(()) };
         let content = object.to_closed_map().map_err(|error| error.to_string())?;
-        let empty = ObjectMap::new();
-        let spec = fields::object(&content, "spec").unwrap_or(&empty);
-        match place {
-            0 => _ = self.policies.insert(name.into(), Arc::new(Policy::of(name, spec))),
-            _ => _ = self.bindings.insert(name.into(), Arc::new(Binding::of(name, spec))),
-        }
+        self.put(place, name, &content);
         Ok(())
     }
 
@@ -202,10 +203,34 @@ impl<B: Body> Content for Policies<B> {
             .collect();
         (!bound.is_empty()).then(|| Arc::new(InForce::new(bound)))
     }
+
+    fn of_manifests(manifests: &[Manifest]) -> Self {
+        let mut policies = Self::default();
+        manifests.iter().for_each(|one| policies.put(one.place, &one.name, &one.content));
+        policies
+    }
+
+    fn joined(first: &Arc<InForce<B>>, then: &Arc<InForce<B>>) -> Arc<InForce<B>> {
+        let bound = first.bound.iter().chain(&then.bound);
+        let shared =
+            |bound: &Bound<B>| Bound { policy: bound.policy.clone(), bindings: bound.bindings.clone() };
+        Arc::new(InForce::new(bound.map(shared).collect()))
+    }
+}
+
+impl<B: Body> Policies<B> {
+    fn put(&mut self, place: usize, name: &str, content: &ObjectMap) {
+        let empty = ObjectMap::new();
+        let spec = fields::object(content, "spec").unwrap_or(&empty);
+        match place {
+            0 => _ = self.policies.insert(name.into(), Arc::new(Policy::of(name, spec))),
+            _ => _ = self.bindings.insert(name.into(), Arc::new(Binding::of(name, spec))),
+        }
+    }
 }
 
 impl<B: Body> Policy<B> {
-    fn of(name: &str, spec: &ObjectMap) -> Self {
+    pub fn of(name: &str, spec: &ObjectMap) -> Self {
         let params = fields::object(spec, "paramKind").map(|kind| {
             let text = |field| fields::text(kind, &[field]);
             Gvk::parse(text("apiVersion"), text("kind")).unwrap_or_default()
@@ -219,7 +244,7 @@ impl<B: Body> Policy<B> {
             environment.declare_type(&name, is.as_ref());
             variables.push(Variable { name, expression });
         }
-        let sees_managers = Value::Object(spec.clone()).to_string().contains("managedFields");
+        let text = Value::Object(spec.clone()).to_string();
         Self {
             name: name.to_owned(),
             matching: fields::object(spec, "matchConstraints").map(MatchResources::of),
@@ -227,7 +252,9 @@ impl<B: Body> Policy<B> {
             conditions: Conditions::of(spec, environment.declarations()),
             variables,
             fails_closed: fields::text(spec, &["failurePolicy"]) != "Ignore",
-            sees_managers,
+            sees_managers: text.contains("managedFields"),
+            sees_request: text.contains("request"),
+            sees_namespace: text.contains("namespaceObject"),
             body: B::of(spec, &environment),
         }
     }

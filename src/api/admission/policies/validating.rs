@@ -4,18 +4,19 @@
 mod decide;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::choice::{Choosing, meets, namespace_of};
 use super::policy::{Binding, Bound, InForce, Policies, Policy, Validations};
-use super::sees;
+use super::{directory, in_force, sees};
 use crate::api::ObjectMap;
 use crate::api::admission::authorize::Asked;
 use crate::api::admission::conditions::{Outcome, described};
 use crate::api::admission::evaluation::Seen;
 use crate::api::admission::follow::Index;
 use crate::api::admission::matching::{Matched, converted, has_versions};
-use crate::api::admission::{Admission, Attempt, Operation, Verdict};
+use crate::api::admission::settings::Configuration;
+use crate::api::admission::{Admission, Attempt, Files, Operation, Verdict};
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::codec::managed;
@@ -27,23 +28,30 @@ static CONFIGURATIONS: [Gvr; 2] = [
     Gvr::fixed("admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings"),
 ];
 
+const FROM_FILES: [&str; 2] = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+
 pub struct ValidatingAdmissionPolicy {
     index: Index<Policies<Validations>>,
 }
 
 impl ValidatingAdmissionPolicy {
-    pub fn new() -> Self {
-        Self { index: Index::new(&CONFIGURATIONS) }
+    pub fn new(configuration: Option<&Configuration>) -> Result<Self, String> {
+        let directory = directory(configuration, "ValidatingAdmissionPolicyConfiguration")?;
+        Ok(Self { index: Index::new(&CONFIGURATIONS).with_files(directory, &FROM_FILES)? })
     }
 }
 
 impl Admission for ValidatingAdmissionPolicy {
     fn handles(&self, _: Operation, request: &Request<'_>) -> bool {
-        sees(request)
+        sees(&self.index, request)
+    }
+
+    fn files(&self) -> Option<&dyn Files> {
+        self.index.files()
     }
 
     fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
-        match self.index.newest(attempt.api) {
+        match in_force(&self.index, attempt) {
             Ok(None) => Verdict::Nothing,
             Ok(Some(policies)) => Verdict::Later(Box::pin(judge(attempt, policies))),
             Err(error) => Verdict::Now(Err(error)),
@@ -54,7 +62,7 @@ impl Admission for ValidatingAdmissionPolicy {
 async fn judge(attempt: &Attempt<'_>, policies: Arc<InForce<Validations>>) -> Result<(), Error> {
     let choosing = Choosing::of(attempt);
     let (asked, objects, decided) = (Arc::new(Asked::about(&choosing.facts)), Vec::new(), Decided::default());
-    let mut judging = Judging { attempt, choosing, asked, objects, decided };
+    let mut judging = Judging { attempt, choosing, asked, objects, namespace: None, decided };
     for Bound { policy, bindings } in policies.about(&attempt.target.resource.definition.plural) {
         judging.policy(policy, bindings).await?;
     }
@@ -69,6 +77,8 @@ struct Judging<'a, 'b> {
     asked: Arc<Asked>,
     /// Its objects in the versions that policies have matched in so far.
     objects: Vec<(Gvr, Arc<Objects<'a>>)>,
+    /// The request's Namespace, once a policy speaks of it.
+    namespace: Option<Option<ObjectMap>>,
     decided: Decided,
 }
 
@@ -76,7 +86,8 @@ struct Judging<'a, 'b> {
 struct Objects<'a> {
     object: Option<Cow<'a, ObjectMap>>,
     old: Option<Cow<'a, ObjectMap>>,
-    request: ObjectMap,
+    /// Known once a policy speaks of it.
+    request: OnceLock<ObjectMap>,
 }
 
 impl<'a> Judging<'a, '_> {
@@ -122,14 +133,19 @@ impl<'a> Judging<'a, '_> {
                 return Ok(());
             }
         };
-        let namespace = namespace_of(self.attempt.api, &self.choosing.facts)?;
+        if policy.sees_namespace && self.namespace.is_none() {
+            self.namespace = Some(namespace_of(self.attempt.api, &self.choosing.facts)?);
+        }
+        let facts = &self.choosing.facts;
+        let request = || objects.request.get_or_init(|| described(self.attempt.request, facts, found));
+        let request = policy.sees_request.then(request);
         let asked = self.asked.clone();
         for param in &params {
             let seen = Seen {
                 object: objects.object.as_deref(),
                 old: objects.old.as_deref(),
-                request: Some(&objects.request),
-                namespace: namespace.as_ref(),
+                request,
+                namespace: self.namespace.as_ref().and_then(Option::as_ref),
                 params: param.as_ref(),
                 asked: Some(&asked),
             };
@@ -169,7 +185,7 @@ impl<'a> Judging<'a, '_> {
         policy: &Policy<Validations>,
         found: &Matched,
     ) -> Result<Arc<Objects<'a>>, Error> {
-        let (Attempt { api, request, object, old, .. }, facts) = (self.attempt, self.choosing.facts);
+        let (Attempt { api, object, old, .. }, facts) = (self.attempt, self.choosing.facts);
         let known = self.objects.iter().find(|(version, _)| *version == found.resource);
         if let Some((_, objects)) = known.filter(|_| !policy.sees_managers) {
             return Ok(objects.clone());
@@ -185,7 +201,7 @@ impl<'a> Judging<'a, '_> {
         let mut objects = Objects {
             object: convert(object.as_ref()).await?,
             old: convert(*old).await?,
-            request: described(request, &facts, found),
+            request: OnceLock::new(),
         };
         if policy.sees_managers {
             for object in [&mut objects.object, &mut objects.old].into_iter().flatten() {

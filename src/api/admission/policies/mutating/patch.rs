@@ -9,7 +9,7 @@ use crate::api::strictness::conform;
 use crate::codec::depth::MAX_DEPTH;
 use crate::codec::managed;
 use crate::expression::value::{
-    LargeIntegers, List, Room, Struct, Value as CelValue, check_type_names, to_json,
+    Key, LargeIntegers, List, Room, Struct, Value as CelValue, check_type_names, to_json,
 };
 use crate::json::Node;
 use crate::patch::PatchError;
@@ -85,10 +85,40 @@ fn configuration(value: &CelValue<'_>) -> Result<Map, String> {
         return Err(format!("unsupported return type from ApplyConfiguration expression: {of}"));
     };
     check_type_names(object).map_err(|why| format!("type mismatch: {why}"))?;
+    if let Some(why) = foreign(value, ROOM.depth) {
+        return Err(format!("error applying patch: failed to convert patch object to typed object: {why}"));
+    }
     match to_json(value, LargeIntegers::Numbers, ROOM) {
         Ok(Value::Object(config)) => Ok(config),
         Ok(_) => Err("the configuration is no object".to_owned()),
         Err(why) => Err(format!("invalid return type: {}", why.message())),
+    }
+}
+
+/// The first value that is of none of an object's types: unsigned integers and bytes, with the path to it.
+fn foreign(value: &CelValue<'_>, depth: usize) -> Option<String> {
+    let below = depth.checked_sub(1)?;
+    match value {
+        CelValue::Uint(_) => Some(": expected numeric (int or float), got uint64".to_owned()),
+        CelValue::Bytes(bytes) => {
+            let shown: Vec<String> = bytes.iter().map(|byte| format!("{byte:#x}")).collect();
+            let shown = shown.join(", ");
+            Some(format!(": expected string, got &value.valueUnstructured{{Value:[]uint8{{{shown}}}}}"))
+        }
+        CelValue::Optional(Some(inner)) => foreign(inner, below),
+        CelValue::List(list) => list
+            .iter()
+            .enumerate()
+            .find_map(|(place, item)| foreign(&item.ok()?, below).map(|why| format!("[{place}]{why}"))),
+        CelValue::Map(map) => map.keys().into_iter().find_map(|key| {
+            let value = map.find(&key, 0).ok()??;
+            foreign(&value, below).map(|why| format!(".{}{why}", key.shown()))
+        }),
+        CelValue::Struct(object) => object.fields.iter().find_map(|(key, value)| {
+            let Key::String(name) = key else { return None };
+            foreign(value, below).map(|why| format!(".{}{why}", &**name))
+        }),
+        _ => None,
     }
 }
 
@@ -191,6 +221,14 @@ fn operated(patch: &Value, object: &ObjectMap, kind: &Kind) -> Result<ObjectMap,
     let Value::Object(mut patched) = after.clone() else {
         return Err(internal("the patched object is none".to_owned()));
     };
+    if kind.go().is_some() {
+        // Built-in kinds are decoded as what they were if they do not say what they are.
+        for (member, own) in kind.gvk.claims() {
+            if patched.get(&member).is_none_or(|said| said.is_null() || *said == "") {
+                patched.insert(member, own);
+            }
+        }
+    }
     if !kind.gvk.is_claimed_by(&patched) {
         return Err(internal(format!("a policy may not change the kind or apiVersion of a {}", kind.gvk)));
     }
@@ -201,3 +239,6 @@ fn operated(patch: &Value, object: &ObjectMap, kind: &Kind) -> Result<ObjectMap,
     }
     Ok(patched)
 }
+
+#[cfg(test)]
+mod tests;

@@ -162,7 +162,11 @@ impl Decided {
 impl Evaluated {
     /// Evaluates everything of a policy, for one param.
     pub fn of<'a>(policy: &'a Policy<Validations>, seen: Seen<'a>) -> Self {
-        let mut evaluated = Self { failed: validated(policy, seen), ..Self::default() };
+        let mut evaluated = match validated(policy, seen) {
+            Ok(failed) => Self { failed, ..Self::default() },
+            // Nothing is noted about a request whose validations could not all be evaluated.
+            Err(out_of_budget) => return Self { failed: vec![out_of_budget], ..Self::default() },
+        };
         // Annotations may not ask the authorizer.
         let mut run = Run::new(Seen { asked: None, ..seen }, &policy.variables, BUDGET);
         for (key, expression) in &policy.body.annotations {
@@ -223,15 +227,15 @@ impl Refused {
     }
 }
 
-/// What is not passed of a policy's validations, in order. All of them are evaluated.
-fn validated<'a>(policy: &'a Policy<Validations>, seen: Seen<'a>) -> Vec<Failed> {
+/// What is not passed of a policy's validations, in order. All of them are evaluated, unless that costs too much.
+fn validated<'a>(policy: &'a Policy<Validations>, seen: Seen<'a>) -> Result<Vec<Failed>, Failed> {
     let mut run = Run::new(seen, &policy.variables, BUDGET);
     let mut results = Vec::with_capacity(policy.body.list.len());
     for validation in &policy.body.list {
         let began = Instant::now();
         let value = run.evaluate(&validation.expression);
         if matches!(value, Err(Failure::OutOfBudget)) {
-            return vec![out_of_budget(Failure::OutOfBudget.message().to_owned(), began.elapsed())];
+            return Err(out_of_budget(Failure::OutOfBudget.message().to_owned(), began.elapsed()));
         }
         results.push((value.map(|value| value.as_bool() == Some(true)), began.elapsed()));
     }
@@ -244,12 +248,12 @@ fn validated<'a>(policy: &'a Policy<Validations>, seen: Seen<'a>) -> Vec<Failed>
             Err(why) => {
                 let why = format!("failed messageExpression: {}", why.message());
                 let all = results.iter().map(|(_, took)| out_of_budget(why.clone(), *took));
-                return all.collect();
+                return Ok(all.collect());
             }
         }
     }
     let failed = results.into_iter().zip(messages).enumerate();
-    failed
+    let failed = failed
         .filter_map(|(index, ((passed, took), message))| {
             let reason = &policy.body.list[index].reason;
             let (message, reason, error) = match passed {
@@ -259,7 +263,8 @@ fn validated<'a>(policy: &'a Policy<Validations>, seen: Seen<'a>) -> Vec<Failed>
             };
             Some(Failed { index, message, reason, error, took })
         })
-        .collect()
+        .collect();
+    Ok(failed)
 }
 
 fn out_of_budget(message: String, took: Duration) -> Failed {
@@ -317,3 +322,6 @@ fn count(
     let (policy, binding) = (policy.name.as_str(), binding.name.as_str());
     attempt.api.runtime.metrics.policy_checked(&PolicyCheck { policy, binding, action, error, took });
 }
+
+#[cfg(test)]
+mod tests;
