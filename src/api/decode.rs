@@ -42,7 +42,7 @@ pub struct Encoded {
 pub enum Body<'a> {
     /// A client's bytes.
     Encoded(&'a Encoded),
-    /// An object made by the server itself, of the right kind and version, and [closed](managed).
+    /// An object made by the server itself, of the right kind and version if it names any, and [closed](managed).
     Object(&'a ObjectMap),
 }
 
@@ -52,7 +52,7 @@ impl Body<'_> {
         let resource = request.target.resource;
         let mut decoded = match self {
             Body::Encoded(body) => object(&resource.definition, body, request.strictness())?,
-            Body::Object(object) => object.clone(),
+            Body::Object(object) => claiming(&resource.definition.kind.gvk, object.clone()),
         };
         resource.default(&mut decoded)?;
         if let Some(record) = request.audit {
@@ -240,6 +240,11 @@ fn delete_options(body: &[u8]) -> Result<Value, Error> {
     let kind = builtin::kind(&gvk).ok_or_else(|| bad(protobuf::Error::UnknownKind(gvk.clone())))?;
     let members = protobuf::decode(&kind, envelope.raw).map_err(bad)?;
     Ok(Value::Object(with_claims(&gvk, members)))
+}
+
+/// The object with its kind and version. Without them nothing could tell of which type a stored object is.
+fn claiming(gvk: &Gvk, object: ObjectMap) -> ObjectMap {
+    if gvk.is_claimed_by(&object) { object } else { with_claims(gvk, object) }
 }
 
 fn with_claims(gvk: &Gvk, members: ObjectMap) -> ObjectMap {
