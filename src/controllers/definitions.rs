@@ -39,6 +39,8 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     // Nobody may have told of a name that was given up.
     waiting.due.extend(waiting.nameless.keys().cloned());
     loop {
+        let names_are_free = waiting.leftovers.remove(&api).await;
+        // Among these events is every definition that was refused a name before it became free.
         loop {
             let events = match watcher.next().await {
                 // What has happened is not to be had: it is found by looking at everything.
@@ -50,9 +52,14 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
             }
             events.iter().for_each(|event| waiting.learn(&api, event));
         }
-        waiting.leftovers.remove(&api).await;
+        if names_are_free {
+            waiting.due.extend(waiting.nameless.keys().cloned());
+        }
         waiting.settle(&api, &resource).await?;
         waiting.clean_up(&api, &resource).await;
+        if !waiting.leftovers.is_empty() {
+            continue;
+        }
         if waiting.ending.is_empty() {
             watcher.changed().await;
         } else {

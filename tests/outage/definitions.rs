@@ -26,10 +26,11 @@ fn widget(name: &str, size: u64) -> Value {
 async fn custom_resources_outlive_the_database() {
     let server = Distant::start().await;
     let client = client_of(&server.installation);
-    client.post(DEFINITIONS, &definition("widgets", "Widget")).await.expect(201);
-    let made = client.post(WIDGETS, &widget("a", 2)).await.expect(201);
-    let known = rv(&made);
+    let known = rv(&client.post(DEFINITIONS, &definition("widgets", "Widget")).await.expect(201));
     let mut watch = client.watch(format!("{WIDGETS}?watch=1&resourceVersion={known}")).await;
+    let made = client.post(WIDGETS, &widget("a", 2)).await.expect(201);
+    // A watch asks the database once, after the head of its answer.
+    assert_eq!(watch.expect("ADDED").await, made);
 
     let _nobody = server.cut();
     while client.get("/readyz").await.status == 200 {}

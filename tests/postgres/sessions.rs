@@ -10,7 +10,8 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use crate::support::client::PATIENCE;
 use crate::support::database::Database;
 use crate::support::object::{create, pass, resource};
-use crate::support::postgres;
+use crate::support::postgres::{self, Schema};
+use crate::support::process::Installation;
 use crate::support::proxy::Proxy;
 
 /// Whatever the role's defaults are, sessions have these values.
@@ -158,32 +159,11 @@ async fn work_that_is_given_up_is_ended_in_the_database() {
     try_to_write(&*backend, resource, "stuck").await.expect("all is well");
 }
 
-/// The log, line by line.
-#[derive(Clone, Default)]
-struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// On a single thread, whose log is captured. `./test` runs PostgreSQL without fsync.
+/// `./test` runs PostgreSQL without fsync.
 #[tokio::test]
 async fn settings_that_endanger_data_are_named_at_the_start() {
-    let database = Database::postgres().await;
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
-    let logging = tracing::subscriber::set_default(subscriber);
-    database.open().await.close().await;
-    drop(logging);
-    let log = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("text");
+    let schema = Schema::create().await;
+    let log = Installation::postgres(&schema).start().await.log();
     for setting in ["fsync", "full_page_writes", "data_checksums"] {
         let is_off =
             number(&format!("SELECT COUNT(*) WHERE current_setting('{setting}') = 'off'")).await == 1;

@@ -27,13 +27,21 @@ impl Leftovers {
         }
     }
 
-    /// Removes objects first: as long as a name is left, the next start looks for objects again.
-    pub async fn remove(&mut self, api: &Api) {
-        for (name, names) in std::mem::take(&mut self.0) {
+    /// Removes objects first: as long as a name is left, the next start looks for objects again. True if names may have
+    /// become free.
+    pub async fn remove(&mut self, api: &Api) -> bool {
+        let open = std::mem::take(&mut self.0);
+        let any = !open.is_empty();
+        for (name, names) in open {
             if let Err(error) = remove(api, &name, names).await {
                 tracing::warn!(name, %error, "what is left of a definition that is gone stays for now");
             }
         }
+        any
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
