@@ -18,14 +18,13 @@ says created k -n guarded create -f - <<'END'
 END
 says "Always platform" k -n guarded run pause --image=registry.k8s.io/pause:3.10 --image-pull-policy=IfNotPresent \
     --dry-run=server -o jsonpath='{.spec.containers[0].imagePullPolicy} {.metadata.annotations.owner}'
-says 'admission webhook "validation.gatekeeper.sh" denied the request' k create -f - <<'END'
+says 'denied the request: invalid ConstraintTemplate' k create -f - <<'END'
 {"apiVersion": "templates.gatekeeper.sh/v1", "kind": "ConstraintTemplate", "metadata": {"name": "wrong"}, "spec": {
- "crd": {"spec": {"names": {"kind": "Wrong"}}},
- "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": "package wrong\nviolation {"}]}}
+ "crd": {"spec": {"names": {"kind": "Other"}}},
+ "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": "package wrong"}]}}
 END
 
 # A policy that it has made of a template, and that the server evaluates.
-soon k get validatingadmissionpolicybinding gatekeeper-three
 many() { k -n guarded create deployment many --image=registry.k8s.io/pause:3.10 --replicas="$1" --dry-run=server; }
 refuses() { ! many 4; }
 soon refuses
@@ -33,7 +32,7 @@ says "denied request: at most 3 replicas" many 4
 says created many 3
 
 # Its audit finds what was there before.
-found() { [ "$(k get requiredlabels team -o jsonpath='{.status.violations[*].name}')" = "before kube-root-ca.crt" ]; }
+found() { k get requiredlabels team -o jsonpath='{.status.violations[*].name}' | grep before; }
 soon found
 k delete -f "$here/constraints.yaml" -f "$here/gatekeeper.yaml" --timeout=60s >/dev/null
 k delete namespace guarded --timeout=60s

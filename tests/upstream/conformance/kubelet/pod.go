@@ -127,6 +127,9 @@ func (p *pod) runContainers(ctx context.Context, all *sync.WaitGroup) {
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
+	if p.runs(object) {
+		p.followVolumes(ctx, object)
+	}
 	defer p.wakeUp()
 	for i := range object.Spec.InitContainers {
 		container := &object.Spec.InitContainers[i]
