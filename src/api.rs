@@ -3,6 +3,7 @@
 //! [`Api`] holds what verbs need; each verb has a file of its own. Objects come in and go out as JSON maps in the
 //! version of the request, and are stored in the resource's storage version.
 
+mod action;
 pub mod admission;
 pub mod aggregation;
 pub mod apply;
@@ -98,7 +99,8 @@ pub struct Api {
     pub token_keys: ArcSwap<TokenKeys>,
     /// The resource under which the store keeps claims of node ports.
     pub port_claims: ResourceId,
-    /// The resource under which the store keeps which namespaces have which quotas.
+    /// The resource under which the store keeps which namespaces have which quotas, and what claims of devices are not
+    /// charged for.
     pub quota_sets: ResourceId,
     /// The row that stands for what configures admission.
     pub configured: admission::configured::Configured,

@@ -53,6 +53,11 @@ pub use writer::{Store, Together, Written};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId(pub i32);
 
+impl ResourceId {
+    /// The number of what is not stored. No store gives it to a resource.
+    pub const NONE: Self = Self(0);
+}
+
 /// The identity of an object. Cluster-scoped objects have an empty namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {

@@ -11,6 +11,8 @@
 #[macro_use]
 mod support;
 
+#[path = "api/actions.rs"]
+mod actions;
 #[path = "api/apply.rs"]
 mod apply;
 #[path = "api/apply_rules.rs"]

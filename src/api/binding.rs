@@ -1,26 +1,26 @@
-//! `pods/binding`: the scheduler assigns a pod to a node.
+//! `pods/binding` and `bindings`: the scheduler assigns a pod to a node.
 
-use super::decode::{Encoded, subresource_kind, typed_object};
+use super::decode::{Encoded, sent_kind, typed_object};
 use super::error::{Error, Subject};
 use super::request::Request;
+use super::resource::Resource;
 use super::write::{Current, Next, Proposal, Write};
-use super::{Api, ObjectMap, Target, fields, meta, metadata_mut};
+use super::{Api, ObjectMap, Target, fields, metadata_mut};
 use crate::causes::{Cause, aggregate};
 use crate::gotext;
 use crate::kinds::core::pod::condition;
-use crate::schema::names::GroupResource;
+use crate::schema::names::{GroupResource, Gvr};
 use crate::tree::Value;
 
 impl Api {
     /// Binds a pod, which must not be bound yet. The binding's uid and resourceVersion are preconditions. If the URL
     /// names no pod, the binding does.
     pub async fn bind(&self, request: &Request<'_>, body: &Encoded) -> Result<(), Error> {
-        let mut binding = typed_object(subresource_kind(request)?, body, request.strictness())?;
+        let binding = typed_object(sent_kind(request)?, body, request.strictness())?;
         let name = fields::text(&binding, &["metadata", "name"]).to_owned();
         let name = if request.target.name.is_empty() { &name } else { request.target.name };
         let request = &Request { target: Target { name, ..request.target }, ..*request };
-        let pod = request.target;
-        meta::ensure_namespace(metadata_mut(&mut binding), Some(pod.namespace))?;
+        let pod = Target { resource: self.pods_of(request)?, ..request.target };
         let mut action = self.complete_action(request, binding).await?;
         let binding = action.object_mut()?;
         if fields::text(binding, &["metadata", "name"]) != pod.name {
@@ -30,6 +30,7 @@ impl Api {
         self.admission.validate(&action).await?;
         let binding = action.take_object()?;
         let (relies_on, configured) = (&*action.requires, action.configured.as_ref());
+        let request = &Request { target: pod, subresource: "binding", ..*request };
         let write = Write { relies_on, configured, ..Write::part_of_action(request) };
         let now = self.now();
         let propose = &mut |found: Option<&Current>| {
@@ -37,6 +38,15 @@ impl Api {
             Ok(Proposal::Decided(Next::Put(bound(pod, &binding, current, &now)?)))
         };
         self.modify(write, propose).await.map(drop)
+    }
+
+    /// The resource of the pod that is bound, which the path names unless it is that of `bindings`.
+    fn pods_of<'a>(&'a self, request: &Request<'a>) -> Result<&'a Resource, Error> {
+        if !request.subresource.is_empty() {
+            return Ok(request.target.resource);
+        }
+        let pods = self.resources.get(&Gvr::fixed("v1", "pods"));
+        pods.map(|pods| &**pods).ok_or(Error::UnknownResource)
     }
 }
 

@@ -25,7 +25,7 @@ use crate::schema::names::GroupResource;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::storage::ResourceId;
 
-pub use self::served::{Found, Served};
+pub use self::served::Served;
 
 /// The generations of what is served.
 pub struct Catalog {

@@ -64,7 +64,7 @@ impl Body<'_> {
     /// The decoded Scale of a PUT of the subresource.
     pub(super) fn decode_scale(self, request: &Request<'_>) -> Result<ObjectMap, Error> {
         let scale = match self {
-            Body::Encoded(body) => typed_object(subresource_kind(request)?, body, request.strictness())?,
+            Body::Encoded(body) => typed_object(sent_kind(request)?, body, request.strictness())?,
             Body::Object(object) => object.clone(),
         };
         if let Some(record) = request.audit {
@@ -74,9 +74,13 @@ impl Body<'_> {
     }
 }
 
-/// The kind of the objects that are sent to the request's subresource.
-pub(super) fn subresource_kind<'a>(request: &Request<'a>) -> Result<&'a Kind, Error> {
-    let subresource = request.target.resource.definition.subresource(request.subresource);
+/// The kind of the objects that are sent to the request's subresource, or to a resource that is not stored.
+pub(super) fn sent_kind<'a>(request: &Request<'a>) -> Result<&'a Kind, Error> {
+    let definition = &request.target.resource.definition;
+    if request.subresource.is_empty() {
+        return Ok(&definition.kind);
+    }
+    let subresource = definition.subresource(request.subresource);
     subresource.and_then(|subresource| subresource.kind.as_ref()).ok_or(Error::UnknownResource)
 }
 

@@ -74,7 +74,7 @@ async fn binding(attempt: &Attempt<'_>, binding: &ObjectMap) -> Result<(), Error
     match rbac.rules_of_role(role, namespace) {
         Ok(rules) => confirm(attempt, rules.rules()),
         Err(_) if plural.is_empty() => {
-            Err(Error::Internal(format!("unsupported role reference kind: {}", quote(role.kind))))
+            Err(Error::Unclassified(format!("unsupported role reference kind: {}", quote(role.kind))))
         }
         Err(_) => {
             Err(Error::NotFound { resource: GroupResource::new(GROUP, plural), name: role.name.to_owned() })

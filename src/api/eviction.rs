@@ -5,7 +5,7 @@ mod budget;
 
 use std::sync::Arc;
 
-use super::decode::{Encoded, subresource_kind, typed_object};
+use super::decode::{Encoded, sent_kind, typed_object};
 use super::error::Error;
 use super::modify::Outcome;
 use super::options::delete::DeleteOptions;
@@ -15,7 +15,7 @@ use super::options::{DryRun, GetOptions, ReadAt};
 use super::request::{Options, Request};
 use super::resource::Resource;
 use super::write::{Current, Proposal, Write};
-use super::{Answer, Api, ObjectMap, Target, deletion, fields, meta, metadata_mut};
+use super::{Answer, Api, ObjectMap, Target, deletion, fields};
 use crate::causes::{Cause, CauseReason};
 use crate::kinds::behavior::part::Part;
 use crate::kinds::core::pod::condition::{self, Condition};
@@ -41,8 +41,7 @@ impl Api {
     /// Evicts a pod; 429 if its budget does not allow that.
     pub async fn evict(&self, request: &Request<'_>, body: &Encoded) -> Result<(), Error> {
         let pod = request.target;
-        let mut eviction = typed_object(subresource_kind(request)?, body, request.strictness())?;
-        meta::ensure_namespace(metadata_mut(&mut eviction), Some(pod.namespace))?;
+        let eviction = typed_object(sent_kind(request)?, body, request.strictness())?;
         let mut action = self.complete_action(request, eviction).await?;
         let eviction = action.object_mut()?;
         if fields::text(eviction, &["metadata", "name"]) != pod.name {

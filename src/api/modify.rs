@@ -88,6 +88,9 @@ impl Api {
                     if self.are_quotas(target.resource) && write.request.options.dry_run() == DryRun::No {
                         Box::pin(self.recount_written(target.resource, &mut modified)).await?;
                     }
+                    if self.are_device_classes(target.resource) {
+                        Box::pin(self.recount_devices()).await?;
+                    }
                     if write.reads == Reads::AsServed {
                         modified.answer = self.converter.answer(target.resource, modified.answer).await?;
                     }

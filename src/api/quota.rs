@@ -12,6 +12,7 @@
 
 pub mod amounts;
 mod check;
+mod devices;
 pub mod evaluator;
 mod ledger;
 pub mod limited;
@@ -123,6 +124,8 @@ impl Api {
             return Ok(Metered::default());
         }
         let (state, namespace) = (self.cache.any(), usage.target.namespace);
+        let devices = self.devices(&usage.target.resource.definition, &state);
+        let evaluator = evaluator.knowing(devices.as_ref());
         let mut charges = Vec::new();
         let seen = seen.filter(|seen| seen.set == self.set_revision(&state, namespace));
         let quotas = match seen.map_or_else(|| self.quotas(&state, namespace), |seen| Ok(seen.quotas)) {
@@ -162,7 +165,8 @@ impl Api {
         }
         // What changes the set comes just before, and finds it as it was seen.
         let requires = (!usage.changes_set).then(|| self.set_requirement(&state, namespace));
-        Ok(Metered { requires, charges, joined: None })
+        let joined = devices.and_then(|devices| devices.note(usage.target, usage.old, usage.new));
+        Ok(Metered { requires, charges, joined })
     }
 
     /// The quotas of a namespace with their names, in the order of these. Fails if one cannot be read.

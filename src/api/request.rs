@@ -45,7 +45,8 @@ pub struct Request<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hooks {
     See,
-    /// The server needs the write for itself: a webhook that refuses it would end the server.
+    /// The server needs the write for itself, or clients need the answer to get in at all (reviews): a webhook that
+    /// refuses it would end the server, or lock everybody out.
     Pass,
 }
 

@@ -22,10 +22,11 @@ use crate::schema::types::Fit;
 use crate::storage::ResourceId;
 use crate::tree::Value;
 
-/// One served version of a stored resource.
+/// One served version of a resource.
 pub struct Resource {
     pub definition: Arc<ResourceDefinition>,
-    /// The store's number of the resource; all its versions share it.
+    /// The store's number of the resource; all its versions share it. [`ResourceId::NONE`] of reviews and other requests
+    /// that are not stored.
     pub id: ResourceId,
     /// How the kind behaves.
     pub behavior: Behavior,

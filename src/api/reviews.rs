@@ -1,44 +1,39 @@
-//! Kinds that are requests and are never stored: reviews of tokens, identities and permissions. [`Reviewer`] is the
-//! entry; pure functions over [`Review`] compute the answers.
+//! Kinds that are requests and are never stored: reviews of tokens, identities and permissions. [`Api::review`] is the
+//! entry; functions of [`Review`] check the questions and compute the answers.
 
 mod access;
 mod identity;
 
+use super::decode::{self, Encoded};
 use super::error::Error;
-use super::{ObjectMap, fields, meta};
+use super::request::{Hooks, Request};
+use super::{Api, ObjectMap};
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::Authorizer;
-use crate::gotext;
-use crate::schema::resource::ResourceDefinition;
+use crate::codec::managed;
 use crate::tree::Value;
 use crate::user::User;
 
-/// Answers the reviews of one user.
-#[derive(Clone, Copy)]
-pub struct Reviewer<'a> {
-    pub user: &'a User,
-    pub authorizer: &'a dyn Authorizer,
-    pub authenticator: &'a Authenticator,
-}
-
-impl Reviewer<'_> {
-    /// The body of the 201: the review with a status. `namespace` is the one in the URL.
-    pub async fn answer(
+impl Api {
+    /// The body of the 201: the review with a status. Plugins of admission see the review, but neither webhooks nor
+    /// policies do, which could lock everybody out.
+    pub async fn review(
         &self,
-        definition: &ResourceDefinition,
-        namespace: Option<&str>,
-        mut question: ObjectMap,
+        request: &Request<'_>,
+        body: &Encoded,
+        authenticator: &Authenticator,
     ) -> Result<ObjectMap, Error> {
+        let request = &Request { hooks: Hooks::Pass, ..*request };
+        let definition = &request.target.resource.definition;
         let review = Review::of_kind(definition.kind_name()).ok_or(Error::UnknownResource)?;
-        if namespace.is_some() || question.contains_key("metadata") {
-            meta::ensure_namespace(fields::object_mut(&mut question, "metadata"), namespace)?;
-        }
-        if review == Review::Token {
-            return identity::review_token(question, self.authenticator).await;
-        }
-        let now = gotext::now();
-        let sources = Sources { user: self.user, authorizer: self.authorizer, now: &now };
-        review.answer(question, &sources).await
+        let question = decode::object(definition, body, request.strictness())?;
+        let mut action = self.complete_action(request, question).await?;
+        review.check(action.object_mut()?)?;
+        self.admission.validate(&action).await?;
+        let mut question = action.take_object()?;
+        managed::open(&mut question);
+        let (now, Request { user, authorizer, .. }) = (self.now(), *request);
+        review.answer(question, &Sources { user, authorizer, authenticator, now: &now }).await
     }
 }
 
@@ -47,6 +42,7 @@ impl Reviewer<'_> {
 struct Sources<'a> {
     user: &'a User,
     authorizer: &'a dyn Authorizer,
+    authenticator: &'a Authenticator,
     /// RFC 3339, UTC, whole seconds.
     now: &'a str,
 }
@@ -75,14 +71,31 @@ impl Review {
         })
     }
 
+    /// Refuses what cannot be answered.
+    fn check(self, question: &ObjectMap) -> Result<(), Error> {
+        match self {
+            Review::Token => identity::check_token(question),
+            Review::SelfSubject => Ok(()),
+            Review::SubjectAccess => access::check_subject(question),
+            Review::LocalSubjectAccess => access::check_local(question),
+            Review::SelfSubjectAccess => access::check_self(question),
+            Review::SelfSubjectRules => access::check_rules(question),
+        }
+    }
+
+    /// Answers a question that has been checked.
     async fn answer(self, question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
         match self {
-            Review::Token => Err(Error::UnknownResource),
+            Review::Token => identity::review_token(question, sources.authenticator).await,
             Review::SelfSubject => Ok(identity::review_self(&question, sources)),
-            Review::SubjectAccess => access::review_subject(question, sources).await,
-            Review::LocalSubjectAccess => access::review_local(question, sources).await,
-            Review::SelfSubjectAccess => access::review_self(question, sources).await,
-            Review::SelfSubjectRules => access::review_rules(&question, sources),
+            Review::SubjectAccess | Review::LocalSubjectAccess => {
+                let user = access::subject(&question);
+                Ok(access::decided(question, &user, sources.authorizer).await)
+            }
+            Review::SelfSubjectAccess => {
+                Ok(access::decided(question, sources.user, sources.authorizer).await)
+            }
+            Review::SelfSubjectRules => Ok(access::rules(&question, sources)),
         }
     }
 }

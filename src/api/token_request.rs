@@ -6,11 +6,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::decode::{Encoded, subresource_kind, typed_object};
+use super::decode::{Encoded, sent_kind, typed_object};
 use super::error::{Error, Subject};
 use super::options::{GetOptions, ReadAt};
 use super::request::Request;
-use super::{Api, ObjectMap, Target, fields, meta, metadata_mut};
+use super::{Api, ObjectMap, Target, fields, metadata_mut};
 use crate::auth::service_accounts::Issuer;
 use crate::auth::service_accounts::issuer::Grant;
 use crate::causes::Cause;
@@ -48,8 +48,8 @@ impl Api {
     /// The request with its status, which holds the token. Nothing is stored.
     pub async fn request_token(&self, request: &Request<'_>, body: &Encoded) -> Result<ObjectMap, Error> {
         let account = request.target;
-        let mut asked = typed_object(subresource_kind(request)?, body, request.strictness())?;
-        meta::ensure_namespace(metadata_mut(&mut asked), Some(account.namespace))?;
+        let mut asked = typed_object(sent_kind(request)?, body, request.strictness())?;
+        default_life(&mut asked);
         let mut action = self.complete_action(request, asked).await?;
         let asked = action.object_mut()?;
         check_name(asked, account.name)?;
@@ -218,6 +218,11 @@ fn complete(asked: &mut ObjectMap, account: Target<'_>, uid: &str, now: i64, aud
     if spec.get("audiences").and_then(Value::as_array).is_none_or(Vec::is_empty) {
         spec.insert("audiences", json!(audiences));
     }
+}
+
+/// The default of the kind (`SetDefaults_TokenRequestSpec`).
+fn default_life(asked: &mut ObjectMap) {
+    let spec = fields::object_mut(asked, "spec");
     if spec.get("expirationSeconds").is_none_or(Value::is_null) {
         spec.insert("expirationSeconds", USUAL.into());
     }

@@ -14,7 +14,6 @@ use std::sync::atomic::Ordering;
 
 use super::admission::{Attempt, Operation};
 use super::conversion::managers::Conversions;
-use super::decode::subresource_kind;
 use super::definitions::Custom;
 use super::error::Error;
 use super::ownership::{self, Tracking};
@@ -330,18 +329,22 @@ impl Api {
         found: Option<&Current>,
     ) -> Result<Ready, Error> {
         let (request, now) = (write.request, self.now());
-        let object = self.begun(write, object, found, &now).await?;
+        let mut object = self.begun(write, object, found, &now).await?;
         let operation = if found.is_some() { Operation::Update } else { Operation::Create };
         let resource = request.target.resource;
         let old_scale = found.filter(|_| owners.is_some()).map(|found| scale::of(resource, &found.object));
         let old_scale = old_scale.transpose()?;
-        let old = old_scale.as_ref().or(found.map(|found| &found.object));
+        let shown = owners.as_ref().zip(found).zip(old_scale.as_ref()).map(|((owners, parent), found)| {
+            owners.shown(request.target, (&parent.object, found), &mut object, &now)
+        });
+        let old = shown.as_ref().or(found.map(|found| &found.object));
         let given = found.is_none().then(|| given_name(&object));
         let mut attempt = Attempt::new(self, request, operation, old).with(object);
         if let Some(given) = &given {
             attempt.target.name = given;
         }
         write.mutate(&mut attempt).await?;
+        attempt.old = old_scale.as_ref().or(attempt.old);
         attempt.settle_rewritten()?;
         if escalation::concerns(request) {
             Box::pin(escalation::check(&attempt)).await?;
@@ -408,6 +411,7 @@ impl Api {
         let again = again.then(|| object.clone());
         let mut joined = names.joined;
         joined.extend(quota.joined);
+        joined.extend(metered.joined);
         joined.extend(roles);
         let next = match found {
             Some(found) => update::next(resource, object, &found.object),
@@ -438,18 +442,5 @@ impl Api {
         write.admit(&attempt).await?;
         attempt.requires.extend_from_slice(write.relies_on);
         Ok((attempt.requires, write.configured.cloned().or(attempt.configured)))
-    }
-
-    /// Lets plugins complete an action on an object, which `object` describes. No kind's rules apply to it.
-    pub(super) async fn complete_action<'a>(
-        &'a self,
-        request: &'a Request<'a>,
-        mut object: ObjectMap,
-    ) -> Result<Attempt<'a>, Error> {
-        let (kind, manager) = (subresource_kind(request)?, request.options.write().manager());
-        self.actions.track(kind, &mut object, manager, request.subresource, &self.now());
-        let mut attempt = Attempt::new(self, request, Operation::Create, None).with(object);
-        self.admission.mutate(&mut attempt).await?;
-        Ok(attempt)
     }
 }

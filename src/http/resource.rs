@@ -33,7 +33,7 @@ use super::server::ConnectionInfo;
 use super::server::delivery::{Terms, is_long};
 use super::warnings;
 use crate::api::Target;
-use crate::api::catalog::{Found, Served};
+use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
@@ -51,9 +51,8 @@ use crate::warnings::Warnings;
 struct Context<'a> {
     app: &'a App,
     /// As it is served while the request is answered, whatever comes next.
+    resource: &'a Arc<Resource>,
     definition: &'a Arc<ResourceDefinition>,
-    /// As it is stored; reviews are not.
-    resource: Option<&'a Arc<Resource>>,
     path: &'a ResourcePath,
     parts: &'a Parts,
     query: Query,
@@ -71,8 +70,8 @@ struct Context<'a> {
 pub async fn serve(app: &App, path: &ResourcePath, parts: &Parts, body: Body) -> Response {
     let served = app.api.catalog.served();
     match served.find(&path.resource) {
-        Some(found) if !found.definition.is_custom() => {
-            serve_found(app, found, path, parts, body).await.response()
+        Some(resource) if !resource.definition.is_custom() => {
+            serve_found(app, resource, path, parts, body).await.response()
         }
         _ => custom::serve(app, path, parts, body).await,
     }
@@ -94,13 +93,19 @@ impl Outcome {
 }
 
 /// Answers a request to what a generation serves.
-async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &Parts, body: Body) -> Outcome {
+async fn serve_found(
+    app: &App,
+    resource: &Arc<Resource>,
+    path: &ResourcePath,
+    parts: &Parts,
+    body: Body,
+) -> Outcome {
     let started = Instant::now();
     let pretty = request::pretty(parts);
-    let Found { definition, resource } = found;
+    let definition = &resource.definition;
     let query = request::query(parts);
     let user = request::user(parts);
-    let action = match Action::of(&parts.method, path, &query, &definition) {
+    let action = match Action::of(&parts.method, path, &query, definition) {
         Ok(action) => action,
         // Upstream has no route for them.
         Err(Error::UnknownResource) if definition.is_custom() => {
@@ -108,7 +113,7 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
         }
         Err(error) => return Outcome::Answered(response::failure(&error, parts)),
     };
-    let metrics = app.metrics.request(&labels(action, path, &definition));
+    let metrics = app.metrics.request(&labels(action, path, definition));
     let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
     let in_flight = (action != Action::Watch).then(|| app.metrics.in_flight(kind));
     // Priority and Fairness has counted those with seats. Without it, masters pass.
@@ -120,7 +125,7 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
         return Outcome::Answered(response::too_many_requests());
     }
     let warnings = Warnings::default();
-    if let Some(text) = resource.and_then(|resource| resource.behavior.deprecation.as_ref()) {
+    if let Some(text) = &resource.behavior.deprecation {
         warnings.add(text.as_str());
         let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
         let subresource = subresource.map_or("", |subresource| &subresource.name);
@@ -131,8 +136,8 @@ async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &P
     }
     let context = Context {
         app,
-        definition: &definition,
         resource,
+        definition,
         path,
         parts,
         query,
@@ -224,16 +229,16 @@ impl Context<'_> {
         if self.action.is_reading() || self.is_virtual() {
             return Ok(());
         }
-        self.app.gate.admit(&self.request(Options::None)?)
+        self.app.gate.admit(&self.request(Options::None))
     }
 
     /// The request as verbs and admission see it.
-    fn request<'a>(&'a self, options: impl Into<Options<'a>>) -> Result<Request<'a>, Error> {
+    fn request<'a>(&'a self, options: impl Into<Options<'a>>) -> Request<'a> {
         let name = self.path.name.as_deref().unwrap_or_default();
-        Ok(Request {
+        Request {
             user: &self.user,
             verb: self.action.as_verb(),
-            target: Target { resource: self.resource()?, namespace: self.path.namespace_text(), name },
+            target: Target { resource: self.resource, namespace: self.path.namespace_text(), name },
             subresource: self.path.subresource.as_deref().unwrap_or_default(),
             options: options.into(),
             warnings: self.warnings,
@@ -241,17 +246,12 @@ impl Context<'_> {
             audit: self.record(),
             deadline: self.deadline.get().copied(),
             hooks: Hooks::See,
-        })
+        }
     }
 
     /// What is recorded of the request, if an audit policy wants it.
     fn record(&self) -> Option<&Record> {
         audited::record(self.parts).map(|record| &**record)
-    }
-
-    /// The stored resource; reviews have none.
-    fn resource(&self) -> Result<&Arc<Resource>, Error> {
-        self.resource.ok_or(Error::UnknownResource)
     }
 
     fn is_virtual(&self) -> bool {
@@ -296,7 +296,7 @@ impl Context<'_> {
 
     fn encoder(&self, negotiated: &Negotiated) -> Result<Encoder, Error> {
         let pretty = self.pretty || negotiated.pretty;
-        Encoder::new(self.resource()?.clone(), negotiated, self.query.get("includeObject"), pretty)
+        Encoder::new(self.resource.clone(), negotiated, self.query.get("includeObject"), pretty)
     }
 
     fn go_type(&self, shape: Shape) -> String {

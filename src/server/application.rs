@@ -397,7 +397,7 @@ fn sizes(api: &Arc<Api>) -> Box<Sizes> {
     Box::new(move |name| {
         let api = api.upgrade()?;
         let served = api.catalog.served();
-        let objects = api.cache.any().objects(served.find(name)?.resource?.id);
+        let objects = api.cache.any().objects(served.get(name)?.id);
         let sampled: Vec<usize> =
             objects.range(&Range::of(None)).take(SAMPLE).map(|object| object.size()).collect();
         let mean = sampled.iter().sum::<usize>().checked_div(sampled.len()).unwrap_or_default();

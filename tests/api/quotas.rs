@@ -19,6 +19,7 @@ on_every_store! {
     q94_a_hundred_writers_get_what_there_is,
     q101_a_quota_is_counted_when_it_is_written,
     random_writes_are_counted_exactly,
+    devices_count_as_the_extended_resource_of_their_class,
 }
 
 fn quota(name: &str, hard: Value) -> Value {
@@ -276,4 +277,68 @@ async fn work(server: &TestServer, seed: u64) {
             }
         }
     }
+}
+
+/// Claims for devices are charged for the extended resource that a DeviceClass says, unless their Pod is charged for it.
+async fn devices_count_as_the_extended_resource_of_their_class(setup: Setup) {
+    const CLASSES: &str = "/apis/resource.k8s.io/v1/deviceclasses";
+    const DEVICES: &str = "/apis/resource.k8s.io/v1/namespaces/t/resourceclaims";
+    const IMPLICIT: &str = "requests.deviceclass.resource.kubernetes.io/gpu";
+    const OWN: &str = "gpu.deviceclass.resource.k8s.io/devices";
+    let server = setup.start().await;
+    let class = json!({"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "ex.io/gpu"}});
+    server.post(CLASSES, &class).await.expect(201);
+    let hard = json!({"requests.ex.io/gpu": "3", IMPLICIT: "9", OWN: "9"});
+    server.post(QUOTAS, &quota("q", hard)).await.expect(201);
+    let amounts = async || {
+        let used = used(&server, "q").await;
+        ["requests.ex.io/gpu", IMPLICIT, OWN].map(|name| used[name].as_str().unwrap_or("none").to_owned())
+    };
+    let claim = |name: &str, count: u8| {
+        let request = json!({"name": "r", "exactly": {"deviceClassName": "gpu", "count": count}});
+        json!({"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}})
+    };
+    server.post(DEVICES, &claim("c", 2)).await.expect(201);
+    assert_eq!(amounts().await, ["2", "2", "2"]);
+    let text = "resourceclaims.resource.k8s.io \"d\" is forbidden: exceeded quota: q, requested: requests.ex.io/gpu=2, used: \
+                requests.ex.io/gpu=2, limited: requests.ex.io/gpu=3";
+    forbidden(&server.post(DEVICES, &claim("d", 2)).await.failure(), text);
+
+    // The scheduler makes a claim for a Pod, which the Pod pays for; nobody else can say so.
+    let wants = json!({"requests": {"ex.io/gpu": "1"}, "limits": {"ex.io/gpu": "1"}});
+    let mut asking = pod("p", "1");
+    asking["spec"]["containers"][0]["resources"] = wants;
+    let made = server.post(PODS, &asking).await.expect(201);
+    assert_eq!(amounts().await, ["3", "2", "2"]);
+    let made_for = |name: &str, uid: &Value| {
+        let mut claim = claim(name, 1);
+        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": true});
+        claim["metadata"]["ownerReferences"] = json!([owner]);
+        claim["metadata"]["annotations"] = json!({"resource.kubernetes.io/extended-resource-claim": "true"});
+        claim
+    };
+    let uid = &made["metadata"]["uid"];
+    let refused = server.post(DEVICES, &made_for("e", &json!("another"))).await.failure();
+    assert_eq!(refused["code"], 403, "{refused}");
+    server.post(DEVICES, &made_for("e", uid)).await.expect(201);
+    assert_eq!(amounts().await, ["3", "3", "3"]);
+    let refused = server.post(DEVICES, &made_for("f", uid)).await.failure();
+    assert_eq!(refused["code"], 403, "{refused}");
+
+    // A class that stands for something else is counted so when its writer is answered.
+    let renamed = |name: &str| json!({"spec": {"extendedResourceName": name}});
+    server.patch(format!("{CLASSES}/gpu"), &renamed("ex.io/other")).await.ok();
+    assert_eq!(amounts().await, ["1", "3", "3"]);
+    server.patch(format!("{CLASSES}/gpu"), &renamed("ex.io/gpu")).await.ok();
+    assert_eq!(amounts().await, ["3", "3", "3"]);
+
+    // What is given back is what was taken, also of a claim whose Pod is gone when the collector deletes it.
+    let mut watch = server.watch(format!("{DEVICES}?watch=1&fieldSelector=metadata.name%3De")).await;
+    server.delete(format!("{PODS}/p")).json(&json!({"gracePeriodSeconds": 0})).await.ok();
+    while watch.next().await.expect("the claim goes")["type"] != "DELETED" {}
+    assert_eq!(amounts().await, ["2", "2", "2"]);
+    server.api.recount("t", "q").await.expect("counted");
+    assert_eq!(amounts().await, ["2", "2", "2"]);
+    server.delete(format!("{DEVICES}/c")).await.ok();
+    assert_eq!(amounts().await, ["0", "0", "0"]);
 }

@@ -21,7 +21,7 @@ pub fn collection(namespace: &str) -> String {
 /// An object with this many variables.
 pub fn object(count: usize, name: &str, mark: &str, metadata: &str) -> Bytes {
     let kind = format!(r#""kind":"PodLike","apiVersion":"{GROUP}/v1""#);
-    pod_like(&kind, count, name, mark, metadata)
+    pod_like(&kind, count, name, mark, metadata, "")
 }
 
 /// Defines the resource, unless it is defined already, and waits until its objects can be listed.

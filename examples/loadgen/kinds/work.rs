@@ -170,16 +170,19 @@ fn variables(count: usize, mark: &str) -> String {
     (0..count).map(one).collect::<Vec<_>>().join(",")
 }
 
+/// Without it admission adds a token's volume at the create, which an update that lacks it may not take away.
+const ACCOUNT: &str = r#""serviceAccountName":"default","automountServiceAccountToken":false,"#;
+
 /// A Pod with this many variables.
 pub fn pod_of(count: usize, name: &str, mark: &str, metadata: &str) -> Bytes {
-    pod_like(r#""kind":"Pod","apiVersion":"v1""#, count, name, mark, metadata)
+    pod_like(r#""kind":"Pod","apiVersion":"v1""#, count, name, mark, metadata, ACCOUNT)
 }
 
 /// An object that looks like a Pod, whose labels change, since little else in a Pod may.
-pub fn pod_like(kind: &str, count: usize, name: &str, mark: &str, metadata: &str) -> Bytes {
+pub fn pod_like(kind: &str, count: usize, name: &str, mark: &str, metadata: &str, spec: &str) -> Bytes {
     let variables = variables(count, "the same for all");
     Bytes::from(format!(
-        r#"{{{kind},"metadata":{{"name":"{name}","labels":{{"app":"web","mark":"{mark}"}}{metadata}}},"spec":{{"containers":[{{"name":"web","image":"nginx:1","ports":[{{"containerPort":80}}],"env":[{variables}]}}]}}}}"#
+        r#"{{{kind},"metadata":{{"name":"{name}","labels":{{"app":"web","mark":"{mark}"}}{metadata}}},"spec":{{{spec}"containers":[{{"name":"web","image":"nginx:1","ports":[{{"containerPort":80}}],"env":[{variables}]}}]}}}}"#
     ))
 }
 

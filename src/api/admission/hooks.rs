@@ -29,8 +29,8 @@ use review::Payload;
 pub(super) use mutating::{Calls, MutatingAdmissionWebhook};
 pub(super) use validating::ValidatingAdmissionWebhook;
 
-/// Whether webhooks may see a request. Reviews, which are not stored, never come here. No webhook sees what configures
-/// admission, so that a webhook that refuses everything can be removed.
+/// Whether webhooks may see a request. No webhook sees what configures admission, so that a webhook that refuses everything
+/// can be removed.
 fn sees(request: &Request<'_>) -> bool {
     request.hooks == Hooks::See && request.target.resource.definition.group().as_str() != GROUP
 }

@@ -14,6 +14,7 @@ use crate::cache::State;
 use crate::causes::{Cause, CauseReason};
 use crate::codec::object::Object;
 use crate::schema::names::{GroupResource, Gvr};
+use crate::schema::resource::Storage;
 use crate::storage::{Expect, Key, Requirement, ResourceId};
 
 /// Namespaces that cannot be deleted (upstream's immortal namespaces).
@@ -25,7 +26,9 @@ impl Admission for NamespaceLifecycle {
     fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
         match operation {
             // Bindings and evictions are new content too.
-            Operation::Create | Operation::Update => request.target.resource.definition.namespaced(),
+            Operation::Create | Operation::Update => {
+                request.target.resource.definition.namespaced() && !is_access_review(request)
+            }
             Operation::Delete => is_namespace(request),
         }
     }
@@ -52,6 +55,12 @@ impl Admission for NamespaceLifecycle {
         }
         Verdict::Later(Box::pin(async move { admit(namespaces, attempt, &*api.cache.fresh().await?) }))
     }
+}
+
+/// Whether a request asks for somebody's rights in a namespace. The answer would tell whether the namespace exists.
+fn is_access_review(request: &Request<'_>) -> bool {
+    let definition = &request.target.resource.definition;
+    matches!(definition.storage, Storage::Virtual) && &*definition.plural == "localsubjectaccessreviews"
 }
 
 fn is_namespace(request: &Request<'_>) -> bool {

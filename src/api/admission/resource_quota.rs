@@ -31,6 +31,8 @@ impl ResourceQuota {
         if !is_handled(evaluator, subresource, attempt.old, new) {
             return Ok(());
         }
+        let devices = attempt.api.devices(&target.resource.definition, state);
+        let evaluator = evaluator.knowing(devices.as_ref());
         let (old, is_status) = (attempt.old, subresource == "status");
         attempt.limited.store(!is_status, Ordering::Relaxed);
         let quotas = attempt.api.quotas(state, target.namespace)?;

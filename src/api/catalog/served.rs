@@ -23,19 +23,14 @@ pub struct Served {
     /// Every version of every group with this plural: rarely more than one, and found without making a key. The same in
     /// every generation.
     built_in: Arc<HashMap<Text, Vec<Arc<Resource>>>>,
+    /// What is served and never stored: reviews, and bindings without a pod in their path. The same in every generation.
+    unstored: Arc<Vec<Arc<Resource>>>,
     /// As `built_in`, of what is served besides. Generations share what is the same.
     besides: imbl::HashMap<Text, Vec<Arc<Resource>>>,
     /// Every stored resource once, in the version it is stored in where that is served.
     stored: OrdMap<ResourceId, Arc<Resource>>,
     /// The form of new rows.
     media_type: StorageMediaType,
-}
-
-/// What a generation serves under a name.
-pub struct Found<'a> {
-    pub definition: Arc<ResourceDefinition>,
-    /// As it is stored; reviews are not.
-    pub resource: Option<&'a Arc<Resource>>,
 }
 
 /// What the next generation serves besides, or instead.
@@ -65,17 +60,22 @@ impl Served {
         media_type: StorageMediaType,
     ) -> Self {
         let mut built_in: HashMap<Text, Vec<Arc<Resource>>> = HashMap::new();
+        let mut unstored = Vec::new();
         for definition in registry.definitions() {
-            let Storage::Table { resource, .. } = &definition.storage else { continue };
-            let Some(id) = ids.get(resource) else { continue };
-            if let Some(resource) = make(&registry, media_type, definition, *id, None) {
-                built_in.entry(definition.plural.clone()).or_default().push(resource);
+            let make = |id| make(&registry, media_type, definition, id, None);
+            match &definition.storage {
+                Storage::Virtual => unstored.push(make(ResourceId::NONE)),
+                Storage::Table { resource, .. } => {
+                    let Some(id) = ids.get(resource) else { continue };
+                    built_in.entry(definition.plural.clone()).or_default().push(make(*id));
+                }
             }
         }
         let mut served = Self {
             generation: 1,
             registry,
             built_in: Arc::new(built_in),
+            unstored: Arc::new(unstored),
             besides: imbl::HashMap::new(),
             stored: OrdMap::new(),
             media_type,
@@ -125,9 +125,8 @@ impl Served {
         if !is_served {
             return;
         }
-        if let Some(resource) = make(&self.registry, self.media_type, definition, id, custom) {
-            self.besides.entry(definition.plural.clone()).or_default().push(resource);
-        }
+        let resource = make(&self.registry, self.media_type, definition, id, custom);
+        self.besides.entry(definition.plural.clone()).or_default().push(resource);
     }
 
     /// Takes out the resource of this very definition.
@@ -168,6 +167,7 @@ impl Served {
         &self.registry
     }
 
+    /// A stored resource.
     pub fn get(&self, name: &Gvr) -> Option<&Arc<Resource>> {
         let of_version =
             |resource: &&Arc<Resource>| *resource.definition.group_version() == name.group_version;
@@ -175,14 +175,13 @@ impl Served {
         built_in.or_else(|| self.besides.get(&name.plural)?.iter().find(of_version))
     }
 
-    /// What a URL names, in one look-up; `None` if this generation does not serve it.
-    pub fn find(&self, name: &Gvr) -> Option<Found<'_>> {
-        match self.get(name) {
-            Some(resource) => {
-                Some(Found { definition: resource.definition.clone(), resource: Some(resource) })
-            }
-            None => self.registry.lookup(name).map(|definition| Found { definition, resource: None }),
-        }
+    /// What a URL names, stored or not; `None` if this generation does not serve it.
+    pub fn find(&self, name: &Gvr) -> Option<&Arc<Resource>> {
+        let is_named = |resource: &&Arc<Resource>| {
+            let definition = &resource.definition;
+            definition.plural == name.plural && *definition.group_version() == name.group_version
+        };
+        self.get(name).or_else(|| self.unstored.iter().find(is_named))
     }
 
     /// All versions of the resources of this name, in any group.
@@ -243,21 +242,20 @@ impl Served {
     }
 }
 
-/// `None` for what is not stored.
 fn make(
     registry: &Registry,
     media_type: StorageMediaType,
     definition: &Arc<ResourceDefinition>,
     id: ResourceId,
     custom: Option<Custom>,
-) -> Option<Arc<Resource>> {
-    let Storage::Table { version, .. } = &definition.storage else { return None };
-    let kind = match &custom {
-        Some(custom) => custom.version.definition.stored().kind.clone(),
-        None => in_version(registry, &definition.kind, version),
+) -> Arc<Resource> {
+    let kind = match (&custom, &definition.storage) {
+        (Some(custom), _) => custom.version.definition.stored().kind.clone(),
+        (None, Storage::Table { version, .. }) => in_version(registry, &definition.kind, version),
+        (None, Storage::Virtual) => definition.kind.clone(),
     };
     // What has no types has one form.
     let media_type = if definition.is_custom() { StorageMediaType::Json } else { media_type };
     let stored = StoredAs { kind, media_type };
-    Some(Arc::new(Resource::new(registry, definition.clone(), id, stored, custom)))
+    Arc::new(Resource::new(registry, definition.clone(), id, stored, custom))
 }

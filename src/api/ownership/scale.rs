@@ -14,7 +14,7 @@ use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Manager, Managers, Operation};
 use crate::patch::apply::ownership::{self, Acting, Applied, Conflicts, Refusal, Versions};
 use crate::patch::apply::schema::Schema;
-use crate::tree::json;
+use crate::tree::{Value, json};
 
 /// The kind Scale. It has one version, and only its spec can be written.
 struct Scale {
@@ -78,6 +78,30 @@ pub fn track(
     if let Some(changed) = ownership::update(&Scale::new(resource), old, new, &seen, &acting) {
         super::put(parent, to_parent(resource, managers, &changed).encode());
     }
+}
+
+/// Gives two Scales the managers of their parents' replicas: one that is found, and one that is wanted, which an update makes of
+/// the first if `tracking` is set.
+pub fn show(
+    resource: &Resource,
+    (found, wanted): (&mut ObjectMap, &mut ObjectMap),
+    (before, after): (Option<&Value>, Option<&Value>),
+    tracking: Option<Tracking<'_>>,
+) {
+    let of = |entries: Option<&Value>| {
+        let entries = entries.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        of_parent(resource, &Managers::decode(entries).unwrap_or_default())
+    };
+    let seen = of(before);
+    let new = match tracking.filter(|_| !seen.0.is_empty()) {
+        Some(tracking) => {
+            let acting = acting(tracking, Operation::Update);
+            ownership::update(&Scale::new(resource), found, wanted, &seen, &acting)
+        }
+        None => Some(of(after)),
+    };
+    super::put(wanted, new.as_ref().unwrap_or(&seen).encode());
+    super::put(found, seen.encode());
 }
 
 /// Applies a Scale. Returns the Scale and the managers of its parent.

@@ -1,6 +1,7 @@
 //! What objects of a resource use of a quota (`pkg/quota/v1/evaluator`).
 
 use super::amounts::{Amounts, added, exceeds};
+use super::devices::Devices;
 use super::pod_amounts::objects;
 use super::pods;
 use super::scopes::Requirement;
@@ -11,7 +12,7 @@ use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::tree::Value;
 
 const CLASS_SUFFIX: &str = ".storageclass.storage.k8s.io/";
-const DEVICES_SUFFIX: &str = ".deviceclass.resource.k8s.io/devices";
+pub(super) const DEVICES_SUFFIX: &str = ".deviceclass.resource.k8s.io/devices";
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 /// As many devices as a claim can be given at most.
 const ALL_DEVICES: i64 = 32;
@@ -22,7 +23,8 @@ pub enum Evaluator<'a> {
     Pods,
     Services,
     Claims,
-    ResourceClaims,
+    /// Without knowledge of devices, none counts as an extended resource.
+    ResourceClaims(Option<&'a Devices<'a>>),
     /// Only the number of objects counts.
     Objects(&'a ResourceDefinition),
 }
@@ -37,10 +39,18 @@ impl<'a> Evaluator<'a> {
             ("", "pods") => Self::Pods,
             ("", "services") => Self::Services,
             ("", "persistentvolumeclaims") => Self::Claims,
-            ("resource.k8s.io", "resourceclaims") => Self::ResourceClaims,
+            ("resource.k8s.io", "resourceclaims") => Self::ResourceClaims(None),
             ("" | "events.k8s.io", "events") => return None,
             _ => Self::Objects(definition),
         })
+    }
+
+    /// The same, with what is known of devices.
+    pub fn knowing(self, devices: Option<&'a Devices<'a>>) -> Self {
+        match self {
+            Self::ResourceClaims(_) => Self::ResourceClaims(devices),
+            other => other,
+        }
     }
 
     /// Whether objects of the resource may use what this name stands for.
@@ -59,8 +69,10 @@ impl<'a> Evaluator<'a> {
                     || own(name)
                     || name.rsplit_once(CLASS_SUFFIX).is_some_and(|(_, rest)| own(rest))
             }
-            Self::ResourceClaims => {
-                name == "count/resourceclaims.resource.k8s.io" || name.ends_with(DEVICES_SUFFIX)
+            Self::ResourceClaims(devices) => {
+                name == "count/resourceclaims.resource.k8s.io"
+                    || name.ends_with(DEVICES_SUFFIX)
+                    || devices.is_some_and(|devices| devices.knows(name))
             }
             Self::Objects(definition) => {
                 let (group, plural) = (definition.group(), &*definition.plural);
@@ -76,7 +88,13 @@ impl<'a> Evaluator<'a> {
             Self::Pods => pods::usage(object),
             Self::Services => service(object),
             Self::Claims => claim(object),
-            Self::ResourceClaims => resource_claim(object),
+            Self::ResourceClaims(devices) => {
+                let mut usage = resource_claim(object);
+                if let Some(devices) = devices {
+                    devices.add_extended(object, &mut usage);
+                }
+                usage
+            }
             Self::Objects(definition) => {
                 let (group, plural) = (definition.group(), &definition.plural);
                 let mut usage = Amounts::default();
@@ -98,7 +116,7 @@ impl<'a> Evaluator<'a> {
         scopes.iter().all(|scope| match self {
             Self::Pods => pods::matches(scope, object),
             Self::Claims => scope.name == "VolumeAttributesClass" && claim_matches(scope, object),
-            Self::Services | Self::ResourceClaims | Self::Objects(_) => false,
+            Self::Services | Self::ResourceClaims(_) | Self::Objects(_) => false,
         })
     }
 
@@ -110,7 +128,13 @@ impl<'a> Evaluator<'a> {
                     || pods::has_ended(old) != pods::has_ended(new)
                     || pods::ends_by_itself(old) != pods::ends_by_itself(new)
             }
-            Self::Services | Self::ResourceClaims => old.get("spec") != new.get("spec"),
+            Self::Services => old.get("spec") != new.get("spec"),
+            Self::ResourceClaims(_) => {
+                let differ = |path: &[&str]| fields::at(old, path) != fields::at(new, path);
+                let paths: [&[&str]; 3] =
+                    [&["spec"], &["metadata", "annotations"], &["metadata", "ownerReferences"]];
+                paths.into_iter().any(differ)
+            }
             Self::Claims => true,
             Self::Objects(_) => false,
         }

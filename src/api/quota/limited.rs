@@ -111,7 +111,7 @@ pub(super) fn resource_of(evaluator: Evaluator<'_>) -> GroupResource {
         Evaluator::Pods => GroupResource::new("", "pods"),
         Evaluator::Services => GroupResource::new("", "services"),
         Evaluator::Claims => GroupResource::new("", "persistentvolumeclaims"),
-        Evaluator::ResourceClaims => GroupResource::new("resource.k8s.io", "resourceclaims"),
+        Evaluator::ResourceClaims(_) => GroupResource::new("resource.k8s.io", "resourceclaims"),
         Evaluator::Objects(definition) => GroupResource::new(definition.group(), &definition.plural),
     }
 }

@@ -24,8 +24,8 @@ const KNOWN: [&str; 11] = [
 /// What every container has to set if a quota counts it.
 const OBLIGATORY: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
-const REQUESTS: &str = "requests.";
-const CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";
+pub const REQUESTS: &str = "requests.";
+pub const CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";
 
 pub fn knows(resource: &str) -> bool {
     KNOWN.contains(&resource)

@@ -24,6 +24,13 @@ use crate::tree::Value;
 /// How often a correction is tried while others change the set of quotas.
 const TRIES: usize = 16;
 
+/// When a quota is written although its figures are right.
+#[derive(Clone, Copy)]
+enum Correction {
+    IfNeeded,
+    Always,
+}
+
 impl Api {
     /// After a quota was written: makes its figures right, and shows them in the answer.
     pub(in crate::api) async fn recount_written(
@@ -46,16 +53,37 @@ impl Api {
 
     /// Makes the figures of a quota right if they are not.
     pub async fn recount(&self, namespace: &str, name: &str) -> Result<(), Error> {
+        self.correct(namespace, name, Correction::IfNeeded).await
+    }
+
+    /// As [`Api::recount`], after objects use something else than before: a write on its way that has charged what they
+    /// used before is counted, too, or tried again.
+    pub(super) async fn recount_anew(&self, namespace: &str, name: &str) -> Result<(), Error> {
+        // It makes the set another one, which writes on their way have not seen. What came before it is in the next state.
+        self.correct(namespace, name, Correction::Always).await?;
+        self.correct(namespace, name, Correction::IfNeeded).await
+    }
+
+    async fn correct(&self, namespace: &str, name: &str, correction: Correction) -> Result<(), Error> {
         let Some(resource) = self.resources.get(&QUOTAS) else { return Ok(()) };
         let target = Target { resource, namespace, name };
         let mut state = self.cache.any();
         for _ in 0..TRIES {
-            let Some(drift) = self.drift(&state, target)? else { return Ok(()) };
+            let drift = match (self.drift(&state, target)?, correction) {
+                (Some(drift), _) => drift,
+                (None, Correction::Always) if state.get(resource.id, namespace, name).is_some() => {
+                    Amounts::default()
+                }
+                (None, _) => return Ok(()),
+            };
             let key = Key::new(resource.id, namespace, name);
             let charge = Charge { key, ledger: &Quotas, amounts: drift.into(), limited: false };
-            let correction = self.changed_set(&state, namespace).charging(vec![charge]);
-            state = match self.store.write(correction).await? {
-                Written::Committed { .. } => return Ok(()),
+            let written = self.changed_set(&state, namespace).charging(vec![charge]);
+            state = match self.store.write(written).await? {
+                Written::Committed { revision, .. } => {
+                    self.cache.at_least(revision).await?;
+                    return Ok(());
+                }
                 Written::Conflict { judged_at, .. } | Written::Unmet { judged_at } => {
                     self.cache.at_least(judged_at).await?
                 }

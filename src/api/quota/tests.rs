@@ -34,7 +34,7 @@ fn usage_scopes_and_constraints_are_upstream_s() {
         ("pods", Evaluator::Pods),
         ("services", Evaluator::Services),
         ("persistentvolumeclaims", Evaluator::Claims),
-        ("resourceclaims", Evaluator::ResourceClaims),
+        ("resourceclaims", Evaluator::ResourceClaims(None)),
     ] {
         for case in cases(kind) {
             let object = case["object"].as_object().expect("an object");

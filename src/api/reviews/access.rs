@@ -7,6 +7,7 @@ use crate::api::{ObjectMap, fields};
 use crate::auth::authorizer::{Attributes, Authorizer, Decision, aggregate};
 use crate::auth::rbac::PolicyRule;
 use crate::causes::Cause;
+use crate::codec::managed;
 use crate::gotext;
 use crate::kinds::behavior::format::{label_key, label_value};
 use crate::schema::names::GroupKind;
@@ -16,41 +17,40 @@ use crate::user::User;
 const RESOURCE: &str = "resourceAttributes";
 const PATH: &str = "nonResourceAttributes";
 
-pub(super) async fn review_subject(question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
-    let mut causes = attribute_causes(&question);
-    causes.extend(subject_cause(&question));
-    causes.extend(selector_causes(&question));
-    causes.extend(metadata_cause(&question, &[], "must be empty"));
-    refuse(causes)?;
-    let user = subject(&question);
-    Ok(decided(question, &user, sources.authorizer).await)
+pub(super) fn check_subject(question: &ObjectMap) -> Result<(), Error> {
+    let mut causes = attribute_causes(question);
+    causes.extend(subject_cause(question));
+    causes.extend(selector_causes(question));
+    causes.extend(metadata_cause(question, &[], "must be empty"));
+    refuse(causes)
 }
 
-pub(super) async fn review_self(question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
-    let mut causes = attribute_causes(&question);
-    causes.extend(selector_causes(&question));
-    causes.extend(metadata_cause(&question, &[], "must be empty"));
-    refuse(causes)?;
-    Ok(decided(question, sources.user, sources.authorizer).await)
+pub(super) fn check_self(question: &ObjectMap) -> Result<(), Error> {
+    let mut causes = attribute_causes(question);
+    causes.extend(selector_causes(question));
+    causes.extend(metadata_cause(question, &[], "must be empty"));
+    refuse(causes)
 }
 
-pub(super) async fn review_local(question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
-    let mut causes = attribute_causes(&question);
-    causes.extend(subject_cause(&question));
-    causes.extend(selector_causes(&question));
-    causes.extend(metadata_cause(&question, &["namespace"], "must be empty except for namespace"));
-    causes.extend(local_causes(&question));
-    refuse(causes)?;
-    let user = subject(&question);
-    Ok(decided(question, &user, sources.authorizer).await)
+pub(super) fn check_local(question: &ObjectMap) -> Result<(), Error> {
+    let mut causes = attribute_causes(question);
+    causes.extend(subject_cause(question));
+    causes.extend(selector_causes(question));
+    causes.extend(metadata_cause(question, &["namespace"], "must be empty except for namespace"));
+    causes.extend(local_causes(question));
+    refuse(causes)
+}
+
+pub(super) fn check_rules(question: &ObjectMap) -> Result<(), Error> {
+    if fields::text(question, &["spec", "namespace"]).is_empty() {
+        return Err(Error::bad_request("no namespace on request"));
+    }
+    Ok(())
 }
 
 /// The rules of the asking user in a namespace. Upstream's authorizer of `system:masters` tells no rules; roles do.
-pub(super) fn review_rules(question: &ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
+pub(super) fn rules(question: &ObjectMap, sources: &Sources<'_>) -> ObjectMap {
     let namespace = fields::text(question, &["spec", "namespace"]);
-    if namespace.is_empty() {
-        return Err(Error::bad_request("no namespace on request"));
-    }
     let found = sources.authorizer.rules(sources.user, namespace);
     let only = |rule: &PolicyRule, parts: &[&str]| {
         let mut value = rule.to_value();
@@ -73,7 +73,7 @@ pub(super) fn review_rules(question: &ObjectMap, sources: &Sources<'_>) -> Resul
     let mut answer = like(question);
     answer.insert("spec", Value::Object(Map::new()));
     answer.insert("status", status);
-    Ok(answer)
+    answer
 }
 
 /// The 422. Upstream's internal objects have lost their kind by then, so its message names only the group.
@@ -172,7 +172,11 @@ fn metadata_cause(question: &ObjectMap, allowed: &[&str], why: &str) -> Option<C
     let metadata = fields::object(question, "metadata")?;
     let ignored = |key: &str| key == "managedFields" || allowed.contains(&key);
     let filled = metadata.iter().any(|(key, value)| !ignored(key) && !is_empty(value));
-    filled.then(|| Cause::invalid("metadata", gotext::json(&Value::Object(metadata.clone())), why))
+    filled.then(|| {
+        let shown = managed::opened(question);
+        let metadata = shown.get("metadata").unwrap_or(&Value::Null);
+        Cause::invalid("metadata", gotext::json(metadata), why)
+    })
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -208,7 +212,7 @@ fn go_path_attributes(path: &ObjectMap) -> String {
 }
 
 /// The user that the review asks about. No groups are added: upstream uses exactly those of the review.
-fn subject(question: &ObjectMap) -> User {
+pub(super) fn subject(question: &ObjectMap) -> User {
     let texts = |items: &[Value]| items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let extra = fields::at(question, &["spec", "extra"]).and_then(Value::as_object).into_iter().flatten();
     User {
@@ -222,7 +226,7 @@ fn subject(question: &ObjectMap) -> User {
 }
 
 /// The review with the authorizer's decision.
-async fn decided(mut question: ObjectMap, user: &User, authorizer: &dyn Authorizer) -> ObjectMap {
+pub(super) async fn decided(mut question: ObjectMap, user: &User, authorizer: &dyn Authorizer) -> ObjectMap {
     let selectors = attributes(&question, RESOURCE).map(ReviewSelectors::of).unwrap_or_default();
     let attributes = Attributes { selectors: &selectors, ..request(&question, user) };
     let decision = authorizer.decide(&attributes).decided().await;

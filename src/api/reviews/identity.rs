@@ -7,15 +7,19 @@ use crate::auth::authn::{Audiences, Authenticator, TokenError};
 use crate::tree::{Value, json};
 use crate::user::User;
 
+pub(super) fn check_token(question: &ObjectMap) -> Result<(), Error> {
+    if fields::text(question, &["spec", "token"]).is_empty() {
+        return Err(Error::bad_request("token is required for TokenReview in authentication"));
+    }
+    Ok(())
+}
+
 /// Asks the whole chain of authenticators about a bearer token.
 pub(super) async fn review_token(
     mut question: ObjectMap,
     authenticator: &Authenticator,
 ) -> Result<ObjectMap, Error> {
     let token = fields::text(&question, &["spec", "token"]).to_owned();
-    if token.is_empty() {
-        return Err(Error::bad_request("token is required for TokenReview in authentication"));
-    }
     let wanted = fields::items(&question, &["spec", "audiences"]).iter().filter_map(Value::as_str);
     let mut wanted: Vec<String> = wanted.map(str::to_owned).collect();
     if wanted.is_empty() {

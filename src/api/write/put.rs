@@ -135,6 +135,7 @@ impl Api {
         let mutation = mutation.requiring(metered.requires).charging(metered.charges);
         let mut names = self.release_names(target, &current.object);
         names.extend(quota.joined);
+        names.extend(metered.joined);
         let what = (&*target.resource.definition, write.part);
         names.extend(self.changed_configuration(what, &mut configured));
         let mutation = Mutation { audit: audited.row(), shares: configured, ..mutation };

@@ -21,6 +21,24 @@ pub(in crate::api) enum Owners {
 }
 
 impl Owners {
+    /// The Scale that is found, as plugins see it that may change the wanted one: both have managers for them.
+    pub fn shown(
+        &self,
+        target: Target<'_>,
+        (parent, found): (&ObjectMap, &ObjectMap),
+        wanted: &mut ObjectMap,
+        now: &str,
+    ) -> ObjectMap {
+        let mut found = found.clone();
+        let before = metadata(parent).and_then(|own| own.get("managedFields"));
+        let (after, tracking) = match self {
+            Self::Applied(managers) => (managers.as_ref(), None),
+            Self::Update { manager } => (before, Some(Tracking { manager, part: Part::Scale, now })),
+        };
+        ownership::scale::show(target.resource, (&mut found, wanted), (before, after), tracking);
+        found
+    }
+
     /// The parent with the replicas of the Scale, after checking the Scale's preconditions.
     pub fn parent(
         self,

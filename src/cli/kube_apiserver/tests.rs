@@ -78,6 +78,7 @@ fn services_are_reached_by_upstreams_flag_and_by_addresses() {
     assert!(run(&["--service-address=n=h:1"]).unwrap_err().contains("NAMESPACE/NAME[:PORT]=HOST:PORT"));
 }
 
+/// 17 of `docs/spec/admission.md`, among others.
 #[test]
 fn refusals() {
     let cases: [(&[&str], &str); 10] = [

@@ -40,7 +40,7 @@ impl Context<'_> {
     pub async fn list(&self) -> Result<Response, Error> {
         // Upstream lists and watches by one route.
         let negotiated = self.negotiate_of(WATCH_ROUTE_TYPES, Shape::List)?;
-        let resource = self.resource()?;
+        let resource = self.resource;
         let group_resource = resource.group_resource();
         let keys = self.app.api.token_keys.load();
         let options = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
@@ -73,7 +73,7 @@ impl Context<'_> {
         let accept = accept(&self.parts.headers);
         self.check_route(accept, WATCH_ROUTE_TYPES)?;
         let negotiated = negotiate::negotiate_stream(accept, self.offers())?;
-        let resource = self.resource()?;
+        let resource = self.resource;
         let group_resource = resource.group_resource();
         let path = if self.path.watch { WatchPath::Deprecated } else { WatchPath::Collection };
         let options = WatchOptions::parse(&self.query, self.collection(resource, &group_resource), path)?;
@@ -94,9 +94,8 @@ impl Context<'_> {
 
     /// The object that the path names.
     pub(super) fn target(&self) -> Result<Target<'_>, Error> {
-        let resource = self.resource()?;
         let name = self.path.name.as_deref().ok_or(Error::MethodNotAllowed)?;
-        Ok(Target { resource, namespace: self.path.namespace_text(), name })
+        Ok(Target { resource: self.resource, namespace: self.path.namespace_text(), name })
     }
 
     pub(super) fn collection<'b>(
@@ -119,7 +118,7 @@ impl Context<'_> {
         if let Some(record) = self.record() {
             record.answered(|| Some(scale.clone()));
         }
-        let body = encode::scale(self.resource()?, scale, negotiated, include, pretty)?;
+        let body = encode::scale(self.resource, scale, negotiated, include, pretty)?;
         Ok(response::encoded(StatusCode::OK, negotiated.media, body))
     }
 

@@ -6,6 +6,7 @@ use axum::response::Response;
 use bytes::Bytes;
 
 use super::Context;
+use crate::api::Answer;
 use crate::api::decode::{self, Encoded};
 use crate::api::delete::Deleted;
 use crate::api::error::Error;
@@ -14,10 +15,7 @@ use crate::api::options::delete::DeleteOptions;
 use crate::api::options::list::ListOptions;
 use crate::api::options::write::WriteOptions;
 use crate::api::resource::Resource;
-use crate::api::reviews::Reviewer;
-use crate::api::strictness::Strictness;
-use crate::api::{Answer, ObjectMap};
-use crate::codec::{managed, yaml};
+use crate::codec::yaml;
 use crate::http::encode::{Encoder, encode_json};
 use crate::http::negotiate::{self, Negotiated, PatchTarget, Shape};
 use crate::http::request::header_text;
@@ -40,33 +38,17 @@ impl Context<'_> {
             return self.value(&negotiated, StatusCode::CREATED, done());
         }
         if self.is_token_request() {
-            let answer = self.app.api.request_token(&self.request(&options)?, &body).await?;
+            let answer = self.app.api.request_token(&self.request(&options), &body).await?;
             return self.value(&negotiated, StatusCode::CREATED, Value::Object(answer));
         }
         if self.is_virtual() {
-            let answer = self.review(&body, &options).await?;
+            let authenticator = &self.app.door.authenticator;
+            let answer = self.app.api.review(&self.request(&options), &body, authenticator).await?;
             return self.value(&negotiated, StatusCode::CREATED, Value::Object(answer));
         }
         let encoder = self.encoder(&negotiated)?;
-        let answer = self.app.api.create(&self.request(&options)?, decode::Body::Encoded(&body)).await?;
+        let answer = self.app.api.create(&self.request(&options), decode::Body::Encoded(&body)).await?;
         self.answered(StatusCode::CREATED, encoder, answer).await
-    }
-
-    async fn review(&self, body: &Encoded, options: &WriteOptions) -> Result<ObjectMap, Error> {
-        let strictness = Strictness { validation: options.field_validation, warnings: self.warnings };
-        let mut question = decode::object(self.definition, body, strictness)?;
-        if let Some(record) = self.record() {
-            record.requested(&question);
-        }
-        let (manager, now) = (options.manager(), self.app.api.now());
-        self.app.api.actions.track(&self.definition.kind, &mut question, manager, "", &now);
-        managed::open(&mut question);
-        let reviewer = Reviewer {
-            user: &self.user,
-            authorizer: &self.app.door.authorizer,
-            authenticator: &self.app.door.authenticator,
-        };
-        reviewer.answer(self.definition, self.path.namespace.as_deref(), question).await
     }
 
     pub async fn update(&self, body: Body) -> Result<Response, Error> {
@@ -74,7 +56,7 @@ impl Context<'_> {
         let media = media_type(&self.parts.headers)?;
         let options = WriteOptions::parse_update(&self.query)?.or_agent(self.agent());
         let body = Encoded { media, bytes: self.read(body).await? };
-        let request = self.request(&options)?;
+        let request = self.request(&options);
         let modified = self.app.api.update(&request, decode::Body::Encoded(&body)).await?;
         self.modified(&negotiated, modified).await
     }
@@ -88,7 +70,7 @@ impl Context<'_> {
             record.requested_text(|| patch_text(kind, &bytes));
         }
         let options = WriteOptions::parse_patch(&self.query, kind)?.or_agent(self.agent());
-        let modified = self.app.api.patch(&self.request(&options)?, kind, &bytes).await?;
+        let modified = self.app.api.patch(&self.request(&options), kind, &bytes).await?;
         self.modified(&negotiated, modified).await
     }
 
@@ -105,7 +87,7 @@ impl Context<'_> {
         let target = self.target()?;
         self.warn_of_deletion(target.resource, &options);
         let encoder = self.encoder(&negotiated)?;
-        match self.app.api.delete(&self.request(&options)?).await? {
+        match self.app.api.delete(&self.request(&options)).await? {
             Deleted::Gone { uid } => {
                 let status = deleted(&target.resource.group_resource(), target.name, &uid);
                 self.value(&negotiated, StatusCode::OK, status)
@@ -117,7 +99,7 @@ impl Context<'_> {
 
     pub async fn delete_collection(&self, body: Body) -> Result<Response, Error> {
         let negotiated = self.negotiate(Shape::List)?;
-        let resource = self.resource()?;
+        let resource = self.resource;
         let group_resource = resource.group_resource();
         let keys = self.app.api.token_keys.load();
         let list = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
@@ -125,7 +107,7 @@ impl Context<'_> {
         self.warn_of_deletion(resource, &options);
         let encoder = self.encoder(&negotiated)?;
         let namespace = self.path.namespace.as_deref();
-        let request = self.request(&options)?;
+        let request = self.request(&options);
         let list = self.app.api.delete_collection(&request, resource, namespace, list).await?;
         match self.list_body(encoder, list).await {
             Ok(body) => Ok(response::encoded(StatusCode::OK, negotiated.media, body)),

@@ -190,18 +190,36 @@ async fn a12_a13_subresources() {
     let scaled = "/apis/apps/v1/namespaces/t/deployments";
     server.post(scaled, &deployment("d", json!({}))).await.expect(201);
     let rule = json!({"resources": ["deployments/scale"]});
-    configure(
-        &server,
-        VALIDATING,
-        "scale",
-        json!([hook("scale", web.client_config("/scale"), rule, json!({}))]),
-    )
-    .await;
+    let scales = json!([hook("scale", web.client_config("/scale"), rule, json!({}))]);
+    configure(&server, MUTATING, "scale", scales.clone()).await;
+    configure(&server, VALIDATING, "scale", scales).await;
     called();
-    server.patch(format!("{scaled}/d/scale"), &json!({"spec": {"replicas": 3}})).await.ok();
+    let replicas = |count: u8| json!({"spec": {"replicas": count}});
+    for count in [2, 3] {
+        let path = format!("{scaled}/d/scale?fieldManager=m{count}");
+        server.patch(path, &replicas(count)).await.ok();
+    }
     let seen = requests(&web);
-    assert_eq!(seen[0]["object"]["spec"], json!({"replicas": 3}));
-    assert_eq!(seen[0]["kind"], json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}));
+    let seen: Vec<&Value> = seen.iter().filter(|seen| seen["requestKind"]["kind"] == "Scale").collect();
+    let [mutating, validating] = seen[2..] else { panic!("{seen:?}") };
+    assert_eq!(mutating["kind"], json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}));
+    // Only whoever may change a Scale sees its managers.
+    let managers = |seen: &Value, which: &str| {
+        let entries = seen[which]["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        let of = |entry: &Value| {
+            assert_eq!(entry["apiVersion"], "autoscaling/v1");
+            assert_eq!(entry["fieldsV1"], json!({"f:spec": {"f:replicas": {}}}));
+            entry["manager"].as_str().expect("a name").to_owned()
+        };
+        entries.iter().map(of).collect::<Vec<_>>()
+    };
+    for seen in [mutating, validating] {
+        assert_eq!(seen["object"]["spec"], json!({"replicas": 3}));
+        assert_eq!(seen["oldObject"]["spec"], json!({"replicas": 2}));
+        let shown = [managers(seen, "oldObject"), managers(seen, "object")];
+        let expected: [&[&str]; 2] = if seen == mutating { [&["m2"], &["m3"]] } else { [&[], &[]] };
+        assert_eq!(shown, expected);
+    }
 }
 
 /// 1, 5, 6. The mutating phase comes before names, addresses and validation, the validating one after them.

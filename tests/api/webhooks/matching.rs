@@ -59,7 +59,9 @@ async fn a23_a24_a25_a26_selectors_and_scopes() {
     assert_eq!(called(), 1);
     server.patch(format!("{namespaces}/no"), &json!({"metadata": {"labels": {"in": "0"}}})).await.ok();
     assert_eq!(called(), 0);
+    let mut watch = server.watch(format!("{namespaces}?watch=1&fieldSelector=metadata.name%3Dyes")).await;
     server.delete(format!("{namespaces}/yes")).await.ok();
+    while watch.next().await.expect("the namespace goes")["type"] != "DELETED" {}
     assert!(called() > 0);
     let role = json!({"metadata": {"name": "r"}, "rules": []});
     server.post("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role).await.expect(201);

@@ -37,6 +37,7 @@ class Normalizer:
             before = repr(answer.body)
             structs(answer.body)
             unsorted_errors(answer.body)
+            unsorted_amounts(answer.body)
             self.shortened = before != repr(answer.body)
         if isinstance(answer.body, dict) and ("items" in answer.body or answer.body.get("kind") == "Table"):
             listed(answer.body)
@@ -140,6 +141,22 @@ def structs(status):
         short = short.split("\n@@")[0]
         status["message"] = status["message"].replace(cause["message"], short)
         cause["message"] = short
+
+
+def unsorted_amounts(status):
+    """What is wrong with amounts of resources is told in the order of Go's maps."""
+    message = status.get("message") or ""
+    causes = (status.get("details") or {}).get("causes") or []
+    amounts = [cause for cause in causes if ".resources." in cause.get("field", "")]
+    if len(amounts) > 1 and " is invalid: [" in message:
+        first = causes.index(amounts[0])
+        others = [cause for cause in causes if cause not in amounts]
+        causes[:] = others[:first] + sorted(amounts, key=repr) + others[first:]
+        told = ", ".join(f"{cause['field']}: {cause['message']}" for cause in causes)
+        status["message"] = f"{message.partition(' is invalid: [')[0]} is invalid: [{told}]"
+    start, mark, limits = message.partition(" is forbidden: [")
+    if mark:
+        status["message"] = start + mark + ", ".join(sorted(limits.removesuffix("]").split(", "))) + "]"
 
 
 def unsorted_errors(status):

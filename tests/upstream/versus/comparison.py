@@ -124,7 +124,7 @@ class Comparison:
         post("/api/v1/namespaces", body)
         if self.guarded:
             post(f"/api/v1/namespaces/{namespace}/serviceaccounts", '{"metadata": {"name": "default"}}')
-            self.known_at = time.monotonic() + 0.3
+            self.known_at = max(self.known_at, time.monotonic() + 0.3)
         normalizers = [Normalizer(), Normalizer()]
         self.resources.defined = {}
         record = {"name": name, "steps": []}

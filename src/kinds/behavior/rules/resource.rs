@@ -121,7 +121,7 @@ pub fn quota_name(at: &At<'_, '_>, resource: &str, errors: &mut Errors) {
 
 fn pod_name(at: &At<'_, '_>, resource: &str, errors: &mut Errors) {
     if name(at, resource, errors) && !matches!(resource, "cpu" | "memory") && !is_huge_pages(resource) {
-        errors.not_supported(at, resource, &["cpu", "memory"]);
+        errors.not_supported(at, resource, &["cpu", HUGE_PAGES, "memory"]);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Resources of a whole pod.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kinds::behavior::rules::at::At;
@@ -39,14 +40,11 @@ fn consistent(spec: &At<'_, '_>, at: &At<'_, '_>, errors: &mut Errors) {
         let own = at.get(field);
         for (name, sum) in sums(spec, field) {
             let pod = own.key(name);
-            if !pod.is_set() || (only_huge && !resource::is_huge_pages(name)) || sum <= resource::nanos(&pod)
-            {
+            let is_checked = pod.is_set() && (!only_huge || resource::is_huge_pages(name));
+            if !is_checked || !exceeds(&sum, &resource::shown(&pod)) {
                 continue;
             }
-            let why = format!(
-                "must be greater than or equal to aggregate container {field} of {}",
-                shown(sum, pod.text().ends_with('i'))
-            );
+            let why = format!("must be greater than or equal to aggregate container {field} of {sum}");
             errors.invalid(&pod, &*resource::shown(&pod), &why);
         }
     }
@@ -68,54 +66,56 @@ fn consistent(spec: &At<'_, '_>, at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// Amounts of resources, as Go prints them.
+type Amounts<'v> = BTreeMap<&'v str, String>;
+
 /// The sum of all containers: of those that run side by side, or of an init container if that is larger.
-fn sums<'v>(spec: &At<'v, '_>, field: &str) -> BTreeMap<&'v str, i128> {
-    let mut running: BTreeMap<&str, i128> = BTreeMap::new();
-    let path = ["resources", field];
+fn sums<'v>(spec: &At<'v, '_>, field: &str) -> Amounts<'v> {
+    let own = |container: &At<'v, '_>| -> Amounts<'v> {
+        let path = ["resources", field];
+        let list = container.dig(&path);
+        list.entries().map(|(name, at)| (name, resource::shown(&at))).collect()
+    };
+    let mut running = Amounts::new();
     for container in spec.get("containers").items() {
-        for (name, at) in container.dig(&path).entries() {
-            *running.entry(name).or_default() += resource::nanos(&at);
-        }
+        add(&mut running, &own(&container));
     }
-    let mut sidecars: BTreeMap<&str, i128> = BTreeMap::new();
-    let mut before: BTreeMap<&str, i128> = BTreeMap::new();
+    let (mut sidecars, mut largest) = (Amounts::new(), Amounts::new());
     for container in spec.get("initContainers").items() {
-        let sidecar = container.get("restartPolicy").text() == "Always";
-        let mut needs = sidecars.clone();
-        for (name, at) in container.dig(&path).entries() {
-            *needs.entry(name).or_default() += resource::nanos(&at);
-            if sidecar {
-                *running.entry(name).or_default() += resource::nanos(&at);
-            }
+        let mut needs = own(&container);
+        if container.get("restartPolicy").text() == "Always" {
+            add(&mut running, &needs);
+            add(&mut sidecars, &needs);
+            needs = sidecars.clone();
+        } else {
+            add(&mut needs, &sidecars);
         }
-        for (name, sum) in &needs {
-            let most = before.entry(name).or_default();
-            *most = (*most).max(*sum);
-        }
-        if sidecar {
-            sidecars = needs;
-        }
+        raise(&mut largest, needs);
     }
-    for (name, sum) in before {
-        let all = running.entry(name).or_default();
-        *all = (*all).max(sum);
-    }
+    raise(&mut running, largest);
     running
 }
 
-/// A sum as Go prints it; with binary suffixes if the amounts had them.
-fn shown(nanos: i128, binary: bool) -> String {
-    const SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-    const UNIT: i128 = 1_000_000_000;
-    if nanos % UNIT != 0 {
-        let text = format!("{nanos}n");
-        return quantity::normalize(&text).unwrap_or(text);
+/// A sum is written like the first of its amounts.
+fn add<'v>(list: &mut Amounts<'v>, more: &Amounts<'v>) {
+    for (name, amount) in more {
+        let sum = match list.get(name) {
+            // A sum beyond all bounds, which no quantity can be, stays as it is.
+            Some(own) => quantity::sum(own, amount).unwrap_or_else(|_| own.clone()),
+            None => amount.clone(),
+        };
+        list.insert(name, sum);
     }
-    let (mut value, mut power) = (nanos / UNIT, 0);
-    while binary && power < 6 && value != 0 && value % 1024 == 0 {
-        value /= 1024;
-        power += 1;
+}
+
+fn raise<'v>(list: &mut Amounts<'v>, other: Amounts<'v>) {
+    for (name, amount) in other {
+        if list.get(name).is_none_or(|own| exceeds(&amount, own)) {
+            list.insert(name, amount);
+        }
     }
-    let text = format!("{value}{}", SUFFIXES[power]);
-    quantity::normalize(&text).unwrap_or(text)
+}
+
+fn exceeds(amount: &str, bound: &str) -> bool {
+    quantity::compare(amount, bound) == Ok(Ordering::Greater)
 }

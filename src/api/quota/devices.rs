@@ -1,0 +1,209 @@
+//! Devices that count as extended resources, too: a DeviceClass says which one its devices are
+//! (`pkg/quota/v1/evaluator/core/resource_claims.go`).
+//!
+//! A Pod that asks for an extended resource is charged for it, and the scheduler then makes a ResourceClaim for the Pod, which
+//! is spared what the Pod is charged for. How much that is, is found out when the claim is created, and noted in a row that
+//! nobody serves, which comes and goes with the claim: so what is given back is what was taken, whatever becomes of the Pod.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::amounts::{Amounts, is_negative, is_zero};
+use super::evaluator::DEVICES_SUFFIX;
+use super::pods::{self, CLASS_PREFIX, REQUESTS, is_request_of_extended};
+use super::{QUOTAS, SET_VERSION};
+use crate::api::error::Error;
+use crate::api::resource::Resource;
+use crate::api::{Api, ObjectMap, Target, fields};
+use crate::cache::{Range, State};
+use crate::codec::object::{Draft, Object};
+use crate::schema::names::Gvr;
+use crate::schema::resource::ResourceDefinition;
+use crate::storage::{Change, Expect, Key, Mutation};
+use crate::tree::{Value, json};
+
+const CLASSES: Gvr = Gvr::fixed("resource.k8s.io/v1", "deviceclasses");
+const CLAIMS: Gvr = Gvr::fixed("resource.k8s.io/v1", "resourceclaims");
+const PODS: Gvr = Gvr::fixed("v1", "pods");
+/// What the scheduler puts on the claims that it makes for extended resources.
+const FOR_EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
+
+/// What is known of devices in one state.
+pub struct Devices<'a> {
+    api: &'a Api,
+    state: &'a State,
+    classes: OnceCell<Classes>,
+}
+
+/// The extended resource of each class; empty if it has none.
+type Classes = BTreeMap<String, String>;
+
+impl Devices<'_> {
+    /// Read when somebody asks: most claims are in namespaces without quotas.
+    fn classes(&self) -> &Classes {
+        self.classes.get_or_init(|| {
+            let mut classes = Classes::new();
+            let Some(resource) = self.api.resources.get(&CLASSES) else { return classes };
+            for object in self.state.objects(resource.id).range(&Range::of(None)) {
+                match resource.decode(object) {
+                    Ok(class) => {
+                        let extended = fields::text(&class, &["spec", "extendedResourceName"]);
+                        classes.insert(object.name().to_owned(), extended.to_owned());
+                    }
+                    Err(error) => self.api.unreadable.tell("quotas", object, error),
+                }
+            }
+            classes
+        })
+    }
+
+    /// Whether a quota's resource stands for devices of a class.
+    pub fn knows(&self, resource: &str) -> bool {
+        let Some(name) = resource.strip_prefix(REQUESTS).filter(|_| is_request_of_extended(resource)) else {
+            return false;
+        };
+        match name.strip_prefix(CLASS_PREFIX) {
+            Some(class) => self.classes().contains_key(class),
+            None => self.classes().values().any(|extended| extended == name),
+        }
+    }
+
+    /// Adds to a claim's devices the extended resources that they count as.
+    pub fn add_extended(&self, claim: &ObjectMap, usage: &mut Amounts) {
+        let mut extended = Amounts::default();
+        for (name, amount) in usage.iter() {
+            let Some(class) = name.strip_suffix(DEVICES_SUFFIX).filter(|_| !is_zero(amount)) else {
+                continue;
+            };
+            extended.plus(&format!("{REQUESTS}{CLASS_PREFIX}{class}"), amount);
+            if let Some(name) = self.classes().get(class).filter(|name| !name.is_empty()) {
+                extended.plus(&format!("{REQUESTS}{name}"), amount);
+            }
+        }
+        if extended.is_empty() {
+            return;
+        }
+        let mut spared = self.spared(claim);
+        spared.retain(|name, _| extended.get(name).is_some());
+        extended.subtract(&spared);
+        extended.retain(|_, amount| !is_zero(amount) && !is_negative(amount));
+        usage.add(&extended);
+    }
+
+    /// What a claim is not charged for, since its Pod is.
+    fn spared(&self, claim: &ObjectMap) -> Amounts {
+        let Some(pod) = pod_of(claim) else { return Amounts::default() };
+        let (namespace, name) = place(claim);
+        let claims = self.api.resources.get(&CLAIMS);
+        if claims.and_then(|claims| self.state.get(claims.id, namespace, name)).is_none() {
+            return self.charged_to(pod, claim).unwrap_or_default();
+        }
+        let note = self.state.get(self.api.quota_sets, namespace, name).and_then(|row| row.to_map().ok());
+        note.map(|note| Amounts::of(fields::object(&note, "spared"))).unwrap_or_default()
+    }
+
+    /// What the Pod is charged for that a new claim says it is for; `None` if it is not.
+    fn charged_to(&self, (name, uid): (&str, &str), claim: &ObjectMap) -> Option<Amounts> {
+        let (namespace, own) = place(claim);
+        let resource = self.api.resources.get(&PODS)?;
+        let pod = resource.decode(&*self.state.get(resource.id, namespace, name)?).ok()?;
+        if fields::text(&pod, &["metadata", "uid"]) != uid {
+            return None;
+        }
+        let is_its_own = match fields::at(&pod, &["status", "extendedResourceClaimStatus"]) {
+            Some(Value::Object(status)) => fields::text(status, &["resourceClaimName"]) == own,
+            _ => !self.has_another_claim(namespace, uid),
+        };
+        let mut usage = pods::usage(&pod);
+        usage.retain(|name, _| is_request_of_extended(name));
+        is_its_own.then_some(usage)
+    }
+
+    /// Whether a claim has been made for a Pod already.
+    fn has_another_claim(&self, namespace: &str, pod: &str) -> bool {
+        let Some(claims) = self.api.resources.get(&CLAIMS) else { return false };
+        let (objects, range) = (self.state.objects(claims.id), Range::of(Some(namespace)));
+        let is_for_it = |object: &Arc<Object>| {
+            let claim = claims.decode(object).ok();
+            claim.is_some_and(|claim| pod_of(&claim).is_some_and(|(_, uid)| uid == pod))
+        };
+        objects.range(&range).filter(|object| object.mentions(FOR_EXTENDED)).any(is_for_it)
+    }
+
+    /// What is written with a claim that comes or goes.
+    pub fn note(
+        &self,
+        target: Target<'_>,
+        old: Option<&ObjectMap>,
+        new: Option<&ObjectMap>,
+    ) -> Option<Mutation> {
+        let spared = match (old, new) {
+            (None, Some(claim)) => self.spared(claim),
+            (Some(_), None) => Amounts::default(),
+            _ => return None,
+        };
+        let key = Key::new(self.api.quota_sets, target.namespace, target.name);
+        let found = self.state.get(key.resource, target.namespace, target.name).map(|row| row.revision());
+        let expect = found.map_or(Expect::Absent, Expect::At);
+        if spared.is_empty() {
+            return found.map(|_| Mutation::new(key, expect, Change::Delete));
+        }
+        let mut amounts = ObjectMap::new();
+        for (name, amount) in spared.iter() {
+            amounts.insert(name, amount.into());
+        }
+        let row =
+            json!({"metadata": {"namespace": target.namespace, "name": target.name}, "spared": amounts});
+        let draft = Draft::of_json(target.namespace, target.name, row.to_string().into());
+        let change = Change::Put { uid: "".into(), stored_version: SET_VERSION.into(), draft };
+        Some(Mutation::new(key, expect, change))
+    }
+}
+
+fn place(claim: &ObjectMap) -> (&str, &str) {
+    (fields::text(claim, &["metadata", "namespace"]), fields::text(claim, &["metadata", "name"]))
+}
+
+/// Name and uid of the Pod that a claim says it was made for.
+fn pod_of(claim: &ObjectMap) -> Option<(&str, &str)> {
+    let annotation = fields::at(claim, &["metadata", "annotations", FOR_EXTENDED])?;
+    let owners = fields::items(claim, &["metadata", "ownerReferences"]).iter();
+    let owner = owners.into_iter().find(|owner| owner["controller"] == true)?;
+    let is_pod = owner["kind"] == "Pod" && owner["apiVersion"] == "v1" && annotation == "true";
+    is_pod.then(|| Some((owner["name"].as_str()?, owner["uid"].as_str()?))).flatten()
+}
+
+impl Api {
+    /// What is known of devices, if these objects ask for some.
+    pub(in crate::api) fn devices<'a>(
+        &'a self,
+        definition: &ResourceDefinition,
+        state: &'a State,
+    ) -> Option<Devices<'a>> {
+        let asks =
+            definition.group().as_str() == "resource.k8s.io" && &*definition.plural == "resourceclaims";
+        asks.then(|| Devices { api: self, state, classes: OnceCell::new() })
+    }
+
+    /// Whether these are DeviceClasses.
+    pub(in crate::api) fn are_device_classes(&self, resource: &Resource) -> bool {
+        self.resources.get(&CLASSES).is_some_and(|classes| classes.id == resource.id)
+    }
+
+    /// After a DeviceClass was written: makes the figures of all quotas right that may count its devices as an extended
+    /// resource.
+    pub(in crate::api) async fn recount_devices(&self) -> Result<(), Error> {
+        let Some(resource) = self.resources.get(&QUOTAS) else { return Ok(()) };
+        let state = self.cache.fresh().await?;
+        for found in state.objects(resource.id).range(&Range::of(None)) {
+            let Ok(quota) = resource.decode(found) else { continue };
+            let hard = fields::at(&quota, &["status", "hard"]).and_then(Value::as_object);
+            if !hard.into_iter().flatten().any(|(name, _)| is_request_of_extended(name)) {
+                continue;
+            }
+            self.recount_anew(found.namespace(), found.name()).await?;
+        }
+        Ok(())
+    }
+}
