@@ -87,6 +87,8 @@ func (p *pod) run(outer context.Context) {
 		if object := p.current(); object.DeletionTimestamp != nil {
 			cancel()
 			all.Wait()
+			// Who has put a finalizer on the Pod waits for what has become of it.
+			p.tell(outer)
 			p.delete(outer, object)
 			continue
 		}
