@@ -93,7 +93,10 @@ impl Runner {
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
         self.run_as(leader(), "aggregation", |api| Box::pin(aggregation::run(api)));
         self.run_as(leader(), "namespace-contents", |api| Box::pin(namespace_contents::run(api)));
-        self.run_as(leader(), "token-secrets", |api| Box::pin(token_secrets::run(api)));
+        // Without a key of its own the server makes no tokens for Secrets, as kube-controller-manager makes none then.
+        if self.api.tokens.issuer.keys.signer().is_none() {
+            self.run_as(leader(), "token-secrets", |api| Box::pin(token_secrets::run(api)));
+        }
         self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
         self.run_as(leader(), "quotas", |api| Box::pin(quotas::run(api)));

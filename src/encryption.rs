@@ -90,6 +90,7 @@ impl Encryption {
         let transformers = Transformers::new(Configuration::load(&config.file, config.reload)?, &runtime);
         // A service that is away is waited for in the background.
         transformers.probe(|_| true).await;
+        runtime.metrics.encryption_in_force(&transformers.hash);
         let shared = Shared {
             stored,
             config: config.clone(),

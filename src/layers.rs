@@ -25,6 +25,7 @@ const ROWS: &[&[&str]] = &[
     &["codec"],
     &["schema"],
     &["fields"],
+    &["grpc"],
     &["protowire"],
     &[
         "causes",

@@ -28,6 +28,7 @@ pub mod schema;
 pub mod causes;
 pub mod expression;
 pub mod fields;
+pub mod grpc;
 pub mod identity;
 pub mod long_work;
 pub mod metrics;

@@ -10,6 +10,7 @@ mod attempts;
 mod audit;
 mod authorization;
 mod encryption;
+mod external_signer;
 mod flow_control;
 mod process;
 mod request;
@@ -65,6 +66,8 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
 const COUNTERS: &[(&str, &str)] = &[
+    (external_signer::FETCHES, "Total attempts at syncing supported JWKs"),
+    (external_signer::SIGNATURES, "Total attempts at signing JWT"),
     (
         admission::POD_SECURITY_EVALUATIONS,
         "Number of policy evaluations that occurred, not counting ignored or exempt requests.",
@@ -133,6 +136,10 @@ const COUNTERS: &[(&str, &str)] = &[
     ),
     (authorization::WEBHOOK_EVALUATIONS, "Round-trips to authorization webhooks."),
     (tokens::IMPERSONATIONS, "Total number of impersonation attempts split by mode and decision."),
+    (
+        tokens::IMPERSONATION_CHECKS,
+        "Total number of authorization checks made by the impersonation handler split by mode and decision.",
+    ),
     (authorization::WEBHOOK_FAIL_OPEN, "NoOpinion results due to webhook timeout or error."),
     (
         authorization::CONDITION_ERRORS,
@@ -159,6 +166,7 @@ const COUNTERS: &[(&str, &str)] = &[
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
 const HISTOGRAMS: &[(&str, &str)] = &[
+    (external_signer::SECONDS, "Request duration and time for calls to external-jwt-signer"),
     (
         admission::MUTATION_SECONDS,
         "Mutation admission latency for individual mutation expressions in seconds, labeled by policy and binding.",
@@ -187,6 +195,10 @@ const HISTOGRAMS: &[(&str, &str)] = &[
          resource and type (validate or admit).",
     ),
     (
+        tokens::IMPERSONATION_CHECK_SECONDS,
+        "Latency of authorization checks made by the impersonation handler in seconds split by mode and decision.",
+    ),
+    (
         tokens::IMPERSONATION_SECONDS,
         "Latency of impersonation attempts in seconds split by mode and decision.",
     ),
@@ -203,6 +215,11 @@ const HISTOGRAMS: &[(&str, &str)] = &[
     (COMMIT_SIZE, "Number of writes committed together."),
 ];
 const GAUGES: &[(&str, &str)] = &[
+    (external_signer::FETCHED_AT, "Unix Timestamp in seconds of the last successful FetchKeys request"),
+    (
+        external_signer::MADE_AT,
+        "Unix Timestamp in seconds of the last successful FetchKeys data_timestamp value returned by the external signer",
+    ),
     (encryption::KEY_TOLD, "The last time in seconds when a keyID was returned by the Status RPC call."),
     (encryption::SEEDS, "Number of records in data encryption key (DEK) source cache."),
     (
@@ -466,7 +483,7 @@ impl Metrics {
         let mut text = self.handle.render();
         self.attempts.render(&mut text);
         self.tokens.render(&mut text);
-        self.config_infos.render(&mut text);
+        self.config_infos.render(&mut text, self.server().1);
         text
     }
 
@@ -519,6 +536,7 @@ impl CommitMetrics {
 
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
     let buckets: &[(&str, &[f64])] = &[
+        (external_signer::SECONDS, &external_signer::BUCKETS),
         (admission::POLICY_SECONDS, &admission::POLICY_BUCKETS),
         (admission::MUTATION_SECONDS, &admission::POLICY_BUCKETS),
         (encryption::KMS_SECONDS, &encryption::KMS_BUCKETS),
@@ -528,6 +546,7 @@ fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
         (admission::STEP_SECONDS, &admission::BUCKETS),
         (admission::PLUGIN_SECONDS, &admission::BUCKETS),
         (tokens::IMPERSONATION_SECONDS, &tokens::IMPERSONATION_BUCKETS),
+        (tokens::IMPERSONATION_CHECK_SECONDS, &tokens::IMPERSONATION_BUCKETS),
         (authorization::WEBHOOK_SECONDS, &authorization::WEBHOOK_BUCKETS),
         (authorization::CONDITION_SECONDS, &authorization::CONDITION_BUCKETS),
         (flow_control::WAIT_SECONDS, &flow_control::WAIT_BUCKETS),

@@ -63,6 +63,8 @@ mod encryption;
 mod events;
 #[path = "api/evictions.rs"]
 mod evictions;
+#[path = "api/external_signer.rs"]
+mod external_signer;
 #[path = "api/field_validation.rs"]
 mod field_validation;
 #[path = "api/frames.rs"]

@@ -1,10 +1,11 @@
 //! What a decision by roles and bindings costs, and what the index takes in memory, however many bindings there are; what
-//! tokens of service accounts cost, and encryption at rest.
+//! tokens of service accounts cost, encryption at rest, and audit.
 //!
 //!     cargo bench --bench authorization [-- --seconds N]
 //!
 //! RoleBindings of one user each, in a thousand namespaces, to 200 ClusterRoles, beside the policy of the start.
 
+mod auditing;
 #[path = "../codec/counting.rs"]
 mod counting;
 mod sealing;
@@ -50,6 +51,7 @@ fn main() {
     let arguments = Arguments::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let duration = Duration::from_secs_f64(arguments.seconds);
+    runtime.block_on(auditing::auditing(duration));
     runtime.block_on(tokens::tokens(duration));
     runtime.block_on(sealing::sealing(duration));
     for count in [1000, 10_000, 100_000] {

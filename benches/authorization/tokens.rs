@@ -46,7 +46,7 @@ pub async fn tokens(duration: Duration) {
     let signing = SigningKey::of_pem(temporary_token_key().expect("a key").as_bytes()).expect("a key");
     let keys = Keys::new(signing, Vec::new(), &[]);
     let issuers = vec![ISSUER.to_owned()];
-    let issuer = Issuer::new(Setup { issuers, keys, max_seconds: None, extends: true, jwks_uri: None });
+    let issuer = Issuer::new(Setup { issuers, keys, max_seconds: None, extended: None, jwks_uri: None });
     let audiences: Arc<[String]> = [ISSUER.to_owned()].into();
     let runtime = Runtime::default();
     let now = runtime.clock.timestamp().as_second();
@@ -64,7 +64,7 @@ pub async fn tokens(duration: Duration) {
                 id: &id,
                 objects: Vec::new(),
             };
-            let token = issuer.issue(&grant).expect("a token");
+            let token = issuer.issue_here(&grant).expect("a token");
             let mut headers = HeaderMap::new();
             let value = HeaderValue::from_str(&format!("Bearer {token}")).expect("a header");
             headers.insert(header::AUTHORIZATION, value);

@@ -7,6 +7,7 @@
 mod counting;
 mod custom;
 mod pod;
+mod requests;
 mod rules;
 mod start;
 mod timing;
@@ -49,6 +50,7 @@ fn main() {
     }
     custom::run(duration);
     rules::run(duration);
+    requests::run();
     start::run();
 }
 

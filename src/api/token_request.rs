@@ -25,7 +25,6 @@ const LONGEST: i64 = 1 << 32;
 const USUAL: i64 = 3600;
 /// What kubelets ask for the tokens of Pods. It differs from a round number, so that these can be told from others.
 const OF_PODS: i64 = 3607;
-const YEAR: i64 = 365 * 24 * 3600;
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
@@ -65,7 +64,7 @@ impl Api {
         let bound = self.bound(account, &asked).await?;
         let seconds = self.shortened(&mut asked, seconds, request);
         let id = Uuid::new_v4().to_string();
-        let token = self.issue(account, (&uid, &id), &asked, bound, seconds, now)?;
+        let token = self.issue(account, (&uid, &id), &asked, bound, seconds, now).await?;
         if let Some(record) = request.audit {
             record.annotate("authentication.kubernetes.io/issued-credential-id", format!("JTI={id}"));
         }
@@ -145,7 +144,7 @@ impl Api {
         most
     }
 
-    fn issue(
+    async fn issue(
         &self,
         account: Target<'_>,
         (uid, id): (&str, &str),
@@ -158,19 +157,19 @@ impl Api {
         let audiences = fields::items(asked, &["spec", "audiences"]).iter().filter_map(Value::as_str);
         let audiences: Vec<String> = audiences.map(str::to_owned).collect();
         let is_own = audiences.iter().all(|audience| own.contains(audience));
-        let extended = issuer.extends && bound.is_pod && seconds == OF_PODS && is_own;
+        let extended = issuer.extended.filter(|_| bound.is_pod && seconds == OF_PODS && is_own);
         let grant = Grant {
             namespace: account.namespace,
             account: account.name,
             uid,
             audiences: &audiences,
             now,
-            seconds: if extended { YEAR } else { seconds },
-            warn_after: extended.then_some(seconds),
+            seconds: extended.unwrap_or(seconds),
+            warn_after: extended.map(|_| seconds),
             id,
             objects: bound.objects,
         };
-        issuer.issue(&grant).map_err(|error| Error::Internal(error.to_string()))
+        issuer.issue(&grant).await.map_err(|error| Error::Internal(error.to_string()))
     }
 }
 

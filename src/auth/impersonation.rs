@@ -12,6 +12,7 @@ use std::sync::Arc;
 use self::mode::{Checks, Mode};
 use super::authorizer::{Attributes, Authorizer, Refusal};
 use super::recent::Recent;
+use crate::metrics::Metrics;
 use crate::user::User;
 
 pub use self::headers::{NoName, requested};
@@ -26,6 +27,7 @@ pub struct Impersonator {
     /// same one only change the order for each other.
     passed: Recent<u64, Mode>,
     hashes: RandomState,
+    metrics: Arc<Metrics>,
 }
 
 /// A user whose name somebody else uses.
@@ -40,11 +42,15 @@ pub struct Impersonated {
 
 impl Default for Impersonator {
     fn default() -> Self {
-        Self { passed: Recent::new(REQUESTERS), hashes: RandomState::new() }
+        Self::new(Arc::default())
     }
 }
 
 impl Impersonator {
+    pub fn new(metrics: Arc<Metrics>) -> Self {
+        Self { passed: Recent::new(REQUESTERS), hashes: RandomState::new(), metrics }
+    }
+
     /// The user that the request is to be made as, or why it must not be: the refusal of the first mode that applies.
     /// `attributes` are those of the request with the requester's name.
     pub async fn impersonate(
@@ -58,7 +64,8 @@ impl Impersonator {
         let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != first);
         let mut refused = None;
         for mode in first.into_iter().chain(others).filter(|mode| mode.applies(wanted, attributes.user)) {
-            match (Checks { mode, wanted, attributes, authorizer }).run().await {
+            let metrics = &*self.metrics;
+            match (Checks { mode, wanted, attributes, authorizer, metrics }).run().await {
                 Ok(user) => {
                     if first != Some(mode) {
                         self.passed.put(requester, mode);

@@ -56,7 +56,8 @@ impl<'a> Compact<'a> {
     }
 }
 
-fn decode(part: &str) -> Option<Vec<u8>> {
+/// The bytes of a part of a token.
+pub fn decode(part: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(part).ok()
 }
 

@@ -6,6 +6,7 @@
 mod bound;
 mod checked;
 mod claims;
+pub mod external;
 pub mod issuer;
 mod keys;
 mod legacy;
@@ -28,6 +29,7 @@ use super::jwt::{Compact, claimed_issuer};
 use crate::cache::{Cache, State};
 use crate::metrics::{Metrics, TokenUse};
 use crate::runtime::Runtime;
+use crate::storage;
 use crate::user::User;
 use crate::wall_clock::WallClock;
 
@@ -105,8 +107,7 @@ impl Verifier {
             Some(verified) => verified,
             None => match self.check(token, &self.cache.any())? {
                 Ok(verified) => self.checked.put(token, verified),
-                // Another server may have published its key just now.
-                Err(NO_KEYS) => match self.cache.fresh().await {
+                Err(NO_KEYS) => match self.fresh_keys().await {
                     Ok(state) => match self.check(token, &state)? {
                         Ok(verified) => self.checked.put(token, verified),
                         Err(error) => return Some(Err(refused(error))),
@@ -126,6 +127,17 @@ impl Verifier {
             return Some(Err(refused(NO_KEYS)));
         }
         Some(self.judge(&verified, token, wanted, own, &live).map_err(refused))
+    }
+
+    /// The state with all keys of now: another server may have published its key just now, or an external signer may have
+    /// a new one.
+    async fn fresh_keys(&self) -> Result<Arc<State>, storage::Error> {
+        if let Some(signer) = self.issuer.keys.signer()
+            && let Err(error) = signer.refresh().await
+        {
+            tracing::error!(%error, "the keys of tokens cannot be read again");
+        }
+        self.cache.fresh().await
     }
 
     /// Checks the signature.

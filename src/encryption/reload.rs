@@ -171,6 +171,7 @@ impl Shared {
             tokio::time::sleep(LOOK).await;
         }
         // Whoever still uses the old transformers holds them.
+        self.runtime.metrics.encryption_in_force(&next.hash);
         self.current.store(Arc::new(next));
         self.runtime.metrics.encryption_reloaded(true);
         tracing::info!(file = %self.config.file.display(), "loaded new encryption config content");

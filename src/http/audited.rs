@@ -2,7 +2,7 @@
 //! answer.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -202,27 +202,24 @@ impl Drop for Watched {
 /// An answer, or the panic of what should have made it.
 pub type Answered = Result<Response, Box<dyn Any + Send>>;
 
-/// Records the answer, or the panic, which goes on then.
-pub async fn complete(
+/// Records the answer, or the panic. Returns it with what it has to wait for.
+pub fn complete(
     record: Arc<Record>,
     answering: Answering,
     received: Timestamp,
     answered: Answered,
-) -> Response {
-    let (answered, storing) = match answered {
+) -> (Answered, Option<Storing>) {
+    match answered {
         Ok(response) => {
             let (response, storing) = completed(record, answering, received, response);
             (Ok(response), storing)
         }
         Err(panic) => {
             record.panicked(panic_message(&*panic));
-            (Err(panic), record.stage(Stage::Panic))
+            let storing = record.stage(Stage::Panic);
+            (Err(panic), storing)
         }
-    };
-    if let Some(storing) = storing {
-        let _ = storing.await;
     }
-    answered.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// The answer with what still has to be recorded of it, and what it has to wait for.

@@ -97,16 +97,19 @@ impl Door {
                 };
                 match stored {
                     Ok(()) => {
-                        let mut watched = Watched::new(record.clone(), answering);
-                        let mut answer = pin!(self.answer(stage, &info, user, &mut parts, body, handler));
-                        let answered = poll_fn(|context| watched.poll(answer.as_mut(), context)).await;
-                        match (record, answered) {
-                            (Some(record), answered) => {
-                                audited::complete(record, answering, received, answered).await
-                            }
-                            (None, Ok(response)) => response,
-                            (None, Err(panic)) => resume_unwind(panic),
+                        let answered = {
+                            let mut watched = Watched::new(record.clone(), answering);
+                            let mut answer = pin!(self.answer(stage, &info, user, &mut parts, body, handler));
+                            poll_fn(|context| watched.poll(answer.as_mut(), context)).await
+                        };
+                        let (answered, storing) = match record {
+                            Some(record) => audited::complete(record, answering, received, answered),
+                            None => (answered, None),
+                        };
+                        if let Some(storing) = storing {
+                            let _ = storing.await;
                         }
+                        answered.unwrap_or_else(|panic| resume_unwind(panic))
                     }
                     Err(Lost) => {
                         self.audit.iter().for_each(|audit| audit.rejected());

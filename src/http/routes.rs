@@ -214,8 +214,8 @@ fn issuer_document(documents: &IssuerDocuments, path: &str) -> Response {
         "/openid/v1/jwks" => ("application/jwk-set+json", documents.key_set()),
         _ => ("application/json", documents.configuration()),
     };
-    let cached = HeaderValue::from_static("public, max-age=3600");
-    let headers = [(header::CONTENT_TYPE, HeaderValue::from_static(kind)), (header::CACHE_CONTROL, cached)];
+    let cached = format!("public, max-age={}", documents.max_age());
+    let headers = [(header::CONTENT_TYPE, kind.to_owned()), (header::CACHE_CONTROL, cached)];
     (headers, text).into_response()
 }
 

@@ -134,24 +134,40 @@ impl ReloadMetrics {
 
     /// The text with this hash is in force.
     pub fn in_force(&self, hash: String) {
-        let mut infos = self.infos.0.lock().unwrap_or_else(PoisonError::into_inner);
-        infos.retain(|(file, ..)| *file != self.file);
-        infos.push((self.file, self.server.clone(), hash));
+        let (name, what) = match self.file {
+            ReloadedFile::Authentication => (AUTHENTICATION_CONFIG, "authentication"),
+            ReloadedFile::Authorization => (AUTHORIZATION_CONFIG, "authorization"),
+        };
+        self.infos.set(ConfigInfo { name, what, server: Some(self.server.clone()), hash });
     }
 }
 
 /// Which texts are in force, by their hashes. They change, so that they are no metrics of the registry, which keeps all.
 #[derive(Clone, Debug, Default)]
-pub struct ConfigInfos(Arc<Mutex<Vec<(ReloadedFile, String, String)>>>);
+pub struct ConfigInfos(Arc<Mutex<Vec<ConfigInfo>>>);
+
+/// Which text of a kind of settings is in force.
+#[derive(Debug)]
+pub struct ConfigInfo {
+    pub name: &'static str,
+    pub what: &'static str,
+    /// The hash of the server's id; `None` where it was not known yet.
+    pub server: Option<String>,
+    pub hash: String,
+}
 
 impl ConfigInfos {
-    /// Adds the text of `/metrics`.
-    pub fn render(&self, out: &mut String) {
-        for (file, server, hash) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let (name, what) = match file {
-                ReloadedFile::Authentication => (AUTHENTICATION_CONFIG, "authentication"),
-                ReloadedFile::Authorization => (AUTHORIZATION_CONFIG, "authorization"),
-            };
+    pub fn set(&self, info: ConfigInfo) {
+        let mut infos = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        infos.retain(|known| known.name != info.name);
+        infos.push(info);
+    }
+
+    /// Adds the text of `/metrics`. `own` is the hash of the server's id.
+    pub fn render(&self, out: &mut String, own: &str) {
+        for info in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let ConfigInfo { name, what, server, hash } = info;
+            let server = server.as_deref().unwrap_or(own);
             let _ = write!(
                 out,
                 "# HELP {name} Information about the last applied {what} configuration with hash as label, split by \

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::authorization::ConfigInfo;
 use super::{Metrics, labels_of};
 
 pub const OPERATIONS: &str = "apiserver_storage_transformation_operations_total";
@@ -49,6 +50,7 @@ pub const SEEDS: &str = "apiserver_envelope_encryption_dek_source_cache_size";
 pub const MISSES: &str = "apiserver_storage_envelope_transformation_cache_misses_total";
 pub const SEED_SECONDS: &str = "apiserver_storage_data_key_generation_duration_seconds";
 pub const RELOADS: &str = "apiserver_encryption_config_controller_automatic_reloads_total";
+pub const CONFIG: &str = "apiserver_encryption_config_controller_last_config_info";
 pub const RELOADED_AT: &str =
     "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds";
 
@@ -99,6 +101,12 @@ impl Metrics {
 
     pub fn seed_made(&self, took: Duration) {
         self.histogram(SEED_SECONDS, Vec::new()).record(took);
+    }
+
+    /// The configuration with this hash is in force.
+    pub fn encryption_in_force(&self, hash: &str) {
+        let (name, what) = (CONFIG, "encryption");
+        self.config_infos.set(ConfigInfo { name, what, server: None, hash: hash.to_owned() });
     }
 
     /// Counts an attempt to read the configuration again.

@@ -8,6 +8,9 @@ use super::{Metrics, labels_of};
 
 pub const IMPERSONATIONS: &str = "apiserver_impersonation_attempts_total";
 pub const IMPERSONATION_SECONDS: &str = "apiserver_impersonation_attempts_duration_seconds";
+pub const IMPERSONATION_CHECKS: &str = "apiserver_impersonation_authorization_attempts_total";
+pub const IMPERSONATION_CHECK_SECONDS: &str =
+    "apiserver_impersonation_authorization_attempts_duration_seconds";
 /// Upstream's buckets, in seconds.
 pub const IMPERSONATION_BUCKETS: [f64; 15] = [
     0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
@@ -81,5 +84,12 @@ impl Metrics {
         let labels = labels_of(&[("mode", mode), ("decision", decision)]);
         self.counter(IMPERSONATIONS, labels.clone()).increment(1);
         self.histogram(IMPERSONATION_SECONDS, labels).record(took);
+    }
+
+    /// Counts a question that an attempt has asked the authorizer.
+    pub fn impersonation_authorized(&self, mode: &str, decision: &'static str, took: Duration) {
+        let labels = labels_of(&[("mode", mode), ("decision", decision)]);
+        self.counter(IMPERSONATION_CHECKS, labels.clone()).increment(1);
+        self.histogram(IMPERSONATION_CHECK_SECONDS, labels).record(took);
     }
 }

@@ -183,7 +183,7 @@ pub async fn build_with_api(
         },
         admission: Chain::new(&config.admission, &runtime.metrics)?,
         tokens: TokenIssuing {
-            issuer: service_accounts::issuer(&config)?,
+            issuer: service_accounts::issuer(&config, &controlling).await?,
             audiences: door.authenticator.audiences().clone(),
         },
         lanes: Lanes::default(),

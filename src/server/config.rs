@@ -232,6 +232,8 @@ pub struct ServiceAccounts {
     pub key_files: Vec<PathBuf>,
     /// The key that signs. `None` means that of the data directory, which is made at first need.
     pub signing_key_file: Option<PathBuf>,
+    /// The socket of a service that signs instead: a path, or `@name` for an abstract socket.
+    pub signing_endpoint: Option<String>,
     /// The longest life of a token that a client may ask for.
     pub max_token_expiration: Option<Duration>,
     /// Whether tokens in Pods, which are renewed every hour, are valid for a year.
@@ -246,6 +248,7 @@ impl Default for ServiceAccounts {
             issuers: vec![DEFAULT_ISSUER.to_owned()],
             key_files: Vec::new(),
             signing_key_file: None,
+            signing_endpoint: None,
             max_token_expiration: None,
             extend_token_expiration: true,
             jwks_uri: None,

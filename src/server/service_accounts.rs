@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use super::config::{Config, ServiceAccounts};
 use super::reloads::{Reload, Reloads, run_when_changed};
@@ -9,8 +10,11 @@ use super::start::BuildError;
 use crate::api::Api;
 use crate::auth::jwt::keys::{PublicKey, SigningKey};
 use crate::auth::pki::{self, TokenKeys};
+use crate::auth::service_accounts::external::Signer;
 use crate::auth::service_accounts::{Issuer, KeyFileError, Keys, Resources, Setup};
 use crate::codec::object::Draft;
+use crate::gotext;
+use crate::runtime::Runtime;
 use crate::schema::names::Gvr;
 use crate::storage::{self, Change, Expect, Key, Mutation, ResourceId};
 use crate::tasks::Tasks;
@@ -18,9 +22,54 @@ use crate::tree::json;
 
 /// The version of rows in which servers publish their keys.
 const KEY_VERSION: &str = "internal.rowplane.dev/v1";
+/// For how many seconds tokens in Pods are valid, which kubelets renew every hour.
+const YEAR: i64 = 365 * 24 * 3600;
 
-/// The issuer of the configuration, with its keys.
-pub fn issuer(config: &Config) -> Result<Arc<Issuer>, BuildError> {
+/// The issuer of the configuration, with its keys, or those of the external signer.
+pub async fn issuer(config: &Config, runtime: &Runtime) -> Result<Arc<Issuer>, BuildError> {
+    let settings = &config.authentication.service_accounts;
+    let (keys, longest) = match &settings.signing_endpoint {
+        Some(endpoint) => external_keys(endpoint, settings, runtime).await?,
+        None => (keys(config)?, None),
+    };
+    let max_seconds = settings.max_token_expiration.and_then(|most| i64::try_from(most.as_secs()).ok());
+    let extended = settings.extend_token_expiration.then_some(longest.unwrap_or(YEAR).min(YEAR));
+    Ok(Issuer::new(Setup {
+        issuers: settings.issuers.clone(),
+        keys,
+        max_seconds: max_seconds.or(longest),
+        extended,
+        jwks_uri: settings.jwks_uri.clone(),
+    }))
+}
+
+/// The keys of the external signer, which are followed from now on, and the longest life of its tokens in seconds.
+async fn external_keys(
+    endpoint: &str,
+    settings: &ServiceAccounts,
+    runtime: &Runtime,
+) -> Result<(Keys, Option<i64>), BuildError> {
+    let started = Signer::start(endpoint, runtime.clone()).await;
+    let (signer, longest) =
+        started.map_err(|error| format!("while setting up external-jwt-signer: {error}"))?;
+    let limit = Duration::from_secs(longest.unsigned_abs());
+    if let Some(most) = settings.max_token_expiration.filter(|most| *most > limit) {
+        return Err(format!(
+            "service-account-max-token-expiration cannot be set longer than the token expiration supported by \
+             service-account-signing-endpoint: {} > {}",
+            gotext::duration(most),
+            gotext::duration(limit)
+        )
+        .into());
+    }
+    let signer = Arc::new(signer);
+    let followed = signer.clone();
+    runtime.tasks.run("external-jwt-signer", async move { followed.follow().await });
+    Ok((Keys::external(signer), Some(longest)))
+}
+
+/// The keys that this server has.
+fn keys(config: &Config) -> Result<Keys, BuildError> {
     let settings = &config.authentication.service_accounts;
     let (signing, mut more, discarded) = match (&settings.signing_key_file, own_keys(config)) {
         (Some(file), _) => (Keys::load_signing(file)?, Vec::new(), Vec::new()),
@@ -34,13 +83,7 @@ pub fn issuer(config: &Config) -> Result<Arc<Issuer>, BuildError> {
         }
     };
     more.extend(key_files(settings)?);
-    Ok(Issuer::new(Setup {
-        issuers: settings.issuers.clone(),
-        keys: Keys::new(signing, more, &discarded),
-        max_seconds: settings.max_token_expiration.and_then(|most| i64::try_from(most.as_secs()).ok()),
-        extends: settings.extend_token_expiration,
-        jwks_uri: settings.jwks_uri.clone(),
-    }))
+    Ok(Keys::new(signing, more, &discarded))
 }
 
 fn key_files(settings: &ServiceAccounts) -> Result<Vec<PublicKey>, KeyFileError> {
@@ -50,7 +93,8 @@ fn key_files(settings: &ServiceAccounts) -> Result<Vec<PublicKey>, KeyFileError>
 
 /// Where the server's own keys are, unless a flag names another.
 fn own_keys(config: &Config) -> Option<PathBuf> {
-    let is_own = config.authentication.service_accounts.signing_key_file.is_none();
+    let settings = &config.authentication.service_accounts;
+    let is_own = settings.signing_key_file.is_none() && settings.signing_endpoint.is_none();
     config.data_dir.as_ref().filter(|_| is_own).map(|dir| dir.join("pki"))
 }
 
@@ -83,7 +127,7 @@ impl FollowedKeys {
         let Some(api) = self.api.upgrade() else { return Ok(()) };
         let own = &api.tokens.issuer.keys;
         let TokenKeys { signing, mut retired, discarded } = TokenKeys::load(&self.dir)?;
-        if signing.public == own.signing().public {
+        if own.signing().is_some_and(|known| signing.public == known.public) {
             return Ok(());
         }
         retired.extend(key_files(&self.settings)?);
@@ -114,7 +158,8 @@ pub fn resources(api: &Api, keys: ResourceId) -> Result<Resources, BuildError> {
 
 /// Publishes the key with which this server signs, and ends what keys have signed that were discarded meanwhile.
 pub async fn publish_key(config: &Config, api: &Api, keys: ResourceId) -> Result<(), BuildError> {
-    publish(api, keys, &api.tokens.issuer.keys.signing().public).await?;
+    let Some(signing) = api.tokens.issuer.keys.signing() else { return Ok(()) };
+    publish(api, keys, &signing.public).await?;
     let Some(dir) = own_keys(config) else { return Ok(()) };
     Ok(withdraw(api, keys, &TokenKeys::load(&dir)?.discarded).await?)
 }

@@ -260,7 +260,7 @@ fn door(
     Door {
         authenticator,
         authorizer,
-        impersonator: Impersonator::default(),
+        impersonator: Impersonator::new(runtime.metrics.clone()),
         audit,
         flow_control,
         request_time: config.limits.request_timeout,

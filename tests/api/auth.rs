@@ -296,4 +296,9 @@ async fn a037_without_rights_nobody_acts_as_somebody_else(setup: Setup) {
         let line = format!("apiserver_impersonation_attempts_total{{{labels}\n");
         assert!(metrics.contains(&line), "{line}{metrics}");
     }
+    for (mode, decision) in [("user-info", "allowed"), ("user-info", "denied"), ("legacy", "denied")] {
+        let labels = format!("mode=\"{mode}\",decision=\"{decision}\"");
+        let line = format!("apiserver_impersonation_authorization_attempts_total{{{labels}}} 2\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
 }

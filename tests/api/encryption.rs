@@ -358,8 +358,19 @@ async fn a109_the_file_is_read_again() {
     configure(&mut setup, "secrets", &[&keys("secretbox", &["k1"])]);
     let server = setup.start().await;
     server.secret("a").await;
+    let in_force = async || {
+        let start = "apiserver_encryption_config_controller_last_config_info{apiserver_id_hash=\"";
+        let metrics = server.get("/metrics").await.text();
+        let found: Vec<_> =
+            metrics.lines().filter(|line| line.starts_with(start)).map(str::to_owned).collect();
+        assert!(found.len() == 1 && found[0].contains("hash=\"sha256:"), "{found:?}");
+        found
+    };
+    let before = in_force().await;
     configure(&mut setup, "secrets, configmaps", &[&keys("secretbox", &["k2", "k1"]), IDENTITY]);
     server.look_at_encryption().await;
+    let after = in_force().await;
+    assert_ne!(before, after);
     server.secret("b").await;
     starts(&stored(&*server.backend, "secrets", "b").await, &format!("{BOX}k2:"));
     server.post(CONFIGMAPS, &config_map("c", json!({}))).await.expect(201);
@@ -378,6 +389,7 @@ async fn a109_the_file_is_read_again() {
         metrics.lines().any(|line| line.starts_with(&start) && line.ends_with("\"} 1"))
     };
     assert!(counted("success") && counted("failure"), "{metrics}");
+    assert_eq!(in_force().await, after);
     assert!(server.get("/readyz?verbose").await.text().contains("[+]kms-providers ok"));
 
     // So does a service that is not there: it has to be well before it is used.

@@ -1,29 +1,13 @@
 //! A key management service: gRPC over a Unix socket, as well or unwell as a test wants it.
 
-use std::convert::Infallible;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, Request, Response};
-use http_body_util::{BodyExt as _, StreamBody};
-use hyper::body::{Frame, Incoming};
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use rowplane::protowire::Reader;
-use tokio::net::UnixListener;
 use tokio::task::JoinSet;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mood {
-    Well,
-    /// Answers nothing.
-    Hangs,
-    /// Answers every call with an error.
-    Fails,
-}
+pub use super::grpc::Mood;
+use super::grpc::{Service, field, put, serve};
 
 /// The service of a socket, until it is dropped.
 pub struct Kms {
@@ -43,8 +27,6 @@ pub struct State {
 
 impl Kms {
     pub fn start(socket: &Path) -> Self {
-        let _ = std::fs::remove_file(socket);
-        let listener = UnixListener::bind(socket).expect("bind a socket");
         let state = Arc::new(State {
             mood: Mutex::new(Mood::Well),
             key_id: Mutex::new("key-1".to_owned()),
@@ -53,8 +35,7 @@ impl Kms {
             encrypted: AtomicUsize::new(0),
             decrypted: AtomicUsize::new(0),
         });
-        let mut tasks = JoinSet::new();
-        tasks.spawn(serve(listener, state.clone()));
+        let tasks = serve(socket, state.clone());
         Self { state, _tasks: tasks }
     }
 
@@ -77,52 +58,11 @@ impl Kms {
     }
 }
 
-async fn serve(listener: UnixListener, state: Arc<State>) {
-    let mut connections = JoinSet::new();
-    loop {
-        let (stream, _) = listener.accept().await.expect("accept");
-        let state = state.clone();
-        connections.spawn(async move {
-            let answer = service_fn(|request| answer(request, state.clone()));
-            let _ = http2::Builder::new(TokioExecutor::new())
-                .serve_connection(TokioIo::new(stream), answer)
-                .await;
-        });
+impl Service for State {
+    fn mood(&self) -> &Mutex<Mood> {
+        &self.mood
     }
-}
 
-type Body = StreamBody<futures_util::stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, Infallible>>>>;
-
-async fn answer(request: Request<Incoming>, state: Arc<State>) -> Result<Response<Body>, Infallible> {
-    let path = request.uri().path().to_owned();
-    let body = request.into_body().collect().await.expect("a request").to_bytes();
-    let mood = *state.mood.lock().expect("mood");
-    let answer = match mood {
-        Mood::Hangs => std::future::pending().await,
-        Mood::Fails => Err((14, "the%20vault%20is%20sealed")),
-        Mood::Well => state.call(&path, &body[5..]),
-    };
-    let mut trailers = HeaderMap::new();
-    let mut frames = Vec::new();
-    match answer {
-        Ok(message) => {
-            let mut framed = BytesMut::from(&[0][..]);
-            framed.extend_from_slice(&(message.len() as u32).to_be_bytes());
-            framed.extend_from_slice(&message);
-            frames.push(Ok(Frame::data(framed.freeze())));
-            trailers.insert("grpc-status", HeaderValue::from_static("0"));
-        }
-        Err((code, message)) => {
-            trailers.insert("grpc-status", HeaderValue::from(code));
-            trailers.insert("grpc-message", HeaderValue::from_static(message));
-        }
-    }
-    frames.push(Ok(Frame::trailers(trailers)));
-    let response = Response::builder().header("content-type", "application/grpc");
-    Ok(response.body(StreamBody::new(futures_util::stream::iter(frames))).expect("a response"))
-}
-
-impl State {
     fn call(&self, path: &str, message: &[u8]) -> Result<Vec<u8>, (u32, &'static str)> {
         let key_id = self.key_id.lock().expect("key").clone();
         let mut out = Vec::new();
@@ -158,21 +98,4 @@ impl State {
 
 fn turned(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().rev().copied().collect()
-}
-
-fn field(message: &[u8], number: i32) -> Vec<u8> {
-    let mut reader = Reader::new(message);
-    while let Some(tag) = reader.tag().expect("a tag") {
-        let bytes = reader.bytes().expect("bytes");
-        if tag.number() == number {
-            return bytes.to_vec();
-        }
-    }
-    Vec::new()
-}
-
-/// All fields here are shorter than 128 bytes.
-fn put(out: &mut Vec<u8>, number: u8, bytes: &[u8]) {
-    out.extend_from_slice(&[number << 3 | 2, u8::try_from(bytes.len()).expect("short")]);
-    out.extend_from_slice(bytes);
 }

@@ -45,6 +45,7 @@ pub mod client;
 pub mod cluster;
 pub mod database;
 pub mod faulty;
+pub mod grpc;
 pub mod kms;
 pub mod object;
 pub mod optional;

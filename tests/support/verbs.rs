@@ -59,7 +59,7 @@ pub fn chain() -> Chain {
 fn issuer() -> Arc<Issuer> {
     let signing = SigningKey::of_pem(temporary_token_key().expect("a key").as_bytes()).expect("a key");
     let keys = Keys::new(signing, Vec::new(), &[]);
-    Issuer::new(Setup { issuers: Vec::new(), keys, max_seconds: None, extends: true, jwks_uri: None })
+    Issuer::new(Setup { issuers: Vec::new(), keys, max_seconds: None, extended: None, jwks_uri: None })
 }
 
 async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {

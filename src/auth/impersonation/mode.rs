@@ -1,10 +1,12 @@
 //! The modes of impersonation, and what each asks the authorizer.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use crate::auth::authorizer::{Attributes, Authorizer, Refusal, authorize};
 use crate::auth::service_accounts;
 use crate::gotext::quote;
+use crate::metrics::Metrics;
 use crate::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
 
 /// With so many values of a sort, one check for all of them comes first.
@@ -101,6 +103,7 @@ pub struct Checks<'a> {
     /// Those of the request.
     pub attributes: &'a Attributes<'a>,
     pub authorizer: &'a dyn Authorizer,
+    pub metrics: &'a Metrics,
 }
 
 impl Checks<'_> {
@@ -133,7 +136,11 @@ impl Checks<'_> {
     }
 
     async fn check(&self, attributes: &Attributes<'_>) -> Result<(), Refusal> {
-        authorize(self.authorizer, attributes).await.map(drop)
+        let began = Instant::now();
+        let decided = authorize(self.authorizer, attributes).await;
+        let decision = if decided.is_ok() { "allowed" } else { "denied" };
+        self.metrics.impersonation_authorized(self.mode.name(), decision, began.elapsed());
+        decided.map(drop)
     }
 
     fn about<'a>(

@@ -145,6 +145,11 @@ impl PublicKey {
         })
     }
 
+    /// A key in PKIX form; `None` if it is none that tokens are signed with.
+    pub fn of_pkix(bytes: &[u8]) -> Option<Self> {
+        Self::of_spki(bytes).ok().flatten()
+    }
+
     fn of_spki(bytes: &[u8]) -> Result<Option<Self>, KeyError> {
         let Ok((_, info)) = SubjectPublicKeyInfo::from_der(bytes) else { return Ok(None) };
         let raw = info.subject_public_key.data.to_vec();

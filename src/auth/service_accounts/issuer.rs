@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use super::external::SignerError;
 use super::keys::Keys;
 use super::live::{Live, Resources};
 use super::{LEGACY_ISSUER, user_name};
 use crate::cache::Cache;
 use crate::tree::{Value, json};
+
+/// For how many seconds clients may keep documents of keys that this server has.
+const MAX_AGE: i64 = 3600;
 
 /// The settings of the issuer.
 #[derive(Debug)]
@@ -16,8 +20,8 @@ pub struct Setup {
     pub keys: Keys,
     /// The longest life of a token in seconds.
     pub max_seconds: Option<i64>,
-    /// Whether tokens in Pods are valid for a year.
-    pub extends: bool,
+    /// For how many seconds tokens in Pods are valid; `None` means no longer than they ask for.
+    pub extended: Option<i64>,
     /// Where the keys are, as the discovery document says; at this server if it says nothing.
     pub jwks_uri: Option<String>,
 }
@@ -28,7 +32,7 @@ pub struct Issuer {
     pub issuers: Vec<String>,
     pub keys: Keys,
     pub max_seconds: Option<i64>,
-    pub extends: bool,
+    pub extended: Option<i64>,
     jwks_uri: Option<String>,
 }
 
@@ -48,15 +52,21 @@ pub struct Grant<'a> {
     pub objects: Vec<(&'static str, Value)>,
 }
 
-/// No token can be signed, since the system has no random numbers.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("failed to generate token: the system has no random numbers")]
-pub struct Unsigned;
+/// Why no token is signed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Unsigned {
+    #[error("failed to generate token: the system has no random numbers")]
+    NoRandomNumbers,
+    #[error("failed to generate token: an external signer has the keys")]
+    NoKey,
+    #[error("failed to generate token: {0}")]
+    External(#[from] SignerError),
+}
 
 impl Issuer {
     pub fn new(setup: Setup) -> Arc<Self> {
-        let Setup { issuers, keys, max_seconds, extends, jwks_uri } = setup;
-        Arc::new(Self { issuers, keys, max_seconds, extends, jwks_uri })
+        let Setup { issuers, keys, max_seconds, extended, jwks_uri } = setup;
+        Arc::new(Self { issuers, keys, max_seconds, extended, jwks_uri })
     }
 
     fn name(&self) -> &str {
@@ -64,7 +74,24 @@ impl Issuer {
     }
 
     /// A token for a while.
-    pub fn issue(&self, grant: &Grant<'_>) -> Result<String, Unsigned> {
+    pub async fn issue(&self, grant: &Grant<'_>) -> Result<String, Unsigned> {
+        match self.keys.signer() {
+            Some(signer) => Ok(signer.sign(&self.claims(grant)).await?),
+            None => self.issue_here(grant),
+        }
+    }
+
+    /// The same with the key of this server.
+    pub fn issue_here(&self, grant: &Grant<'_>) -> Result<String, Unsigned> {
+        self.sign(&self.claims(grant))
+    }
+
+    fn sign(&self, claims: &Value) -> Result<String, Unsigned> {
+        let key = self.keys.signing().ok_or(Unsigned::NoKey)?;
+        key.sign(claims).ok_or(Unsigned::NoRandomNumbers)
+    }
+
+    fn claims(&self, grant: &Grant<'_>) -> Value {
         let Grant { namespace, account, uid, audiences, now, seconds, id, .. } = *grant;
         let mut binding = json!({"namespace": namespace, "serviceaccount": {"name": account, "uid": uid}});
         for (kind, object) in &grant.objects {
@@ -73,7 +100,7 @@ impl Issuer {
         if let Some(after) = grant.warn_after {
             binding["warnafter"] = (now + after).into();
         }
-        let claims = json!({
+        json!({
             "aud": audiences,
             "exp": now.saturating_add(seconds),
             "iat": now,
@@ -82,8 +109,7 @@ impl Issuer {
             "kubernetes.io": binding,
             "nbf": now,
             "sub": user_name(namespace, account),
-        });
-        self.keys.signing().sign(&claims).ok_or(Unsigned)
+        })
     }
 
     /// The token of a Secret, which is valid as long as the Secret holds it.
@@ -102,7 +128,7 @@ impl Issuer {
             "kubernetes.io/serviceaccount/service-account.uid": uid,
             "sub": user_name(namespace, account),
         });
-        self.keys.signing().sign(&claims).ok_or(Unsigned)
+        self.sign(&claims)
     }
 }
 
@@ -147,9 +173,14 @@ impl IssuerDocuments {
         json!({"keys": keys}).to_string()
     }
 
+    /// For how many seconds clients may keep a document.
+    pub fn max_age(&self) -> i64 {
+        self.issuer.keys.signer().map_or(MAX_AGE, |signer| signer.seconds_left())
+    }
+
     fn keys(&self) -> impl Iterator<Item = crate::auth::jwt::keys::PublicKey> {
         let state = self.cache.any();
         let live = Live { state: &state, resources: &self.resources };
-        self.issuer.keys.all(&live).into_iter()
+        self.issuer.keys.shown(&live).into_iter()
     }
 }

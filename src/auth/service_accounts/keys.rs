@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use super::external::Signer;
 use super::live::Live;
 use crate::auth::jwt::Compact;
 use crate::auth::jwt::keys::{KeyError, PublicKey, SigningKey};
@@ -33,12 +34,15 @@ pub enum KeyFileError {
 #[derive(Debug)]
 pub struct Keys {
     own: ArcSwap<Own>,
+    /// Who has all keys instead of this server and its store.
+    external: Option<Arc<Signer>>,
 }
 
 /// This server's keys at one moment.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Own {
-    signing: Arc<SigningKey>,
+    /// `None` where an external signer signs.
+    signing: Option<Arc<SigningKey>>,
     /// That of the signing key first, then those of files, each once.
     verifying: Vec<PublicKey>,
     /// The ids of keys that verify no more, though other servers may have published them.
@@ -54,13 +58,23 @@ impl Own {
             }
         }
         let discarded = discarded.iter().map(|key| key.id.clone()).collect();
-        Self { signing: Arc::new(signing), verifying, discarded }
+        Self { signing: Some(Arc::new(signing)), verifying, discarded }
     }
 }
 
 impl Keys {
     pub fn new(signing: SigningKey, more: Vec<PublicKey>, discarded: &[PublicKey]) -> Self {
-        Self { own: ArcSwap::from_pointee(Own::new(signing, more, discarded)) }
+        Self { own: ArcSwap::from_pointee(Own::new(signing, more, discarded)), external: None }
+    }
+
+    /// The keys of an external signer.
+    pub fn external(signer: Arc<Signer>) -> Self {
+        Self { own: ArcSwap::default(), external: Some(signer) }
+    }
+
+    /// The external signer, if there is one.
+    pub fn signer(&self) -> Option<&Arc<Signer>> {
+        self.external.as_ref()
     }
 
     /// Signs and verifies with these from now on.
@@ -68,7 +82,8 @@ impl Keys {
         self.own.store(Arc::new(Own::new(signing, more, discarded)));
     }
 
-    pub fn signing(&self) -> Arc<SigningKey> {
+    /// The key of this server; `None` where an external signer signs.
+    pub fn signing(&self) -> Option<Arc<SigningKey>> {
         self.own.load().signing.clone()
     }
 
@@ -86,9 +101,10 @@ impl Keys {
 
     /// The id of the key that has signed a token.
     pub(super) fn verify(&self, token: &Compact<'_>, live: &Live<'_>) -> Result<String, &'static str> {
-        let keys = match &*token.header.kid {
-            "" => self.all(live),
-            id => self.find(id, live).into_iter().collect(),
+        let keys = match (&self.external, &*token.header.kid) {
+            (Some(signer), id) => signer.find(id),
+            (None, "") => self.all(live),
+            (None, id) => self.find(id, live).into_iter().collect(),
         };
         if keys.is_empty() {
             return Err(NO_KEYS);
@@ -105,6 +121,9 @@ impl Keys {
 
     /// Whether a key that has verified a token still does.
     pub(super) fn is_known(&self, id: &str, live: &Live<'_>) -> bool {
+        if let Some(signer) = &self.external {
+            return signer.is_known(id);
+        }
         let own = self.own.load();
         let is_published = || live.get(live.resources.keys, "", id).is_some();
         own.verifying.iter().any(|key| key.id == id)
@@ -120,8 +139,13 @@ impl Keys {
         (key.id == id && !own.discarded.contains(&key.id)).then_some(key)
     }
 
+    /// The keys that documents show.
+    pub(super) fn shown(&self, live: &Live<'_>) -> Vec<PublicKey> {
+        self.external.as_ref().map_or_else(|| self.all(live), |signer| signer.shown())
+    }
+
     /// All keys of the store, this server's own first.
-    pub(super) fn all(&self, live: &Live<'_>) -> Vec<PublicKey> {
+    fn all(&self, live: &Live<'_>) -> Vec<PublicKey> {
         let own = self.own.load();
         let mut all = own.verifying.clone();
         for object in live.state.objects(live.resources.keys).range(&Range::of(None)) {

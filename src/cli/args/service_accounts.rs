@@ -24,6 +24,11 @@ pub struct ServiceAccountArgs {
     #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_SIGNING_KEY_FILE", value_name = "FILE")]
     service_account_signing_key_file: Option<PathBuf>,
 
+    /// The socket of an external signer of these tokens (gRPC, k8s.io/externaljwt v1): a path, or @name for an abstract socket.
+    /// Then the server has no keys of its own
+    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_SIGNING_ENDPOINT", value_name = "SOCKET")]
+    service_account_signing_endpoint: Option<String>,
+
     /// Files in PEM with more keys that verify tokens of service accounts
     #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_KEY_FILE", value_name = "FILE", value_delimiter = ',')]
     service_account_key_file: Vec<PathBuf>,
@@ -60,15 +65,45 @@ impl ServiceAccountArgs {
                 at + 1
             )));
         }
+        let endpoint = self.service_account_signing_endpoint.filter(|endpoint| !endpoint.is_empty());
+        if let Some(endpoint) = &endpoint {
+            let has_keys =
+                self.service_account_signing_key_file.is_some() || !self.service_account_key_file.is_empty();
+            check_endpoint(endpoint, has_keys)?;
+        }
         let config = ServiceAccounts {
             issuers,
             key_files: self.service_account_key_file,
             signing_key_file: self.service_account_signing_key_file,
+            signing_endpoint: endpoint,
             max_token_expiration: self.service_account_max_token_expiration,
             extend_token_expiration: self.service_account_extend_token_expiration,
             jwks_uri: self.service_account_jwks_uri,
         };
         Ok((config, self.api_audiences))
+    }
+}
+
+/// Upstream's checks of `--service-account-signing-endpoint`.
+fn check_endpoint(endpoint: &str, has_keys: bool) -> Result<(), Error> {
+    if has_keys {
+        return Err(Error::Usage(
+            "can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with \
+             `--service-account-signing-endpoint` (They are mutually exclusive)"
+                .to_owned(),
+        ));
+    }
+    let is_label = |label: &str| {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        !label.is_empty() && label.bytes().all(fits)
+    };
+    match endpoint.strip_prefix('@') {
+        Some(name) if !name.split('.').all(is_label) => Err(Error::Usage(format!(
+            "invalid value {} passed for `--service-account-signing-endpoint`, when prefixed with @ must be a valid \
+             abstract socket name",
+            gotext::quote(endpoint)
+        ))),
+        _ => Ok(()),
     }
 }
 

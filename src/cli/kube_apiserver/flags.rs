@@ -219,7 +219,7 @@ pub const FLAGS: &[Flag] = &[
     flag("service-account-key-file", List, Serve("service-account-key-file")),
     flag("service-account-lookup", Bool, None("tokens are always looked up")),
     flag("service-account-max-token-expiration", Scalar, Serve("service-account-max-token-expiration")),
-    flag("service-account-signing-endpoint", Scalar, Refused),
+    flag("service-account-signing-endpoint", Scalar, Serve("service-account-signing-endpoint")),
     flag("service-account-signing-key-file", Scalar, Serve("service-account-signing-key-file")),
     flag("service-cluster-ip-range", Scalar, Serve("service-cluster-ip-range")),
     flag("service-node-port-range", Scalar, Serve("service-node-port-range")),

@@ -86,7 +86,7 @@ async fn api(directory: &std::path::Path) -> Api {
 fn issuer() -> Arc<Issuer> {
     let signing = SigningKey::of_pem(temporary_token_key().expect("a key").as_bytes()).expect("a key");
     let keys = Keys::new(signing, Vec::new(), &[]);
-    Issuer::new(Setup { issuers: Vec::new(), keys, max_seconds: None, extends: true, jwks_uri: None })
+    Issuer::new(Setup { issuers: Vec::new(), keys, max_seconds: None, extended: None, jwks_uri: None })
 }
 
 async fn create(api: &Api, plural: &str, object: Value) -> Arc<Object> {
