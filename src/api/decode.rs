@@ -42,7 +42,7 @@ pub struct Encoded {
 pub enum Body<'a> {
     /// A client's bytes.
     Encoded(&'a Encoded),
-    /// An object made by the server itself, of the right kind and version, and [closed](managed).
+    /// An object made by the server itself, of the right kind and version if it names any, and [closed](managed).
     Object(&'a ObjectMap),
 }
 
@@ -52,7 +52,7 @@ impl Body<'_> {
         let resource = request.target.resource;
         let mut decoded = match self {
             Body::Encoded(body) => object(&resource.definition, body, request.strictness())?,
-            Body::Object(object) => object.clone(),
+            Body::Object(object) => claiming(&resource.definition.kind.gvk, object.clone()),
         };
         resource.default(&mut decoded)?;
         if let Some(record) = request.audit {
@@ -136,11 +136,11 @@ fn parse_text(
 
 fn text_object(kind: &Kind, body: &Encoded, strictness: Strictness<'_>) -> Result<ObjectMap, Error> {
     let refuse = |why: String| mismatch(&kind.gvk, kind, &why);
-    let (mut object, repeated) = claimed_object(kind, body)?;
+    let (mut object, repeated) = claimed_object(kind, body, strictness)?;
     let mut conformed = conform(kind, &mut object);
     let settled = matches!(conformed, Ok(Fit { respelled: false, .. }));
     if !settled && let Some(spelled) = spelled(body) {
-        (object, _) = claimed_object(kind, body)?;
+        (object, _) = claimed_object(kind, body, strictness)?;
         conformed = kind.conform_spelled(&spelled, &mut object);
     }
     let fit = conformed.map_err(refuse)?;
@@ -156,7 +156,11 @@ fn spelled(body: &Encoded) -> Option<Node> {
 }
 
 /// Parses a body, checks its kind and apiVersion, and tells whether it has repeated members.
-fn claimed_object(kind: &Kind, body: &Encoded) -> Result<(ObjectMap, bool), Error> {
+fn claimed_object(
+    kind: &Kind,
+    body: &Encoded,
+    strictness: Strictness<'_>,
+) -> Result<(ObjectMap, bool), Error> {
     let unrecognized = |why| unrecognized(kind, &body.bytes, why);
     let Parsed { mut value, repeated } = parse_text(body, managed::parse).map_err(&unrecognized)?;
     let merged =
@@ -180,7 +184,7 @@ fn claimed_object(kind: &Kind, body: &Encoded) -> Result<(ObjectMap, bool), Erro
         other => return Err(unrecognized(claims::no_claims(&other))),
     };
     if kind.go().is_none() {
-        check_custom(kind, &object, body)?;
+        check_custom(kind, &object, body, strictness)?;
     } else {
         let claimed = claim(&mut object, &kind.gvk).map_err(&unrecognized)?;
         check_claims(kind, &claimed)?;
@@ -188,8 +192,14 @@ fn claimed_object(kind: &Kind, body: &Encoded) -> Result<(ObjectMap, bool), Erro
     Ok((object, repeated))
 }
 
-/// Checks the kind and apiVersion of a custom object, which have to be there.
-fn check_custom(kind: &Kind, object: &ObjectMap, body: &Encoded) -> Result<(), Error> {
+/// Checks the kind and apiVersion of a custom object, which have to be there. Only upstream's lax decoder tells what else
+/// it knows about an object without a kind.
+fn check_custom(
+    kind: &Kind,
+    object: &ObjectMap,
+    body: &Encoded,
+    strictness: Strictness<'_>,
+) -> Result<(), Error> {
     if kind.gvk.is_claimed_by(object) {
         return Ok(());
     }
@@ -197,7 +207,7 @@ fn check_custom(kind: &Kind, object: &ObjectMap, body: &Encoded) -> Result<(), E
     let refuse = |why: String| {
         let api_version = object.get("apiVersion").and_then(Value::as_str).filter(|text| !text.is_empty());
         let claimed = api_version.and_then(|text| Gvk::parse(text, &kind.gvk.kind).ok());
-        match claimed.filter(|_| why.starts_with(claims::NO_KIND)) {
+        match claimed.filter(|_| !strictness.is_asked() && why.starts_with(claims::NO_KIND)) {
             Some(claimed) => mismatch(&claimed, kind, &why),
             None => unrecognized(kind, &body.bytes, why),
         }
@@ -244,6 +254,11 @@ fn delete_options(body: &[u8]) -> Result<Value, Error> {
     let kind = builtin::kind(&gvk).ok_or_else(|| bad(protobuf::Error::UnknownKind(gvk.clone())))?;
     let members = protobuf::decode(&kind, envelope.raw).map_err(bad)?;
     Ok(Value::Object(with_claims(&gvk, members)))
+}
+
+/// The object with its kind and version. Without them nothing could tell of which type a stored object is.
+fn claiming(gvk: &Gvk, object: ObjectMap) -> ObjectMap {
+    if gvk.is_claimed_by(&object) { object } else { with_claims(gvk, object) }
 }
 
 fn with_claims(gvk: &Gvk, members: ObjectMap) -> ObjectMap {

@@ -1,6 +1,6 @@
 //! A server that is stopped removes all traces of itself; one that is killed is detected by its lease.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::database::Database;
 use crate::support::postgres::Schema;
@@ -96,5 +96,7 @@ fn server_id(installation: &Installation) -> String {
 
 async fn leader(client: &Client) -> String {
     let lease: Value = client.get(&format!("{LEASES}/rowplane-controllers")).await.unwrap().ok();
+    // Clients that read protobuf could not list leases otherwise.
+    assert_eq!((&lease["apiVersion"], &lease["kind"]), (&json!("coordination.k8s.io/v1"), &json!("Lease")));
     lease["spec"]["holderIdentity"].as_str().expect("a holder").to_owned()
 }

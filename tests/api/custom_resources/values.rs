@@ -262,9 +262,17 @@ async fn cr60_kinds_and_versions_of_bodies(setup: Setup) {
     assert_eq!(message(&refused), text);
     let mut kindless = widget("w", json!({}));
     kindless.as_object_mut().expect("an object").remove("kind");
-    let refused = server.post(WIDGETS, &kindless).await;
-    assert_eq!(refused.status, 400);
-    assert!(message(&refused).contains("Object 'Kind' is missing in '"), "{}", message(&refused));
+    for (query, begin) in [
+        ("", "the object provided is unrecognized (must be of type Widget): Object 'Kind' is missing in '"),
+        (
+            "?fieldValidation=Ignore",
+            "Widget in version \"v1\" cannot be handled as a Widget: Object 'Kind' is missing in '",
+        ),
+    ] {
+        let refused = server.post(format!("{WIDGETS}{query}"), &kindless).await;
+        assert_eq!(refused.status, 400);
+        assert!(message(&refused).starts_with(begin), "{}", message(&refused));
+    }
 }
 
 async fn cr61_cr62_what_was_wrong_may_stay(setup: Setup) {

@@ -12,7 +12,7 @@ says "unchanged" k apply -f "$here/platform.yaml"
 token=$(k -n team create token deployer)
 t() { "$KUBECTL" --kubeconfig "$work/team" -n team "$@"; }
 {
-    k config --kubeconfig "$work/team" set-cluster c --server https://10.2.0.1:6443 --embed-certs \
+    k config --kubeconfig "$work/team" set-cluster c --server "$(k config view -o jsonpath='{.clusters[0].cluster.server}')" --embed-certs \
         --certificate-authority "$data/pki/ca.crt"
     k config --kubeconfig "$work/team" set-credentials deployer --token "$token"
     k config --kubeconfig "$work/team" set-context c --cluster c --user deployer

@@ -87,6 +87,8 @@ func (p *pod) run(outer context.Context) {
 		if object := p.current(); object.DeletionTimestamp != nil {
 			cancel()
 			all.Wait()
+			// Who has put a finalizer on the Pod waits for what has become of it.
+			p.tell(outer)
 			p.delete(outer, object)
 			continue
 		}
@@ -126,6 +128,9 @@ func (p *pod) runContainers(ctx context.Context, all *sync.WaitGroup) {
 			return
 		case <-time.After(500 * time.Millisecond):
 		}
+	}
+	if p.runs(object) {
+		p.followVolumes(ctx, object)
 	}
 	defer p.wakeUp()
 	for i := range object.Spec.InitContainers {

@@ -3,17 +3,20 @@ package main
 import (
 	"context"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 )
 
-// makeVolumes writes the Pod's volumes, each into a directory. They are not written again when what they show changes.
+// makeVolumes writes the Pod's volumes, each into a directory.
 func (p *pod) makeVolumes(ctx context.Context, object *v1.Pod) error {
 	if err := os.MkdirAll(filepath.Join(p.dir(), "volumes"), 0o755); err != nil {
 		return err
@@ -34,6 +37,22 @@ func (p *pod) makeVolumes(ctx context.Context, object *v1.Pod) error {
 		}
 	}
 	return nil
+}
+
+// followVolumes writes what has changed in the Secrets and ConfigMaps of volumes, until ctx ends.
+func (p *pod) followVolumes(ctx context.Context, object *v1.Pod) {
+	for _, volume := range object.Spec.Volumes {
+		if volume.Secret == nil && volume.ConfigMap == nil {
+			continue
+		}
+		go wait.UntilWithContext(ctx, func(ctx context.Context) {
+			if files, err := p.files(ctx, object, &volume); err == nil {
+				if err := write(filepath.Join(p.dir(), "volumes", volume.Name), files); err != nil {
+					log.Printf("volumes of %s/%s: %v", object.Namespace, object.Name, err)
+				}
+			}
+		}, 2*time.Second)
+	}
 }
 
 // linkHostPath makes the volume a directory that all Pods of the Node share. It is not one of this machine's.
@@ -60,7 +79,14 @@ func write(dir string, files map[string]string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		if before, err := os.ReadFile(path); err == nil && string(before) == content {
+			continue
+		}
+		// Readers see the old content or the new one.
+		if err := os.WriteFile(path+".new", []byte(content), 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil {
 			return err
 		}
 	}
