@@ -81,7 +81,7 @@ impl HeadText {
         &self.text[self.stage..self.user]
     }
 
-    fn from_addresses(&self) -> &[u8] {
+    fn source_addresses(&self) -> &[u8] {
         &self.text[self.user..]
     }
 }
@@ -201,7 +201,7 @@ impl<'a> Event<'a> {
                 out.push(b'}');
             }
         }
-        out.extend_from_slice(known.from_addresses());
+        out.extend_from_slice(known.source_addresses());
         if let Some(object) = &growing.object {
             key(&mut out, "objectRef");
             object.write(&mut out);

@@ -85,7 +85,7 @@ impl Manifests {
     /// Reads the objects of these kinds, and none of others.
     pub fn read(directory: &Path, kinds: &[&str]) -> Result<Self, String> {
         let (documents, hash) = documents(directory)?;
-        let wanted = kinds.iter().filter_map(|kind| wanted(kind)).collect();
+        let wanted = kinds.iter().filter_map(wanted).collect();
         let mut reading = Reading { wanted, list: Vec::new(), files: HashMap::new() };
         for Document { file, text } in documents {
             reading.document(&file, &text).map_err(|why| format!("error loading {file}: {why}"))?;
