@@ -122,12 +122,26 @@ fn document_labels() -> RequestLabels {
     RequestLabels { verb: "GET", resource, subresource, scope: Scope::None }
 }
 
+/// Upstream's router knows these for GET alone. Its other documents are plain handlers, which answer HEAD, too.
+const ROUTES_WITHOUT_HEAD: [&str; 4] =
+    ["/version", "/version/", "/openid/v1/jwks", "/.well-known/openid-configuration"];
+
 async fn document(app: &App, path: Option<&ApiPath>, parts: &Parts) -> Result<Response, Error> {
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::MethodNotAllowed);
     }
     let headers = &parts.headers;
     let served = app.api.served_as_known().await;
+    if parts.method == Method::HEAD {
+        let has_head = match path {
+            Some(ApiPath::CoreVersions) => false,
+            Some(ApiPath::GroupVersion(version)) => !is_built_in(served.registry().group(version.group())),
+            _ => !ROUTES_WITHOUT_HEAD.contains(&parts.uri.path()),
+        };
+        if !has_head {
+            return Err(Error::MethodNotAllowed);
+        }
+    }
     let publication = app.publications.of(&served).await?;
     let documents = &publication.documents;
     let answer = match path {

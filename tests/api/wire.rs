@@ -35,11 +35,22 @@ on_every_store! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_to_head_have_no_body() {
     let server = Setup::new(Database::memory()).start().await;
-    server.post(CONFIGMAPS, &config_map("a", json!({}))).await.expect(201);
+    let version = json!({"name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object"}}});
+    let definition = json!({"metadata": {"name": "widgets.ex.io"}, "spec": {"group": "ex.io",
+        "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"}, "versions": [version]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    server.post(definitions, &definition).await.expect(201);
+    let widgets = "/apis/ex.io/v1/namespaces/default/widgets";
+    let own = ["/livez/ping", "/openapi/v2", "/apis", "/apis/apps", "/nothing", "/apis/ex.io/v1", widgets];
+    let refused = ["/api", "/api/v1", "/apis/apps/v1", "/version", "/openid/v1/jwks", CONFIGMAPS];
     for protocol in [Protocol::Http1, Protocol::Any] {
         let client = Client::of_certificate(&server.kubeconfig, protocol);
-        let one = format!("{CONFIGMAPS}/a");
-        for path in ["/livez/ping", "/version", "/openapi/v2", "/nothing", CONFIGMAPS, &one] {
+        for path in refused {
+            let head = client.request(Method::HEAD, path).await;
+            assert_eq!((head.status, head.text().as_str()), (405, ""), "{path}");
+        }
+        for path in own {
             let get = client.get(path).await;
             let head = client.request(Method::HEAD, path).await;
             assert_eq!((head.status, head.text().as_str()), (get.status, ""), "{path}");

@@ -29,16 +29,18 @@ impl Action {
         definition: &ResourceDefinition,
     ) -> Result<Self, Error> {
         check_scope(path, definition)?;
+        // Upstream's routes of built-in kinds have no HEAD; its handler of custom resources asks for the verb alone.
+        let reads = *method == Method::GET || *method == Method::HEAD && definition.is_custom();
         let action = if path.watch {
-            match *method {
-                Method::GET | Method::HEAD => Self::Watch,
-                _ => return Err(Error::MethodNotAllowed),
+            match reads {
+                true => Self::Watch,
+                false => return Err(Error::MethodNotAllowed),
             }
         } else {
             match (method, path.name.is_some()) {
-                (&Method::GET | &Method::HEAD, true) => Self::Get,
-                (&Method::GET | &Method::HEAD, false) if is_watch(query) => Self::Watch,
-                (&Method::GET | &Method::HEAD, false) => Self::List,
+                (_, true) if reads => Self::Get,
+                (_, false) if reads && is_watch(query) => Self::Watch,
+                (_, false) if reads => Self::List,
                 (&Method::POST, named) if !named || path.subresource.is_some() => Self::Create,
                 (&Method::PUT, true) => Self::Update,
                 (&Method::PATCH, true) => Self::Patch,
