@@ -12,7 +12,7 @@ use crate::auth::jwt::keys::PublicKey;
 use crate::auth::jwt::{decode, encode};
 use crate::grpc::{CallError, Client, decoded};
 use crate::protowire::write::Writer;
-use crate::protowire::{self, BYTES, Reader, VARINT};
+use crate::protowire::{self, Field, each_field, text};
 use crate::runtime::Runtime;
 use crate::tree::Value;
 
@@ -277,8 +277,8 @@ impl Signed {
         let mut signed = Self::default();
         each_field(message, |field, value| {
             match (field, value) {
-                (1, Wire::Bytes(bytes)) => signed.header = text(bytes),
-                (2, Wire::Bytes(bytes)) => signed.signature = text(bytes),
+                (1, Field::Bytes(bytes)) => signed.header = text(bytes),
+                (2, Field::Bytes(bytes)) => signed.signature = text(bytes),
                 _ => {}
             }
             Ok(())
@@ -309,9 +309,9 @@ impl Fetched {
         let mut fetched = Self::default();
         each_field(message, |field, value| {
             match (field, value) {
-                (1, Wire::Bytes(bytes)) => fetched.keys.push(FetchedKey::decode(bytes)?),
-                (2, Wire::Bytes(bytes)) => fetched.made = Some(timestamp(bytes)?),
-                (3, Wire::Number(seconds)) => fetched.refresh_seconds = seconds,
+                (1, Field::Bytes(bytes)) => fetched.keys.push(FetchedKey::decode(bytes)?),
+                (2, Field::Bytes(bytes)) => fetched.made = Some(timestamp(bytes)?),
+                (3, Field::Number(seconds)) => fetched.refresh_seconds = seconds as i64,
                 _ => {}
             }
             Ok(())
@@ -325,9 +325,9 @@ impl FetchedKey {
         let mut key = Self::default();
         each_field(message, |field, value| {
             match (field, value) {
-                (1, Wire::Bytes(bytes)) => key.id = text(bytes),
-                (2, Wire::Bytes(bytes)) => key.der = bytes.to_vec(),
-                (3, Wire::Number(number)) => key.is_hidden = number != 0,
+                (1, Field::Bytes(bytes)) => key.id = text(bytes),
+                (2, Field::Bytes(bytes)) => key.der = bytes.to_vec(),
+                (3, Field::Number(number)) => key.is_hidden = number != 0,
                 _ => {}
             }
             Ok(())
@@ -358,8 +358,8 @@ fn timestamp(message: &[u8]) -> Result<(i64, i32), protowire::Error> {
     let (mut seconds, mut nanos) = (0, 0);
     each_field(message, |field, value| {
         match (field, value) {
-            (1, Wire::Number(number)) => seconds = number,
-            (2, Wire::Number(number)) => nanos = number as i32,
+            (1, Field::Number(number)) => seconds = number as i64,
+            (2, Field::Number(number)) => nanos = number as i32,
             _ => {}
         }
         Ok(())
@@ -371,34 +371,10 @@ fn timestamp(message: &[u8]) -> Result<(i64, i32), protowire::Error> {
 fn longest_life(message: &[u8]) -> Result<i64, protowire::Error> {
     let mut life = 0;
     each_field(message, |field, value| {
-        if let (1, Wire::Number(seconds)) = (field, value) {
-            life = seconds;
+        if let (1, Field::Number(seconds)) = (field, value) {
+            life = seconds as i64;
         }
         Ok(())
     })?;
     Ok(life)
-}
-
-enum Wire<'a> {
-    Bytes(&'a [u8]),
-    Number(i64),
-}
-
-fn each_field<'a>(
-    message: &'a [u8],
-    mut take: impl FnMut(i32, Wire<'a>) -> Result<(), protowire::Error>,
-) -> Result<(), protowire::Error> {
-    let mut reader = Reader::new(message);
-    while let Some(tag) = reader.tag()? {
-        match tag.wire() {
-            BYTES => take(tag.number(), Wire::Bytes(reader.bytes()?))?,
-            VARINT => take(tag.number(), Wire::Number(reader.varint()? as i64))?,
-            _ => reader.skip(tag)?,
-        }
-    }
-    Ok(())
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::codec::sealed::KEY_ID_TAG;
-use crate::protowire::{BYTES, Error, Reader, VARINT};
+use crate::protowire::{BYTES, Error, Field, VARINT, each_field, text};
 
 /// The most bytes of a key's id, of a wrapped seed, and of all annotations.
 const LONGEST_KEY_ID: usize = 1 << 10;
@@ -155,26 +155,24 @@ impl Wrapped {
     /// Reads an `EncryptedObject`: how it is wrapped, and its data.
     pub fn decode(message: &[u8]) -> Result<(Self, &[u8]), String> {
         let (mut wrapped, mut data) = (Self::default(), &[][..]);
-        let mut reader = Reader::new(message);
-        let mut next = || -> Result<bool, Error> {
-            let Some(tag) = reader.tag()? else { return Ok(false) };
-            match (tag.number(), tag.wire()) {
-                (1, BYTES) => data = reader.bytes()?,
-                (2, BYTES) => wrapped.key_id = text(reader.bytes()?),
-                (3, BYTES) => wrapped.source = reader.bytes()?.to_vec(),
-                (4, BYTES) => insert(&mut wrapped.annotations, reader.bytes()?)?,
-                (5, VARINT) => {
-                    wrapped.source_type = match reader.varint()? {
+        let read = each_field(message, |number, field| {
+            match (number, field) {
+                (1, Field::Bytes(bytes)) => data = bytes,
+                (2, Field::Bytes(bytes)) => wrapped.key_id = text(bytes),
+                (3, Field::Bytes(bytes)) => wrapped.source = bytes.to_vec(),
+                (4, Field::Bytes(bytes)) => insert(&mut wrapped.annotations, bytes)?,
+                (5, Field::Number(number)) => {
+                    wrapped.source_type = match number {
                         0 => SourceType::Key,
                         1 => SourceType::Seed,
                         other => SourceType::Unknown(other),
                     }
                 }
-                _ => reader.skip(tag)?,
+                _ => {}
             }
-            Ok(true)
-        };
-        while next().map_err(|error| error.to_string())? {}
+            Ok(())
+        });
+        read.map_err(|error| error.to_string())?;
         if let SourceType::Unknown(number) = wrapped.source_type {
             return Err(format!("unknown encryptedDEKSourceType: {number}"));
         }
@@ -265,23 +263,15 @@ fn is_domain(name: &str) -> bool {
     name.len() <= 253 && name.contains('.') && name.split('.').all(is_label)
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 /// Calls `take` for every field that holds bytes.
 fn each_bytes<'m>(
     message: &'m [u8],
     mut take: impl FnMut(i32, &'m [u8]) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut reader = Reader::new(message);
-    while let Some(tag) = reader.tag()? {
-        match tag.wire() {
-            BYTES => take(tag.number(), reader.bytes()?)?,
-            _ => reader.skip(tag)?,
-        }
-    }
-    Ok(())
+    each_field(message, |number, field| match field {
+        Field::Bytes(bytes) => take(number, bytes),
+        Field::Number(_) => Ok(()),
+    })
 }
 
 fn insert(annotations: &mut Annotations, entry: &[u8]) -> Result<(), Error> {
