@@ -39,7 +39,7 @@ use crate::server::config::Config;
 /// The whole program: parses `arguments`, runs the subcommand, and reports a failure in one line.
 ///
 /// `give_back` returns freed memory to the system.
-pub fn main(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> ExitCode {
+pub fn main(arguments: Vec<OsString>, give_back: fn()) -> ExitCode {
     match run(arguments, give_back) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -49,7 +49,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> E
     }
 }
 
-fn run(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> Result<(), Error> {
+fn run(arguments: Vec<OsString>, give_back: fn()) -> Result<(), Error> {
     // Files of this process are accessible only by their owner unless it says otherwise: they contain keys, tokens and
     // Secrets.
     umask(Mode::RWXG | Mode::RWXO);
@@ -106,8 +106,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> Result
 
 /// The arguments, with the subcommand inserted if the program was called by another program's name: `kube-apiserver
 /// ...` means `rowplane kube-apiserver ...`.
-fn as_called(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+fn as_called(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().and_then(|program| Path::new(program).file_name());
     let stand_in = name.and_then(|name| name.to_str()).filter(|name| STAND_INS.contains(name));
     if let Some(stand_in) = stand_in.map(OsString::from) {

@@ -1,4 +1,4 @@
-//! Tests of this crate's sources: no import runs up, and kinds travel as values.
+//! Tests of this crate's sources, and of those of `rowplane-objects`: no import runs up, and kinds travel as values.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -44,18 +44,20 @@ const ROWS: &[&[&str]] = &[
     ],
 ];
 
+/// The sources of this crate and of `rowplane-objects`, whose modules are its lower rows, by their paths below `src`.
 fn sources() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut open = vec![root.clone()];
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut sources = Vec::new();
-    while let Some(path) = open.pop() {
-        if path.is_dir() {
-            open.extend(
-                std::fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()),
-            );
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = std::fs::read_to_string(&path).expect("a source");
-            sources.push((path.strip_prefix(&root).expect("below src").to_owned(), text));
+    for root in [package.join("src"), package.join("crates/objects/src")] {
+        let mut open = vec![root.clone()];
+        while let Some(path) = open.pop() {
+            if path.is_dir() {
+                let entries = std::fs::read_dir(&path).expect("a folder");
+                open.extend(entries.map(|entry| entry.expect("an entry").path()));
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).expect("a source");
+                sources.push((path.strip_prefix(&root).expect("below src").to_owned(), text));
+            }
         }
     }
     sources

@@ -12,5 +12,5 @@ use allocator::Allocator;
 static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
-    cli::main(std::env::args_os(), allocator::give_back)
+    cli::main(std::env::args_os().collect(), allocator::give_back)
 }

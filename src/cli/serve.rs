@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+
 use super::banner;
 use super::error::Error;
 use super::signals::Signals;
 use crate::server::config::Config;
-use crate::server::start::{Application, BuildError, Environment};
+use crate::server::start::Build;
 use crate::server::{Server, application, open_files};
 use crate::tasks::Failure;
 
@@ -22,14 +24,11 @@ pub enum Banner {
 
 /// Runs a server until a signal arrives.
 pub async fn serve(config: Config, banner: Banner) -> Result<(), Error> {
-    serve_with(config, banner, application::build).await
+    serve_with(config, banner, Box::new(|environment| application::build(environment).boxed())).await
 }
 
 /// Like [`serve`], for an application that `build` makes.
-pub async fn serve_with<B>(config: Config, banner: Banner, build: B) -> Result<(), Error>
-where
-    B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
-{
+pub(super) async fn serve_with(config: Config, banner: Banner, build: Build) -> Result<(), Error> {
     let mut signals = Signals::catch().map_err(Error::Signals)?;
     open_files::raise_limit();
     let store = config.datastore.clone();

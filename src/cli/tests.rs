@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+
 use super::config::LogFormat;
 use super::*;
 use crate::server::config::Config;
@@ -103,18 +105,22 @@ fn refusals_are_one_line_and_name_the_flag() {
 }
 
 /// A server whose application sets the flag when it is stopped.
-async fn serve_until_failure(fail: impl FnOnce(&crate::tasks::Tasks, std::path::PathBuf)) -> (Error, bool) {
+async fn serve_until_failure(
+    fail: impl FnOnce(&crate::tasks::Tasks, std::path::PathBuf) + Send + 'static,
+) -> (Error, bool) {
     let directory = tempfile::tempdir().unwrap();
     let data_dir = format!("--data-dir={}", directory.path().display());
     let config = parse(&[&data_dir, "--secure-port=0"]).unwrap();
     let stopped = Arc::new(AtomicBool::new(false));
     let stop = stopped.clone();
-    let served = serve::serve_with(config, Banner::Print, async move |environment: Environment| {
+    let build = async move |environment: Environment| {
         let kubeconfig = environment.config.https.and_then(|https| https.kubeconfig);
         fail(&environment.runtime.tasks, kubeconfig.unwrap());
         let stop = Box::pin(async move { stop.store(true, Ordering::SeqCst) });
         Ok(Application { responder: Arc::new(axum::Router::new()), stop })
-    });
+    };
+    let build = Box::new(move |environment| build(environment).boxed());
+    let served = serve::serve_with(config, Banner::Print, build);
     (served.await.unwrap_err(), stopped.load(Ordering::SeqCst))
 }
 

@@ -56,8 +56,14 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        self.answer(request.map(Body::new))
+    }
+}
+
+impl InProcess {
+    /// Of one type of body, so that the routes are compiled in this crate and not again in each program that calls them.
+    fn answer(&self, mut request: Request<Body>) -> BoxFuture<'static, Result<Response, Infallible>> {
         let (responder, under_way) = (self.routes.now(), self.under_way.token());
-        let mut request = request.map(Body::new);
         request.extensions_mut().insert(self.caller.clone());
         async move {
             let answer = AssertUnwindSafe(responder.respond(request)).catch_unwind().await;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use sha2::{Digest, Sha256};
 
 use super::authentication;
@@ -100,11 +102,18 @@ pub async fn build_on(
     Ok(build_with_api(backend, environment).await?.0)
 }
 
+/// An application and its verbs.
+type WithApi = (Application, Arc<Api>);
+
 /// Like [`build_on`], for callers that also use the verbs or change what is served.
-pub async fn build_with_api(
+pub fn build_with_api(
     backend: Arc<dyn Backend>,
     environment: Environment,
-) -> Result<(Application, Arc<Api>), BuildError> {
+) -> BoxFuture<'static, Result<WithApi, BuildError>> {
+    put_together(backend, environment).boxed()
+}
+
+async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Result<WithApi, BuildError> {
     let Environment {
         config,
         address,

@@ -3,10 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+
 use super::config::{Config, Controllers, Https};
 use super::datastore::Datastore;
 use super::error::Error;
-use super::start::{self, Application, BuildError, Environment};
+use super::start::{self, Application, Build, BuildError, Environment};
 use super::{Server, application};
 use crate::random::Random;
 use crate::runtime::Runtime;
@@ -79,16 +82,20 @@ impl Builder {
     }
 
     /// Starts the server. Returns once it answers requests.
-    pub async fn start(self) -> Result<Server, Error> {
-        self.start_with(application::build).await
+    pub fn start(self) -> BoxFuture<'static, Result<Server, Error>> {
+        self.start_with(application::build)
     }
 
     /// Starts a server whose application is made by `build`, which may open the store in its own way
     /// ([`application::build_on`]).
-    pub async fn start_with<B>(self, build: B) -> Result<Server, Error>
+    ///
+    /// A box, so that the server's futures are compiled in this crate and not again in each program that starts one.
+    pub fn start_with<B, F>(self, build: B) -> BoxFuture<'static, Result<Server, Error>>
     where
-        B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
+        B: FnOnce(Environment) -> F + Send + 'static,
+        F: Future<Output = Result<Application, BuildError>> + Send + 'static,
     {
-        start::start(self.config, self.runtime, build).await
+        let build: Build = Box::new(move |environment| build(environment).boxed());
+        start::start(self.config, self.runtime, build).boxed()
     }
 }

@@ -43,6 +43,9 @@ use crate::runtime::Runtime;
 /// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is reported unchanged.
 pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
 
+/// Makes the application.
+pub type Build = Box<dyn FnOnce(Environment) -> BoxFuture<'static, Result<Application, BuildError>> + Send>;
+
 /// What start-up provides to the application.
 pub struct Environment {
     pub config: Config,
@@ -72,10 +75,7 @@ pub struct Application {
 }
 
 /// Starts a server. Returns once requests are answered and the kubeconfig is written.
-pub(super) async fn start<B>(config: Config, runtime: Runtime, build: B) -> Result<Server, Error>
-where
-    B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
-{
+pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Result<Server, Error> {
     let ending = Ending::new(config.shutdown_grace);
     let unfinished = Unfinished::new(&runtime.tasks, &ending);
     if let Some(dir) = &config.data_dir {

@@ -1,6 +1,6 @@
 // Golden writes what upstream's Go types make of bytes and texts, for rowplane's tests to compare with.
 //
-//	cd proto/generate && go run ./golden objects > ../../src/codec/protobuf/golden.tsv
+//	cd proto/generate && go run ./golden objects > ../../crates/objects/src/codec/protobuf/golden.tsv
 //	cd proto/generate && go run ./golden quantities > ../../src/quantity/golden.tsv
 //
 // Objects are one per line, the envelope in base64, a tab, and the JSON of the object after decoding.

@@ -33,7 +33,7 @@ import (
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// Served are the group versions of src/schema/builtin/table.rs.
+// Served are the group versions of crates/objects/src/schema/builtin/table.rs.
 var Served = []schema.GroupVersion{
 	gv("", "v1"),
 	gv("admissionregistration.k8s.io", "v1"),

@@ -1,5 +1,5 @@
 // Says how upstream prints generated columns of generated custom resources: a line of JSON for each, for
-// src/kinds/behavior/columns/custom/tests.rs.
+// crates/objects/src/kinds/behavior/columns/custom/tests.rs.
 //
 //	cd tests/upstream && go run ./columns | gzip -9n >../../testdata/columns/upstream.jsonl.gz
 package main

@@ -1,7 +1,7 @@
-// Makes the golden file of src/schema/defaults/tests.rs: random, mostly empty objects of every kind, and what
+// Makes the golden file of crates/objects/src/schema/defaults/tests.rs: random, mostly empty objects of every kind, and what
 // upstream makes of each by decoding, storing and reading it.
 //
-//	go run . > ../../../src/schema/defaults/upstream.jsonl.gz
+//	go run . > ../../../crates/objects/src/schema/defaults/upstream.jsonl.gz
 package main
 
 import (

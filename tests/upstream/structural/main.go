@@ -1,5 +1,5 @@
 // Says what upstream makes of objects with structural schemas: a line of JSON for each object of
-// testdata/structural/cases.json, for src/schema/structural/tests.rs and src/patch/apply/schema/structural.rs.
+// testdata/structural/cases.json, for crates/objects/src/schema/structural/tests.rs and crates/objects/src/patch/apply/schema/structural.rs.
 //
 //	cd tests/upstream && go run ./structural <../../testdata/structural/cases.json >../../testdata/structural/upstream.jsonl
 //

@@ -1,7 +1,7 @@
-// Makes the golden file of src/kinds/behavior/conversion/tests.rs: random objects of the kinds that are served in two versions that
+// Makes the golden file of crates/objects/src/kinds/behavior/conversion/tests.rs: random objects of the kinds that are served in two versions that
 // differ, and what upstream makes of each in the other version, and of that in the first.
 //
-//	go run ./conversions > ../../../src/kinds/behavior/conversion/upstream.jsonl
+//	go run ./conversions > ../../../crates/objects/src/kinds/behavior/conversion/upstream.jsonl
 package main
 
 import (

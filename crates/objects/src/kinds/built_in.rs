@@ -1,0 +1,137 @@
+//! The built-in resources of Kubernetes v1.37: all GA group versions, and the internal StorageVersion API.
+//!
+//! `componentstatuses`, and the subresources that connect to kubelets or issue tokens, are absent, since they do not
+//! work yet.
+
+use std::sync::Arc;
+
+use super::GROUPS;
+use super::behavior::definition::{Definition, Keeping};
+use super::behavior::{Behavior, BuiltIn, Group, Version};
+use crate::schema::builtin;
+use crate::schema::kind::Kind;
+use crate::schema::names::{GroupResource, GroupVersion, Gvk};
+use crate::schema::resource::{Origin, ResourceDefinition, Storage, Subresource, Verb};
+use crate::schema::types::Types;
+use crate::tree::Text;
+
+/// All built-in definitions, in no particular order.
+pub fn definitions() -> Vec<ResourceDefinition> {
+    let types = builtin::types();
+    let versions = GROUPS.iter().flat_map(|group| group.versions.iter().map(move |version| (group, version)));
+    let definitions_of = |(group, version): (&&Group, &Version)| {
+        let define = |kind: &&BuiltIn| definition(&types, group, version, &kind.definition);
+        version.kinds.iter().map(define).collect::<Vec<_>>()
+    };
+    versions.flat_map(definitions_of).collect()
+}
+
+/// What the server knows about a built-in kind; `None` for custom resources.
+pub fn find(gvk: &Gvk) -> Option<&'static BuiltIn> {
+    let group = GROUPS.iter().find(|known| gvk.group().as_str() == known.name)?;
+    let version = group.versions.iter().find(|known| gvk.version() == known.name)?;
+    version.kinds.iter().find(|known| gvk.kind.as_str() == known.definition.kind).copied()
+}
+
+/// A kind in its newest version, for tests.
+///
+/// # Panics
+/// There is no such kind.
+pub fn any_version(group: &str, kind: &str) -> &'static BuiltIn {
+    let group = GROUPS.iter().find(|known| known.name == group).expect(group);
+    let mut kinds = group.versions.iter().rev().flat_map(|version| version.kinds);
+    kinds.find(|known| known.definition.kind == kind).expect(kind)
+}
+
+/// What verbs ask about the kind of a resource.
+pub fn behavior(definition: &ResourceDefinition) -> Behavior {
+    match find(definition.gvk()) {
+        Some(kind) => Behavior::built_in(kind, definition),
+        None => Behavior::custom(definition, None),
+    }
+}
+
+/// The versions in which objects of a stored resource can be decoded, and in which they can therefore be stored.
+pub fn storage_versions(resource: &GroupResource) -> Vec<GroupVersion> {
+    let stored = |definition: &ResourceDefinition| matches!(&definition.storage, Storage::Table { resource: r, .. } if r == resource);
+    let versions = definitions().into_iter().filter(stored);
+    versions.map(|definition| definition.kind.gvk.group_version).collect()
+}
+
+/// Like [`definitions`], but stores these resources in another of their [`storage_versions`].
+pub fn definitions_stored_in(versions: &[(GroupResource, GroupVersion)]) -> Vec<ResourceDefinition> {
+    let mut definitions = definitions();
+    for definition in &mut definitions {
+        let Storage::Table { resource, version } = &mut definition.storage else { continue };
+        if let Some((_, chosen)) = versions.iter().rev().find(|(name, _)| name == resource) {
+            *version = chosen.clone();
+        }
+    }
+    definitions
+}
+
+fn definition(types: &Arc<Types>, group: &Group, version: &Version, row: &Definition) -> ResourceDefinition {
+    let name = GroupVersion::new(group.name, version.name);
+    ResourceDefinition {
+        kind: known(types, name.with_kind(row.kind)),
+        list_kind: format!("{}List", row.kind).into(),
+        plural: row.plural.into(),
+        singular: row.kind.to_lowercase().into(),
+        short_names: row.short_names.iter().map(|&name| name.into()).collect(),
+        categories: row.category.into_iter().map(Text::from).collect(),
+        scope: row.scope,
+        origin: Origin::BuiltIn,
+        group_priority: group.priority,
+        verbs: verbs(row),
+        subresources: subresources(types, row),
+        storage: storage(&name, row),
+        behavior: row.behavior,
+        is_discoverable: true,
+        declaration: None,
+    }
+}
+
+/// The kind with its message in `proto/`. A test makes sure that every kind of the table has one.
+fn known(types: &Arc<Types>, gvk: Gvk) -> Kind {
+    types.kind(&gvk).unwrap_or_else(|| Kind::opaque(gvk))
+}
+
+fn verbs(row: &Definition) -> Vec<Verb> {
+    use Verb::{Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch};
+    let mut verbs = match row.keeping {
+        Keeping::Nothing => vec![Create],
+        _ => vec![Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch],
+    };
+    verbs.retain(|verb| *verb != DeleteCollection || row.deletes_collection);
+    verbs
+}
+
+fn subresources(types: &Arc<Types>, row: &Definition) -> Vec<Subresource> {
+    use Verb::{Create, Get, Patch, Update};
+    let own_kind = |gvk: Gvk| Some(known(types, gvk));
+    let of = |name: &str| match name {
+        "finalize" => (vec![Update], None),
+        "binding" => (vec![Create], own_kind(Gvk::fixed("v1", "Binding"))),
+        "eviction" => (vec![Create], own_kind(Gvk::fixed("policy/v1", "Eviction"))),
+        "token" => (vec![Create], own_kind(Gvk::fixed("authentication.k8s.io/v1", "TokenRequest"))),
+        "scale" => (vec![Get, Patch, Update], own_kind(Gvk::fixed("autoscaling/v1", "Scale"))),
+        _ => (vec![Get, Patch, Update], None),
+    };
+    let subresource = |&name: &&str| {
+        let (verbs, kind) = of(name);
+        Subresource { name: name.into(), verbs, kind }
+    };
+    row.subresources.iter().map(subresource).collect()
+}
+
+fn storage(name: &GroupVersion, row: &Definition) -> Storage {
+    let version = match &row.keeping {
+        Keeping::Nothing => return Storage::Virtual,
+        Keeping::Own => name.clone(),
+        Keeping::SharedWith(version) => GroupVersion::fixed(version),
+    };
+    Storage::Table { resource: GroupResource::new(version.group(), row.plural), version }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+//! What an object is: the types of kinds as data; objects in JSON, YAML and protobuf and as they are stored; patches and
+//! server-side apply; and what rowplane knows of each kind beyond its type.
+//!
+//! A module imports only from modules below it in this list. Nothing here reads or writes anything but values.
+#![forbid(unsafe_code)]
+
+pub mod kinds;
+
+pub mod patch;
+
+pub mod expression;
+
+pub mod codec;
+
+pub mod schema;
+
+pub mod fields;
+
+pub mod protowire;
+
+pub mod causes;
+pub mod long_work;
+pub mod pieces;
+pub mod revision;
+pub mod user;
+pub mod warnings;
+
+pub use rowplane_values::{gotext, json, jsonpath, quantity, regexp, tree};
