@@ -36,6 +36,7 @@ pub mod pieces;
 pub mod private_files;
 pub mod protowire;
 pub mod random;
+pub mod relay;
 pub mod revision;
 pub mod runtime;
 pub mod server_trust;
