@@ -9,6 +9,7 @@ pub mod aggregation;
 pub mod apply;
 mod binding;
 pub mod catalog;
+pub mod connect;
 pub mod continue_token;
 pub mod conversion;
 pub mod create;
@@ -66,6 +67,7 @@ use arc_swap::ArcSwap;
 use self::admission::Chain;
 use self::aggregation::Aggregation;
 use self::catalog::{Catalog, Served};
+use self::connect::kubelets::Kubelets;
 use self::continue_token::TokenKeys;
 use self::conversion::Converter;
 use self::definitions::Definitions;
@@ -96,6 +98,8 @@ pub struct Api {
     pub converter: Arc<Converter>,
     /// Where webhooks of Services are called.
     pub service_routes: Arc<ServiceRoutes>,
+    /// How kubelets are reached.
+    pub kubelets: Kubelets,
     pub token_keys: ArcSwap<TokenKeys>,
     /// The resource under which the store keeps claims of node ports.
     pub port_claims: ResourceId,

@@ -18,6 +18,7 @@ const ROWS: &[&[&str]] = &[
     &["cache"],
     &["encryption"],
     &["storage"],
+    &["relay"],
     &["webhook"],
     &["runtime"],
     &["metrics"],

@@ -25,6 +25,7 @@ pub mod identity;
 pub mod metrics;
 pub mod private_files;
 pub mod random;
+pub mod relay;
 pub mod runtime;
 pub mod server_trust;
 pub mod tasks;

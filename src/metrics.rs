@@ -334,6 +334,24 @@ impl Metrics {
         })
     }
 
+    /// Counts a request for a container's output, by whether the kubelet's certificate may be anything.
+    pub fn logs_asked(&self, unverified: bool) {
+        let usage = if unverified { "skip_tls_allowed" } else { "enforce_tls" };
+        let labels = labels_of(&[("usage", usage)]);
+        self.counter("kube_apiserver_pod_logs_insecure_backend_total", labels).increment(1);
+    }
+
+    /// Counts a request for a container's output that failed by the kubelet's certificate.
+    pub fn logs_not_trusted(&self) {
+        self.counter("kube_apiserver_pod_logs_backend_tls_failure_total", Vec::new()).increment(1);
+    }
+
+    /// Counts a request for a stream of a Pod, which is passed on to the kubelet as it is.
+    pub fn stream_passed_on(&self, subresource: &'static str) {
+        let labels = labels_of(&[("subresource", subresource), ("proxy_type", "proxied_to_kubelet")]);
+        self.counter("apiserver_websocket_streaming_requests_total", labels).increment(1);
+    }
+
     /// The counter of events sent to watchers of a resource. Call once per watch.
     pub fn watch_events(&self, resource: &Gvr) -> Counter {
         let labels = [

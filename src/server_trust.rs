@@ -8,9 +8,9 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 /// The certificates in a file; at least one.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -62,6 +62,28 @@ impl ServerVerifier {
     pub fn new(roots: Option<Trusted>, names: bool) -> Self {
         Self { provider: Arc::new(ring::default_provider()), roots, names }
     }
+}
+
+/// A client's certificate with its chain, and the key.
+pub type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+/// The settings of a client of HTTP/1.1 over TLS. Without authorities, every server is believed.
+pub fn client_config(
+    trusted: Option<Trusted>,
+    identity: Option<Identity>,
+) -> Result<Arc<ClientConfig>, String> {
+    let verifier = Arc::new(ServerVerifier::new(trusted, true));
+    let builder = ClientConfig::builder_with_provider(verifier.provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let mut config = match identity {
+        Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| error.to_string())?,
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
 }
 
 impl ServerCertVerifier for ServerVerifier {

@@ -9,7 +9,7 @@ mod link;
 mod patient;
 #[cfg(test)]
 mod tests;
-mod words;
+pub mod words;
 mod x509;
 
 use std::sync::{Arc, Mutex};
@@ -21,11 +21,11 @@ use hyper::header::HeaderValue;
 use hyper::{Method, Request, header};
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName};
 
 pub use self::fetch::Fetcher;
 use self::link::{Link, Response};
-use crate::server_trust::{ServerVerifier, Trusted};
+use crate::server_trust::{self, Identity, Trusted};
 
 /// Connections that are kept while nobody uses them.
 const MOST_IDLE: usize = 4;
@@ -81,7 +81,7 @@ pub struct Webhook {
 #[derive(Debug, Default)]
 pub struct Client {
     /// A certificate's chain and its key.
-    identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+    identity: Option<Identity>,
     authorization: Option<HeaderValue>,
 }
 
@@ -281,27 +281,13 @@ impl Webhook {
     }
 }
 
-fn client_config(
-    ca_bundle: &[u8],
-    identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
-) -> Result<Arc<ClientConfig>, String> {
+fn client_config(ca_bundle: &[u8], identity: Option<Identity>) -> Result<Arc<ClientConfig>, String> {
     let trusted = if ca_bundle.trim_ascii().is_empty() {
         Trusted::system()
     } else {
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(ca_bundle).collect();
         Trusted::these(certificates.map_err(|error| error.to_string())?)?
     };
-    let verifier = Arc::new(ServerVerifier::new(Some(trusted), true));
-    let builder = ClientConfig::builder_with_provider(verifier.provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier);
-    let mut config = match identity {
-        Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| error.to_string())?,
-        None => builder.with_no_client_auth(),
-    };
-    // One connection with many requests would not be spread over the replicas of a Service.
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    // One connection of HTTP/2 with many requests would not be spread over the replicas of a Service.
+    server_trust::client_config(Some(trusted), identity)
 }

@@ -39,6 +39,8 @@ mod catalog;
 mod certificates;
 #[path = "api/configured.rs"]
 mod configured;
+#[path = "api/connect.rs"]
+mod connect;
 #[path = "api/credentials.rs"]
 mod credentials;
 #[path = "api/custom_resources.rs"]

@@ -74,6 +74,8 @@ pub enum Operation {
     Create,
     Update,
     Delete,
+    /// Of a request that is passed on to a Pod, a Service or a Node. The object is that of its options.
+    Connect,
 }
 
 impl Operation {
@@ -83,6 +85,7 @@ impl Operation {
             Operation::Create => "CREATE",
             Operation::Update => "UPDATE",
             Operation::Delete => "DELETE",
+            Operation::Connect => "CONNECT",
         }
     }
 }
@@ -138,7 +141,7 @@ impl Verdict<'_> {
     }
 }
 
-/// A write in progress, as plugins see it. Objects are in the request's version, and their `managedFields` are
+/// A write in progress, or a connection that is asked for, as plugins see it. Objects are in the request's version, and their `managedFields` are
 /// [closed](crate::codec::managed).
 pub struct Attempt<'a> {
     /// For queries of the store.

@@ -98,6 +98,13 @@ impl ServiceRoutes {
         }
     }
 
+    /// The host and the port that a flag gives to a Service.
+    pub(super) fn fixed(&self, to: ServicePort<'_>, service: &ObjectMap) -> Option<(String, String)> {
+        let (host, port) = self.config.fixed.get(to, Some(service))?.rsplit_once(':')?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        Some((host.to_owned(), port.to_owned()))
+    }
+
     fn service(&self, state: &State, to: ServicePort<'_>) -> Result<Option<ObjectMap>, String> {
         let found = self.services.and_then(|services| state.get(services, to.namespace, to.name));
         found.map(|service| service.to_map().map_err(|error| error.to_string())).transpose()

@@ -6,6 +6,7 @@ mod authentication;
 mod authorization;
 mod certificates;
 mod encryption;
+mod kubelets;
 mod oidc_flags;
 mod service_accounts;
 mod service_routes;
@@ -25,6 +26,7 @@ use self::authentication::AuthenticationArgs;
 use self::authorization::AuthorizationArgs;
 use self::certificates::CertificateArgs;
 use self::encryption::EncryptionArgs;
+use self::kubelets::KubeletArgs;
 use self::service_routes::ServiceRouteArgs;
 use self::tls::{TlsArgs, TlsConfig};
 use super::auth::AuthCommand;
@@ -456,6 +458,9 @@ pub struct ServeArgs {
     service_routes: ServiceRouteArgs,
 
     #[command(flatten)]
+    kubelets: KubeletArgs,
+
+    #[command(flatten)]
     audit: AuditArgs,
 
     /// How much to log: 0 to 3 informs, 4 and 5 debug, 6 and more trace
@@ -549,6 +554,7 @@ impl ServeArgs {
             storage_versions: self.storage_version,
             admission: self.admission.into_config()?,
             service_routes: self.service_routes.into_config(),
+            kubelets: self.kubelets.into_config(),
             audit: self.audit.into_config(has_database)?,
             ..Config::default()
         };

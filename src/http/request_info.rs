@@ -35,7 +35,7 @@ pub struct RequestInfo {
 enum Other {
     /// The decoded path.
     Path(String),
-    /// A resource with more behind it than any route has, such as `…/pods/p/proxy/x`.
+    /// A resource with more behind it than any route has, such as `…/pods/p/status/x`.
     Resource(ResourcePath),
 }
 
@@ -134,6 +134,7 @@ fn deep(version: &GroupVersion, prefix: Option<&str>, segments: &[&str]) -> Reso
         namespace,
         name: at(1),
         subresource: at(2).filter(|_| prefix != Some("proxy")),
+        below: String::new(),
         watch: prefix == Some("watch"),
     }
 }

@@ -28,6 +28,8 @@ pub struct ResourcePath {
     pub namespace: Option<String>,
     pub name: Option<String>,
     pub subresource: Option<String>,
+    /// What follows behind the subresource `proxy`, without the slashes around it.
+    pub below: String,
     /// Whether the path is below the deprecated `/watch/`.
     pub watch: bool,
 }
@@ -69,13 +71,19 @@ fn resource(version: &GroupVersion, segments: &[&str]) -> Option<ApiPath> {
         [plural] => (None, *plural, None, None),
         [plural, name] => (None, *plural, Some(name), None),
         [plural, name, sub] => (None, *plural, Some(name), Some(sub)),
+        ["namespaces", namespace, plural, name, sub @ "proxy", ..] => {
+            (Some(namespace), *plural, Some(name), Some(sub))
+        }
+        [plural, name, sub @ "proxy", ..] => (None, *plural, Some(name), Some(sub)),
         _ => return None,
     };
+    let below = segments.get(if namespace.is_some() { 5 } else { 3 }..).unwrap_or_default().join("/");
     Some(ApiPath::Resource(ResourcePath {
         resource: version.with_plural(plural),
         namespace: namespace.and_then(owned),
         name: name.and_then(owned),
         subresource: subresource.and_then(owned),
+        below,
         watch,
     }))
 }
@@ -148,9 +156,25 @@ mod tests {
             ),
             ("/api/v1/watch/namespaces/t/configmaps/x", "|v1|t|configmaps|x|-|true"),
             ("/api/v1/pods/%ff%C3%A9", "|v1|-|pods|\u{fffd}é|-|false"),
+            ("/api/v1/namespaces/t/pods/https:x:80/proxy/a//b/", "|v1|t|pods|https:x:80|proxy|false"),
+            ("/api/v1/nodes/n/proxy/stats/summary", "|v1|-|nodes|n|proxy|false"),
         ];
         for (path, want) in cases {
             assert_eq!(named(path), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_below_a_proxy() {
+        for (path, want) in [
+            ("/api/v1/namespaces/t/pods/p/proxy", ""),
+            ("/api/v1/namespaces/t/pods/p/proxy/", ""),
+            ("/api/v1/namespaces/t/pods/p/proxy/a//b%20c/", "a//b c"),
+            ("/api/v1/nodes/n/proxy/stats/summary", "stats/summary"),
+            ("/api/v1/namespaces/t/finalize", ""),
+        ] {
+            let Some(ApiPath::Resource(found)) = parse(path) else { panic!("{path}") };
+            assert_eq!(found.below, want, "{path}");
         }
     }
 

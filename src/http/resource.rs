@@ -2,13 +2,18 @@
 
 mod act;
 mod action;
+mod connect;
 mod custom;
+mod forward;
+mod log;
+mod passing;
 mod read;
 mod write;
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -115,7 +120,7 @@ async fn serve_found(
     };
     let metrics = app.metrics.request(&labels(action, path, definition));
     let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
-    let in_flight = (action != Action::Watch).then(|| app.metrics.in_flight(kind));
+    let in_flight = (!action.is_long_running()).then(|| app.metrics.in_flight(kind));
     // Priority and Fairness has counted those with seats. Without it, masters pass.
     let is_free =
         parts.extensions.get::<Seated>().is_some() || app.door.flow_control.is_none() && user.is_in(MASTERS);
@@ -148,8 +153,12 @@ async fn serve_found(
         is_long: AtomicBool::new(false),
         deadline: OnceLock::new(),
     };
-    let answer =
-        if action == Action::Watch { context.watch(metrics.long_running()) } else { context.run(body).await };
+    let answer = match action {
+        Action::Watch => context.watch(metrics.long_running()),
+        Action::Log => Box::pin(context.log(metrics.long_running())).await.map(without_end),
+        Action::Connect(_) => Box::pin(context.connect(body, metrics.long_running())).await.map(without_end),
+        _ => context.run(body).await,
+    };
     let refused = answer.is_err();
     let (mut response, until) = answer
         .map(|(response, until)| (response, Some(until)))
@@ -161,6 +170,12 @@ async fn serve_found(
     warnings::put(response.headers_mut(), &warnings.take());
     metrics.finished(response.status().as_u16(), started.elapsed());
     if refused { Outcome::Refused(response) } else { Outcome::Answered(response) }
+}
+
+/// An answer that may take any time.
+fn without_end(response: Response) -> (Response, Instant) {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    (response, Instant::now() + YEAR)
 }
 
 /// A resource nobody serves: a `Status` below a group that is built in, plain text elsewhere.
@@ -206,7 +221,7 @@ impl Context<'_> {
                 Action::Patch => Box::pin(self.patch(body)).await,
                 Action::Delete => Box::pin(self.delete(body)).await,
                 Action::DeleteCollection => Box::pin(self.delete_collection(body)).await,
-                Action::Watch => Err(Error::MethodNotAllowed),
+                Action::Watch | Action::Log | Action::Connect(_) => Err(Error::MethodNotAllowed),
             }
         });
         let work = self.app.lanes.drive(work, &self.is_long);

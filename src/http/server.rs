@@ -9,6 +9,7 @@ pub mod delivery;
 mod gather;
 mod sliced;
 mod streams;
+pub mod takeover;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;

@@ -24,6 +24,7 @@ use crate::api::admission::Chain;
 use crate::api::admission::configured::{Configured, configuration_row};
 use crate::api::aggregation::{self, Aggregation};
 use crate::api::catalog::{Catalog, Served};
+use crate::api::connect::kubelets::Kubelets;
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::conversion::Converter;
 use crate::api::definitions::{self, Definitions};
@@ -175,6 +176,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         converter,
         aggregation: Aggregation::new(&built_in, aggregations),
         service_routes,
+        kubelets: Kubelets::new(config.kubelets.clone())?,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend, &runtime.clock).await?),
         port_claims,

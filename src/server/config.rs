@@ -10,6 +10,7 @@ use axum::http::HeaderValue;
 
 use super::datastore::Datastore;
 pub use super::reloads::SettingsFile;
+use crate::api::connect::kubelets;
 use crate::api::{admission, service_routes, services};
 use crate::audit;
 use crate::auth::abac::Abac;
@@ -59,6 +60,8 @@ pub struct Config {
     pub services: services::Config,
     /// Where webhooks of Services are called.
     pub service_routes: service_routes::Config,
+    /// How kubelets are reached.
+    pub kubelets: kubelets::Config,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
     /// How long requests may take to finish when the server is stopped.
@@ -92,6 +95,7 @@ impl Default for Config {
             limits: ApiLimits::default(),
             services: services::Config::default(),
             service_routes: service_routes::Config::default(),
+            kubelets: kubelets::Config::default(),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
             shutdown_grace: Duration::from_secs(10),
             identity: None,

@@ -47,6 +47,7 @@ pub mod database;
 pub mod faulty;
 pub mod grpc;
 pub mod kms;
+pub mod kubelet;
 pub mod object;
 pub mod optional;
 pub mod pod;

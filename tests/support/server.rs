@@ -10,6 +10,7 @@ use ::http::HeaderValue;
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
 use rowplane::api::admission::Settings;
+use rowplane::api::connect::kubelets;
 use rowplane::api::service_routes;
 use rowplane::auth::pki::Overrides;
 use rowplane::codec::at_rest::StorageMediaType;
@@ -67,6 +68,8 @@ pub struct Setup {
     pub authentication: Authentication,
     /// Where webhooks of Services are called.
     pub service_routes: service_routes::Config,
+    /// How kubelets are reached.
+    pub kubelets: kubelets::Config,
     /// None of these runs unless the test switches it on.
     pub certificate_controllers: CertificateControllers,
     /// Off unless the test sets it, so that namespaces are empty.
@@ -104,6 +107,7 @@ impl Setup {
             admission: Settings::new(&[], &["ServiceAccount"]).expect("a known plugin"),
             authentication: Authentication::default(),
             service_routes: service_routes::Config::default(),
+            kubelets: kubelets::Config::default(),
             certificate_controllers: CertificateControllers::default(),
             namespace_contents: false,
             cluster_authentication: false,
@@ -214,6 +218,7 @@ impl Setup {
             admission: self.admission.clone(),
             authentication: self.authentication.clone(),
             service_routes: self.service_routes.clone(),
+            kubelets: self.kubelets.clone(),
             certificate_controllers: self.certificate_controllers.clone(),
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,

@@ -8,6 +8,7 @@ use rowplane::api::admission::configured::{Configured, configuration_row};
 use rowplane::api::admission::{Chain, Settings};
 use rowplane::api::aggregation::{Aggregation, row_resource};
 use rowplane::api::catalog::{Catalog, Served};
+use rowplane::api::connect::kubelets::Kubelets;
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
 use rowplane::api::conversion::Converter;
 use rowplane::api::definitions::{Definitions, names_resource};
@@ -89,6 +90,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         converter,
         aggregation: Aggregation::new(&built_in, rows),
         service_routes,
+        kubelets: Kubelets::new(Default::default()).expect("settings"),
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },

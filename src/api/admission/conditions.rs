@@ -121,6 +121,7 @@ fn user(user: &User) -> Value {
 fn options(request: &Request<'_>, operation: Operation) -> Value {
     let mut printed = ObjectMap::new();
     let kind = match operation {
+        Operation::Connect => return Value::Null,
         Operation::Create => "CreateOptions",
         Operation::Update => "UpdateOptions",
         Operation::Delete => "DeleteOptions",
@@ -129,7 +130,9 @@ fn options(request: &Request<'_>, operation: Operation) -> Value {
     printed.insert("apiVersion", "meta.k8s.io/v1".into());
     match operation {
         Operation::Delete => request.options.delete().print(&mut printed),
-        Operation::Create | Operation::Update => request.options.write().print(&mut printed),
+        Operation::Create | Operation::Update | Operation::Connect => {
+            request.options.write().print(&mut printed);
+        }
     }
     Value::Object(printed)
 }

@@ -26,7 +26,7 @@ impl Admission for LimitRanger {
         match operation {
             Operation::Create => of_kind(request, "", "Pod") || of_kind(request, "", "PersistentVolumeClaim"),
             Operation::Update => is_resize(request) || of_kind(request, "", "PersistentVolumeClaim"),
-            Operation::Delete => false,
+            Operation::Delete | Operation::Connect => false,
         }
     }
 

@@ -30,6 +30,7 @@ impl Admission for NamespaceLifecycle {
                 request.target.resource.definition.namespaced() && !is_access_review(request)
             }
             Operation::Delete => is_namespace(request),
+            Operation::Connect => false,
         }
     }
 

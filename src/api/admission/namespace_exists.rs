@@ -17,8 +17,8 @@ const NAMESPACES: Gvr = Gvr::fixed("v1", "namespaces");
 pub(super) struct NamespaceExists;
 
 impl Admission for NamespaceExists {
-    fn handles(&self, _: Operation, request: &Request<'_>) -> bool {
-        request.target.resource.definition.namespaced()
+    fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
+        operation != Operation::Connect && request.target.resource.definition.namespaced()
     }
 
     fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {

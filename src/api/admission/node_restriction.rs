@@ -30,8 +30,8 @@ const OF_CLAIM_STATUS: [&str; 4] =
 pub(super) struct NodeRestriction;
 
 impl Admission for NodeRestriction {
-    fn handles(&self, _: Operation, request: &Request<'_>) -> bool {
-        node_of(request.user).is_some()
+    fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
+        operation != Operation::Connect && node_of(request.user).is_some()
     }
 
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
@@ -119,7 +119,7 @@ impl<'a> Restricted<'a, '_> {
                 };
                 self.refuse(format!("node {node} is not allowed to {why}"))
             }
-            Operation::Delete => Ok(()),
+            Operation::Delete | Operation::Connect => Ok(()),
         }
     }
 
@@ -162,7 +162,7 @@ impl<'a> Restricted<'a, '_> {
         let (slice, verb) = match self.attempt.operation {
             Operation::Create => (self.object(), "create"),
             Operation::Delete => (self.old(), "delete"),
-            Operation::Update => return Ok(()),
+            Operation::Update | Operation::Connect => return Ok(()),
         };
         if fields::text(slice, &["spec", "nodeName"]) == self.node {
             return Ok(());

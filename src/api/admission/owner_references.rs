@@ -19,7 +19,7 @@ impl Admission for OwnerReferencesPermissionEnforcement {
         let is_pod_status = definition.kind_name() == "Pod"
             && definition.group().is_empty()
             && request.subresource == "status";
-        operation != Operation::Delete && !is_pod_status
+        matches!(operation, Operation::Create | Operation::Update) && !is_pod_status
     }
 
     fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {

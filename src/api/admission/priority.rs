@@ -21,7 +21,7 @@ impl Admission for Priority {
             Operation::Update => {
                 of_kind(request, "", "Pod") || of_kind(request, "scheduling.k8s.io", "PriorityClass")
             }
-            Operation::Delete => false,
+            Operation::Delete | Operation::Connect => false,
         }
     }
 

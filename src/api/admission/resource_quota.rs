@@ -53,7 +53,7 @@ impl Admission for ResourceQuota {
         let Some(evaluator) = Evaluator::of(&request.target.resource.definition) else { return false };
         let (subresource, creates) = (request.subresource, operation == Operation::Create);
         match (evaluator, operation) {
-            (_, Operation::Delete) => false,
+            (_, Operation::Delete | Operation::Connect) => false,
             (Evaluator::Pods, Operation::Update) => matches!(subresource, "" | "resize"),
             (Evaluator::Claims, Operation::Update) => matches!(subresource, "" | "status"),
             (Evaluator::Objects(_), _) => creates && subresource.is_empty(),

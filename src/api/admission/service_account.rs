@@ -38,14 +38,16 @@ impl Admission for ServiceAccount {
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
         match attempt.operation {
             Operation::Create => view::complete(attempt, complete),
-            Operation::Update | Operation::Delete => Verdict::Now(Ok(())),
+            Operation::Update | Operation::Delete | Operation::Connect => Verdict::Now(Ok(())),
         }
     }
 
     fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
         match attempt.operation {
             Operation::Create => view::check(attempt, check),
-            Operation::Update | Operation::Delete => view::check(attempt, check_ephemeral),
+            Operation::Update | Operation::Delete | Operation::Connect => {
+                view::check(attempt, check_ephemeral)
+            }
         }
     }
 }

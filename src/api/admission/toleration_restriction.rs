@@ -34,7 +34,7 @@ impl PodTolerationRestriction {
             Operation::Create => {
                 of_namespace(attempt, state, DEFAULTS)?.unwrap_or_else(|| self.defaults.clone())
             }
-            Operation::Update | Operation::Delete => Vec::new(),
+            Operation::Update | Operation::Delete | Operation::Connect => Vec::new(),
         };
         let pod = attempt.object_mut()?;
         if !is_best_effort(pod) {

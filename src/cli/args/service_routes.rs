@@ -12,7 +12,7 @@ pub struct ServiceRouteArgs {
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch)]
     enable_aggregator_routing: bool,
 
-    /// Where webhooks of a Service are called, whatever its objects say: for a server that does not reach the cluster's network.
+    /// Where a Service is reached, by webhooks and by its proxy, whatever its objects say: for a server that does not reach the cluster's network.
     /// PORT is the Service's, by number or name; without one, the address is for all of its ports
     #[arg(long, env = "ROWPLANE_SERVICE_ADDRESS", value_name = "NAMESPACE/NAME[:PORT]=HOST:PORT", value_delimiter = ',', value_parser = parse_fixed)]
     service_address: Vec<FixedAddress>,

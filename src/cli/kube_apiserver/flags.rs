@@ -42,7 +42,7 @@ use Form::{Bool, List, Scalar};
 
 const NO_ETCD: &str = "there is no etcd here";
 const CACHE: &str = "the watch cache sizes itself";
-const NO_KUBELET: &str = "kubelets are not connected to yet";
+const NO_READER: &str = "nothing reads it, in kube-apiserver either";
 const NO_AGGREGATION: &str = "API servers are not aggregated yet";
 const NO_PEERS: &str = "all replicas serve the same resources";
 const NO_GO: &str = "there is no Go runtime to look into";
@@ -165,13 +165,13 @@ pub const FLAGS: &[Flag] = &[
     flag("feature-gates", List, Own),
     flag("goaway-chance", Scalar, Serve("goaway-chance")),
     flag("http2-max-streams-per-connection", Scalar, Serve("http2-max-streams-per-connection")),
-    flag("kubelet-certificate-authority", Scalar, None(NO_KUBELET)),
-    flag("kubelet-client-certificate", Scalar, None(NO_KUBELET)),
-    flag("kubelet-client-key", Scalar, None(NO_KUBELET)),
-    flag("kubelet-port", Scalar, None(NO_KUBELET)),
-    flag("kubelet-preferred-address-types", List, None(NO_KUBELET)),
-    flag("kubelet-read-only-port", Scalar, None(NO_KUBELET)),
-    flag("kubelet-timeout", Scalar, None(NO_KUBELET)),
+    flag("kubelet-certificate-authority", Scalar, Serve("kubelet-certificate-authority")),
+    flag("kubelet-client-certificate", Scalar, Serve("kubelet-client-certificate")),
+    flag("kubelet-client-key", Scalar, Serve("kubelet-client-key")),
+    flag("kubelet-port", Scalar, Serve("kubelet-port")),
+    flag("kubelet-preferred-address-types", List, Serve("kubelet-preferred-address-types")),
+    flag("kubelet-read-only-port", Scalar, None(NO_READER)),
+    flag("kubelet-timeout", Scalar, None(NO_READER)),
     flag("kubernetes-service-node-port", Scalar, None("the Service has no port on nodes")),
     flag("lease-reuse-duration-seconds", Scalar, None(NO_ETCD)),
     flag("livez-grace-period", Scalar, None("the server is alive from its first request on")),
@@ -181,7 +181,7 @@ pub const FLAGS: &[Flag] = &[
     flag("log-text-info-buffer-size", Scalar, None(LOGS)),
     flag("log-text-split-stream", Bool, None(LOGS)),
     flag("logging-format", Scalar, Serve("log-format")),
-    flag("max-connection-bytes-per-sec", Scalar, None(NO_KUBELET)),
+    flag("max-connection-bytes-per-sec", Scalar, Serve("max-connection-bytes-per-sec")),
     flag("max-mutating-requests-inflight", Scalar, Serve("max-mutating-requests-inflight")),
     flag("max-requests-inflight", Scalar, Serve("max-requests-inflight")),
     flag("min-compatibility-version", List, Refused),

@@ -78,6 +78,31 @@ fn services_are_reached_by_upstreams_flag_and_by_addresses() {
     assert!(run(&["--service-address=n=h:1"]).unwrap_err().contains("NAMESPACE/NAME[:PORT]=HOST:PORT"));
 }
 
+#[test]
+fn kubelets_are_reached_by_upstreams_flags() {
+    use crate::api::connect::kubelets::Config;
+    let arguments = [
+        "--kubelet-client-certificate=c.crt",
+        "--kubelet-client-key=c.key",
+        "--kubelet-certificate-authority=ca.crt",
+        "--kubelet-preferred-address-types=InternalIP,Hostname",
+        "--kubelet-port=7",
+        "--max-connection-bytes-per-sec=9",
+        "--kubelet-timeout=5s",
+    ];
+    let (config, _) = run(&arguments).unwrap();
+    let want = Config {
+        client_certificate: Some(("c.crt".into(), "c.key".into())),
+        authorities: Some("ca.crt".into()),
+        address_types: vec!["InternalIP".to_owned(), "Hostname".to_owned()],
+        port: 7,
+        most_bytes: std::num::NonZeroU64::new(9),
+    };
+    assert_eq!(config.kubelets, want);
+    assert_eq!(run(&[]).unwrap().0.kubelets, Config::default());
+    assert!(run(&["--kubelet-client-key=c.key"]).is_err());
+}
+
 /// 17 of `docs/spec/admission.md`, among others.
 #[test]
 fn refusals() {

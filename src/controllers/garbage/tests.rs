@@ -7,6 +7,7 @@ use crate::api::admission::configured::{Configured, configuration_row};
 use crate::api::admission::{Chain, Settings};
 use crate::api::aggregation::{Aggregation, row_resource};
 use crate::api::catalog::{Catalog, Served};
+use crate::api::connect::kubelets::Kubelets;
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::conversion::Converter;
 use crate::api::decode::Body;
@@ -60,6 +61,7 @@ async fn api(directory: &std::path::Path) -> Api {
         converter,
         aggregation: Aggregation::new(&built_in, rows),
         service_routes,
+        kubelets: Kubelets::new(Default::default()).expect("settings"),
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,

@@ -2,8 +2,9 @@
 
 use super::names;
 use super::parameters::Parameter;
+use super::schemas::Dialect;
 use crate::schema::names::Gvk;
-use crate::tree::{Map, Value};
+use crate::tree::{Map, Value, json};
 
 #[derive(Debug)]
 pub(super) struct PathItem {
@@ -56,7 +57,7 @@ pub(super) struct Operation {
     pub query: Vec<Parameter>,
     pub body: Body,
     pub codes: &'static [(u16, &'static str)],
-    /// Name of the answer's schema.
+    /// Name of the answer's schema, or [`names::TEXT`].
     pub returns: String,
     /// The media types of answers.
     pub produces: &'static [&'static str],
@@ -76,6 +77,10 @@ pub(super) const STREAMS: &[&str] = &[
     "application/json;stream=watch",
     "application/vnd.kubernetes.protobuf;stream=watch",
 ];
+
+/// The forms of a container's output.
+pub(super) const LOGS: &[&str] =
+    &["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
 /// The forms of custom resources.
 pub(super) const TEXTS: &[&str] = &["application/json", "application/yaml"];
@@ -113,7 +118,16 @@ impl Operation {
     /// The names of the schemas that the operation refers to.
     pub fn schemas(&self) -> impl Iterator<Item = String> {
         let body = self.body.schema().map(str::to_owned);
-        body.into_iter().chain([self.returns.clone()])
+        let returned = Some(self.returns.clone()).filter(|name| name != names::TEXT);
+        body.into_iter().chain(returned)
+    }
+
+    /// The schema of the answer.
+    pub fn returned(&self, dialect: Dialect) -> Value {
+        match self.returns.as_str() {
+            names::TEXT => json!({"type": "string"}),
+            name => dialect.reference(name),
+        }
     }
 
     /// Reads a document of discovery.

@@ -1,14 +1,14 @@
 //! The paths of a group version and what can be done there.
 
 use super::operation::{
-    ANSWERS, ANY, Body, CUSTOM_PATCHES, OK, Operation, PATCHES, PathItem, STREAMS, Subject, TEXTS,
+    ANSWERS, ANY, Body, CUSTOM_PATCHES, LOGS, OK, Operation, PATCHES, PathItem, STREAMS, Subject, TEXTS,
 };
 use super::parameters::{self, NAMESPACE, PRETTY, Parameter};
 use super::{names, wording};
 use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
 use crate::schema::registry::ServedVersion;
-use crate::schema::resource::{Origin, ResourceDefinition, Subresource, Verb};
+use crate::schema::resource::{Nature, Origin, ResourceDefinition, Subresource, Verb};
 use crate::tree::Text;
 
 const OK_CREATED: &[(u16, &str)] = &[(200, "OK"), (201, "Created")];
@@ -33,7 +33,13 @@ struct Paths<'a> {
 impl Paths<'_> {
     fn all(&self) -> Vec<PathItem> {
         let mut items = vec![self.collection(), self.object()];
-        items.extend(self.definition.subresources.iter().map(|sub| self.subresource(sub)));
+        for sub in &self.definition.subresources {
+            match sub.nature {
+                Nature::Object => items.push(self.subresource(sub)),
+                Nature::Log => items.push(self.log(sub)),
+                Nature::Stream | Nature::Proxy => items.extend(self.connections(sub)),
+            }
+        }
         if self.definition.namespaced() {
             items.push(self.all_namespaces());
         }
@@ -60,6 +66,53 @@ impl Paths<'_> {
         let path = format!("{}/{{name}}/{}", self.collection_path(""), sub.name);
         let operations = sub.verbs.iter().map(|&verb| self.operation(verb, kind, &sub.name)).collect();
         PathItem::new(path, self.object_parameters(&self.subject(kind).kind), operations)
+    }
+
+    fn log(&self, sub: &Subresource) -> PathItem {
+        let mut item = self.subresource(sub);
+        for operation in &mut item.operations {
+            operation.returns = names::TEXT.to_owned();
+            operation.produces = LOGS;
+        }
+        let mut parameters = self.object_parameters(self.definition.kind_name());
+        parameters.extend(parameters::connection("PodLogOptions").to_vec());
+        PathItem::new(item.path, parameters, item.operations)
+    }
+
+    /// What connects: by each method, and for a proxy also with a path behind it.
+    fn connections(&self, sub: &Subresource) -> Vec<PathItem> {
+        const PROXIED: &[&str] = &["delete", "get", "head", "options", "patch", "post", "put"];
+        let options = sub.kind.as_ref().unwrap_or(&self.definition.kind);
+        let item = |methods: &[&'static str], below: &str, suffix: &str, own: Vec<Parameter>| {
+            let path = format!("{}/{{name}}/{}{below}", self.collection_path(""), sub.name);
+            let parameters = std::iter::once(Parameter::name_of(&options.gvk.kind)).chain(own).collect();
+            let operations = methods.iter().map(|method| self.connection(method, options, &sub.name, suffix));
+            PathItem::new(path, self.path_parameters(parameters), operations.collect())
+        };
+        match sub.nature {
+            Nature::Proxy => vec![
+                item(PROXIED, "", "", Vec::new()),
+                item(PROXIED, "/{path}", "WithPath", vec![parameters::BELOW]),
+            ],
+            _ => vec![item(&["get", "post"], "", "", Vec::new())],
+        }
+    }
+
+    fn connection(&self, method: &'static str, options: &Kind, sub: &str, suffix: &str) -> Operation {
+        let suffix = format!("{}{suffix}", names::capitalized(sub));
+        Operation {
+            method,
+            id: self.connection_id(method, &suffix),
+            description: wording::connection(self.definition, method, sub),
+            tag: names::tag(self.definition.group_version()),
+            subject: Some(Subject { action: "connect", kind: options.gvk.clone() }),
+            query: parameters::connection(&options.gvk.kind).to_vec(),
+            body: Body::None,
+            codes: OK,
+            returns: names::TEXT.to_owned(),
+            produces: ANY,
+            consumes: ANY,
+        }
     }
 
     fn all_namespaces(&self) -> PathItem {
@@ -192,13 +245,22 @@ impl Paths<'_> {
 
     /// Cluster-scoped kinds are not `Namespaced`.
     fn operation_id(&self, verb: &str, scope: &str, suffix: &str) -> String {
+        self.id_of(verb, "", scope, suffix)
+    }
+
+    /// The method stands behind the version.
+    fn connection_id(&self, method: &str, suffix: &str) -> String {
+        self.id_of("connect", &names::capitalized(method), "Namespaced", suffix)
+    }
+
+    fn id_of(&self, verb: &str, method: &str, scope: &str, suffix: &str) -> String {
         let definition = self.definition;
         let scope = match scope.strip_suffix("Namespaced") {
             Some(rest) if !definition.namespaced() => rest,
             _ => scope,
         };
         let group_version = names::group_version(definition.group_version());
-        format!("{verb}{group_version}{scope}{}{suffix}", definition.kind_name())
+        format!("{verb}{group_version}{method}{scope}{}{suffix}", definition.kind_name())
     }
 }
 

@@ -28,6 +28,9 @@ impl Parameter {
         if let Some(kind) = &self.named {
             return Some(format!("name of the {kind}"));
         }
+        if self.name == BELOW.name && self.place == Place::Path {
+            return Some("path to the resource".to_owned());
+        }
         let text = texts.of_field(names::DELETE_OPTIONS, self.name).or_else(|| own_words::of(self.name));
         text.map(str::to_owned)
     }
@@ -55,6 +58,54 @@ const fn query(name: &'static str, kind: &'static str) -> Parameter {
 pub(super) const NAMESPACE: Parameter =
     Parameter { name: "namespace", place: Place::Path, kind: "string", named: None };
 pub(super) const PRETTY: Parameter = query("pretty", "string");
+
+/// What stands in the path behind a proxy.
+pub(super) const BELOW: Parameter =
+    Parameter { name: "path", place: Place::Path, kind: "string", named: None };
+
+/// The options of what connects, and of logs, by their kind.
+pub(super) fn connection(kind: &str) -> &'static [Parameter] {
+    match kind {
+        "PodAttachOptions" => ATTACH,
+        "PodExecOptions" => EXEC,
+        "PodLogOptions" => LOG,
+        "PodPortForwardOptions" => PORT_FORWARD,
+        _ => PROXY,
+    }
+}
+
+const ATTACH: &[Parameter] = &[
+    query("container", "string"),
+    query("stderr", "boolean"),
+    query("stdin", "boolean"),
+    query("stdout", "boolean"),
+    query("tty", "boolean"),
+];
+
+const EXEC: &[Parameter] = &[
+    query("command", "string"),
+    query("container", "string"),
+    query("stderr", "boolean"),
+    query("stdin", "boolean"),
+    query("stdout", "boolean"),
+    query("tty", "boolean"),
+];
+
+/// Upstream's documents leave out `sinceTime`, whose type is not plain.
+const LOG: &[Parameter] = &[
+    query("container", "string"),
+    query("follow", "boolean"),
+    query("insecureSkipTLSVerifyBackend", "boolean"),
+    query("limitBytes", "integer"),
+    query("previous", "boolean"),
+    query("sinceSeconds", "integer"),
+    query("stream", "string"),
+    query("tailLines", "integer"),
+    query("timestamps", "boolean"),
+];
+
+const PORT_FORWARD: &[Parameter] = &[query("ports", "integer")];
+const PROXY: &[Parameter] = &[query("path", "string")];
 
 /// Of one custom resource.
 pub(super) const GET: &[Parameter] = &[query("resourceVersion", "string")];
@@ -116,8 +167,10 @@ mod tests {
     #[test]
     fn every_parameter_is_described() {
         let texts = Texts::load();
+        let connections = [ATTACH, EXEC, LOG, PORT_FORWARD, PROXY];
         let lists = [GET, WRITE, PATCH, LIST, DELETE, DELETE_COLLECTION, &[NAMESPACE, PRETTY]];
-        for parameter in lists.into_iter().flatten() {
+        let lists = lists.into_iter().chain(connections);
+        for parameter in lists.flatten() {
             let text = parameter.description(&texts);
             assert!(text.is_some_and(|text| text.len() > 20), "{}", parameter.name);
         }

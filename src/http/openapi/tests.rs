@@ -106,6 +106,11 @@ fn operation_ids_are_upstreams_and_unique() {
         "deleteCoreV1CollectionNamespacedPod",
         "deleteStorageV1CollectionStorageClass",
         "createAuthorizationV1NamespacedLocalSubjectAccessReview",
+        "readCoreV1NamespacedPodLog",
+        "connectCoreV1GetNamespacedPodExec",
+        "connectCoreV1PostNamespacedPodPortforward",
+        "connectCoreV1OptionsNamespacedServiceProxyWithPath",
+        "connectCoreV1DeleteNodeProxy",
     ] {
         assert!(ids.contains(id), "{id}");
     }
@@ -181,8 +186,39 @@ fn path_parameters_match_the_path() {
             for parameter in item["parameters"].as_array().into_iter().flatten() {
                 let name = parameter["name"].as_str().unwrap();
                 let in_path = path.contains(&format!("{{{name}}}"));
-                assert_eq!(parameter["in"] == "path", in_path, "{path} {name}");
+                // A proxy has a path in its query, too.
+                let is_proxy = path.contains("/proxy") && parameter["in"] == "query";
+                assert!((parameter["in"] == "path") == in_path || is_proxy, "{path} {name}");
             }
         }
     }
+}
+
+#[test]
+fn what_connects_is_told_with_its_options() {
+    let core = v3(&openapi(), "api/v1");
+    let pod = "/api/v1/namespaces/{namespace}/pods/{name}";
+    let names = |path: &str| {
+        let parameters = core["paths"][path]["parameters"].as_array().expect("parameters");
+        parameters.iter().map(|one| one["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    let exec = &core["paths"][format!("{pod}/exec")];
+    assert_eq!(exec["get"]["x-kubernetes-action"], "connect");
+    let kind = json!({"group": "", "kind": "PodExecOptions", "version": "v1"});
+    assert_eq!(exec["post"]["x-kubernetes-group-version-kind"], kind);
+    assert_eq!(exec["get"]["description"], "connect GET requests to exec of Pod");
+    assert_eq!(exec["get"]["responses"]["200"]["content"], json!({"*/*": {"schema": {"type": "string"}}}));
+    assert!(exec["post"].get("requestBody").is_none());
+    let of_exec = ["command", "container", "name", "namespace", "stderr", "stdin", "stdout", "tty"];
+    assert_eq!(names(&format!("{pod}/exec")), of_exec);
+    assert_eq!(names(&format!("{pod}/proxy/{{path}}")), ["name", "namespace", "path", "path"]);
+    let log = &core["paths"][format!("{pod}/log")]["get"];
+    assert_eq!(
+        (&log["x-kubernetes-action"], &log["operationId"]),
+        (&json!("get"), &json!("readCoreV1NamespacedPodLog"))
+    );
+    assert!(log["responses"]["200"]["content"]["text/plain"].is_object());
+    assert_eq!(names(&format!("{pod}/log")).len(), 12);
+    let methods = core["paths"]["/api/v1/nodes/{name}/proxy"].as_object().expect("methods").len();
+    assert_eq!(methods, 8, "seven methods and the parameters");
 }

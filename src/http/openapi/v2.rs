@@ -83,7 +83,7 @@ impl Serialize for Swagger<'_> {
 
 fn operation(op: &Operation, parameters: Vec<Value>) -> Value {
     let answer = |(code, text): &(u16, &str)| {
-        (code.to_string(), json!({"description": text, "schema": Dialect::V2.reference(&op.returns)}))
+        (code.to_string(), json!({"description": text, "schema": op.returned(Dialect::V2)}))
     };
     let mut responses: Map = op.codes.iter().map(answer).collect();
     responses.insert("401", json!({"description": "Unauthorized"}));

@@ -139,7 +139,7 @@ fn request_body(op: &Operation) -> Option<Value> {
 }
 
 fn response(description: &str, op: &Operation) -> Value {
-    let schema = json!({"schema": Dialect::V3.reference(&op.returns)});
+    let schema = json!({"schema": op.returned(Dialect::V3)});
     json!({"description": description, "content": content(op.produces, schema)})
 }
 

@@ -22,6 +22,11 @@ pub(super) fn operation(definition: &ResourceDefinition, verb: Verb, sub: &str) 
     }
 }
 
+/// Of a method on what connects.
+pub(super) fn connection(definition: &ResourceDefinition, method: &str, sub: &str) -> String {
+    format!("connect {} requests to {sub} of {}", method.to_uppercase(), definition.kind_name())
+}
+
 /// Plurals have none.
 fn with_article(kind: &str) -> String {
     let plural = kind.ends_with('s') && !kind.ends_with("ss");

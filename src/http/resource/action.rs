@@ -6,7 +6,7 @@ use crate::api::error::Error;
 use crate::api::options::list::is_watch;
 use crate::api::options::query::Query;
 use crate::http::request_path::ResourcePath;
-use crate::schema::resource::{ResourceDefinition, Verb};
+use crate::schema::resource::{Nature, ResourceDefinition, Verb};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -18,6 +18,10 @@ pub enum Action {
     Patch,
     Delete,
     DeleteCollection,
+    /// Reads the output of a container.
+    Log,
+    /// Connects to a Pod, a Service or a Node. The verb is that of the method.
+    Connect(Verb),
 }
 
 impl Action {
@@ -29,6 +33,12 @@ impl Action {
         definition: &ResourceDefinition,
     ) -> Result<Self, Error> {
         check_scope(path, definition)?;
+        let nature =
+            path.subresource.as_deref().and_then(|name| definition.subresource(name)).map(|sub| sub.nature);
+        if let Some(nature) = nature.filter(|nature| nature.connects() && !path.watch && path.name.is_some())
+        {
+            return connecting(method, nature).ok_or(Error::MethodNotAllowed);
+        }
         // Upstream's routes of built-in kinds have no HEAD; its handler of custom resources asks for the verb alone.
         let reads = *method == Method::GET || *method == Method::HEAD && definition.is_custom();
         let action = if path.watch {
@@ -38,6 +48,7 @@ impl Action {
             }
         } else {
             match (method, path.name.is_some()) {
+                (_, true) if reads && nature == Some(Nature::Log) => Self::Log,
                 (_, true) if reads => Self::Get,
                 (_, false) if reads && is_watch(query) => Self::Watch,
                 (_, false) if reads => Self::List,
@@ -85,7 +96,7 @@ impl Action {
 
     pub fn as_verb(self) -> Verb {
         match self {
-            Self::Get => Verb::Get,
+            Self::Get | Self::Log => Verb::Get,
             Self::List => Verb::List,
             Self::Watch => Verb::Watch,
             Self::Create => Verb::Create,
@@ -93,6 +104,7 @@ impl Action {
             Self::Patch => Verb::Patch,
             Self::Delete => Verb::Delete,
             Self::DeleteCollection => Verb::DeleteCollection,
+            Self::Connect(verb) => verb,
         }
     }
 
@@ -102,7 +114,12 @@ impl Action {
     }
 
     pub fn is_reading(self) -> bool {
-        matches!(self, Self::Get | Self::List | Self::Watch)
+        matches!(self, Self::Get | Self::List | Self::Watch | Self::Log | Self::Connect(_))
+    }
+
+    /// Whether the request has no end of its own.
+    pub fn is_long_running(self) -> bool {
+        matches!(self, Self::Watch | Self::Log | Self::Connect(_))
     }
 
     /// As metrics know it.
@@ -116,8 +133,24 @@ impl Action {
             Self::Patch => "PATCH",
             Self::Delete => "DELETE",
             Self::DeleteCollection => "DELETECOLLECTION",
+            Self::Log | Self::Connect(_) => "CONNECT",
         }
     }
+}
+
+/// What a method does at a subresource that connects.
+fn connecting(method: &Method, nature: Nature) -> Option<Action> {
+    let verb = match (method, nature) {
+        (&Method::GET, _) => Verb::Get,
+        (&Method::POST, _) => Verb::Create,
+        (_, Nature::Stream) => return None,
+        (&Method::HEAD | &Method::OPTIONS, _) => Verb::Get,
+        (&Method::PUT, _) => Verb::Update,
+        (&Method::PATCH, _) => Verb::Patch,
+        (&Method::DELETE, _) => Verb::Delete,
+        _ => return None,
+    };
+    Some(Action::Connect(verb))
 }
 
 /// Upstream has routes for the subresources of built-in resources; of a custom one it says that the object is not there.

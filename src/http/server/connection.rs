@@ -29,6 +29,7 @@ use super::delivery::deliver;
 use super::gather::Gathered;
 use super::sliced::Sliced;
 use super::streams::Streams;
+use super::takeover::{self, Slot};
 use super::{ConnectionInfo, Responder, Server};
 
 /// Upstream's `ReadHeaderTimeout`: a peer whose handshake takes longer is not a client.
@@ -121,9 +122,11 @@ impl Server {
         }
         let requests = Requests::of(connection.clone(), self.connections.clone());
         let routes = self.routes.clone();
+        let (slot, held) = (Slot::default(), info.clone());
+        let next = slot.clone();
         let service = service_fn(move |request| {
             requests.connection.note_request(requests.connections.now());
-            respond(routes.now(), info.clone(), requests.clone(), request)
+            respond(routes.now(), info.clone(), requests.clone(), next.clone(), request)
         });
         let limits = self.connections.limits();
         let http2 = is_http2(&stream);
@@ -137,13 +140,17 @@ impl Server {
             sender.drive(run_protocol(protocol, &connection, go_away)).await
         } else {
             let builder = tuned_http1(limits.idle);
-            let protocol = pin!(builder.serve_connection(TokioIo::new(stream), service));
-            let go_away = |protocol: Pin<&mut http1::Connection<_, _>>| protocol.graceful_shutdown();
+            let protocol = builder.serve_connection(TokioIo::new(stream), service);
+            let protocol = pin!(protocol.with_upgrades());
+            let go_away =
+                |protocol: Pin<&mut http1::UpgradeableConnection<_, _>>| protocol.graceful_shutdown();
             run_protocol(protocol, &connection, go_away).await
         };
-        if let Err(error) = ended {
-            tracing::debug!(%error, "connection ended");
+        match ended {
+            Ok(()) => takeover::run(&slot, &connection).await,
+            Err(error) => tracing::debug!(%error, "connection ended"),
         }
+        drop(held);
     }
 }
 
@@ -187,6 +194,7 @@ async fn respond(
     responder: Arc<dyn Responder>,
     info: Arc<ConnectionInfo>,
     under_way: Arc<Requests>,
+    slot: Slot,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     request.extensions_mut().insert(info);
@@ -194,6 +202,9 @@ async fn respond(
     // Without this, a bug in one request would end all streams of its connection.
     match AssertUnwindSafe(responder.respond(request.map(Body::new))).catch_unwind().await {
         Ok(response) if is_head => Ok(without_body(response)),
+        Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            Ok(takeover::note(response, under_way, &slot))
+        }
         Ok(response) => Ok(deliver(response, under_way).await),
         Err(_) => Ok(panicked()),
     }

@@ -1,7 +1,6 @@
 //! The built-in resources of Kubernetes v1.37: all GA group versions, and the internal StorageVersion API.
 //!
-//! `componentstatuses`, and the subresources that connect to kubelets or issue tokens, are absent, since they do not
-//! work yet.
+//! `componentstatuses` is absent, since it does not work yet.
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use super::behavior::{Behavior, BuiltIn, Group, Version};
 use crate::schema::builtin;
 use crate::schema::kind::Kind;
 use crate::schema::names::{GroupResource, GroupVersion, Gvk};
-use crate::schema::resource::{Origin, ResourceDefinition, Storage, Subresource, Verb};
+use crate::schema::resource::{Nature, Origin, ResourceDefinition, Storage, Subresource, Verb};
 use crate::schema::types::Types;
 use crate::tree::Text;
 
@@ -107,7 +106,7 @@ fn verbs(row: &Definition) -> Vec<Verb> {
 }
 
 fn subresources(types: &Arc<Types>, row: &Definition) -> Vec<Subresource> {
-    use Verb::{Create, Get, Patch, Update};
+    use Verb::{Create, Delete, Get, Patch, Update};
     let own_kind = |gvk: Gvk| Some(known(types, gvk));
     let of = |name: &str| match name {
         "finalize" => (vec![Update], None),
@@ -117,9 +116,23 @@ fn subresources(types: &Arc<Types>, row: &Definition) -> Vec<Subresource> {
         "scale" => (vec![Get, Patch, Update], own_kind(Gvk::fixed("autoscaling/v1", "Scale"))),
         _ => (vec![Get, Patch, Update], None),
     };
+    let options = |name: &str| own_kind(GroupVersion::fixed("v1").with_kind(name));
     let subresource = |&name: &&str| {
-        let (verbs, kind) = of(name);
-        Subresource { name: name.into(), verbs, kind }
+        let (nature, verbs, kind) = match name {
+            "attach" => (Nature::Stream, vec![Create, Get], options("PodAttachOptions")),
+            "exec" => (Nature::Stream, vec![Create, Get], options("PodExecOptions")),
+            "portforward" => (Nature::Stream, vec![Create, Get], options("PodPortForwardOptions")),
+            "log" => (Nature::Log, vec![Get], None),
+            "proxy" => {
+                let verbs = vec![Create, Delete, Get, Patch, Update];
+                (Nature::Proxy, verbs, options(&format!("{}ProxyOptions", row.kind)))
+            }
+            name => {
+                let (verbs, kind) = of(name);
+                (Nature::Object, verbs, kind)
+            }
+        };
+        Subresource { name: name.into(), verbs, kind, nature }
     };
     row.subresources.iter().map(subresource).collect()
 }

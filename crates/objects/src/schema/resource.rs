@@ -149,6 +149,28 @@ pub struct Subresource {
     pub verbs: Vec<Verb>,
     /// The kind, if it differs from the parent's (`autoscaling/v1 Scale`).
     pub kind: Option<Kind>,
+    pub nature: Nature,
+}
+
+/// What a subresource is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nature {
+    /// An object, or something to be done to one.
+    #[default]
+    Object,
+    /// The output of a container: a text without an end of its own.
+    Log,
+    /// A way to a process or a port of a Pod, over an upgraded connection. Its kind is that of its options.
+    Stream,
+    /// A way to an HTTP server, for all methods and for what is below. Its kind is that of its options.
+    Proxy,
+}
+
+impl Nature {
+    /// Whether a request has the operation CONNECT.
+    pub fn connects(self) -> bool {
+        matches!(self, Self::Stream | Self::Proxy)
+    }
 }
 
 /// Where the objects of a resource are stored, and in which version.

@@ -21,7 +21,7 @@ impl Restricted<'_, '_> {
                     self.refuse(format!("node {node} can only delete pods with spec.nodeName set to itself"))
                 }
             },
-            Operation::Update => self.refuse(format!(
+            Operation::Update | Operation::Connect => self.refuse(format!(
                 "unexpected operation \"UPDATE\", node {node} can only create and delete mirror pods"
             )),
         }

@@ -72,8 +72,9 @@ func comesFirst(object *v1.Pod, container *v1.Container) bool {
 // runOnce runs the container's process once and returns its exit code.
 func (p *pod) runOnce(ctx context.Context, object *v1.Pod, container *v1.Container) int32 {
 	command, err := p.command(ctx, object, container)
+	var started *process
 	if err == nil {
-		err = p.start(command, container)
+		started, err = p.start(command, container)
 	}
 	if err != nil {
 		log.Printf("%s/%s, %s: %v", object.Namespace, object.Name, container.Name, err)
@@ -95,6 +96,7 @@ func (p *pod) runOnce(ctx context.Context, object *v1.Pod, container *v1.Contain
 	}
 	go p.end(ctx, ran, object, command.Process.Pid)
 	code := exitCode(command.Wait())
+	started.output.end()
 	p.set(container, func(status *v1.ContainerStatus) {
 		status.Ready, status.Started = code == 0 && comesFirst(object, container), ptr.To(false)
 		status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code, Reason: reason(code),
@@ -108,14 +110,27 @@ func (p *pod) runOnce(ctx context.Context, object *v1.Pod, container *v1.Contain
 }
 
 // start starts the process; what it prints goes to a file of the container's.
-func (p *pod) start(command *exec.Cmd, container *v1.Container) error {
-	output, err := os.OpenFile(filepath.Join(p.dir(), container.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+func (p *pod) start(command *exec.Cmd, container *v1.Container) (*process, error) {
+	output, err := newOutput(p.dir(), container.Name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer output.Close()
-	command.Stdout, command.Stderr = output, output
-	return command.Start()
+	command.Stdout, command.Stderr, command.WaitDelay = output, output, time.Second
+	started := &process{output: output, once: container.StdinOnce}
+	if container.Stdin {
+		if started.stdin, err = command.StdinPipe(); err != nil {
+			return nil, err
+		}
+	}
+	if err := command.Start(); err != nil {
+		output.end()
+		return nil, err
+	}
+	started.pid = command.Process.Pid
+	p.mutex.Lock()
+	p.processes[container.Name] = started
+	p.mutex.Unlock()
+	return started, nil
 }
 
 // end asks the process to end once ctx does, and ends it after the grace period unless `ran` is over before.

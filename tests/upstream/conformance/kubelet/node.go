@@ -42,6 +42,9 @@ func (n *node) run(ctx context.Context) error {
 	}
 	go wait.UntilWithContext(ctx, n.renewLease, 10*time.Second)
 	n.workers = map[types.UID]*pod{}
+	if err := n.serve(ctx); err != nil {
+		return err
+	}
 	watched := cache.NewListWatchFromClient(n.client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
 		fields.OneTermEqualSelector("spec.nodeName", n.name))
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
@@ -126,6 +129,7 @@ func (n *node) register(ctx context.Context) error {
 	object.Status.Addresses = []v1.NodeAddress{
 		{Type: v1.NodeInternalIP, Address: n.address}, {Type: v1.NodeHostName, Address: n.name},
 	}
+	object.Status.DaemonEndpoints.KubeletEndpoint.Port = port
 	object.Status.NodeInfo = v1.NodeSystemInfo{KubeletVersion: "v1.36.3", OperatingSystem: "linux", Architecture: "amd64",
 		ContainerRuntimeVersion: "processes://1"}
 	object.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady",

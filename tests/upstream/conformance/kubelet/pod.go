@@ -31,6 +31,8 @@ type pod struct {
 	object *v1.Pod
 	// States of containers, those that come first too.
 	states map[string]*v1.ContainerStatus
+	// The last processes of containers.
+	processes map[string]*process
 	// Whether the containers that come first have ended, and whether one of them has failed for good.
 	initialized, failed bool
 	told                *v1.PodStatus
@@ -38,7 +40,7 @@ type pod struct {
 
 func newPod(n *node, object *v1.Pod) *pod {
 	p := &pod{node: n, object: object, wake: make(chan struct{}, 1), started: metav1.Now(),
-		states: map[string]*v1.ContainerStatus{}}
+		states: map[string]*v1.ContainerStatus{}, processes: map[string]*process{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel, p.stopped = cancel, ctx.Done()
 	return p

@@ -27,7 +27,7 @@ use crate::kinds::core::pod_spec::scheduling;
 use crate::tree::Value;
 
 pub static KIND: BuiltIn = BuiltIn {
-    definition: cluster("nodes", "Node").short(&["no"]).sub(&["status"]),
+    definition: cluster("nodes", "Node").short(&["no"]).sub(&["proxy", "status"]),
     strategy: Strategy { status: StatusRule::Born, gated_fields: GATED, ..Strategy::PLAIN },
     rules: Rules::new(create, update).with_status(status),
     warnings: KindWarnings::same(warn),

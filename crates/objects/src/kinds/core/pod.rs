@@ -30,7 +30,18 @@ pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("pods", "Pod")
         .short(&["po"])
         .category("all")
-        .sub(&["binding", "ephemeralcontainers", "eviction", "resize", "status"])
+        .sub(&[
+            "attach",
+            "binding",
+            "ephemeralcontainers",
+            "eviction",
+            "exec",
+            "log",
+            "portforward",
+            "proxy",
+            "resize",
+            "status",
+        ])
         .generation()
         .returns_deleted(),
     strategy: Strategy {

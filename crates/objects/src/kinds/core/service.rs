@@ -27,7 +27,7 @@ pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("services", "Service")
         .short(&["svc"])
         .category("all")
-        .sub(&["status"])
+        .sub(&["proxy", "status"])
         .creates_on_update()
         .returns_deleted(),
     strategy: Strategy {

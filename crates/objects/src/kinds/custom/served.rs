@@ -6,7 +6,7 @@ use super::{CustomDefinition, CustomVersion, ServedVersion};
 use crate::schema::builtin;
 use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
-use crate::schema::resource::{Behavior, Origin, ResourceDefinition, Storage, Subresource, Verb};
+use crate::schema::resource::{Behavior, Nature, Origin, ResourceDefinition, Storage, Subresource, Verb};
 
 /// Where discovery lists the groups of custom resources: behind all others.
 const GROUP_PRIORITY: u32 = 1000;
@@ -67,6 +67,7 @@ fn subresources(version: &CustomVersion) -> Vec<Subresource> {
         name: name.into(),
         verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
         kind,
+        nature: Nature::Object,
     };
     let mut subresources = Vec::new();
     if version.has_subresource("scale") {

@@ -10,7 +10,7 @@ use crate::schema::builtin;
 use crate::schema::kind::Kind;
 use crate::schema::names::{GroupResource, Gvk};
 use crate::schema::registry::Registry;
-use crate::schema::resource::{Behavior, Declaration, Origin, Scope, Storage, Subresource, Verb};
+use crate::schema::resource::{Behavior, Declaration, Nature, Origin, Scope, Storage, Subresource, Verb};
 use crate::schema::structural::Structural;
 
 #[derive(Debug)]
@@ -43,6 +43,7 @@ fn definition(spec: &Map, version: &Value) -> ResourceDefinition {
         name: name.into(),
         verbs: vec![Get, Patch, Update],
         kind: (name == "scale").then(scale),
+        nature: Nature::Object,
     };
     ResourceDefinition {
         storage: Storage::Table {

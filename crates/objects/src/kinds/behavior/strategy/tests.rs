@@ -2,7 +2,7 @@ use super::*;
 use crate::kinds::built_in::{self, behavior};
 use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
-use crate::schema::resource::{Storage, Subresource, Verb};
+use crate::schema::resource::{Nature, Storage, Subresource, Verb};
 use crate::tree::{Value, json};
 use crate::user::User;
 use crate::warnings::Warnings;
@@ -21,7 +21,8 @@ fn strategy(group: &str, kind: &str) -> Strategy {
 fn custom(status: bool) -> Strategy {
     let mut definition = definition("apps", "Deployment");
     definition.kind = Kind::opaque(Gvk::fixed("example.com/v1", "Widget"));
-    let subresource = Subresource { name: "status".into(), verbs: vec![Verb::Update], kind: None };
+    let subresource =
+        Subresource { name: "status".into(), verbs: vec![Verb::Update], kind: None, nature: Nature::Object };
     definition.subresources = if status { vec![subresource] } else { vec![] };
     behavior(&definition).strategy
 }

@@ -1,0 +1,58 @@
+//! The flags about how kubelets are reached.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::api::connect::kubelets::Config;
+
+#[derive(Clone, Debug, Args)]
+pub struct KubeletArgs {
+    /// The certificate that this server shows to kubelets (PEM), read again for each connection
+    #[arg(
+        long,
+        env = "ROWPLANE_KUBELET_CLIENT_CERTIFICATE",
+        value_name = "FILE",
+        requires = "kubelet_client_key"
+    )]
+    kubelet_client_certificate: Option<PathBuf>,
+
+    /// The key of that certificate (PEM)
+    #[arg(
+        long,
+        env = "ROWPLANE_KUBELET_CLIENT_KEY",
+        value_name = "FILE",
+        requires = "kubelet_client_certificate"
+    )]
+    kubelet_client_key: Option<PathBuf>,
+
+    /// The CAs of kubelets' certificates (PEM). Without them, any certificate is believed
+    #[arg(long, env = "ROWPLANE_KUBELET_CERTIFICATE_AUTHORITY", value_name = "FILE")]
+    kubelet_certificate_authority: Option<PathBuf>,
+
+    /// The types of Nodes' addresses at which kubelets are reached, the best first
+    #[arg(long, env = "ROWPLANE_KUBELET_PREFERRED_ADDRESS_TYPES", value_name = "TYPE", value_delimiter = ',',
+        default_values_t = Config::default().address_types)]
+    kubelet_preferred_address_types: Vec<String>,
+
+    /// The port of kubelets whose Nodes tell none
+    #[arg(long, env = "ROWPLANE_KUBELET_PORT", value_name = "PORT", default_value_t = Config::default().port)]
+    kubelet_port: u16,
+
+    /// The limit of exec, attach, portforward and upgraded proxies, for each direction; 0 means none
+    #[arg(long, env = "ROWPLANE_MAX_CONNECTION_BYTES_PER_SEC", value_name = "BYTES", default_value_t = 0)]
+    max_connection_bytes_per_sec: u64,
+}
+
+impl KubeletArgs {
+    pub fn into_config(self) -> Config {
+        Config {
+            client_certificate: self.kubelet_client_certificate.zip(self.kubelet_client_key),
+            authorities: self.kubelet_certificate_authority,
+            address_types: self.kubelet_preferred_address_types,
+            port: self.kubelet_port,
+            most_bytes: NonZeroU64::new(self.max_connection_bytes_per_sec),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A request that a proxy passes on, and its answer (upstream's `UpgradeAwareHandler` and `proxy.Transport`).
+
+use axum::body::Body;
+use axum::http::header::{self, HeaderName};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
+use axum::response::Response;
+
+use super::Context;
+use super::connect::forwarded_for;
+use super::passing::passing;
+use crate::api::connect::Location;
+use crate::api::error::Error;
+use crate::metrics::LongRunning;
+use crate::relay::dial::dial;
+use crate::relay::exchange::exchange;
+
+/// The headers that are about one connection.
+const HOPS: [HeaderName; 9] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    HeaderName::from_static("proxy-connection"),
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+/// What only this server may allow to pages of other origins.
+const CORS: [HeaderName; 4] = [
+    header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    header::ACCESS_CONTROL_ALLOW_HEADERS,
+    header::ACCESS_CONTROL_ALLOW_METHODS,
+    header::ACCESS_CONTROL_ALLOW_ORIGIN,
+];
+const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+
+impl Context<'_> {
+    pub(super) async fn forward(
+        &self,
+        location: &Location,
+        body: Body,
+        active: LongRunning,
+    ) -> Result<Response, Error> {
+        if location.path.is_empty() && matches!(self.parts.method, Method::GET | Method::HEAD) {
+            return self.redirect_to_root();
+        }
+        let unreachable = |why: String| Error::Unavailable {
+            message: format!("error trying to reach service: {why}"),
+            retry_after: 0,
+        };
+        let request = self.forwarded(location, body).map_err(unreachable)?;
+        let answer = async { exchange(dial(&location.address).await?, request).await };
+        let answer = self.until_draining(answer).await?.map_err(unreachable)?;
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = answer.status();
+        *response.headers_mut() = without_hops(answer.headers());
+        let headers = response.headers_mut();
+        CORS.iter().for_each(|name| _ = headers.remove(name));
+        self.rewrite_location(location, headers);
+        Ok(response.map(|_| passing(answer.into_body(), self.draining(), active)))
+    }
+
+    /// Pages at the root of what is behind a proxy refer to what is beside them, which only works below a slash.
+    fn redirect_to_root(&self) -> Result<Response, Error> {
+        let uri = &self.parts.uri;
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let to = HeaderValue::from_str(&format!("{}/{query}", uri.path()));
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+        response
+            .headers_mut()
+            .insert(header::LOCATION, to.map_err(|error| Error::bad_request(error.to_string()))?);
+        Ok(response)
+    }
+
+    fn forwarded(&self, location: &Location, body: Body) -> Result<Request<Body>, String> {
+        let parts = self.parts;
+        let mut request = Request::new(body);
+        *request.method_mut() = parts.method.clone();
+        *request.uri_mut() = location.target().parse().map_err(|error| format!("{error}"))?;
+        *request.version_mut() = Version::HTTP_11;
+        let headers = request.headers_mut();
+        *headers = without_hops(&parts.headers);
+        headers.remove(header::CONTENT_LENGTH);
+        if let Some(host) = self.host() {
+            headers.insert(header::HOST, host);
+        }
+        forwarded_for(parts, headers);
+        let uri = format!("{}{}", self.prefix(), location.path);
+        headers.insert(FORWARDED_URI, HeaderValue::from_str(&uri).map_err(|error| error.to_string())?);
+        Ok(request)
+    }
+
+    /// The host that the client has asked for, which HTTP/2 has no header for.
+    fn host(&self) -> Option<HeaderValue> {
+        let parts = self.parts;
+        let authority = || HeaderValue::from_str(parts.uri.authority()?.as_str()).ok();
+        parts.headers.get(header::HOST).cloned().or_else(authority)
+    }
+
+    /// The path of the proxy itself.
+    fn prefix(&self) -> String {
+        let segments = if self.path.namespace.is_some() { 7 } else { 5 };
+        let path = self.parts.uri.path().trim_start_matches('/');
+        path.split('/').take(segments).flat_map(|segment| ["/", segment]).collect()
+    }
+
+    /// A redirect to somewhere behind the proxy leads through the proxy.
+    fn rewrite_location(&self, location: &Location, headers: &mut HeaderMap) {
+        let Some(to) = headers.get(header::LOCATION).and_then(|value| value.to_str().ok()) else { return };
+        let host = self.host();
+        let host = host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let to = rewritten(to, &self.prefix(), &location.address.authority(), host);
+        if let Ok(value) = HeaderValue::from_str(&to) {
+            headers.insert(header::LOCATION, value);
+        }
+    }
+}
+
+/// The headers without those that are about one connection.
+pub(super) fn without_hops(headers: &HeaderMap) -> HeaderMap {
+    let mut kept = headers.clone();
+    let named = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    for name in named.flat_map(|names| names.split(',')) {
+        if let Ok(name) = name.trim().parse::<HeaderName>() {
+            kept.remove(name);
+        }
+    }
+    HOPS.iter().for_each(|name| _ = kept.remove(name));
+    kept
+}
+
+/// A URL as it leads through the proxy at `prefix`, if it leads to `backend` or to the `host` that the client asked.
+pub(super) fn rewritten(url: &str, prefix: &str, backend: &str, host: &str) -> String {
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains(['/', '?', '#']) => (Some(scheme), Some(rest)),
+        _ => (None, url.strip_prefix("//")),
+    };
+    let (authority, path) = match rest {
+        Some(rest) => rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())),
+        None => ("", url),
+    };
+    let is_different = !authority.is_empty() && authority != backend && authority != host;
+    if is_different || !path.starts_with('/') {
+        return url.to_owned();
+    }
+    // Where the client finds this server, a full URL stays one.
+    let front = match (authority == host && !host.is_empty(), scheme) {
+        (true, Some(scheme)) => format!("{scheme}://{authority}"),
+        (true, None) => format!("//{authority}"),
+        (false, _) => String::new(),
+    };
+    let path = if path.starts_with(prefix) { path.to_owned() } else { format!("{prefix}{path}") };
+    format!("{front}{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_lead_through_the_proxy() {
+        let prefix = "/api/v1/nodes/n/proxy";
+        for (given, want) in [
+            ("/x?y=1#z", "/api/v1/nodes/n/proxy/x?y=1#z"),
+            ("x", "x"),
+            ("?a=/b", "?a=/b"),
+            ("http://10.0.0.1:80/x/", "/api/v1/nodes/n/proxy/x/"),
+            ("//10.0.0.1:80/x", "/api/v1/nodes/n/proxy/x"),
+            ("https://host:6443/x", "https://host:6443/api/v1/nodes/n/proxy/x"),
+            ("http://other/x", "http://other/x"),
+            ("http://10.0.0.1:80", "http://10.0.0.1:80"),
+            ("/api/v1/nodes/n/proxy/x", "/api/v1/nodes/n/proxy/x"),
+        ] {
+            assert_eq!(rewritten(given, prefix, "10.0.0.1:80", "host:6443"), want);
+        }
+    }
+
+    #[test]
+    fn headers_of_one_connection_stay_there() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, X-Own"),
+            ("x-own", "1"),
+            ("keep-alive", "5"),
+            ("te", "trailers"),
+            ("accept", "*/*"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        let kept = without_hops(&headers);
+        assert_eq!(kept.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["accept"]);
+    }
+}

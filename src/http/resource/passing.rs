@@ -1,0 +1,72 @@
+//! An answer that passes through the server: its body counts as a request without an end of its own, and breaks off when the
+//! server drains.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::BoxError;
+use axum::body::{Body, Bytes};
+use http_body::{Frame, SizeHint};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use crate::metrics::LongRunning;
+
+pub struct Passing<B> {
+    body: B,
+    /// Whether clients are told how long it is.
+    shows_length: bool,
+    draining: Pin<Box<WaitForCancellationFutureOwned>>,
+    _active: LongRunning,
+}
+
+/// The body of an answer that passes through.
+pub fn passing<B>(body: B, draining: CancellationToken, active: LongRunning) -> Body
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    Body::new(Passing::new(body, true, draining, active))
+}
+
+/// The same without its length.
+pub fn streaming<B>(body: B, draining: CancellationToken, active: LongRunning) -> Body
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    Body::new(Passing::new(body, false, draining, active))
+}
+
+impl<B> Passing<B> {
+    fn new(body: B, shows_length: bool, draining: CancellationToken, active: LongRunning) -> Self {
+        Self { body, shows_length, draining: Box::pin(draining.cancelled_owned()), _active: active }
+    }
+}
+
+impl<B> http_body::Body for Passing<B>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        // Where it began to break off, the answer must not look whole.
+        if self.draining.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Some(Err("the server is shutting down".into())));
+        }
+        Pin::new(&mut self.body).poll_frame(context).map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.shows_length { self.body.size_hint() } else { SizeHint::default() }
+    }
+}

@@ -1,0 +1,56 @@
+//! What becomes of a connection after an answer that gives it away (101): its bytes belong to somebody else then, but it still
+//! counts as a connection with a request, and ends when it is dropped.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use axum::body::Body;
+use axum::response::Response;
+use futures_util::future::{BoxFuture, poll_fn};
+
+use super::connection_state::{Connection, Requests, Stage};
+
+/// What is done with the connection once the answer is sent: a part of the answer's extensions. Clones share it.
+#[derive(Clone)]
+pub struct Takeover(Slot);
+
+/// What is to be done with a connection, if anything.
+pub type Slot = Arc<Mutex<Option<BoxFuture<'static, ()>>>>;
+
+impl Takeover {
+    pub fn new(work: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Some(Box::pin(work)))))
+    }
+}
+
+/// Notes what an answer wants to be done with its connection. The answer's body ends when that does, so that whoever watches
+/// its end sees when the request is over.
+pub fn note(mut response: Response, request: Arc<Requests>, slot: &Slot) -> Response {
+    let Some(Takeover(work)) = response.extensions_mut().remove() else { return response };
+    let Some(work) = take(&work) else { return response };
+    let (head, body) = response.into_parts();
+    // The connection counts its requests by references but one, which is its service's. That is gone by then.
+    let counted = (request.clone(), request);
+    let whole = async move {
+        work.await;
+        drop((body, counted));
+    };
+    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::pin(whole));
+    Response::from_parts(head, Body::empty())
+}
+
+/// Does what was noted, until it ends or the connection is dropped.
+pub async fn run(slot: &Slot, connection: &Connection) {
+    let Some(work) = take(slot) else { return };
+    let mut work = pin!(work);
+    poll_fn(|context| match connection.poll_stage(context, Stage::Going) {
+        Poll::Ready(_) => Poll::Ready(()),
+        Poll::Pending => work.as_mut().poll(context),
+    })
+    .await;
+}
+
+fn take(slot: &Slot) -> Option<BoxFuture<'static, ()>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+}

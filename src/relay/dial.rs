@@ -1,0 +1,43 @@
+//! Making a connection.
+
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::Address;
+use crate::webhook::words;
+
+/// The limits of Go's default transport.
+const CONNECT_TIME: Duration = Duration::from_secs(30);
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+
+/// What bytes go through.
+pub trait Connected: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connected for T {}
+
+/// A connection with or without TLS.
+pub type Stream = Box<dyn Connected>;
+
+/// Connects to a server.
+pub async fn dial(address: &Address) -> Result<Stream, String> {
+    let socket = address.socket();
+    let stream = match timeout(CONNECT_TIME, TcpStream::connect(&socket)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Err(words::dial(&socket, &error)),
+        Err(_) => return Err(format!("dial tcp {socket}: i/o timeout")),
+    };
+    // What is typed has to arrive at once.
+    let _ = stream.set_nodelay(true);
+    let Some(tls) = &address.tls else { return Ok(Box::new(stream)) };
+    let name = ServerName::try_from(address.host.clone()).map_err(|error| error.to_string())?;
+    match timeout(HANDSHAKE_TIME, TlsConnector::from(tls.clone()).connect(name, stream)).await {
+        Ok(Ok(stream)) => Ok(Box::new(stream)),
+        Ok(Err(error)) => Err(words::handshake(&error)),
+        Err(_) => Err("net/http: TLS handshake timeout".to_owned()),
+    }
+}
