@@ -131,7 +131,6 @@ where
         }
         None => None,
     };
-    runtime.tasks.run("metrics", runtime.metrics.clone().run_upkeep());
     unfinished.finish();
     let running = Running {
         tasks: runtime.tasks,
