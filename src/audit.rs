@@ -18,6 +18,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, join_all};
 
 use self::backend::{Backend, Receipt};
 use self::config::{Config, DatabaseConfig};
@@ -31,6 +33,7 @@ use crate::storage;
 use crate::tasks::Tasks;
 use crate::webhook::KubeconfigError;
 
+pub use self::backend::Due;
 pub use self::event::{Head, ObjectReference, source_ips, user_agent};
 pub use self::policy::{Level, Stage};
 pub use self::record::{Lost, Record, Storing};
@@ -134,6 +137,17 @@ impl Audit {
         }
         self.tasks.stop();
         self.tasks.ended().await;
+    }
+
+    /// Keeps what was recorded as [`Due::WithAnswer`]. `None` means that it is kept.
+    pub fn settle(&self) -> Option<BoxFuture<'static, ()>> {
+        let mut under_way = self.backends.iter().filter_map(|backend| backend.settle());
+        let first = under_way.next()?;
+        let others: Vec<_> = under_way.collect();
+        match others.is_empty() {
+            true => Some(first),
+            false => Some(join_all(others.into_iter().chain([first])).map(drop).boxed()),
+        }
     }
 
     fn all_backends(&self) -> impl Iterator<Item = &dyn Backend> {

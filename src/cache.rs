@@ -120,6 +120,11 @@ impl Cache {
         &self.shared.backend
     }
 
+    /// The [serial](State::serial) of the state that [`Cache::any`] would return.
+    pub fn serial(&self) -> u64 {
+        self.shared.state.load().serial
+    }
+
     /// Some recent state. It may lack commits of other replicas.
     pub fn any(&self) -> Arc<State> {
         self.shared.state.load_full()

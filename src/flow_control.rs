@@ -229,25 +229,28 @@ impl FlowOfLevel {
         self.is_exempt
     }
 
-    /// Waits for the seats of a request, at most until then.
+    /// Waits for the seats of a request that came at `began`, for this time at most.
     pub async fn enter(
         &self,
         request: &Attributes<'_>,
         path: &str,
         width: Width,
-        until: Instant,
+        began: Instant,
+        longest: Duration,
     ) -> Result<Seat, Refused> {
         let hash = match self.is_exempt {
             true => 0,
             false => flow_hash(&self.flow.name, self.flow.distinguished_by(request)),
         };
-        let began = Instant::now();
+        let mut has_waited = false;
         let waiter = || {
+            has_waited = true;
             let distinguisher = self.flow.distinguished_by(request);
             dump::Waiter::new(&self.flow.name, distinguisher, request, path)
         };
-        let entered = self.level.enter(width, hash, until, waiter).await;
-        let waited = (!self.is_exempt).then(|| began.elapsed());
+        let entered = self.level.enter(width, hash, began, longest, waiter).await;
+        let waited = if has_waited { began.elapsed() } else { Duration::ZERO };
+        let waited = (!self.is_exempt).then_some(waited);
         self.metrics.entered(entered.as_ref().err().map(|refused| refused.reason), waited);
         entered
     }

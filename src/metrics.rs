@@ -12,6 +12,7 @@ mod authorization;
 mod encryption;
 mod external_signer;
 mod flow_control;
+mod histograms;
 mod process;
 mod request;
 mod tokens;
@@ -22,9 +23,10 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder as _};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use self::authorization::ConfigInfos;
+use self::histograms::Histograms;
 use crate::schema::names::Gvr;
 
 pub use admission::{
@@ -39,8 +41,6 @@ pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetr
 pub use tokens::{TokenMetrics, TokenUse};
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
-/// How often histograms are condensed: until then they keep every sample.
-const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 const REQUEST_SECONDS: &str = "apiserver_request_duration_seconds";
 const COMMIT_SECONDS: &str = "rowplane_commit_duration_seconds";
@@ -170,59 +170,89 @@ const COUNTERS: &[(&str, &str)] = &[
     ("apiserver_watch_events_total", "Number of events sent in watch clients"),
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
-const HISTOGRAMS: &[(&str, &str)] = &[
-    (external_signer::SECONDS, "Request duration and time for calls to external-jwt-signer"),
+/// Names, limits of buckets, and what is counted.
+const HISTOGRAMS: &[(&str, &[f64], &str)] = &[
+    (
+        external_signer::SECONDS,
+        &external_signer::BUCKETS,
+        "Request duration and time for calls to external-jwt-signer",
+    ),
     (
         admission::MUTATION_SECONDS,
+        &admission::POLICY_BUCKETS,
         "Mutation admission latency for individual mutation expressions in seconds, labeled by policy and binding.",
     ),
     (
         admission::POLICY_SECONDS,
+        &admission::POLICY_BUCKETS,
         "Validation admission latency for individual validation expressions in seconds, labeled by policy and further \
          including binding and enforcement action taken.",
     ),
-    (encryption::KMS_SECONDS, "KMS operation duration with gRPC error code status total."),
-    (encryption::SEED_SECONDS, "Latencies in seconds of data encryption key(DEK) generation operations."),
-    (encryption::SECONDS, "Latencies in seconds of value transformation operations."),
+    (
+        encryption::KMS_SECONDS,
+        &encryption::KMS_BUCKETS,
+        "KMS operation duration with gRPC error code status total.",
+    ),
+    (
+        encryption::SEED_SECONDS,
+        &encryption::SEED_BUCKETS,
+        "Latencies in seconds of data encryption key(DEK) generation operations.",
+    ),
+    (encryption::SECONDS, &encryption::BUCKETS, "Latencies in seconds of value transformation operations."),
     (
         admission::HOOK_SECONDS,
+        &admission::HOOK_BUCKETS,
         "Admission webhook latency histogram in seconds, identified by name and broken out for each operation and API \
          resource and type (validate or admit).",
     ),
     (
         admission::STEP_SECONDS,
+        &admission::BUCKETS,
         "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type \
          (validate or admit).",
     ),
     (
         admission::PLUGIN_SECONDS,
+        &admission::BUCKETS,
         "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API \
          resource and type (validate or admit).",
     ),
     (
         tokens::IMPERSONATION_CHECK_SECONDS,
+        &tokens::IMPERSONATION_BUCKETS,
         "Latency of authorization checks made by the impersonation handler in seconds split by mode and decision.",
     ),
     (
         tokens::IMPERSONATION_SECONDS,
+        &tokens::IMPERSONATION_BUCKETS,
         "Latency of impersonation attempts in seconds split by mode and decision.",
     ),
-    (authorization::WEBHOOK_SECONDS, "Request latency in seconds."),
+    (authorization::WEBHOOK_SECONDS, &authorization::WEBHOOK_BUCKETS, "Request latency in seconds."),
     (
         admission::CONDITION_SECONDS,
+        &admission::CONDITION_BUCKETS,
         "Admission match condition evaluation time in seconds, identified by name and broken out for each kind containing \
          matchConditions (webhook or policy), operation and type (validate or admit).",
     ),
     (
         authorization::CONDITION_SECONDS,
+        &authorization::CONDITION_BUCKETS,
         "Authorization match condition evaluation time in seconds, split by authorizer type and name.",
     ),
-    (flow_control::WAIT_SECONDS, "Length of time a request spent waiting in its queue."),
-    (REQUEST_SECONDS, "Response latency distribution in seconds."),
-    (CONVERSION_SECONDS, "Time that calls of conversion webhooks take."),
-    (DEFINITION_CONVERSION_SECONDS, "Time that conversions by webhook take, by definition."),
-    (COMMIT_SECONDS, "Time to make one group of writes durable."),
-    (COMMIT_SIZE, "Number of writes committed together."),
+    (
+        flow_control::WAIT_SECONDS,
+        &flow_control::WAIT_BUCKETS,
+        "Length of time a request spent waiting in its queue.",
+    ),
+    (REQUEST_SECONDS, &REQUEST_BUCKETS, "Response latency distribution in seconds."),
+    (CONVERSION_SECONDS, &CONVERSION_BUCKETS, "Time that calls of conversion webhooks take."),
+    (
+        DEFINITION_CONVERSION_SECONDS,
+        &DEFINITION_CONVERSION_BUCKETS,
+        "Time that conversions by webhook take, by definition.",
+    ),
+    (COMMIT_SECONDS, &COMMIT_BUCKETS, "Time to make one group of writes durable."),
+    (COMMIT_SIZE, &SIZE_BUCKETS, "Number of writes committed together."),
 ];
 const GAUGES: &[(&str, &str)] = &[
     (external_signer::FETCHED_AT, "Unix Timestamp in seconds of the last successful FetchKeys request"),
@@ -268,10 +298,50 @@ const GAUGES: &[(&str, &str)] = &[
     ("rowplane_compaction_lag_revisions", "Revisions of history that are kept: newest minus compacted."),
 ];
 
+/// Where metrics are registered by their names and labels.
+#[derive(Debug)]
+struct Registry {
+    recorder: PrometheusRecorder,
+    histograms: Histograms,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        describe(&recorder);
+        Self { recorder, histograms: Histograms::default() }
+    }
+}
+
+impl Registry {
+    fn counter(&self, name: &'static str, labels: Vec<Label>) -> Counter {
+        self.recorder.register_counter(&Key::from_parts(name, labels), &METADATA)
+    }
+
+    fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {
+        self.recorder.register_gauge(&Key::from_parts(name, labels), &METADATA)
+    }
+
+    /// Of one of [`HISTOGRAMS`].
+    fn histogram(&self, name: &'static str, labels: Vec<Label>) -> Histogram {
+        let known = HISTOGRAMS.iter().find(|(known, ..)| *known == name);
+        debug_assert!(known.is_some(), "{name} has no buckets");
+        let limits = known.map_or(&[][..], |(_, limits, _)| limits);
+        self.histograms.register(name, &labels, limits).into()
+    }
+
+    fn render_histograms(&self, out: &mut String) {
+        self.histograms.render(out, |name| {
+            let known = HISTOGRAMS.iter().find(|(known, ..)| *known == name);
+            known.map_or("", |(_, _, text)| text)
+        });
+    }
+}
+
 /// The metrics of one server.
 #[derive(Debug)]
 pub struct Metrics {
-    recorder: Arc<PrometheusRecorder>,
+    registry: Arc<Registry>,
     handle: PrometheusHandle,
     requests: RwLock<HashMap<RequestLabels, Arc<RequestMetrics>>>,
     /// The numbers of requests in flight. Gauges get them when metrics are rendered.
@@ -288,19 +358,18 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let recorder = Arc::new(with_buckets(PrometheusBuilder::new()).build_recorder());
-        describe(&recorder);
+        let registry = Arc::new(Registry::default());
         let metrics = Self {
-            handle: recorder.handle(),
+            handle: registry.recorder.handle(),
             requests: RwLock::default(),
             reading: Arc::default(),
             mutating: Arc::default(),
-            resident_memory: gauge(&recorder, "process_resident_memory_bytes", Vec::new()),
+            resident_memory: registry.gauge("process_resident_memory_bytes", Vec::new()),
             attempts: AttemptMetrics::default(),
             tokens: TokenMetrics::default(),
             config_infos: ConfigInfos::default(),
             server: OnceLock::new(),
-            recorder,
+            registry,
         };
         metrics.gauge("process_start_time_seconds", Vec::new()).set(process::seconds(SystemTime::now()));
         // A server without replicas is never behind, so the lag is set once.
@@ -321,7 +390,7 @@ impl Metrics {
         let known = self.requests.read().unwrap_or_else(PoisonError::into_inner).get(labels).cloned();
         known.unwrap_or_else(|| {
             let mut requests = self.requests.write().unwrap_or_else(PoisonError::into_inner);
-            let new = || Arc::new(RequestMetrics::new(self.recorder.clone(), labels));
+            let new = || Arc::new(RequestMetrics::new(self.registry.clone(), labels));
             requests.entry(labels.clone()).or_insert_with(new).clone()
         })
     }
@@ -381,22 +450,22 @@ impl Metrics {
 
     /// How long admission takes: a plugin, or all of them together.
     pub fn admission_times(&self, plugin: Option<&'static str>) -> StepTimes {
-        StepTimes::new(&self.recorder, plugin)
+        StepTimes::new(&self.registry, plugin)
     }
 
     /// The metrics of auditing.
     pub fn audit(&self) -> AuditMetrics {
-        AuditMetrics::new(&self.recorder)
+        AuditMetrics::new(&self.registry)
     }
 
     /// Counts the decisions of an authorizer. Names come from settings.
     pub fn decisions(&self, mode: &str, name: &str) -> DecisionMetrics {
-        DecisionMetrics::new(&self.recorder, mode, name)
+        DecisionMetrics::new(&self.registry, mode, name)
     }
 
     /// The metrics of a webhook that authorizes.
     pub fn authorization_webhook(&self, name: &str) -> WebhookMetrics {
-        WebhookMetrics::new(&self.recorder, name)
+        WebhookMetrics::new(&self.registry, name)
     }
 
     /// Says which server this is: the hash of its id.
@@ -411,17 +480,17 @@ impl Metrics {
 
     /// The metrics of reading a file of settings again. `server` is the hash of the server's id.
     pub fn reloads(&self, file: ReloadedFile, server: String) -> ReloadMetrics {
-        ReloadMetrics::new(&self.recorder, &self.config_infos, file, server)
+        ReloadMetrics::new(&self.registry, &self.config_infos, file, server)
     }
 
     /// The metrics of a priority level. Names come from stored objects.
     pub fn level(&self, level: &str) -> LevelMetrics {
-        LevelMetrics::new(&self.recorder, level)
+        LevelMetrics::new(&self.registry, level)
     }
 
     /// The metrics of a FlowSchema. Names come from stored objects.
     pub fn flow(&self, level: &str, flow: &str) -> FlowMetrics {
-        FlowMetrics::new(&self.recorder, level, flow)
+        FlowMetrics::new(&self.registry, level, flow)
     }
 
     /// 1 while this server leads, otherwise 0.
@@ -514,31 +583,23 @@ impl Metrics {
             self.resident_memory.set(bytes);
         }
         let mut text = self.handle.render();
+        self.registry.render_histograms(&mut text);
         self.attempts.render(&mut text);
         self.tokens.render(&mut text);
         self.config_infos.render(&mut text, self.server().1);
         text
     }
 
-    /// Condenses histograms regularly; runs until it is dropped.
-    pub async fn run_upkeep(self: Arc<Self>) {
-        let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
-        loop {
-            ticks.tick().await;
-            self.handle.run_upkeep();
-        }
-    }
-
     fn counter(&self, name: &'static str, labels: Vec<Label>) -> Counter {
-        counter(&self.recorder, name, labels)
+        self.registry.counter(name, labels)
     }
 
     fn histogram(&self, name: &'static str, labels: Vec<Label>) -> Histogram {
-        self.recorder.register_histogram(&Key::from_parts(name, labels), &METADATA)
+        self.registry.histogram(name, labels)
     }
 
     fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {
-        gauge(&self.recorder, name, labels)
+        self.registry.gauge(name, labels)
     }
 }
 
@@ -567,53 +628,13 @@ impl CommitMetrics {
     }
 }
 
-fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
-    let buckets: &[(&str, &[f64])] = &[
-        (external_signer::SECONDS, &external_signer::BUCKETS),
-        (admission::POLICY_SECONDS, &admission::POLICY_BUCKETS),
-        (admission::MUTATION_SECONDS, &admission::POLICY_BUCKETS),
-        (encryption::KMS_SECONDS, &encryption::KMS_BUCKETS),
-        (encryption::SEED_SECONDS, &encryption::SEED_BUCKETS),
-        (encryption::SECONDS, &encryption::BUCKETS),
-        (admission::HOOK_SECONDS, &admission::HOOK_BUCKETS),
-        (admission::CONDITION_SECONDS, &admission::CONDITION_BUCKETS),
-        (admission::STEP_SECONDS, &admission::BUCKETS),
-        (admission::PLUGIN_SECONDS, &admission::BUCKETS),
-        (tokens::IMPERSONATION_SECONDS, &tokens::IMPERSONATION_BUCKETS),
-        (tokens::IMPERSONATION_CHECK_SECONDS, &tokens::IMPERSONATION_BUCKETS),
-        (authorization::WEBHOOK_SECONDS, &authorization::WEBHOOK_BUCKETS),
-        (authorization::CONDITION_SECONDS, &authorization::CONDITION_BUCKETS),
-        (flow_control::WAIT_SECONDS, &flow_control::WAIT_BUCKETS),
-        (REQUEST_SECONDS, &REQUEST_BUCKETS),
-        (COMMIT_SECONDS, &COMMIT_BUCKETS),
-        (CONVERSION_SECONDS, &CONVERSION_BUCKETS),
-        (DEFINITION_CONVERSION_SECONDS, &DEFINITION_CONVERSION_BUCKETS),
-        (COMMIT_SIZE, &SIZE_BUCKETS),
-    ];
-    buckets.iter().fold(builder, |builder, (name, buckets)| {
-        let builder = builder.set_buckets_for_metric(Matcher::Full((*name).to_owned()), buckets);
-        builder.expect("refused only without a bucket")
-    })
-}
-
 fn describe(recorder: &PrometheusRecorder) {
     for (name, text) in COUNTERS {
         recorder.describe_counter((*name).into(), None, (*text).into());
     }
-    for (name, text) in HISTOGRAMS {
-        recorder.describe_histogram((*name).into(), None, (*text).into());
-    }
     for (name, text) in GAUGES {
         recorder.describe_gauge((*name).into(), None, (*text).into());
     }
-}
-
-fn gauge(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Gauge {
-    recorder.register_gauge(&Key::from_parts(name, labels), &METADATA)
-}
-
-fn counter(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Counter {
-    recorder.register_counter(&Key::from_parts(name, labels), &METADATA)
 }
 
 fn labels_of(labels: &[(&'static str, &str)]) -> Vec<Label> {

@@ -223,6 +223,34 @@ async fn a086_a087_a089_events_are_those_of_a_real_server() {
     assert_eq!(applied[1]["responseStatus"]["code"], 201);
 }
 
+/// Lines are written for several answers together, and all the same whoever has an answer finds its events in the log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_leave_after_their_lines() {
+    let setup = audited(Setup::new(Database::memory()), Mode::Blocking, EVERYTHING);
+    let server = setup.start_empty().await;
+    let client = server.token("root-token");
+    let path = format!("{CONFIGMAPS}/c");
+    let ask = async |number: usize| {
+        for turn in 0..10 {
+            let (id, method) = (format!("{number}-{turn}"), number % 4);
+            let request = match method {
+                0 => client
+                    .request(Method::POST, CONFIGMAPS)
+                    .body("application/json", config_map(&id, json!({})).to_string()),
+                1 => client.get(CONFIGMAPS),
+                _ => client.get(&path),
+            };
+            request.header("audit-id", &id).await;
+            let text = std::fs::read_to_string(setup.file(LOG)).expect("a log");
+            let id = format!("\"auditID\":\"{id}\"");
+            let stages = text.split_inclusive('\n').filter(|line| line.contains(&id) && line.ends_with('\n'));
+            assert_eq!(stages.count(), 2, "{id}");
+        }
+    };
+    join_all((0..16).map(ask)).await;
+    server.stop().await;
+}
+
 /// 85.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a085_without_a_policy_there_are_ids_and_no_events() {

@@ -14,10 +14,21 @@ use super::policy::Level;
 use crate::metrics::AuditMetrics;
 use crate::tasks::Tasks;
 
+/// By when an event has to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Before the request goes on.
+    Now,
+    /// Before the answer is sent: whoever sends it calls [`Backend::settle`] first.
+    WithAnswer,
+}
+
 /// What became of an event that a backend got.
 pub enum Receipt {
     /// It is kept, or nobody has to know.
     Taken,
+    /// [`Backend::settle`] keeps it.
+    Owed,
     /// It is lost, and the request minds.
     Lost,
     /// The request waits for the answer: whether the event is kept.
@@ -27,7 +38,7 @@ pub enum Receipt {
 impl Receipt {
     pub async fn kept(self) -> bool {
         match self {
-            Self::Taken => true,
+            Self::Taken | Self::Owed => true,
             Self::Lost => false,
             Self::Waiting(delivery) => delivery.await,
         }
@@ -36,7 +47,12 @@ impl Receipt {
 
 /// Where events go.
 pub trait Backend: Send + Sync {
-    fn take(&self, event: &Event<'_>) -> Receipt;
+    fn take(&self, event: &Event<'_>, due: Due) -> Receipt;
+
+    /// Keeps the events whose receipt is [`Receipt::Owed`]. `None` means that they are kept.
+    fn settle(&self) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
 
     /// Delivers events that the backend would deliver with the next one.
     fn hurry(&self) {}
@@ -149,7 +165,7 @@ struct Delivering<D: Delivery> {
 }
 
 impl<D: Delivery> Backend for Delivering<D> {
-    fn take(&self, event: &Event<'_>) -> Receipt {
+    fn take(&self, event: &Event<'_>, _: Due) -> Receipt {
         let Some(item) = fitting(event, self.truncation, &self.outlet.losses) else { return Receipt::Taken };
         let entry = self.outlet.delivery.entry(event, &item);
         if let Some(batches) = &self.batches {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use super::backend::{self, Backend, Delivery, Entry, Receipt};
+use super::backend::{self, Backend, Delivery, Due, Entry, Receipt};
 use super::config::{Batching, DatabaseConfig, Delivery as DeliveryConfig, Mode};
 use super::event::{Event, standing_alone};
 use super::policy::Stage;
@@ -58,7 +58,7 @@ impl Database {
 }
 
 impl Backend for Database {
-    fn take(&self, event: &Event<'_>) -> Receipt {
+    fn take(&self, event: &Event<'_>, due: Due) -> Receipt {
         let is_last = match event.stage {
             Stage::RequestReceived => false,
             Stage::ResponseStarted => event.head.user.is_none(),
@@ -69,7 +69,7 @@ impl Backend for Database {
         if !is_last || is_there {
             return Receipt::Taken;
         }
-        self.batches.take(event)
+        self.batches.take(event, due)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::file::File;
 use self::gathering::{Gathering, Target, Writing, Written};
-use super::backend::{self, Backend, Delivery, Losses, Receipt};
+use super::backend::{self, Backend, Delivery, Due, Losses, Receipt};
 use super::config::{LogConfig, LogFormat, LogTarget, Mode, Truncation};
 use super::event::{Event, append_line};
 use super::policy::Stage;
@@ -118,7 +118,7 @@ impl Waited {
 }
 
 impl Backend for Waited {
-    fn take(&self, event: &Event<'_>) -> Receipt {
+    fn take(&self, event: &Event<'_>, due: Due) -> Receipt {
         let Some(item) = backend::fitting(event, self.truncation, &self.losses) else {
             return Receipt::Taken;
         };
@@ -126,6 +126,13 @@ impl Backend for Waited {
         let gathering = &self.log.gathering;
         if may_be_deferred(event, self.mode) && gathering.add(|text| line.append(text)) {
             return Receipt::Taken;
+        }
+        if due == Due::WithAnswer
+            && self.mode == Mode::Blocking
+            && gathering.settles()
+            && gathering.add(|text| line.append(text))
+        {
+            return Receipt::Owed;
         }
         match gathering.write(1, |text| line.append(text)) {
             Writing::Ended(written) => Self::receipt(&written, self.mode, &self.losses),
@@ -138,6 +145,11 @@ impl Backend for Waited {
                 Receipt::Waiting(kept.boxed())
             }
         }
+    }
+
+    fn settle(&self) -> Option<BoxFuture<'static, ()>> {
+        let writing = self.log.gathering.settle()?;
+        Some(writing.ended().map(drop).boxed())
     }
 
     fn hurry(&self) {

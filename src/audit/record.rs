@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
 use jiff::Timestamp;
 
-use super::backend::Backend;
+use super::backend::{Backend, Due};
 use super::event::{Event, Growing, Head, Impersonated, ObjectReference, ResponseStatus};
 use super::policy::{Level, Stage, Verdict};
 use super::{Audit, Receipt};
@@ -168,15 +168,34 @@ impl Record {
     /// Records a stage with all backends. Where that takes its time, the answer is what the request has to wait for.
     #[must_use]
     pub fn stage(&self, stage: Stage) -> Option<Storing> {
-        let receipts = self.send(stage);
+        self.stage_until(stage, Due::Now).0
+    }
+
+    /// Records the last stage of a request. Also answers whether [`Audit::settle`] has to be called before the answer is
+    /// sent.
+    #[must_use]
+    pub fn last_stage(&self, stage: Stage) -> (Option<Storing>, bool) {
+        self.stage_until(stage, Due::WithAnswer)
+    }
+
+    fn stage_until(&self, stage: Stage, due: Due) -> (Option<Storing>, bool) {
+        let mut receipts = self.send(stage, due);
+        let all = receipts.len();
+        receipts.retain(|receipt| !matches!(receipt, Receipt::Owed));
+        let is_owed = receipts.len() < all;
         if receipts.is_empty() {
-            return None;
+            return (None, is_owed);
         }
         let kept = async move {
             let kept = join_all(receipts.into_iter().map(Receipt::kept)).await;
             if kept.into_iter().all(|kept| kept) { Ok(()) } else { Err(Lost) }
         };
-        Some(kept.boxed())
+        (Some(kept.boxed()), is_owed)
+    }
+
+    /// Who records the request.
+    pub fn audit(&self) -> &Arc<Audit> {
+        &self.audit
     }
 
     /// Has delivered what a backend holds back, since the request takes longer than others.
@@ -194,7 +213,7 @@ impl Record {
     }
 
     /// What the backends have not kept at once.
-    fn send(&self, stage: Stage) -> Vec<Receipt> {
+    fn send(&self, stage: Stage, due: Due) -> Vec<Receipt> {
         if self.verdict.omitted.contains(stage) {
             return Vec::new();
         }
@@ -202,7 +221,7 @@ impl Record {
         let growing = self.growing();
         let event = Event::new(&self.head, &growing, stage, at);
         self.audit.metrics.events.increment(1);
-        let receipts = self.audit.all_backends().map(|backend| backend.take(&event));
+        let receipts = self.audit.all_backends().map(|backend| backend.take(&event, due));
         receipts.filter(|receipt| !matches!(receipt, Receipt::Taken)).collect()
     }
 

@@ -42,6 +42,8 @@ struct Shared {
     policy: RwLock<Policy>,
     /// Every change up to here is in the policy. Raised under the policy's lock.
     reached: AtomicU64,
+    /// The policy holds every role and binding of the state with this serial, and of those before it.
+    seen: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +61,8 @@ impl Rbac {
             (id(&CLUSTER_ROLE_BINDINGS)?, Holds::Bindings),
             (id(&ROLE_BINDINGS)?, Holds::Bindings),
         ];
-        let (policy, reached) = (RwLock::default(), AtomicU64::new(0));
-        let rbac = Self { shared: Arc::new(Shared { cache, resources, policy, reached }) };
+        let (policy, reached, seen) = (RwLock::default(), AtomicU64::new(0), AtomicU64::new(0));
+        let rbac = Self { shared: Arc::new(Shared { cache, resources, policy, reached, seen }) };
         rbac.shared.rebuild(&mut rbac.shared.policy.write().unwrap_or_else(|e| e.into_inner()));
         Some(rbac)
     }
@@ -91,11 +93,19 @@ impl Rbac {
 impl Shared {
     /// The policy with every change that the cache has.
     fn newest(&self) -> RwLockReadGuard<'_, Policy> {
+        if self.seen.load(Ordering::Acquire) < self.cache.serial() {
+            self.look();
+        }
+        self.policy.read().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Takes in what the newest state has changed of roles and bindings. Most states have changed nothing of them.
+    fn look(&self) {
         let state = self.cache.any();
         if Revision(self.reached.load(Ordering::Acquire)) < self.changed(&state) {
             self.catch_up();
         }
-        self.policy.read().unwrap_or_else(|e| e.into_inner())
+        self.seen.fetch_max(state.serial, Ordering::AcqRel);
     }
 
     /// The newest change of a role or binding in a state.

@@ -159,7 +159,7 @@ impl Feed {
             }
         }
         let revision = state.revision;
-        shared.state.store(Arc::new(state));
+        self.replace(state);
         logs.iter().for_each(|log| log.reset(revision));
         Ok(())
     }
@@ -169,12 +169,19 @@ impl Feed {
         let shared = &self.cache.shared;
         let mut state = (**shared.state.load()).clone();
         state.remove(resource);
-        shared.state.store(Arc::new(state));
+        self.replace(state);
         let log = shared.logs.write().unwrap_or_else(|e| e.into_inner()).remove(&resource);
         if let Some(log) = log {
             log.close();
         }
         shared.snapshots.forget(resource);
+    }
+
+    /// Makes this the current state. Nothing but the feed does so.
+    fn replace(&self, mut state: State) {
+        let current = &self.cache.shared.state;
+        state.serial = current.load().serial + 1;
+        current.store(Arc::new(state));
     }
 
     fn warn(&self, error: &Error) {
@@ -250,7 +257,7 @@ impl Feed {
         }
         shared.mark.raise(revision);
         let logs = shared.logs.write().unwrap_or_else(|e| e.into_inner());
-        shared.state.store(Arc::new(state));
+        self.replace(state);
         for log in logs.values() {
             log.reset(revision);
         }
@@ -292,7 +299,7 @@ impl Feed {
             })
             .collect();
         shared.mark.raise(revision);
-        shared.state.store(Arc::new(state));
+        self.replace(state);
         shared.progress.send_replace(revision);
         for log in touched {
             log.announce(revision);

@@ -15,6 +15,8 @@ use crate::storage::ResourceId;
 #[derive(Clone, Default)]
 pub struct State {
     pub revision: Revision,
+    /// The number of states that the cache has had before this one. Others at the same revision hold other resources.
+    pub serial: u64,
     resources: OrdMap<ResourceId, Resource>,
 }
 
@@ -50,7 +52,7 @@ pub struct Range {
 
 impl State {
     pub fn at(revision: Revision) -> Self {
-        Self { revision, resources: OrdMap::new() }
+        Self { revision, serial: 0, resources: OrdMap::new() }
     }
 
     pub fn holds(&self, resource: ResourceId) -> bool {

@@ -114,13 +114,15 @@ impl Rule {
     }
 
     fn matches(&self, request: &Attributes<'_>) -> bool {
-        if !self.subjects.iter().any(|subject| subject.matches(request.user)) {
-            return false;
-        }
-        match request.resource.is_empty() {
-            true => self.paths.iter().any(|rule| rule.matches(request)),
-            false => self.resources.iter().any(|rule| rule.matches(request)),
-        }
+        // Some rules are about paths alone or resources alone, which is seen sooner than who asks.
+        let (is_path, subjects) = (request.resource.is_empty(), &self.subjects);
+        let is_about = if is_path { !self.paths.is_empty() } else { !self.resources.is_empty() };
+        is_about
+            && subjects.iter().any(|subject| subject.matches(request.user))
+            && match is_path {
+                true => self.paths.iter().any(|rule| rule.matches(request)),
+                false => self.resources.iter().any(|rule| rule.matches(request)),
+            }
     }
 }
 

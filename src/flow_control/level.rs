@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -153,22 +153,23 @@ impl Level {
         self.set().state()
     }
 
-    /// Waits for seats, at most until then. Only of a request that waits, it is asked what it is.
+    /// Waits for seats from now on, for this time at most. Only of a request that waits, it is asked what it is.
     pub async fn enter(
         self: &Arc<Self>,
         width: Width,
         hash: u64,
-        until: Instant,
+        now: Instant,
+        longest: Duration,
         waiter: impl FnOnce() -> dump::Waiter,
     ) -> Result<Seat, Refused> {
-        let started = self.set().start(width, hash, Instant::now());
+        let started = self.set().start(width, hash, now);
         match started {
             Start::Runs(ticket) => Ok(Seat { level: self.clone(), ticket: Some(ticket) }),
             Start::Refused(reason) => Err(self.refused(reason)),
             Start::Waits(place) => {
                 let waiter = waiter();
                 self.set().describe(place.queue, place.id, waiter);
-                Box::pin(self.wait(place, until)).await
+                Box::pin(self.wait(place, now + longest)).await
             }
         }
     }

@@ -4,7 +4,7 @@
 //! if the queue alone were served at that pace; the request that would end first goes next. Everything here is computed under
 //! the level's lock; nothing waits.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ pub struct QueueSet {
     discipline: Discipline,
     limit: usize,
     /// Those in which something waits, runs or keeps seats.
-    queues: BTreeMap<usize, Queue>,
+    queues: Queues,
     r: f64,
     synced: Instant,
     waiting: usize,
@@ -167,7 +167,7 @@ impl QueueSet {
         Self {
             discipline,
             limit,
-            queues: BTreeMap::new(),
+            queues: Queues::default(),
             r: 0.0,
             synced: now,
             waiting: 0,
@@ -226,8 +226,8 @@ impl QueueSet {
             };
         };
         let index = self.pick(&Hand::dealt(queues, hand, hash));
-        let waiting = self.queues.get(&index).map_or(0, |queue| queue.waiting.len());
-        if self.seats_in_use >= self.limit && waiting >= length {
+        let waiting = || self.queues.get(index).map_or(0, |queue| queue.waiting.len());
+        if self.seats_in_use >= self.limit && waiting() >= length {
             return self.refuse("queue-full");
         }
         // The usual case: nobody waits, and there is room.
@@ -236,6 +236,7 @@ impl QueueSet {
             let r = self.r;
             let queue = self.awaken(index);
             queue.next_r = queue.next_r.max(r);
+            queue.run(width);
             self.requested += width.seats();
             self.robin = index;
             return Start::Runs(self.run(Some(index), width, now));
@@ -253,7 +254,7 @@ impl QueueSet {
 
     /// Says what a request is that waits.
     pub fn describe(&mut self, index: usize, id: u64, waiter: Waiter) {
-        let waiting = self.queues.get_mut(&index).map(|queue| &mut queue.waiting);
+        let waiting = self.queues.get_mut(index).map(|queue| &mut queue.waiting);
         if let Some(waiting) = waiting.and_then(|waiting| waiting.iter_mut().rev().find(|own| own.id == id)) {
             waiting.waiter = Some(Arc::new(waiter));
         }
@@ -265,7 +266,7 @@ impl QueueSet {
             Discipline::Queue { queues, .. } => queues,
             _ => 0,
         };
-        let queue = |index| self.queues.get(&index).map(Queue::state).unwrap_or_default();
+        let queue = |index| self.queues.get(index).map(Queue::state).unwrap_or_default();
         SetState {
             queues: (0..count).map(queue).collect(),
             is_idle: self.is_idle(),
@@ -278,7 +279,7 @@ impl QueueSet {
     /// Takes a request out of its queue; false if it was dispatched before.
     pub fn cancel(&mut self, index: usize, id: u64, now: Instant) -> bool {
         self.sync(now);
-        let Some(queue) = self.queues.get_mut(&index) else { return false };
+        let Some(queue) = self.queues.get_mut(index) else { return false };
         let at = queue.waiting.iter().position(|waiting| waiting.id == id);
         let Some(waiting) = at.and_then(|at| queue.waiting.remove(at)) else { return false };
         queue.bound();
@@ -297,22 +298,30 @@ impl QueueSet {
     pub fn finish(&mut self, ticket: &Ticket, now: Instant) -> Option<Duration> {
         self.sync(now);
         self.executing -= 1;
+        let lingering = Some(ticket.width.lingering).filter(|lingering| !lingering.is_zero());
+        let released = if lingering.is_none() { ticket.width.seats() } else { 0 };
         if let Some((index, queue)) = self.queue_of(ticket) {
             let took = now.saturating_duration_since(ticket.started).as_secs_f64();
             queue.executing -= 1;
             queue.next_r -= ticket.width.initial as f64 * (ESTIMATED_SECONDS - took);
             queue.bound();
-            self.rest(index);
+            queue.seats_in_use -= released;
+            let (is_idle, is_empty) = (queue.is_idle(), queue.is_empty());
+            self.active -= usize::from(is_idle);
+            self.requested -= released;
+            if is_empty {
+                self.queues.remove(index);
+            }
         }
-        if !ticket.width.lingering.is_zero() {
-            self.dispatch(now);
-            return Some(ticket.width.lingering);
+        self.seats_in_use -= released;
+        if lingering.is_none() {
+            self.observe(now);
         }
-        self.release(ticket, now);
-        None
+        self.dispatch(now);
+        lingering
     }
 
-    /// Gives the seats of a finished request back.
+    /// Gives the seats back that a finished request has kept.
     pub fn release(&mut self, ticket: &Ticket, now: Instant) {
         self.sync(now);
         let seats = ticket.width.seats();
@@ -328,12 +337,12 @@ impl QueueSet {
 
     fn queue_of(&mut self, ticket: &Ticket) -> Option<(usize, &mut Queue)> {
         let index = ticket.queue?;
-        Some((index, self.queues.get_mut(&index)?))
+        Some((index, self.queues.get_mut(index)?))
     }
 
     /// The queue, which gets a request. One that had none starts at the time of now.
     fn awaken(&mut self, index: usize) -> &mut Queue {
-        let queue = self.queues.entry(index).or_default();
+        let queue = self.queues.get_or_add(index);
         if queue.is_idle() {
             queue.next_r = self.r;
             self.active += 1;
@@ -343,15 +352,15 @@ impl QueueSet {
 
     /// Notes that a request has left a queue.
     fn rest(&mut self, index: usize) {
-        if self.queues.get(&index).is_some_and(Queue::is_idle) {
+        if self.queues.get(index).is_some_and(Queue::is_idle) {
             self.active -= 1;
             self.clear_away(index);
         }
     }
 
     fn clear_away(&mut self, index: usize) {
-        if self.queues.get(&index).is_some_and(|queue| queue.is_idle() && queue.seats_in_use == 0) {
-            self.queues.remove(&index);
+        if self.queues.get(index).is_some_and(Queue::is_empty) {
+            self.queues.remove(index);
         }
     }
 
@@ -369,10 +378,13 @@ impl QueueSet {
         let cards = hand.cards();
         let offset = self.enqueued % cards.len();
         self.enqueued = self.enqueued.wrapping_add(1);
+        if self.waiting == 0 {
+            return cards[offset];
+        }
         let (mut best, mut least) = (cards[offset], f64::INFINITY);
         for turn in 0..cards.len() {
             let card = cards[(offset + turn) % cards.len()];
-            let work = self.queues.get(&card).map_or(0.0, |queue| queue.work);
+            let work = self.queues.get(card).map_or(0.0, |queue| queue.work);
             if work < least {
                 (best, least) = (card, work);
             }
@@ -397,7 +409,7 @@ impl QueueSet {
     fn forget_waiting(&mut self, index: usize, width: Width) {
         self.waiting -= 1;
         self.waiting_seats -= width.seats();
-        if let Some(queue) = self.queues.get_mut(&index) {
+        if let Some(queue) = self.queues.get_mut(index) {
             queue.work = if queue.waiting.is_empty() { 0.0 } else { queue.work - width.work() };
         }
     }
@@ -409,16 +421,17 @@ impl QueueSet {
             if !self.accommodates(width.seats()) {
                 return;
             }
-            let next = self.queues.get_mut(&index).and_then(|queue| queue.waiting.pop_front());
+            let next = self.queues.get_mut(index).and_then(|queue| queue.waiting.pop_front());
             let Some(waiting) = next else { return };
             self.robin = index;
             self.forget_waiting(index, width);
             let bounded = width.within(self.limit);
             self.requested -= width.seats() - bounded.seats();
-            let ticket = self.run(Some(index), bounded, now);
-            if let Some(queue) = self.queues.get_mut(&index) {
+            if let Some(queue) = self.queues.get_mut(index) {
+                queue.run(bounded);
                 queue.bound();
             }
+            let ticket = self.run(Some(index), bounded, now);
             if let Err(ticket) = waiting.dispatch.send(ticket) {
                 // Whoever waited has gone.
                 self.undo(&ticket, now);
@@ -430,7 +443,7 @@ impl QueueSet {
     /// last among equals.
     fn next_queue(&self) -> Option<(usize, Width)> {
         let (mut best, mut earliest) = (None, f64::INFINITY);
-        for (index, queue) in self.queues.range(self.robin + 1..).chain(self.queues.range(..=self.robin)) {
+        for (index, queue) in self.queues.behind(self.robin) {
             if let Some(head) = queue.waiting.front() {
                 let end = queue.next_r + head.width.work();
                 if end < earliest {
@@ -449,15 +462,11 @@ impl QueueSet {
         }
     }
 
+    /// Counts a request that runs. Its queue has counted it already.
     fn run(&mut self, queue: Option<usize>, width: Width, now: Instant) -> Ticket {
         self.executing += 1;
         self.totals.dispatched += 1;
         self.seats_in_use += width.seats();
-        if let Some(queue) = queue.and_then(|index| self.queues.get_mut(&index)) {
-            queue.executing += 1;
-            queue.seats_in_use += width.seats();
-            queue.next_r += width.work();
-        }
         self.observe(now);
         Ticket { queue, width, started: now }
     }
@@ -484,7 +493,62 @@ impl QueueSet {
     }
 }
 
+/// Queues by their numbers, ascending: few of many are in use, and these come and go with single requests.
+#[derive(Debug, Default)]
+struct Queues(Vec<(usize, Queue)>);
+
+impl Queues {
+    fn at(&self, index: usize) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&index, |(index, _)| *index)
+    }
+
+    fn get(&self, index: usize) -> Option<&Queue> {
+        self.at(index).ok().map(|at| &self.0[at].1)
+    }
+
+    fn get_mut(&mut self, index: usize) -> Option<&mut Queue> {
+        self.at(index).ok().map(|at| &mut self.0[at].1)
+    }
+
+    fn get_or_add(&mut self, index: usize) -> &mut Queue {
+        let at = self.at(index).unwrap_or_else(|at| {
+            self.0.insert(at, (index, Queue::default()));
+            at
+        });
+        &mut self.0[at].1
+    }
+
+    fn remove(&mut self, index: usize) {
+        if let Ok(at) = self.at(index) {
+            self.0.remove(at);
+        }
+    }
+
+    /// All queues, those with larger numbers than this one first.
+    fn behind(&self, index: usize) -> impl Iterator<Item = &(usize, Queue)> {
+        let (until, behind) = self.0.split_at(self.0.partition_point(|(own, _)| *own <= index));
+        behind.iter().chain(until)
+    }
+
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl Queue {
+    /// Counts a request that runs.
+    fn run(&mut self, width: Width) {
+        self.executing += 1;
+        self.seats_in_use += width.seats();
+        self.next_r += width.work();
+    }
+
+    /// Whether nothing of it has to be known.
+    fn is_empty(&self) -> bool {
+        self.is_idle() && self.seats_in_use == 0
+    }
+
     fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.executing == 0
     }

@@ -105,7 +105,8 @@ async fn a_level_without_an_object_stays_while_it_has_requests() {
         "nominalConcurrencyShares": 1, "limitResponse": {"type": "Reject"}}}}));
     control.configure(&[level], &[]);
     let level = control.levels()["small"].level.clone();
-    let seat = level.enter(Width::ONE, 0, Instant::now(), || unreachable!("it does not wait")).await;
+    let now = Instant::now();
+    let seat = level.enter(Width::ONE, 0, now, Duration::ZERO, || unreachable!("it does not wait")).await;
     control.configure(&[], &[]);
     assert!(control.levels().contains_key("small"));
     drop(seat);

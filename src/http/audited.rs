@@ -13,6 +13,7 @@ use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::Response;
+use futures_util::future::BoxFuture;
 use http_body::{Body as _, Frame, SizeHint};
 use jiff::Timestamp;
 
@@ -20,6 +21,7 @@ use super::request::{AUDIT_ID, header_text};
 use super::request_info::RequestInfo;
 use super::response::plain_error;
 use super::server::ConnectionInfo;
+use super::server::debts::Creditor;
 use crate::audit::{Audit, Head, Level, Lost, Record, Stage, Storing, source_ips, user_agent};
 use crate::auth::authn::Notes;
 use crate::gotext;
@@ -208,10 +210,11 @@ pub fn complete(
     answering: Answering,
     received: Timestamp,
     answered: Answered,
+    connection: Option<&ConnectionInfo>,
 ) -> (Answered, Option<Storing>) {
     match answered {
         Ok(response) => {
-            let (response, storing) = completed(record, answering, received, response);
+            let (response, storing) = completed(record, answering, received, response, connection);
             (Ok(response), storing)
         }
         Err(panic) => {
@@ -228,6 +231,7 @@ fn completed(
     answering: Answering,
     received: Timestamp,
     response: Response,
+    connection: Option<&ConnectionInfo>,
 ) -> (Response, Option<Storing>) {
     record.answered_code(response.status().as_u16());
     let is_streamed = response.body().size_hint().exact().is_none();
@@ -247,9 +251,24 @@ fn completed(
         }
         Answering::Short => {
             note_latency(&record, received);
-            let storing = record.stage(Stage::ResponseComplete);
+            let storing = match connection {
+                Some(connection) => {
+                    let (storing, is_owed) = record.last_stage(Stage::ResponseComplete);
+                    if is_owed {
+                        connection.debts.owe(|| record.audit().clone());
+                    }
+                    storing
+                }
+                None => record.stage(Stage::ResponseComplete),
+            };
             (response, storing)
         }
+    }
+}
+
+impl Creditor for Audit {
+    fn settle(&self) -> Option<BoxFuture<'static, ()>> {
+        Self::settle(self)
     }
 }
 

@@ -103,7 +103,11 @@ impl Door {
                             poll_fn(|context| watched.poll(answer.as_mut(), context)).await
                         };
                         let (answered, storing) = match record {
-                            Some(record) => audited::complete(record, answering, received, answered),
+                            Some(record) => {
+                                let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
+                                let connection = connection.map(|connection| &**connection);
+                                audited::complete(record, answering, received, answered, connection)
+                            }
                             None => (answered, None),
                         };
                         if let Some(storing) = storing {

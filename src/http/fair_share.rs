@@ -52,8 +52,8 @@ pub async fn admit(
     let attributes = info.attributes(user);
     let Some(flow) = control.classify(&attributes) else { return Ok(None) };
     let width = control.width(&attributes, || listing(parts), &flow);
-    let until = Instant::now() + longest_wait(parts, request_time);
-    match flow.enter(&attributes, parts.uri.path(), width, until).await {
+    let longest = longest_wait(parts, request_time);
+    match flow.enter(&attributes, parts.uri.path(), width, Instant::now(), longest).await {
         Ok(seat) => {
             let watching = is_watch.then(|| control.watching(&attributes));
             if !flow.is_exempt() {

@@ -5,6 +5,7 @@
 mod connection;
 mod connection_state;
 mod connections;
+pub mod debts;
 pub mod delivery;
 mod gather;
 mod sliced;
@@ -27,6 +28,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
+use self::debts::Debts;
 use super::tls::{ClientCertificates, Tls};
 use crate::auth::authn::Certified;
 use crate::metrics::Metrics;
@@ -77,6 +79,8 @@ pub struct ConnectionInfo {
     pub certificates: Option<ClientCertificates>,
     /// Cancelled when the server starts to drain; watches end then.
     pub draining: CancellationToken,
+    /// What has to be stored before answers are sent.
+    pub debts: Arc<Debts>,
     place: ConnectionEntry,
 }
 

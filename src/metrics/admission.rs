@@ -3,10 +3,9 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use metrics::{Counter, Histogram, Key, Label, Recorder as _};
-use metrics_exporter_prometheus::PrometheusRecorder;
+use metrics::{Counter, Histogram, Label};
 
-use super::{METADATA, Metrics, labels_of};
+use super::{Metrics, Registry, labels_of};
 
 pub const STEP_SECONDS: &str = "apiserver_admission_step_admission_duration_seconds";
 pub const PLUGIN_SECONDS: &str = "apiserver_admission_controller_admission_duration_seconds";
@@ -35,14 +34,14 @@ impl Step {
 /// How long a plugin takes, or all of them together. A series is there once something has been measured.
 #[derive(Debug)]
 pub struct StepTimes {
-    recorder: Arc<PrometheusRecorder>,
+    registry: Arc<Registry>,
     plugin: Option<&'static str>,
     series: [OnceLock<Histogram>; 16],
 }
 
 impl StepTimes {
-    pub(super) fn new(recorder: &Arc<PrometheusRecorder>, plugin: Option<&'static str>) -> Self {
-        Self { recorder: recorder.clone(), plugin, series: Default::default() }
+    pub(super) fn new(registry: &Arc<Registry>, plugin: Option<&'static str>) -> Self {
+        Self { registry: registry.clone(), plugin, series: Default::default() }
     }
 
     /// `operation` is as upstream's label has it.
@@ -62,7 +61,7 @@ impl StepTimes {
                 (PLUGIN_SECONDS, labels_of(&labels))
             }
         };
-        self.recorder.register_histogram(&Key::from_parts(name, labels), &METADATA)
+        self.registry.histogram(name, labels)
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::histograms::Buckets;
+
 /// Upstream's buckets, in seconds.
 const BUCKETS: [f64; 15] = [
     0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
@@ -41,23 +43,25 @@ pub struct AttemptMetrics {
     authorization: [Durations; 4],
 }
 
-#[derive(Debug, Default)]
-struct Durations {
-    /// The last one is for what takes longer than the last bucket.
-    counts: [AtomicU64; BUCKETS.len() + 1],
-    nanoseconds: AtomicU64,
+#[derive(Debug)]
+struct Durations(Buckets);
+
+impl Default for Durations {
+    fn default() -> Self {
+        Self(Buckets::new(&BUCKETS))
+    }
 }
 
 impl AttemptMetrics {
     pub fn authenticated(&self, result: Authentication, user: Option<&str>, took: Duration) {
-        self.authentication[result as usize].record(took);
+        self.authentication[result as usize].0.record(took.as_secs_f64());
         if let Some(user) = user {
             self.users[class_of(user)].fetch_add(1, Ordering::Relaxed);
         }
     }
 
     pub fn authorized(&self, result: Authorization, took: Duration) {
-        self.authorization[result as usize].record(took);
+        self.authorization[result as usize].0.record(took.as_secs_f64());
     }
 
     /// Adds the text of `/metrics`.
@@ -94,33 +98,6 @@ fn class_of(user: &str) -> usize {
     named.unwrap_or(if user.contains('@') { BY_MAIL } else { OTHERS })
 }
 
-impl Durations {
-    fn record(&self, took: Duration) {
-        let seconds = took.as_secs_f64();
-        let bucket = BUCKETS.iter().position(|limit| seconds <= *limit).unwrap_or(BUCKETS.len());
-        self.counts[bucket].fetch_add(1, Ordering::Relaxed);
-        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
-    }
-
-    fn count(&self) -> u64 {
-        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
-    }
-
-    fn render(&self, out: &mut String, name: &str, result: &str) {
-        let mut sum = 0;
-        for (count, limit) in self.counts.iter().zip(BUCKETS) {
-            sum += count.load(Ordering::Relaxed);
-            let _ = writeln!(out, "{name}_bucket{{result=\"{result}\",le=\"{limit}\"}} {sum}");
-        }
-        sum += self.counts[BUCKETS.len()].load(Ordering::Relaxed);
-        let _ = writeln!(out, "{name}_bucket{{result=\"{result}\",le=\"+Inf\"}} {sum}");
-        let seconds = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
-        let _ = writeln!(out, "{name}_sum{{result=\"{result}\"}} {seconds}");
-        let _ = writeln!(out, "{name}_count{{result=\"{result}\"}} {sum}");
-    }
-}
-
 fn head(out: &mut String, name: &str, kind: &str, text: &str) {
     let _ = writeln!(out, "# HELP {name} {text}\n# TYPE {name} {kind}");
 }
@@ -133,14 +110,15 @@ fn render(
     results: &[&str],
     durations: &[Durations],
 ) {
-    let seen = || results.iter().zip(durations).filter(|(_, durations)| durations.count() > 0);
+    let seen = || results.iter().zip(durations).filter(|(_, durations)| durations.0.count() > 0);
     head(out, counter, "counter", counter_text);
     for (result, durations) in seen() {
-        let _ = writeln!(out, "{counter}{{result=\"{result}\"}} {}", durations.count());
+        let _ = writeln!(out, "{counter}{{result=\"{result}\"}} {}", durations.0.count());
     }
     out.push('\n');
     head(out, histogram, "histogram", histogram_text);
-    seen().for_each(|(result, durations)| durations.render(out, histogram, result));
+    seen()
+        .for_each(|(result, durations)| durations.0.render(out, histogram, &format!("result=\"{result}\"")));
     out.push('\n');
 }
 

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use metrics::Counter;
-use metrics_exporter_prometheus::PrometheusRecorder;
 
-use super::{counter, labels_of};
+use super::{Registry, labels_of};
 
 pub const EVENTS: &str = "apiserver_audit_event_total";
 pub const LEVELS: &str = "apiserver_audit_level_total";
@@ -18,7 +17,7 @@ const LEVEL_NAMES: [&str; 4] = ["None", "Metadata", "Request", "RequestResponse"
 /// Counts what is recorded, and what is lost. Clones count together.
 #[derive(Clone)]
 pub struct AuditMetrics {
-    recorder: Arc<PrometheusRecorder>,
+    registry: Arc<Registry>,
     pub events: Counter,
     /// Requests refused since their first event could not be stored.
     pub rejected: Counter,
@@ -26,12 +25,12 @@ pub struct AuditMetrics {
 }
 
 impl AuditMetrics {
-    pub(super) fn new(recorder: &Arc<PrometheusRecorder>) -> Self {
+    pub(super) fn new(registry: &Arc<Registry>) -> Self {
         Self {
-            recorder: recorder.clone(),
-            events: counter(recorder, EVENTS, Vec::new()),
-            rejected: counter(recorder, REJECTED, Vec::new()),
-            levels: LEVEL_NAMES.map(|level| counter(recorder, LEVELS, labels_of(&[("level", level)]))),
+            registry: registry.clone(),
+            events: registry.counter(EVENTS, Vec::new()),
+            rejected: registry.counter(REJECTED, Vec::new()),
+            levels: LEVEL_NAMES.map(|level| registry.counter(LEVELS, labels_of(&[("level", level)]))),
         }
     }
 
@@ -42,7 +41,7 @@ impl AuditMetrics {
 
     /// Counts events that a plugin has lost.
     pub fn lost(&self, plugin: &'static str, events: usize) {
-        let counter = counter(&self.recorder, ERRORS, labels_of(&[("plugin", plugin)]));
+        let counter = self.registry.counter(ERRORS, labels_of(&[("plugin", plugin)]));
         counter.increment(events as u64);
     }
 }

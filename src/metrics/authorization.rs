@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use metrics::{Counter, Histogram, Key, Recorder as _};
-use metrics_exporter_prometheus::PrometheusRecorder;
+use metrics::{Counter, Histogram};
 
-use super::{METADATA, counter, gauge, labels_of};
+use super::{Registry, labels_of};
 
 pub const DECISIONS: &str = "apiserver_authorization_decisions_total";
 pub const WEBHOOK_EVALUATIONS: &str = "apiserver_authorization_webhook_evaluations_total";
@@ -29,9 +28,9 @@ pub struct DecisionMetrics {
 }
 
 impl DecisionMetrics {
-    pub(super) fn new(recorder: &PrometheusRecorder, mode: &str, name: &str) -> Self {
+    pub(super) fn new(registry: &Registry, mode: &str, name: &str) -> Self {
         let counter = |decision| {
-            counter(recorder, DECISIONS, labels_of(&[("type", mode), ("name", name), ("decision", decision)]))
+            registry.counter(DECISIONS, labels_of(&[("type", mode), ("name", name), ("decision", decision)]))
         };
         Self { allowed: counter("allowed"), denied: counter("denied") }
     }
@@ -40,13 +39,13 @@ impl DecisionMetrics {
 /// Records the calls of a webhook that authorizes. Its name comes from a file of settings.
 #[derive(Clone)]
 pub struct WebhookMetrics {
-    recorder: Arc<PrometheusRecorder>,
+    registry: Arc<Registry>,
     name: String,
 }
 
 impl WebhookMetrics {
-    pub(super) fn new(recorder: &Arc<PrometheusRecorder>, name: &str) -> Self {
-        Self { recorder: recorder.clone(), name: name.to_owned() }
+    pub(super) fn new(registry: &Arc<Registry>, name: &str) -> Self {
+        Self { registry: registry.clone(), name: name.to_owned() }
     }
 
     pub fn called(&self, result: &'static str, took: Duration) {
@@ -65,11 +64,11 @@ impl WebhookMetrics {
     }
 
     pub fn conditions_failed(&self) {
-        counter(&self.recorder, CONDITION_ERRORS, self.of_webhook()).increment(1);
+        self.registry.counter(CONDITION_ERRORS, self.of_webhook()).increment(1);
     }
 
     pub fn excluded(&self) {
-        counter(&self.recorder, CONDITION_EXCLUSIONS, self.of_webhook()).increment(1);
+        self.registry.counter(CONDITION_EXCLUSIONS, self.of_webhook()).increment(1);
     }
 
     fn of_webhook(&self) -> Vec<metrics::Label> {
@@ -77,11 +76,11 @@ impl WebhookMetrics {
     }
 
     fn of_result(&self, name: &'static str, result: &'static str) -> Counter {
-        counter(&self.recorder, name, labels_of(&[("name", &self.name), ("result", result)]))
+        self.registry.counter(name, labels_of(&[("name", &self.name), ("result", result)]))
     }
 
     fn histogram(&self, name: &'static str, labels: Vec<metrics::Label>) -> Histogram {
-        self.recorder.register_histogram(&Key::from_parts(name, labels), &METADATA)
+        self.registry.histogram(name, labels)
     }
 }
 
@@ -97,7 +96,7 @@ pub enum ReloadedFile {
 /// Records what comes of reading a file of settings again.
 #[derive(Clone)]
 pub struct ReloadMetrics {
-    recorder: Arc<PrometheusRecorder>,
+    registry: Arc<Registry>,
     file: ReloadedFile,
     /// The hash of the server's id; empty if it has none.
     server: String,
@@ -119,12 +118,12 @@ pub const AUTHORIZATION_CONFIG: &str = "apiserver_authorization_config_controlle
 
 impl ReloadMetrics {
     pub(super) fn new(
-        recorder: &Arc<PrometheusRecorder>,
+        registry: &Arc<Registry>,
         infos: &ConfigInfos,
         file: ReloadedFile,
         server: String,
     ) -> Self {
-        Self { recorder: recorder.clone(), file, server, infos: infos.clone() }
+        Self { registry: registry.clone(), file, server, infos: infos.clone() }
     }
 
     pub fn reloaded(&self, is_success: bool, seconds: f64) {
@@ -139,8 +138,8 @@ impl ReloadMetrics {
             ReloadedFile::Manifests(plugin) => labels_of(&[status, ("plugin", plugin), server]),
             _ => labels_of(&[status, server]),
         };
-        counter(&self.recorder, total, labels()).increment(1);
-        gauge(&self.recorder, last, labels()).set(seconds);
+        self.registry.counter(total, labels()).increment(1);
+        self.registry.gauge(last, labels()).set(seconds);
     }
 
     /// The text with this hash is in force.

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use metrics::{Counter, Gauge, Histogram, Key, Label, Recorder as _};
-use metrics_exporter_prometheus::PrometheusRecorder;
+use metrics::{Counter, Gauge, Histogram, Label};
 
-use super::{METADATA, counter, gauge, labels_of};
+use super::{Registry, labels_of};
 
 pub const REJECTED: &str = "apiserver_flowcontrol_rejected_requests_total";
 pub const DISPATCHED: &str = "apiserver_flowcontrol_dispatched_requests_total";
@@ -29,8 +28,8 @@ pub struct LevelMetrics {
 }
 
 impl LevelMetrics {
-    pub(super) fn new(recorder: &PrometheusRecorder, level: &str) -> Self {
-        let gauge = |name| gauge(recorder, name, labels_of(&[("priority_level", level)]));
+    pub(super) fn new(registry: &Registry, level: &str) -> Self {
+        let gauge = |name| registry.gauge(name, labels_of(&[("priority_level", level)]));
         Self { nominal: gauge(NOMINAL), limit: gauge(LIMIT), waiting: gauge(WAITING), seats: gauge(SEATS) }
     }
 }
@@ -38,21 +37,21 @@ impl LevelMetrics {
 /// What becomes of the requests of a FlowSchema.
 #[derive(Clone)]
 pub struct FlowMetrics {
-    recorder: Arc<PrometheusRecorder>,
+    registry: Arc<Registry>,
     labels: Vec<Label>,
     dispatched: Counter,
     waited: Histogram,
 }
 
 impl FlowMetrics {
-    pub(super) fn new(recorder: &Arc<PrometheusRecorder>, level: &str, flow: &str) -> Self {
+    pub(super) fn new(registry: &Arc<Registry>, level: &str, flow: &str) -> Self {
         let labels = labels_of(&[("priority_level", level), ("flow_schema", flow)]);
         let mut waited = labels.clone();
         waited.push(Label::from_static_parts("execute", "true"));
         Self {
-            dispatched: counter(recorder, DISPATCHED, labels.clone()),
-            waited: recorder.register_histogram(&Key::from_parts(WAIT_SECONDS, waited), &METADATA),
-            recorder: recorder.clone(),
+            dispatched: registry.counter(DISPATCHED, labels.clone()),
+            waited: registry.histogram(WAIT_SECONDS, waited),
+            registry: registry.clone(),
             labels,
         }
     }
@@ -67,7 +66,7 @@ impl FlowMetrics {
             Some(reason) => {
                 let mut labels = self.labels.clone();
                 labels.push(Label::from_static_parts("reason", reason));
-                counter(&self.recorder, REJECTED, labels).increment(1);
+                self.registry.counter(REJECTED, labels).increment(1);
             }
         }
     }

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use metrics::{Counter, Gauge, Histogram, Key, Label, Recorder as _};
-use metrics_exporter_prometheus::PrometheusRecorder;
+use metrics::{Counter, Gauge, Histogram, Label};
 
-use super::{METADATA, REQUEST_SECONDS, counter, gauge};
+use super::{REQUEST_SECONDS, Registry};
 use crate::schema::names::Gvr;
 use crate::tree::Text;
 
@@ -63,7 +62,7 @@ impl RequestKind {
 /// The metrics of one set of [`RequestLabels`].
 #[derive(Debug)]
 pub struct RequestMetrics {
-    recorder: Arc<PrometheusRecorder>,
+    registry: Arc<Registry>,
     labels: Vec<Label>,
     duration: Histogram,
     long_running: Gauge,
@@ -72,15 +71,14 @@ pub struct RequestMetrics {
 }
 
 impl RequestMetrics {
-    pub(super) fn new(recorder: Arc<PrometheusRecorder>, labels: &RequestLabels) -> Self {
+    pub(super) fn new(registry: Arc<Registry>, labels: &RequestLabels) -> Self {
         let labels = label_list(labels);
-        let key = Key::from_parts(REQUEST_SECONDS, labels.clone());
         Self {
-            duration: recorder.register_histogram(&key, &METADATA),
-            long_running: gauge(&recorder, "apiserver_longrunning_requests", labels.clone()),
+            duration: registry.histogram(REQUEST_SECONDS, labels.clone()),
+            long_running: registry.gauge("apiserver_longrunning_requests", labels.clone()),
             finished: RwLock::default(),
             labels,
-            recorder,
+            registry,
         }
     }
 
@@ -118,7 +116,7 @@ impl RequestMetrics {
     fn counter(&self, name: &'static str, code: Option<u16>) -> Counter {
         let mut labels = self.labels.clone();
         labels.extend(code.map(|code| Label::new("code", code.to_string())));
-        counter(&self.recorder, name, labels)
+        self.registry.counter(name, labels)
     }
 }
 

@@ -131,7 +131,6 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
         }
         None => None,
     };
-    runtime.tasks.run("metrics", runtime.metrics.clone().run_upkeep());
     unfinished.finish();
     let running = Running {
         tasks: runtime.tasks,

@@ -7,7 +7,7 @@ use super::super::config::{Delivery as DeliveryConfig, Mode};
 use super::super::event::{Event, Growing, Head};
 use super::super::policy::{Level, Stage};
 use super::*;
-use crate::audit::backend::Receipt;
+use crate::audit::backend::{Due, Receipt};
 use crate::metrics::Metrics;
 
 /// Keeps batches; the first waits until it is let through.
@@ -61,7 +61,7 @@ fn growing(size: usize) -> Growing {
 
 fn take(backend: &dyn backend::Backend, size: usize) -> Receipt {
     let (head, growing) = (head(), growing(size));
-    backend.take(&Event::new(&head, &growing, Stage::RequestReceived, head.received))
+    backend.take(&Event::new(&head, &growing, Stage::RequestReceived, head.received), Due::Now)
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn large_batches_are_divided_and_large_events_cut_or_dropped() {
         take(&*backend, size);
     }
     let (large, growing) = (Head { uri: "u".repeat(2000), ..head() }, growing(1));
-    backend.take(&Event::new(&large, &growing, Stage::RequestReceived, large.received));
+    backend.take(&Event::new(&large, &growing, Stage::RequestReceived, large.received), Due::Now);
     backend.close().await;
     let batches = batches.lock().expect("no panic");
     let delivered: Vec<&Bytes> = batches.iter().flatten().collect();

@@ -1,9 +1,10 @@
 //! Lines of requests, written where the requests run.
 //!
 //! The page cache takes a line in about two microseconds, and to wait for another task or thread costs more. So the
-//! request that has a line writes it at once; what others add meanwhile it writes next, in one write. While the disk is
-//! slow, or the file has to be put aside, a thread of its own writes instead: so a disk that hangs stops one thread of the
-//! runtime at most twice.
+//! request that has a line writes it at once; what others add meanwhile it writes next, in one write. Lines that only have
+//! to be in the file before an answer leaves are added, and the connection that sends answers writes those of all of them
+//! at once ([`Gathering::settle`]). While the disk is slow, or the file has to be put aside, a thread of its own writes
+//! instead: so a disk that hangs stops one thread of the runtime at most twice.
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -26,6 +27,8 @@ const HANGING: Duration = Duration::from_millis(100);
 const SLOW_FOR: Duration = Duration::from_secs(1);
 /// How many writes a request makes, its own and those of others, before a task goes on.
 const WRITES_OF_A_REQUEST: usize = 4;
+/// Lines that were added are written after this time at the latest, also if their connections are gone.
+const LONGEST_ADDED: Duration = Duration::from_secs(1);
 /// The largest buffer that is kept for the next lines.
 const KEPT_CAPACITY: usize = 1 << 18;
 
@@ -58,6 +61,8 @@ pub struct Gathering {
     thread: mpsc::Sender<Message>,
     tasks: Tasks,
     losses: Losses,
+    /// Whether lines go into a file on a disk, which usually takes them at once.
+    is_regular: bool,
 }
 
 /// What has to be written next.
@@ -66,6 +71,8 @@ struct Gathered {
     batch: Batch,
     /// Whether a request, a task or the thread is writing. There is never more than one writer, so lines keep their order.
     has_writer: bool,
+    /// Until when the disk counts as slow.
+    slow_until: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -74,8 +81,18 @@ struct Batch {
     lines: usize,
     /// How many of the lines nobody waits for.
     deferred: usize,
+    /// Whether the present writer has to write the lines, though nobody waits for them.
+    is_hurried: bool,
     /// Who wants to know what became of the lines.
     waiting: Vec<oneshot::Sender<Written>>,
+}
+
+/// What a writer writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    All,
+    /// Not what was only added: that is written together with what is added until somebody settles.
+    Urgent,
 }
 
 enum Message {
@@ -123,6 +140,7 @@ impl Gathering {
     /// The second value is the work of the thread.
     pub fn new(target: Target, tasks: &Tasks, losses: Losses) -> (Arc<Self>, impl FnOnce() + Send + use<>) {
         let (thread, messages) = mpsc::channel();
+        let is_regular = matches!(&target, Target::File(file) if file.is_regular());
         let open = Open { target, pace: Pace::default(), spare: Vec::new() };
         let this = Arc::new(Self {
             gathered: Mutex::default(),
@@ -130,9 +148,39 @@ impl Gathering {
             thread,
             tasks: tasks.clone(),
             losses,
+            is_regular,
         });
+        tasks.run("audit-lines", this.clone().hurry_regularly());
         let writer = this.clone();
         (this, move || writer.write_on_thread(&messages))
+    }
+
+    async fn hurry_regularly(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(LONGEST_ADDED).await;
+            self.hurry();
+        }
+    }
+
+    /// Whether lines may be added for [`Gathering::settle`]. While the disk is slow they may not: then each request waits
+    /// for its own, and no connection for those of its requests.
+    pub fn settles(&self) -> bool {
+        self.is_regular && self.gathered().slow_until.is_none_or(|until| until <= Instant::now())
+    }
+
+    /// Writes what was added. `None` means that it is written.
+    pub fn settle(self: &Arc<Self>) -> Option<Writing> {
+        let mut gathered = self.gathered();
+        if gathered.has_writer {
+            // What is being written now may have been added for the caller, too.
+            return Some(Writing::Underway(gathered.batch.wait()));
+        }
+        if gathered.batch.lines == 0 {
+            return None;
+        }
+        gathered.has_writer = true;
+        drop(gathered);
+        Some(self.lead()).filter(|writing| matches!(writing, Writing::Underway(_)))
     }
 
     /// Adds a line that is written before the next one, or after [`Gathering::hurry`]; answers whether there was room.
@@ -150,10 +198,15 @@ impl Gathering {
     /// Has written what was added.
     pub fn hurry(self: &Arc<Self>) {
         let mut gathered = self.gathered();
-        if gathered.batch.lines > 0 && !std::mem::replace(&mut gathered.has_writer, true) {
-            drop(gathered);
-            let _ = self.lead();
+        if gathered.batch.lines == 0 {
+            return;
         }
+        if std::mem::replace(&mut gathered.has_writer, true) {
+            gathered.batch.is_hurried = true;
+            return;
+        }
+        drop(gathered);
+        let _ = self.lead();
     }
 
     /// Writes lines behind those that were added.
@@ -180,7 +233,7 @@ impl Gathering {
 
     /// Makes the caller the writer, for a while.
     fn lead(self: &Arc<Self>) -> Writing {
-        let Some(first) = self.next_batch() else { return Writing::Ended(Ok(())) };
+        let Some(first) = self.next_batch(Wanted::All) else { return Writing::Ended(Ok(())) };
         let writing = self.write_first(first);
         if matches!(writing, Writing::Underway(_)) {
             return writing;
@@ -207,7 +260,7 @@ impl Gathering {
 
     /// Writes a batch, or leaves it to the thread; answers whether the caller is still the writer.
     fn write_next(&self) -> bool {
-        let Some(batch) = self.next_batch() else { return false };
+        let Some(batch) = self.next_batch(Wanted::Urgent) else { return false };
         let mut open = self.open();
         let is_quick = open.is_quick(batch.text.len());
         match is_quick {
@@ -237,7 +290,7 @@ impl Gathering {
             let mut next = Some(first);
             while let Some(batch) = next {
                 let _ = self.write_batch(&mut self.open(), batch);
-                next = self.next_batch();
+                next = self.next_batch(Wanted::Urgent);
             }
         }
     }
@@ -258,13 +311,22 @@ impl Gathering {
     }
 
     /// What the writer has to write next; if there is nothing, it is the writer no more.
-    fn next_batch(&self) -> Option<Batch> {
-        let text = std::mem::take(&mut self.open().spare);
+    fn next_batch(&self, wanted: Wanted) -> Option<Batch> {
+        let (text, slow_until) = {
+            let mut open = self.open();
+            (std::mem::take(&mut open.spare), open.pace.slow_until)
+        };
         let mut gathered = self.gathered();
-        let is_done = gathered.batch.text.is_empty() && gathered.batch.waiting.is_empty();
+        gathered.slow_until = slow_until;
+        let is_done = match wanted {
+            Wanted::All => gathered.batch.text.is_empty() && gathered.batch.waiting.is_empty(),
+            Wanted::Urgent => !gathered.batch.is_hurried && gathered.batch.waiting.is_empty(),
+        };
         gathered.has_writer &= !is_done;
         if is_done {
-            gathered.batch.text = text;
+            if gathered.batch.text.is_empty() {
+                gathered.batch.text = text;
+            }
             return None;
         }
         Some(std::mem::replace(&mut gathered.batch, Batch { text, ..Batch::default() }))
@@ -381,6 +443,66 @@ mod tests {
         assert_eq!(read(), "a\nb\nc\nd\ne\nf\n");
     }
 
+    #[tokio::test]
+    async fn lines_of_several_answers_are_settled_at_once() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("audit.log");
+        let log = start(&path);
+        let read = || std::fs::read_to_string(&path).expect("a file");
+        assert!(log.settles() && log.settle().is_none());
+        ["a\n", "b\n"].iter().for_each(|line| add(&log, line));
+        assert_eq!(read(), "");
+        assert!(log.settle().is_none());
+        assert_eq!(read(), "a\nb\n");
+        // As if a request were writing, which leaves to others what they only add.
+        log.gathered().has_writer = true;
+        add(&log, "c\n");
+        assert!(!log.write_next());
+        assert_eq!(read(), "a\nb\n");
+        log.gathered().has_writer = true;
+        let mut settled = log.settle().expect("somebody writes").ended().boxed();
+        assert!((&mut settled).now_or_never().is_none());
+        assert!(log.write_next() && !log.write_next());
+        assert_eq!((settled.now_or_never(), &*read()), (Some(Ok(())), "a\nb\nc\n"));
+        log.gathered().has_writer = true;
+        add(&log, "d\n");
+        log.hurry();
+        assert!(log.write_next() && !log.write_next());
+        assert_eq!(read(), "a\nb\nc\nd\n");
+    }
+
+    #[tokio::test]
+    async fn while_the_disk_is_slow_no_connection_settles() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = start(&directory.path().join("audit.log"));
+        let until = Instant::now() + Duration::from_secs(3600);
+        log.open().pace.slow_until = Some(until);
+        write(&log, "a\n").ended().await.expect("written");
+        while log.gathered().has_writer {
+            tokio::task::yield_now().await;
+        }
+        assert!(!log.settles());
+        add(&log, "b\n");
+        let settled = log.settle().expect("the thread writes");
+        settled.ended().await.expect("written");
+        log.open().pace.slow_until = None;
+        write(&log, "c\n").ended().await.expect("written");
+        assert!(log.settles());
+    }
+
+    /// Nobody settles for a connection that is gone.
+    #[tokio::test]
+    async fn what_was_added_is_written_in_the_end() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("audit.log");
+        let log = start(&path);
+        add(&log, "a\n");
+        while log.gathered().batch.lines > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(std::fs::read_to_string(&path).expect("a file"), "a\n");
+    }
+
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn no_line_is_lost_or_divided_among_many_writers() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -391,7 +513,15 @@ mod tests {
             tokio::spawn(async move {
                 for number in 0..500 {
                     add(&log, &format!("{writer} {number} begun\n"));
-                    write(&log, &format!("{writer} {number} ended\n")).ended().await.expect("written");
+                    let ended = format!("{writer} {number} ended\n");
+                    if number % 2 == 0 {
+                        write(&log, &ended).ended().await.expect("written");
+                        continue;
+                    }
+                    add(&log, &ended);
+                    if let Some(settling) = log.settle() {
+                        settling.ended().await.expect("written");
+                    }
                 }
             })
         });

@@ -4,6 +4,8 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
+
 use super::super::authorizer::{Attributes, Explain};
 use crate::codec::object::{Object, joined_key};
 use crate::fields;
@@ -20,6 +22,8 @@ pub struct Binding {
     /// The number of its role in the index; `None` if the reference can name no role.
     pub role: Option<u32>,
     pub subjects: Box<[Subject]>,
+    /// What it grants, in words, once somebody has asked. It is the content that says so, and that has to be read.
+    grant: ArcSwapOption<String>,
 }
 
 /// Whom a binding is for.
@@ -74,7 +78,7 @@ impl Binding {
         let namespace = object.namespace();
         let subjects = fields::items(content, &["subjects"]).iter().filter_map(Value::as_object);
         let subjects = subjects.filter_map(|subject| Subject::of(subject, namespace)).collect();
-        Self { role, subjects, object }
+        Self { role, subjects, object, grant: ArcSwapOption::default() }
     }
 
     /// Whether a group, or a user of this name, is among the subjects.
@@ -97,13 +101,23 @@ impl Binding {
 impl Binding {
     /// `RoleBinding "b/ns" of Role "r" to User "u"`.
     pub fn grant_to(&self, subject: &Subject) -> String {
+        let grant = self.grant.load_full().unwrap_or_else(|| {
+            let grant = Arc::new(self.grant());
+            self.grant.store(Some(grant.clone()));
+            grant
+        });
+        format!("{grant} to {}", subject.shown())
+    }
+
+    /// `RoleBinding "b/ns" of Role "r"`.
+    fn grant(&self) -> String {
         let content = self.object.to_closed_map().unwrap_or_default();
         let role = RoleRef::of(&content);
         let (kind, name) = match (self.object.namespace(), self.object.name()) {
             ("", name) => ("ClusterRoleBinding", name.to_owned()),
             (namespace, name) => ("RoleBinding", format!("{name}/{namespace}")),
         };
-        format!("{kind} {} of {} {} to {}", quote(&name), role.kind, quote(role.name), subject.shown())
+        format!("{kind} {} of {} {}", quote(&name), role.kind, quote(role.name))
     }
 }
 

@@ -4,8 +4,10 @@
 //! costs does not depend on the bindings of others. Nothing here waits or asks.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
+
+use foldhash::{fast, quality};
 
 use super::super::authorizer::{Attributes, aggregate};
 use super::binding::{Binding, ByKey, RoleRef, Sort};
@@ -19,8 +21,9 @@ pub struct Policy {
     bindings: BTreeSet<ByKey>,
     /// By the [`Policy::grants_key`] of a namespace and a subject. Other subjects may have the same key: a binding
     /// counts if it is of that namespace and has that subject.
-    grants: HashMap<u64, Grants>,
-    hasher: RandomState,
+    grants: HashMap<u64, Grants, fast::RandomState>,
+    /// A decision makes a hash of each name twice, so it is a quick one.
+    hasher: quality::RandomState,
 }
 
 /// The bindings of one subject in one namespace. Most have one.

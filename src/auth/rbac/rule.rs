@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use super::super::authorizer::Attributes;
 use crate::fields;
 use crate::gotext::quote;
@@ -201,7 +203,7 @@ pub struct Rules {
 #[derive(Debug)]
 struct Index {
     /// By resource, without its subresource.
-    by_resource: HashMap<Box<str>, Vec<u32>>,
+    by_resource: HashMap<Box<str>, Vec<u32>, RandomState>,
     /// Rules with a wildcard for resources.
     any_resource: Vec<u32>,
     paths: Vec<u32>,
@@ -235,7 +237,7 @@ impl Rules {
 
 impl Index {
     fn new(rules: &[PolicyRule]) -> Self {
-        let mut index = Self { by_resource: HashMap::new(), any_resource: Vec::new(), paths: Vec::new() };
+        let mut index = Self { by_resource: HashMap::default(), any_resource: Vec::new(), paths: Vec::new() };
         for (rule, at) in rules.iter().zip(0..) {
             if !rule.urls.is_empty() {
                 index.paths.push(at);

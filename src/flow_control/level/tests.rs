@@ -22,17 +22,19 @@ fn request() -> dump::Waiter {
     dump::Waiter::new("f", "u", &Attributes::of_path(&User::default(), "get", "/x"), "/x")
 }
 
-fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(60)
+const LONG: Duration = Duration::from_secs(60);
+
+async fn enter(level: &Arc<Level>, longest: Duration) -> Result<Seat, Refused> {
+    level.enter(Width::ONE, 1, Instant::now(), longest, request).await
 }
 
 #[tokio::test]
 async fn a_seat_that_is_dropped_is_given_to_whoever_waits() {
     let level = level(QUEUES, 1);
-    let first = level.enter(Width::ONE, 1, soon(), request).await.expect("a seat");
+    let first = enter(&level, LONG).await.expect("a seat");
     let second = tokio::spawn({
         let level = level.clone();
-        async move { level.enter(Width::ONE, 1, soon(), request).await.is_ok() }
+        async move { enter(&level, LONG).await.is_ok() }
     });
     while level.set().waiting() == 0 {
         tokio::task::yield_now().await;
@@ -45,8 +47,8 @@ async fn a_seat_that_is_dropped_is_given_to_whoever_waits() {
 #[tokio::test]
 async fn a_wait_has_an_end() {
     let level = level(QUEUES, 1);
-    let _first = level.enter(Width::ONE, 1, soon(), request).await.expect("a seat");
-    let refused = level.enter(Width::ONE, 1, Instant::now(), request).await.err();
+    let _first = enter(&level, LONG).await.expect("a seat");
+    let refused = enter(&level, Duration::ZERO).await.err();
     assert_eq!(refused, Some(Refused { reason: "time-out", retry_after: 1 }));
     assert_eq!(level.set().waiting(), 0);
 }
@@ -54,9 +56,9 @@ async fn a_wait_has_an_end() {
 #[tokio::test]
 async fn a_client_that_leaves_leaves_its_queue() {
     let level = level(QUEUES, 1);
-    let first = level.enter(Width::ONE, 1, soon(), request).await.expect("a seat");
+    let first = enter(&level, LONG).await.expect("a seat");
     {
-        let mut waiting = Box::pin(level.enter(Width::ONE, 1, soon(), request));
+        let mut waiting = Box::pin(enter(&level, LONG));
         assert!(futures_util::poll!(&mut waiting).is_pending());
         assert_eq!(level.set().waiting(), 1);
     }

@@ -164,3 +164,22 @@ fn more_seats_let_waiting_requests_run() {
     set.set_limit(1, now);
     place.dispatched.try_recv().expect("there is a seat");
 }
+
+#[test]
+fn queues_are_found_by_number_and_served_in_turn() {
+    let mut queues = Queues::default();
+    for index in [5, 1, 9, 3] {
+        queues.get_or_add(index).executing = index;
+    }
+    queues.get_or_add(9).executing += 1;
+    let order =
+        |queues: &Queues, robin| -> Vec<usize> { queues.behind(robin).map(|(index, _)| *index).collect() };
+    assert_eq!(order(&queues, 3), [5, 9, 1, 3]);
+    assert_eq!(order(&queues, 4), [5, 9, 1, 3]);
+    assert_eq!(order(&queues, 9), [1, 3, 5, 9]);
+    assert_eq!(queues.get(9).map(|queue| queue.executing), Some(10));
+    queues.remove(3);
+    queues.remove(4);
+    assert!(queues.get(3).is_none());
+    assert_eq!(order(&queues, 0), [1, 5, 9]);
+}

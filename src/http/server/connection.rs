@@ -25,6 +25,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::connection_state::{Connection, Requests, Stage};
 use super::connections::ConnectionEntry;
+use super::debts::{Debts, Settled};
 use super::delivery::deliver;
 use super::gather::Gathered;
 use super::sliced::Sliced;
@@ -115,7 +116,8 @@ impl Server {
         // Each connection has its own child: if all watches polled the shared token, they would wait for its lock.
         let draining = self.ending.draining.child_token();
         let connection = place.connection().clone();
-        let info = Arc::new(ConnectionInfo { remote, certificates, draining, place });
+        let debts = Arc::new(Debts::default());
+        let info = Arc::new(ConnectionInfo { remote, certificates, draining, debts: debts.clone(), place });
         if info.certified().is_some_and(|certified| matches!(certified.user, Ok(Some(_)))) {
             // If there are too many connections, its requests are refused later.
             info.authenticate();
@@ -130,7 +132,7 @@ impl Server {
         });
         let limits = self.connections.limits();
         let http2 = is_http2(&stream);
-        let stream = Sliced(stream);
+        let stream = Settled::new(Sliced(stream), debts);
         let ended = if http2 {
             let stream = Gathered::new(stream, GATHERED_BYTES);
             let sender = stream.handle();
