@@ -202,7 +202,7 @@ fn what_connects_is_told_with_its_options() {
         let parameters = core["paths"][path]["parameters"].as_array().expect("parameters");
         parameters.iter().map(|one| one["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
     };
-    let exec = &core["paths"][format!("{pod}/exec")];
+    let exec = &core["paths"][&format!("{pod}/exec")];
     assert_eq!(exec["get"]["x-kubernetes-action"], "connect");
     let kind = json!({"group": "", "kind": "PodExecOptions", "version": "v1"});
     assert_eq!(exec["post"]["x-kubernetes-group-version-kind"], kind);
@@ -212,7 +212,7 @@ fn what_connects_is_told_with_its_options() {
     let of_exec = ["command", "container", "name", "namespace", "stderr", "stdin", "stdout", "tty"];
     assert_eq!(names(&format!("{pod}/exec")), of_exec);
     assert_eq!(names(&format!("{pod}/proxy/{{path}}")), ["name", "namespace", "path", "path"]);
-    let log = &core["paths"][format!("{pod}/log")]["get"];
+    let log = &core["paths"][&format!("{pod}/log")]["get"];
     assert_eq!(
         (&log["x-kubernetes-action"], &log["operationId"]),
         (&json!("get"), &json!("readCoreV1NamespacedPodLog"))

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use kube::config::Kubeconfig;
 use rowplane::api::connect::kubelets::Config;
-use serde_json::json;
+use rowplane::audit::config::{
+    self as audit, Batching, Delivery, LogConfig, LogFormat, LogTarget, Mode, Rotation,
+};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -26,6 +29,7 @@ on_every_store! {
     c41_a_limit_of_bytes,
     c72_a_server_that_stops_ends_streams,
     both_ends_free_each_other,
+    the_record_of_a_stream_ends_with_it,
 }
 
 const SPDY: &str = "Connection: Upgrade\r\nUpgrade: SPDY/3.1";
@@ -113,9 +117,8 @@ async fn c35_spdy_passes_through(mut setup: Setup) {
     let query = "command=ls&command=-l&stdout=true&tty=1&stdin=0&container=c";
     let headers = "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Forwarded-For: 192.0.2.1\r\n\
         X-Stream-Protocol-Version: v4.channel.k8s.io\r\nX-Stream-Protocol-Version: channel.k8s.io";
-    let headers = headers.replace("", "");
     let line = format!("POST {POD}/exec?{query}");
-    let (mut stream, answer) = upgrade(&server.kubeconfig, &line, &headers).await;
+    let (mut stream, answer) = upgrade(&server.kubeconfig, &line, headers).await;
     assert_eq!(answer.line, "HTTP/1.1 101 Switching Protocols");
     assert_eq!(answer.header("upgrade"), Some("SPDY/3.1"));
     assert_eq!(answer.header("x-stream-protocol-version"), Some("v4.channel.k8s.io"));
@@ -129,7 +132,7 @@ async fn c35_spdy_passes_through(mut setup: Setup) {
         echoed(&mut stream, text).await;
     }
     let (_stream, answer) =
-        upgrade(&server.kubeconfig, &format!("POST {POD}/attach?stderr=1"), &headers).await;
+        upgrade(&server.kubeconfig, &format!("POST {POD}/attach?stderr=1"), headers).await;
     assert_eq!(answer.header("upgrade"), Some("SPDY/3.1"));
     assert_eq!(kubelet.only().line, "POST /attach/t/p/c?error=1");
     let metrics = server.get("/metrics").await.text();
@@ -175,7 +178,7 @@ async fn c37_kubelets_that_refuse(setup: Setup) {
     let length: usize = head.header("content-length").expect("a length").parse().expect("a number");
     let mut status = vec![0; length];
     stream.read_exact(&mut status).await.expect("a body");
-    let status: serde_json::Value = serde_json::from_slice(&status).expect("JSON");
+    let status: Value = serde_json::from_slice(&status).expect("JSON");
     assert_eq!(
         (&status["code"], &status["message"]),
         (&json!(500), &json!("invalid upgrade response: status code 200"))
@@ -194,7 +197,7 @@ async fn c37_kubelets_that_refuse(setup: Setup) {
         let length: usize = head.header("content-length").expect("a length").parse().expect("a number");
         let mut status = vec![0; length];
         stream.read_exact(&mut status).await.expect("a body");
-        let status: serde_json::Value = serde_json::from_slice(&status).expect("JSON");
+        let status: Value = serde_json::from_slice(&status).expect("JSON");
         assert_eq!(status["code"], 500);
         if status["message"] == text {
             break;
@@ -252,4 +255,45 @@ async fn both_ends_free_each_other(setup: Setup) {
     let (mut stream, _) = upgrade(&server.kubeconfig, &format!("POST {POD}/exec?stdout=1"), SPDY).await;
     on_close.notify_one();
     assert_eq!(body(&mut stream).await, "last words");
+}
+
+async fn the_record_of_a_stream_ends_with_it(mut setup: Setup) {
+    let (policy, path) = (setup.file("policy.yaml"), setup.file("audit.log"));
+    let rules = "[{level: Metadata, resources: [{resources: [pods/exec]}]}, {level: None}]";
+    let text = format!("{{apiVersion: audit.k8s.io/v1, kind: Policy, rules: {rules}}}");
+    std::fs::write(&policy, text).expect("written");
+    let rotation = Rotation { largest: 0, days: 0, backups: 0, compress: false };
+    let batches = Batching { buffer: 100, largest: 1, wait: Duration::ZERO, throttle: None, overlap: false };
+    setup.audit = audit::Config {
+        policy_file: Some(policy),
+        log: Some(LogConfig {
+            target: LogTarget::File { path: path.clone(), rotation },
+            format: LogFormat::Json,
+            delivery: Delivery { mode: Mode::Blocking, batches, truncation: None },
+        }),
+        ..audit::Config::default()
+    };
+    let kubelet = Kubelet::echoing(SPDY).await;
+    let server = with_pod(&setup, &kubelet).await;
+    let (mut stream, _) = upgrade(&server.kubeconfig, &format!("POST {POD}/exec?command=ls"), SPDY).await;
+    echoed(&mut stream, "a").await;
+    let events = || -> Vec<Value> {
+        let text = std::fs::read_to_string(&path).expect("a log");
+        text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
+    };
+    let stages = || events().iter().map(|event| event["stage"].clone()).collect::<Vec<_>>();
+    while stages().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(stages(), ["RequestReceived", "ResponseStarted"]);
+    drop(stream);
+    while stages().len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let last = &events()[2];
+    assert_eq!((&last["stage"], &last["verb"]), (&json!("ResponseComplete"), &json!("create")));
+    assert_eq!(
+        (&last["responseStatus"]["code"], &last["objectRef"]["subresource"]),
+        (&json!(101), &json!("exec"))
+    );
 }
