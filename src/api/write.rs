@@ -398,6 +398,7 @@ impl Api {
         let mut requires = attempt.requires;
         let mut configured = write.configured.cloned().or(attempt.configured);
         requires.extend(metered.requires);
+        requires.extend(metered.requires_note);
         requires.extend(names.requires);
         requires.extend_from_slice(write.relies_on);
         requires.extend(request.target.resource.custom.as_ref().map(Custom::requirement));

@@ -170,6 +170,7 @@ pub async fn build_with_api(
         token_keys: ArcSwap::from_pointee(token_keys(&*backend, &runtime.clock).await?),
         port_claims,
         quota_sets,
+        grace_ends: Default::default(),
         configured: Configured::new(configured),
         own_resources: own_resources.into(),
         unreadable: Unreadable::new(runtime.metrics.clone()),
