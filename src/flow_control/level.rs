@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -15,6 +14,7 @@ use super::retry_after::RetryAfter;
 use crate::fields;
 use crate::metrics::LevelMetrics;
 use crate::tree::{Map, Value};
+use crate::wall_clock::WallClock;
 
 /// The part of a level's seats that one request may need.
 const WIDEST: f64 = 0.15;
@@ -83,10 +83,11 @@ pub struct Level {
     /// The demand of the past.
     smoothed: Mutex<Smoothed>,
     pub metrics: LevelMetrics,
+    pub clock: WallClock,
 }
 
 impl Level {
-    pub fn new(spec: &LevelSpec, limits: Limits, metrics: LevelMetrics) -> Self {
+    pub fn new(spec: &LevelSpec, limits: Limits, metrics: LevelMetrics, clock: WallClock) -> Self {
         let set = QueueSet::new(spec.discipline, limits.first(), Instant::now());
         let level = Self {
             name: spec.name.clone(),
@@ -95,6 +96,7 @@ impl Level {
             refusals: Mutex::default(),
             smoothed: Mutex::default(),
             metrics,
+            clock,
         };
         level.configure(spec, limits);
         level
@@ -182,9 +184,8 @@ impl Level {
     }
 
     fn refused(&self, reason: &'static str) -> Refused {
-        let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        Refused { reason, retry_after: refusals.refused(second) }
+        Refused { reason, retry_after: refusals.refused(self.clock.seconds()) }
     }
 
     fn set(&self) -> MutexGuard<'_, QueueSet> {

@@ -312,8 +312,12 @@ pub async fn build_with_api(
         gate,
         door,
         issuer_documents,
-        publications: Publications::new(&api.catalog.served(), address.unwrap_or(NOWHERE).to_string()),
-        zpages: Zpages::new(config.flags.clone(), runtime.clock.timestamp()),
+        publications: Publications::new(
+            &api.catalog.served(),
+            address.unwrap_or(NOWHERE).to_string(),
+            runtime.clock.clone(),
+        ),
+        zpages: Zpages::new(config.flags.clone(), &runtime),
         metrics: runtime.metrics.clone(),
         limits: Limits {
             request_body: config.limits.max_request_body_bytes,
