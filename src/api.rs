@@ -103,9 +103,11 @@ pub struct Api {
     pub token_keys: ArcSwap<TokenKeys>,
     /// The resource under which the store keeps claims of node ports.
     pub port_claims: ResourceId,
-    /// The resource under which the store keeps which namespaces have which quotas, and what claims of devices are not
-    /// charged for.
+    /// The resource under which the store keeps which namespaces have which quotas, what claims of devices are not
+    /// charged for, and which Pods are past their grace period.
     pub quota_sets: ResourceId,
+    /// When Pods that are being deleted are past their grace period.
+    pub grace_ends: quota::past_grace::GraceEnds,
     /// The row that stands for what configures admission.
     pub configured: admission::configured::Configured,
     /// The ClusterRoles that consist of others.

@@ -31,6 +31,7 @@ use crate::metrics::AuditMetrics;
 use crate::runtime::Runtime;
 use crate::storage;
 use crate::tasks::Tasks;
+use crate::wall_clock::WallClock;
 use crate::webhook::KubeconfigError;
 
 pub use self::backend::Due;
@@ -65,6 +66,7 @@ pub struct Audit {
     /// Set once the database is open.
     database: OnceLock<Arc<Database>>,
     metrics: AuditMetrics,
+    clock: WallClock,
     /// The tasks of the backends, which end after all requests.
     tasks: Tasks,
 }
@@ -84,7 +86,7 @@ impl Audit {
         // As upstream's, these record nothing without a policy.
         let has_policy = config.policy_file.is_some();
         if let Some(log) = config.log.as_ref().filter(|_| has_policy) {
-            backends.push(log::open(log, &tasks, &metrics)?);
+            backends.push(log::open(log, &runtime.clock, &tasks, &metrics)?);
         }
         if let Some(webhook) = config.webhook.as_ref().filter(|_| has_policy) {
             backends.push(backend::of(Hook::open(webhook)?, &webhook.delivery, &tasks, &metrics));
@@ -96,6 +98,7 @@ impl Audit {
             database_config: config.database,
             database: OnceLock::new(),
             metrics,
+            clock: runtime.clock.clone(),
             tasks,
         });
         if config.policy_file.is_some() {
@@ -107,7 +110,7 @@ impl Audit {
     /// From now on events go to the database, too, if that is configured.
     pub fn open_database(&self, store: &Arc<dyn storage::Backend>) {
         if let Some(config) = self.database_config {
-            let database = Database::start(store.clone(), config, &self.tasks, &self.metrics);
+            let database = Database::start(store.clone(), config, &self.clock, &self.tasks, &self.metrics);
             let _ = self.database.set(Arc::new(database));
         }
     }

@@ -32,7 +32,9 @@ use self::watches::Watches;
 use crate::auth::authorizer::Attributes;
 use crate::kinds::flowcontrol::bootstrap;
 use crate::metrics::{FlowMetrics, Metrics};
+use crate::runtime::Runtime;
 use crate::tree::Map;
+use crate::wall_clock::WallClock;
 
 pub use self::level::{Refused, Seat};
 pub use self::queue_set::Width;
@@ -50,6 +52,7 @@ pub struct FlowControl {
     flows: ArcSwap<Vec<Arc<FlowOfLevel>>>,
     levels: Mutex<BTreeMap<Arc<str>, LevelState>>,
     metrics: Arc<Metrics>,
+    clock: WallClock,
     watches: Arc<Watches>,
     /// How many objects a resource has, and how large they are. Known once the objects are.
     sizes: OnceLock<Box<Sizes>>,
@@ -75,12 +78,13 @@ struct LevelState {
 
 impl FlowControl {
     /// With the mandatory levels and flows alone.
-    pub fn new(seats: usize, metrics: Arc<Metrics>) -> Self {
+    pub fn new(seats: usize, runtime: &Runtime) -> Self {
         let this = Self {
             seats,
             flows: ArcSwap::default(),
             levels: Mutex::default(),
-            metrics,
+            metrics: runtime.metrics.clone(),
+            clock: runtime.clock.clone(),
             watches: Arc::default(),
             sizes: OnceLock::new(),
         };
@@ -143,7 +147,9 @@ impl FlowControl {
                     state.level.configure(&spec, limits);
                     state.level.clone()
                 }
-                None => Arc::new(Level::new(&spec, limits, self.metrics.level(&spec.name))),
+                None => {
+                    Arc::new(Level::new(&spec, limits, self.metrics.level(&spec.name), self.clock.clone()))
+                }
             };
             states.insert(spec.name.clone(), LevelState { level, spec, limits, quiescing });
         }
@@ -246,7 +252,7 @@ impl FlowOfLevel {
         let waiter = || {
             has_waited = true;
             let distinguisher = self.flow.distinguished_by(request);
-            dump::Waiter::new(&self.flow.name, distinguisher, request, path)
+            dump::Waiter::new(&self.flow.name, distinguisher, request, path, self.level.clock.timestamp())
         };
         let entered = self.level.enter(width, hash, began, longest, waiter).await;
         let waited = if has_waited { began.elapsed() } else { Duration::ZERO };

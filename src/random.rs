@@ -33,6 +33,11 @@ impl Random {
         }
     }
 
+    /// A number from 0 up to, and without, 1.
+    pub fn share(&self) -> f64 {
+        self.with(|rng| rng.random())
+    }
+
     /// A random UUID of version 4.
     pub fn uuid(&self) -> Uuid {
         Builder::from_random_bytes(self.with(|rng| rng.random())).into_uuid()

@@ -269,7 +269,7 @@ fn with_claims(gvk: &Gvk, members: ObjectMap) -> ObjectMap {
 fn check_claims(expected: &Kind, claimed: &Gvk) -> Result<(), Error> {
     claims::check(expected, claimed).map_err(|misfit| match misfit {
         Misfit::Version(text) => Error::BadRequest(text),
-        Misfit::Kind(why) => mismatch(claimed, expected, &why),
+        Misfit::Kind(why) | Misfit::Unknown(why) => mismatch(claimed, expected, &why),
     })
 }
 

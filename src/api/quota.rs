@@ -16,6 +16,8 @@ mod devices;
 pub mod evaluator;
 mod ledger;
 pub mod limited;
+mod notes;
+pub mod past_grace;
 mod pod_amounts;
 mod pods;
 mod recount;
@@ -63,7 +65,10 @@ pub struct SeenQuotas {
 /// What a write has to do with quotas.
 #[derive(Default)]
 pub struct Metered {
+    /// The namespace's set of quotas as the write has seen it.
     pub requires: Option<Requirement>,
+    /// What is noted beside the object, as the write has seen it.
+    pub requires_note: Option<Requirement>,
     pub charges: Vec<Charge>,
     /// What is written with it or not at all.
     pub joined: Option<Mutation>,
@@ -124,8 +129,8 @@ impl Api {
             return Ok(Metered::default());
         }
         let (state, namespace) = (self.cache.any(), usage.target.namespace);
-        let devices = self.devices(&usage.target.resource.definition, &state);
-        let evaluator = evaluator.knowing(devices.as_ref());
+        let notes = self.notes(&usage.target.resource.definition, &state);
+        let evaluator = evaluator.knowing(notes.as_ref());
         let mut charges = Vec::new();
         let seen = seen.filter(|seen| seen.set == self.set_revision(&state, namespace));
         let quotas = match seen.map_or_else(|| self.quotas(&state, namespace), |seen| Ok(seen.quotas)) {
@@ -165,8 +170,8 @@ impl Api {
         }
         // What changes the set comes just before, and finds it as it was seen.
         let requires = (!usage.changes_set).then(|| self.set_requirement(&state, namespace));
-        let joined = devices.and_then(|devices| devices.note(usage.target, usage.old, usage.new));
-        Ok(Metered { requires, charges, joined })
+        let noted = notes.map(|notes| notes.written(usage.target, usage.old, usage.new)).unwrap_or_default();
+        Ok(Metered { requires, requires_note: noted.requires, charges, joined: noted.joined })
     }
 
     /// The quotas of a namespace with their names, in the order of these. Fails if one cannot be read.

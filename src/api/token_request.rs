@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use uuid::Uuid;
 
 use super::decode::{Encoded, sent_kind, typed_object};
 use super::error::{Error, Subject};
@@ -63,7 +62,7 @@ impl Api {
         let mut asked = action.take_object()?;
         let bound = self.bound(account, &asked).await?;
         let seconds = self.shortened(&mut asked, seconds, request);
-        let id = Uuid::new_v4().to_string();
+        let id = self.runtime.random.uuid().to_string();
         let token = self.issue(account, (&uid, &id), &asked, bound, seconds, now).await?;
         if let Some(record) = request.audit {
             record.annotate("authentication.kubernetes.io/issued-credential-id", format!("JTI={id}"));

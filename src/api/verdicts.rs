@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::api::strictness::conform;
@@ -167,7 +168,11 @@ fn judge(definition: &ResourceDefinition, verb: &str, old: &ObjectMap, case: &Ca
             strategy.prepare_status_update(&mut new, old, &writer);
         }
         let mut causes = meta::update::validate(&own(&new), &own(old), definition.scope);
-        let found = if verb == "update" { rules.update(&new, old) } else { rules.status(&new, old) };
+        let found = if verb == "update" {
+            rules.update(&new, old)
+        } else {
+            rules.status(&new, old, Timestamp::now())
+        };
         causes.append(found.expect("threads"));
         causes
     };

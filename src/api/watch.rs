@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rand::RngExt;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +20,7 @@ use crate::cache::event::{Event, EventType};
 use crate::cache::{Cache, Objects, Range, Watcher};
 use crate::codec::object::Object;
 use crate::long_work::Turn;
+use crate::random::Random;
 use crate::revision::Revision;
 use crate::storage;
 
@@ -62,6 +62,7 @@ pub struct Watch {
     /// Fires at the next bookmark or at the deadline.
     alarm: Pin<Box<Sleep>>,
     draining: CancellationToken,
+    random: Random,
 }
 
 enum Phase {
@@ -96,11 +97,13 @@ impl Api {
     ) -> Watch {
         let WatchOptions { selection, start, bookmarks, timeout } = options;
         let now = Instant::now();
-        let timeout = timeout.unwrap_or_else(|| self.config.min_request_timeout.mul_f64(1.0 + random()));
+        let random = self.runtime.random.clone();
+        let timeout =
+            timeout.unwrap_or_else(|| self.config.min_request_timeout.mul_f64(1.0 + random.share()));
         // A timeout beyond all reason is cut to a year.
         let deadline = now + timeout.min(Duration::from_secs(365 * 24 * 3600));
         let bookmarks = (bookmarks == Bookmarks::Send)
-            .then(|| Bookmark { due: next_bookmark(now, deadline), told: start.revision() });
+            .then(|| Bookmark { due: next_bookmark(now, deadline, &random), told: start.revision() });
         let alarm = bookmarks.as_ref().map_or(deadline, |bookmark| bookmark.due.min(deadline));
         Watch {
             cache: self.cache.clone(),
@@ -112,6 +115,7 @@ impl Api {
             deadline,
             alarm: Box::pin(sleep_until(alarm)),
             draining,
+            random,
         }
     }
 }
@@ -292,7 +296,7 @@ impl Watch {
     /// before it.
     async fn bookmark(&mut self, watcher: &mut Watcher) -> Option<Result<Vec<WatchEvent>, Error>> {
         let now = Instant::now();
-        let due = next_bookmark(now, self.deadline);
+        let due = next_bookmark(now, self.deadline, &self.random);
         self.bookmarks.as_mut()?.due = due;
         self.alarm.as_mut().reset(due.min(self.deadline));
         let mut events = match watcher.next().await {
@@ -384,14 +388,10 @@ fn of_event(effort: Effort, event: &Event) -> usize {
     [&event.previous, &event.current].into_iter().flatten().map(|object| effort.of(object)).sum()
 }
 
-fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
-    let regular = now + BOOKMARK_PERIOD - BOOKMARK_JITTER + BOOKMARK_JITTER.mul_f64(2.0 * random());
+fn next_bookmark(now: Instant, deadline: Instant, random: &Random) -> Instant {
+    let regular = now + BOOKMARK_PERIOD - BOOKMARK_JITTER + BOOKMARK_JITTER.mul_f64(2.0 * random.share());
     match deadline.checked_sub(LAST_BOOKMARK) {
         Some(last) if last > now && last < regular => last,
         _ => regular,
     }
-}
-
-fn random() -> f64 {
-    rand::rng().random()
 }

@@ -12,6 +12,8 @@ pub(super) mod update;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use jiff::Timestamp;
+
 use super::admission::{Attempt, Operation};
 use super::conversion::managers::Conversions;
 use super::definitions::Custom;
@@ -226,10 +228,16 @@ impl<'a> Write<'a> {
     }
 
     /// 422 if the object violates the kind's rules.
-    async fn validate(&self, name: &str, object: &ObjectMap, found: Option<&Current>) -> Result<(), Error> {
+    async fn validate(
+        &self,
+        name: &str,
+        object: &ObjectMap,
+        found: Option<&Current>,
+        now: Timestamp,
+    ) -> Result<(), Error> {
         let resource = self.request.target.resource;
         let mut causes = match found {
-            Some(found) => update::causes(resource, self.part, object, &found.object)?,
+            Some(found) => update::causes(resource, self.part, object, &found.object, now)?,
             None => create::causes(resource, object)?,
         };
         if let Some(custom) = &resource.custom
@@ -357,7 +365,8 @@ impl Api {
             object = owners.parent(request.target, &object, &found.object, &now)?;
         }
         write.prepare(&mut object, found, &now)?;
-        write.validate(attempt.target.name, &object, found).await?;
+        let time = self.runtime.clock.timestamp();
+        write.validate(attempt.target.name, &object, found, time).await?;
         if signing::concerns(request) {
             Box::pin(signing::check(request, &object, found.map(|found| &found.object))).await?;
         }
@@ -398,6 +407,7 @@ impl Api {
         let mut requires = attempt.requires;
         let mut configured = write.configured.cloned().or(attempt.configured);
         requires.extend(metered.requires);
+        requires.extend(metered.requires_note);
         requires.extend(names.requires);
         requires.extend_from_slice(write.relies_on);
         requires.extend(request.target.resource.custom.as_ref().map(Custom::requirement));

@@ -16,6 +16,7 @@ use super::policy::Stage;
 use crate::metrics::AuditMetrics;
 use crate::storage::{self, AuditRemoval, AuditRow};
 use crate::tasks::Tasks;
+use crate::wall_clock::WallClock;
 
 /// Events that are not committed with a write.
 const BATCHES: Batching = Batching {
@@ -43,10 +44,11 @@ impl Database {
     pub fn start(
         store: Arc<dyn storage::Backend>,
         config: DatabaseConfig,
+        clock: &WallClock,
         tasks: &Tasks,
         metrics: &AuditMetrics,
     ) -> Self {
-        tasks.run("audit-retention", remove_old(store.clone(), config));
+        tasks.run("audit-retention", remove_old(store.clone(), config, clock.clone()));
         let delivery = DeliveryConfig { mode: Mode::Batch, batches: BATCHES, truncation: None };
         Self { batches: backend::of(Additions { store }, &delivery, tasks, metrics) }
     }
@@ -130,11 +132,11 @@ fn object(event: &Event<'_>, name: Option<&str>) -> String {
 }
 
 /// Removes events that are too old or too many, a few at a time.
-async fn remove_old(store: Arc<dyn storage::Backend>, config: DatabaseConfig) {
+async fn remove_old(store: Arc<dyn storage::Backend>, config: DatabaseConfig, clock: WallClock) {
     loop {
         tokio::time::sleep(REMOVAL_PERIOD).await;
         let before =
-            Timestamp::now().checked_sub(config.retention).unwrap_or(Timestamp::MIN).as_microsecond();
+            clock.timestamp().checked_sub(config.retention).unwrap_or(Timestamp::MIN).as_microsecond();
         let removal = AuditRemoval { before, most: config.most, limit: REMOVED_AT_ONCE };
         loop {
             match store.remove_audit_rows(removal).await {

@@ -19,6 +19,7 @@ use super::event::{Event, append_line};
 use super::policy::Stage;
 use crate::metrics::AuditMetrics;
 use crate::tasks::Tasks;
+use crate::wall_clock::WallClock;
 
 const PLUGIN: &str = "log";
 
@@ -33,11 +34,12 @@ pub struct OpenError {
 /// Opens the file and starts the thread that writes it while the disk is slow.
 pub fn open(
     config: &LogConfig,
+    clock: &WallClock,
     tasks: &Tasks,
     metrics: &AuditMetrics,
 ) -> Result<Box<dyn Backend>, OpenError> {
     let losses = Losses(metrics.clone());
-    let log = Log::open(config, tasks, &losses)?;
+    let log = Log::open(config, clock, tasks, &losses)?;
     let (mode, truncation) = (config.delivery.mode, config.delivery.truncation);
     Ok(match mode {
         Mode::Batch => backend::of(log, &config.delivery, tasks, metrics),
@@ -54,11 +56,16 @@ struct Log {
 }
 
 impl Log {
-    fn open(config: &LogConfig, tasks: &Tasks, losses: &Losses) -> Result<Self, OpenError> {
+    fn open(
+        config: &LogConfig,
+        clock: &WallClock,
+        tasks: &Tasks,
+        losses: &Losses,
+    ) -> Result<Self, OpenError> {
         let target = match &config.target {
             LogTarget::Stdout => Target::Stdout,
             LogTarget::File { path, rotation } => {
-                let file = File::open(path.clone(), *rotation);
+                let file = File::open(path.clone(), *rotation, clock);
                 Target::File(file.map_err(|source| OpenError { path: path.clone(), source })?)
             }
         };

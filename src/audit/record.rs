@@ -48,6 +48,11 @@ impl Record {
         Self { audit, verdict, head, growing: Mutex::new(Growing { object, ..Growing::default() }) }
     }
 
+    /// The time of day, as events tell it.
+    pub fn now(&self) -> Timestamp {
+        self.audit.clock.timestamp()
+    }
+
     /// Whether the policy wants what the client sent.
     pub fn wants_request(&self) -> bool {
         self.verdict.level >= Level::Request
@@ -130,7 +135,7 @@ impl Record {
             return None;
         }
         growing.status.get_or_insert_default().code = code;
-        let event = Event::new(&self.head, &growing, stage, Timestamp::now());
+        let event = Event::new(&self.head, &growing, stage, self.now());
         Some(Arc::new(database.row(&event, name)))
     }
 
@@ -217,7 +222,7 @@ impl Record {
         if self.verdict.omitted.contains(stage) {
             return Vec::new();
         }
-        let at = if stage == Stage::RequestReceived { self.head.received } else { Timestamp::now() };
+        let at = if stage == Stage::RequestReceived { self.head.received } else { self.now() };
         let growing = self.growing();
         let event = Event::new(&self.head, &growing, stage, at);
         self.audit.metrics.events.increment(1);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
@@ -30,7 +29,7 @@ const PERIOD: Duration = Duration::from_secs(60);
 pub async fn reconcile(api: &Api, trust: &Trust) -> Result<(), Error> {
     let now = api.runtime.clock.now();
     write(api, TRUST, |data| trust::merged(trust, data, now)).await?;
-    let today = Timestamp::now().to_zoned(TimeZone::UTC).date().to_string();
+    let today = api.runtime.clock.timestamp().to_zoned(TimeZone::UTC).date().to_string();
     let since = |data: &Map| match fields::text(data, &["since"]).parse::<Date>() {
         Ok(_) => data.clone(),
         Err(_) => json!({"since": today}).as_object().cloned().unwrap_or_default(),

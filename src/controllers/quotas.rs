@@ -1,5 +1,6 @@
 //! Counts the quotas again: at the start, for quotas and objects that earlier releases have written, and now and then,
-//! for objects that nobody could read when they were written or deleted.
+//! for objects that nobody could read when they were written or deleted. In between it gives back what Pods hold that are
+//! past their grace period.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +8,17 @@ use std::time::Duration;
 use crate::api::Api;
 use crate::api::error::Error;
 
-/// As often as kube-controller-manager does.
-const INTERVAL: Duration = Duration::from_secs(300);
+/// As often as kube-controller-manager counts.
+const COUNTING: Duration = Duration::from_secs(300);
+/// How often the clock is compared with Pods' grace periods. A write that needs what they hold does so at once.
+const LOOKING: Duration = Duration::from_secs(5);
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     loop {
         api.recount_all().await?;
-        tokio::time::sleep(INTERVAL).await;
+        for _ in 0..COUNTING.as_secs() / LOOKING.as_secs() {
+            api.release_past_grace(None).await?;
+            tokio::time::sleep(LOOKING).await;
+        }
     }
 }

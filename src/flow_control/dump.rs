@@ -61,7 +61,13 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    pub fn new(flow: &str, distinguisher: &str, request: &Attributes<'_>, path: &str) -> Self {
+    pub fn new(
+        flow: &str,
+        distinguisher: &str,
+        request: &Attributes<'_>,
+        path: &str,
+        arrived: Timestamp,
+    ) -> Self {
         let version = match (request.group, request.version) {
             ("", version) => version.to_owned(),
             (group, version) => format!("{group}/{version}"),
@@ -71,7 +77,7 @@ impl Waiter {
         Self {
             flow: flow.into(),
             distinguisher: distinguisher.into(),
-            arrived: Timestamp::now(),
+            arrived,
             details: details.map(Box::from),
         }
     }

@@ -15,6 +15,7 @@ use super::retry_after::RetryAfter;
 use crate::fields;
 use crate::metrics::LevelMetrics;
 use crate::tree::{Map, Value};
+use crate::wall_clock::WallClock;
 
 /// The part of a level's seats that one request may need.
 const WIDEST: f64 = 0.15;
@@ -83,10 +84,11 @@ pub struct Level {
     /// The demand of the past.
     smoothed: Mutex<Smoothed>,
     pub metrics: LevelMetrics,
+    pub clock: WallClock,
 }
 
 impl Level {
-    pub fn new(spec: &LevelSpec, limits: Limits, metrics: LevelMetrics) -> Self {
+    pub fn new(spec: &LevelSpec, limits: Limits, metrics: LevelMetrics, clock: WallClock) -> Self {
         let set = QueueSet::new(spec.discipline, limits.first(), Instant::now());
         let level = Self {
             name: spec.name.clone(),
@@ -95,6 +97,7 @@ impl Level {
             refusals: Mutex::default(),
             smoothed: Mutex::default(),
             metrics,
+            clock,
         };
         level.configure(spec, limits);
         level
@@ -183,9 +186,8 @@ impl Level {
     }
 
     fn refused(&self, reason: &'static str) -> Refused {
-        let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        Refused { reason, retry_after: refusals.refused(second) }
+        Refused { reason, retry_after: refusals.refused(self.clock.seconds()) }
     }
 
     fn set(&self) -> MutexGuard<'_, QueueSet> {

@@ -10,7 +10,7 @@ fn map(value: Value) -> Map {
 }
 
 fn standard() -> FlowControl {
-    let control = FlowControl::new(600, Arc::default());
+    let control = FlowControl::new(600, &Default::default());
     let levels: Vec<Map> = bootstrap::levels().map(|level| level.object).collect();
     let flows: Vec<Map> = bootstrap::flows().map(|flow| flow.object).collect();
     control.configure(&levels, &flows);
@@ -78,7 +78,7 @@ fn requests_are_classified_as_upstream_classifies_them() {
 
 #[test]
 fn mandatory_objects_are_imagined_and_dangling_flows_skipped() {
-    let control = FlowControl::new(600, Arc::default());
+    let control = FlowControl::new(600, &Default::default());
     let alice = user("alice", &["system:authenticated"]);
     let attributes = Attributes::of_path(&alice, "get", "/x");
     assert_eq!(classified(&control, &attributes).flow_name(), "catch-all");
@@ -100,7 +100,7 @@ fn mandatory_objects_are_imagined_and_dangling_flows_skipped() {
 
 #[tokio::test]
 async fn a_level_without_an_object_stays_while_it_has_requests() {
-    let control = FlowControl::new(600, Arc::default());
+    let control = FlowControl::new(600, &Default::default());
     let level = map(json!({"metadata": {"name": "small"}, "spec": {"type": "Limited", "limited": {
         "nominalConcurrencyShares": 1, "limitResponse": {"type": "Reject"}}}}));
     control.configure(&[level], &[]);
@@ -125,7 +125,7 @@ fn thousands_of_requests_are_classified_as_upstream_classifies_them() {
     let (mut asked, mut of_none) = (0, 0);
     for set in list(&recorded["sets"]) {
         let maps = |name: &str| list(&set[name]).into_iter().map(map).collect::<Vec<Map>>();
-        let control = FlowControl::new(600, Arc::default());
+        let control = FlowControl::new(600, &Default::default());
         control.configure(&maps("levels"), &maps("flows"));
         for request in list(&set["requests"]) {
             let text = |name: &str| request[name].as_str().unwrap_or_default().to_owned();

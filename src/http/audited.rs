@@ -25,6 +25,7 @@ use super::server::debts::Creditor;
 use crate::audit::{Audit, Head, Level, Lost, Record, Stage, Storing, source_ips, user_agent};
 use crate::auth::authn::Notes;
 use crate::gotext;
+use crate::random::Random;
 use crate::tasks::panic_message;
 use crate::user::User;
 
@@ -120,9 +121,9 @@ pub fn refused(parts: &Parts) -> Response {
 }
 
 /// Sets the audit id that the request is recorded under, if its client has not.
-pub fn ensure_id(headers: &mut HeaderMap) {
+pub fn ensure_id(headers: &mut HeaderMap, random: &Random) {
     if headers.get(AUDIT_ID).is_none_or(|id| id.is_empty())
-        && let Some(id) = super::request::new_audit_id()
+        && let Some(id) = super::request::new_audit_id(random)
     {
         headers.insert(AUDIT_ID, id);
     }
@@ -277,7 +278,7 @@ fn recorded(response: Response, record: Arc<Record>, received: Option<Timestamp>
 }
 
 fn note_latency(record: &Record, received: Timestamp) {
-    let took = Timestamp::now().duration_since(received).unsigned_abs();
+    let took = record.now().duration_since(received).unsigned_abs();
     if took > NOTABLE_LATENCY {
         record.annotate(TOTAL_LATENCY, gotext::duration(took));
     }

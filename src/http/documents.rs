@@ -114,14 +114,24 @@ pub fn openapi_v3(openapi: &OpenApi, path: &str, query: &Query, headers: &Header
         return empty(StatusCode::OK);
     }
     let mut response = match form {
-        Some(form) => openapi_v3_in(path, form, document, query, headers),
+        Some(form) => {
+            let until = openapi.clock.now() + YEAR;
+            openapi_v3_in((path, query), form, document, headers, until)
+        }
         None => empty(StatusCode::NOT_ACCEPTABLE),
     };
     set(&mut response, header::VARY, openapi::VARY);
     response
 }
 
-fn openapi_v3_in(path: &str, form: Form, document: Kept<'_>, query: &Query, headers: &HeaderMap) -> Response {
+/// `until` is how long a document may be kept whose hash the URL names.
+fn openapi_v3_in(
+    (path, query): (&str, &Query),
+    form: Form,
+    document: Kept<'_>,
+    headers: &HeaderMap,
+    until: SystemTime,
+) -> Response {
     let hash = query.text("hash");
     if !hash.is_empty() && hash != document.hash {
         let mut response = empty(StatusCode::MOVED_PERMANENTLY);
@@ -135,7 +145,7 @@ fn openapi_v3_in(path: &str, form: Form, document: Kept<'_>, query: &Query, head
     let mut response = kept(document, content_type, headers, Encoding::Identity);
     if !hash.is_empty() {
         set(&mut response, header::CACHE_CONTROL, openapi::HASHED_CACHE_CONTROL);
-        set(&mut response, header::EXPIRES, &httpdate::fmt_http_date(SystemTime::now() + YEAR));
+        set(&mut response, header::EXPIRES, &httpdate::fmt_http_date(until));
     }
     response
 }

@@ -20,6 +20,7 @@ use super::fair_share::{self, Admitted};
 use super::in_process::Caller;
 use super::request::{AUDIT_ID, new_audit_id};
 use super::request_info::RequestInfo;
+use super::response::Unlogged;
 use super::server::ConnectionInfo;
 use super::{response, warnings};
 use crate::api::error::Error;
@@ -29,7 +30,9 @@ use crate::auth::authorizer::{Authorization, Reason, Refusal, authorize, is_publ
 use crate::auth::impersonation::{self, Impersonator};
 use crate::flow_control::FlowControl;
 use crate::metrics::{self, Metrics};
+use crate::random::Random;
 use crate::user::User;
+use crate::wall_clock::WallClock;
 
 /// What stands between a connection and the handlers, also while the server starts.
 pub struct Door {
@@ -50,6 +53,8 @@ pub struct Door {
     /// `None` if no page of another origin may ask anything.
     pub cors: Option<Arc<Cors>>,
     pub metrics: Arc<Metrics>,
+    pub clock: WallClock,
+    pub random: Random,
     /// Cancelled when the server starts to drain.
     pub shutdown: CancellationToken,
 }
@@ -73,10 +78,10 @@ impl Door {
         request: Request,
         handler: impl AsyncFnOnce(&RequestInfo, &Parts, Body) -> Response,
     ) -> Response {
-        let received = Timestamp::now();
+        let received = self.clock.timestamp();
         let (mut parts, body) = request.into_parts();
         if self.audit.is_some() {
-            audited::ensure_id(&mut parts.headers);
+            audited::ensure_id(&mut parts.headers, &self.random);
         }
         let audit_id = audit_id(&parts.headers);
         let mut notes = Notes::default();
@@ -133,7 +138,7 @@ impl Door {
         if let Some(value) = &self.strict_transport_security {
             response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, value.clone());
         }
-        finish(response, audit_id)
+        finish(response, audit_id, &self.random)
     }
 
     /// What is asked for.
@@ -305,7 +310,7 @@ impl Door {
                 return Err(Error::too_many("connections"));
             }
             let chance = self.goaway_chance;
-            if chance > 0.0 && version == Version::HTTP_2 && rand::random_bool(chance) {
+            if chance > 0.0 && version == Version::HTTP_2 && self.random.share() < chance {
                 connection.go_away();
             }
             return Ok(());
@@ -349,14 +354,15 @@ fn audit_id(headers: &HeaderMap) -> Option<HeaderValue> {
 }
 
 /// Sets the headers of every response: an audit id, and no caching unless the handler allows it.
-fn finish(mut response: Response, audit_id: Option<HeaderValue>) -> Response {
-    let headers = response.headers_mut();
-    // A failure that was logged has an audit id already.
-    if !headers.contains_key(AUDIT_ID)
-        && let Some(audit_id) = audit_id.or_else(new_audit_id)
-    {
-        headers.insert(AUDIT_ID, audit_id);
+fn finish(mut response: Response, audit_id: Option<HeaderValue>, random: &Random) -> Response {
+    if let Some(audit_id) = audit_id.or_else(|| new_audit_id(random)) {
+        if let Some(Unlogged { method, path, error }) = response.extensions_mut().remove() {
+            let audit_id = String::from_utf8_lossy(audit_id.as_bytes());
+            tracing::warn!(%audit_id, %method, path, error, "the datastore failed a request");
+        }
+        response.headers_mut().entry(AUDIT_ID).or_insert(audit_id);
     }
+    let headers = response.headers_mut();
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
     response
 }

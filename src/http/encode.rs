@@ -8,7 +8,6 @@ mod protobuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use jiff::Timestamp;
 
 use super::negotiate::{MetaVersion, Negotiated, Transform};
 use super::status::Failure;
@@ -29,6 +28,7 @@ use crate::kinds::behavior::columns::{EmptyRows, TablePrinter};
 use crate::pieces;
 use crate::revision::Revision;
 use crate::tree::{Value, json};
+use crate::wall_clock::WallClock;
 
 pub use protobuf::{Item, enveloped};
 
@@ -40,16 +40,25 @@ pub struct Encoder {
     pub pretty: bool,
 }
 
+/// What the form follows from.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    pub negotiated: &'a Negotiated,
+    /// The query parameter `includeObject`, which only Tables use.
+    pub include: Option<&'a str>,
+    /// Tables show ages.
+    pub clock: &'a WallClock,
+}
+
 enum Form {
     Object,
     Metadata(MetaVersion),
-    Table { printer: TablePrinter, version: MetaVersion, include: IncludeObject },
+    Table { printer: TablePrinter, version: MetaVersion, include: IncludeObject, clock: WallClock },
 }
 
 impl Form {
     fn of(
-        negotiated: &Negotiated,
-        include: Option<&str>,
+        Asked { negotiated, include, clock }: Asked<'_>,
         printer: impl FnOnce() -> TablePrinter,
     ) -> Result<Self, Error> {
         Ok(match negotiated.transform {
@@ -58,7 +67,8 @@ impl Form {
                 Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version),
             ) => Self::Metadata(version),
             Some(Transform::Table(version)) => {
-                Self::Table { printer: printer(), version, include: IncludeObject::parse(include)? }
+                let include = IncludeObject::parse(include)?;
+                Self::Table { printer: printer(), version, include, clock: clock.clone() }
             }
         })
     }
@@ -68,8 +78,8 @@ impl Form {
         match self {
             Self::Object => object,
             Self::Metadata(version) => table::partial_object_metadata(*version, &object),
-            Self::Table { printer, version, include } => {
-                let row = table::row(printer, &object, &row_options(*version, *include));
+            Self::Table { printer, version, include, clock } => {
+                let row = table::row(printer, &object, &row_options(*version, *include, clock));
                 table::table(*version, printer, columns, table::object_metadata(&object), vec![row])
             }
         }
@@ -77,27 +87,15 @@ impl Form {
 }
 
 /// The whole answer with a Scale of the resource.
-pub fn scale(
-    resource: &Resource,
-    scale: Value,
-    negotiated: &Negotiated,
-    include: Option<&str>,
-    pretty: bool,
-) -> Result<Vec<u8>, Error> {
-    let form = Form::of(negotiated, include, || resource.behavior.columns.of_scale())?;
-    encode(&form.apply(scale, Columns::Shown), negotiated.media, pretty)
+pub fn scale(resource: &Resource, scale: Value, asked: Asked<'_>, pretty: bool) -> Result<Vec<u8>, Error> {
+    let form = Form::of(asked, || resource.behavior.columns.of_scale())?;
+    encode(&form.apply(scale, Columns::Shown), asked.negotiated.media, pretty)
 }
 
 impl Encoder {
-    /// `include` is the query parameter `includeObject`, which only Tables use.
-    pub fn new(
-        resource: Arc<Resource>,
-        negotiated: &Negotiated,
-        include: Option<&str>,
-        pretty: bool,
-    ) -> Result<Self, Error> {
-        let form = Form::of(negotiated, include, || resource.behavior.columns.clone())?;
-        let encoder = Self { resource, form, media: negotiated.media, pretty };
+    pub fn new(resource: Arc<Resource>, asked: Asked<'_>, pretty: bool) -> Result<Self, Error> {
+        let form = Form::of(asked, || resource.behavior.columns.clone())?;
+        let encoder = Self { resource, form, media: asked.negotiated.media, pretty };
         if encoder.media == MediaType::Protobuf && matches!(encoder.form, Form::Object) {
             encoder.resource.note_protobuf_reader();
         }
@@ -225,8 +223,8 @@ impl Encoder {
                 write_json(out, &map);
             }
             Form::Metadata(_) => write_json(out, &self.formed(self.decode(object)?)),
-            Form::Table { printer, version, include } => {
-                let row = table::row(printer, &self.decode(object)?, &row_options(*version, *include));
+            Form::Table { printer, version, include, clock } => {
+                let row = table::row(printer, &self.decode(object)?, &row_options(*version, *include, clock));
                 write_json(out, &row);
             }
         }
@@ -336,8 +334,8 @@ fn list_metadata(list: &List) -> Value {
     table::list_metadata(&list.revision.to_string(), token, list.remaining)
 }
 
-fn row_options(version: MetaVersion, include: IncludeObject) -> RowOptions {
-    RowOptions { version, include, now: Timestamp::now() }
+fn row_options(version: MetaVersion, include: IncludeObject, clock: &WallClock) -> RowOptions {
+    RowOptions { version, include, now: clock.timestamp() }
 }
 
 fn frame(kind: &str, object: &Value) -> Bytes {

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use super::document::Document;
 use crate::schema::registry::Registry;
 use crate::schema::resource::Origin;
+use crate::wall_clock::WallClock;
 
 mod custom;
 mod entries;
@@ -82,6 +83,8 @@ pub struct OpenApi {
     /// By path without leading slash: `apis/ex.io/v1`.
     custom: BTreeMap<String, Arc<CustomVersion>>,
     v3_index: OnceLock<(Document, SystemTime)>,
+    /// Tells when documents were made, and until when one may be kept.
+    pub clock: WallClock,
 }
 
 #[derive(Debug)]
@@ -142,7 +145,7 @@ impl Made {
 }
 
 impl OpenApi {
-    pub fn new(registry: Arc<Registry>, before: Option<&Self>) -> Self {
+    pub fn new(registry: Arc<Registry>, clock: &WallClock, before: Option<&Self>) -> Self {
         let custom = registry.groups().iter().filter(|group| group.origin == Origin::Custom);
         let custom = custom.flat_map(|group| &group.versions).map(|version| {
             let path = version.path();
@@ -156,6 +159,7 @@ impl OpenApi {
             built_in: before.map(|before| before.built_in.clone()).unwrap_or_default(),
             v3_index: OnceLock::new(),
             registry,
+            clock: clock.clone(),
         }
     }
 
@@ -163,7 +167,7 @@ impl OpenApi {
     pub fn v2(&self, form: Form) -> Kept<'_> {
         let V2 { modified, document } = self.v2.get_or_init(|| {
             let (json, hash) = Packed::json(&Swagger::new(&self.registry, &Library::load()));
-            V2 { modified: SystemTime::now(), document: Made::new(json, hash) }
+            V2 { modified: self.clock.now(), document: Made::new(json, hash) }
         });
         document.kept(form, *modified, gnostic::encode_v2)
     }
@@ -174,7 +178,7 @@ impl OpenApi {
             let built_in = self.built_in().by_path.iter().map(|(path, made)| (path, &*made.hash));
             let custom = self.custom.iter().map(|(path, version)| (path, &*version.hash));
             let hashes: BTreeMap<&String, &str> = built_in.chain(custom).collect();
-            (Document::compact(&v3::index(hashes.into_iter())), SystemTime::now())
+            (Document::compact(&v3::index(hashes.into_iter())), self.clock.now())
         });
         (index, *modified)
     }
@@ -182,7 +186,7 @@ impl OpenApi {
     /// `/openapi/v3/<path>`, where `path` is for instance `api/v1`, `apis/<group>/<version>` or `version`.
     pub fn v3(&self, path: &str, form: Form) -> Option<Kept<'_>> {
         if let Some(version) = self.custom.get(path) {
-            return Some(version.kept(form));
+            return Some(version.kept(form, &self.clock));
         }
         let BuiltIn { modified, by_path } = self.built_in();
         by_path.get(path).map(|document| document.kept(form, *modified, gnostic::encode_v3))
@@ -201,7 +205,7 @@ impl OpenApi {
                 let (json, hash) = Packed::json(&document);
                 (path, Made::new(json, hash))
             };
-            BuiltIn { by_path: documents.map(made).collect(), modified: SystemTime::now() }
+            BuiltIn { by_path: documents.map(made).collect(), modified: self.clock.now() }
         })
     }
 }

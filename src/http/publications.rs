@@ -9,6 +9,7 @@ use super::discovery::Documents;
 use super::openapi::OpenApi;
 use crate::api::catalog::Served;
 use crate::api::error::Error;
+use crate::wall_clock::WallClock;
 
 /// The documents of one generation.
 pub struct Publication {
@@ -22,6 +23,7 @@ pub struct Publication {
 pub struct Publications {
     /// `host:port` of the server, which discovery returns to clients.
     address: String,
+    clock: WallClock,
     newest: ArcSwap<Publication>,
     /// Held while the next publication is made.
     turn: Mutex<()>,
@@ -29,20 +31,20 @@ pub struct Publications {
 
 impl Publication {
     /// What is the same as in the publication before is taken from there.
-    fn new(served: &Served, address: &str, before: Option<&Self>) -> Self {
+    fn new(served: &Served, address: &str, clock: &WallClock, before: Option<&Self>) -> Self {
         let registry = &served.registry().discoverable();
         Self {
             generation: served.generation,
             documents: Documents::build(registry, address, before.map(|before| &before.documents)),
-            openapi: Arc::new(OpenApi::new(registry.clone(), before.map(|before| &*before.openapi))),
+            openapi: Arc::new(OpenApi::new(registry.clone(), clock, before.map(|before| &*before.openapi))),
         }
     }
 }
 
 impl Publications {
-    pub fn new(served: &Served, address: String) -> Self {
-        let first = Publication::new(served, &address, None);
-        Self { address, newest: ArcSwap::from_pointee(first), turn: Mutex::new(()) }
+    pub fn new(served: &Served, address: String, clock: WallClock) -> Self {
+        let first = Publication::new(served, &address, &clock, None);
+        Self { address, clock, newest: ArcSwap::from_pointee(first), turn: Mutex::new(()) }
     }
 
     /// The documents of this generation or of a newer one.
@@ -55,9 +57,11 @@ impl Publications {
             return Ok(found);
         }
         // It takes some milliseconds, for which other requests need not wait.
-        let (served, address, before) = (served.clone(), self.address.clone(), self.newest.load_full());
+        let (served, address, clock) = (served.clone(), self.address.clone(), self.clock.clone());
+        let before = self.newest.load_full();
         let made =
-            tokio::task::spawn_blocking(move || Publication::new(&served, &address, Some(&before))).await;
+            tokio::task::spawn_blocking(move || Publication::new(&served, &address, &clock, Some(&before)))
+                .await;
         let made = Arc::new(made.map_err(|died| Error::Internal(died.to_string()))?);
         self.newest.store(made.clone());
         Ok(made)

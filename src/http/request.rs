@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use uuid::Uuid;
 
 use super::negotiate::wants_pretty;
 use crate::api::options::query::Query;
+use crate::random::Random;
 use crate::user::User;
 
 pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-pub fn new_audit_id() -> Option<HeaderValue> {
-    HeaderValue::from_str(&Uuid::new_v4().to_string()).ok()
+pub fn new_audit_id(random: &Random) -> Option<HeaderValue> {
+    HeaderValue::from_str(&random.uuid().to_string()).ok()
 }
 
 /// The user of the request, set before any handler runs.

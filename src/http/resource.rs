@@ -27,7 +27,7 @@ use self::action::Action;
 use super::app::App;
 use super::audited;
 use super::compress::compress;
-use super::encode::Encoder;
+use super::encode::{self, Encoder};
 use super::fair_share::Seated;
 use super::negotiate::{self, CUSTOM, Negotiated, Offer, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
 use super::request::{self, accept};
@@ -311,7 +311,12 @@ impl Context<'_> {
 
     fn encoder(&self, negotiated: &Negotiated) -> Result<Encoder, Error> {
         let pretty = self.pretty || negotiated.pretty;
-        Encoder::new(self.resource.clone(), negotiated, self.query.get("includeObject"), pretty)
+        Encoder::new(self.resource.clone(), self.form_asked(negotiated), pretty)
+    }
+
+    fn form_asked<'f>(&'f self, negotiated: &'f Negotiated) -> encode::Asked<'f> {
+        let clock = &self.app.api.runtime.clock;
+        encode::Asked { negotiated, include: self.query.get("includeObject"), clock }
     }
 
     fn go_type(&self, shape: Shape) -> String {

@@ -2,19 +2,27 @@
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 
 use super::audited;
 use super::encode::{encode, encode_json};
 use super::negotiate::{self, PLAIN};
-use super::request::{AUDIT_ID, accept, new_audit_id, pretty};
+use super::request::{accept, pretty};
 use super::status::Failure;
 use crate::api::error::Error;
 use crate::codec::media_type::MediaType;
 use crate::gotext::quote;
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A failure of the datastore, which is logged under the audit id of the answer.
+#[derive(Clone)]
+pub struct Unlogged {
+    pub method: Method,
+    pub path: String,
+    pub error: String,
+}
 
 /// A response with a body of JSON text.
 pub fn json(status: StatusCode, body: impl Into<Body>) -> Response {
@@ -38,12 +46,9 @@ pub fn failure(error: &Error, request: &Parts) -> Response {
         return not_authorized(request, why);
     }
     let mut response = status(error, request);
-    if let Error::Datastore(_) = error
-        && let Some(id) = request.headers.get(AUDIT_ID).cloned().or_else(new_audit_id)
-    {
-        let (audit_id, path) = (String::from_utf8_lossy(id.as_bytes()), request.uri.path());
-        tracing::warn!(%audit_id, method = %request.method, path, %error, "the datastore failed a request");
-        response.headers_mut().insert(AUDIT_ID, id);
+    if let Error::Datastore(_) = error {
+        let (method, path) = (request.method.clone(), request.uri.path().to_owned());
+        response.extensions_mut().insert(Unlogged { method, path, error: error.to_string() });
     }
     response
 }

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
+use rand::RngExt as _;
 
 use super::discovery::index::DEBUGGING;
 use super::discovery::version;
@@ -17,6 +18,8 @@ use super::request::{accept, pretty};
 use super::warnings;
 use crate::api::error::Error;
 use crate::gotext;
+use crate::random::Random;
+use crate::runtime::Runtime;
 use crate::tree::{Map, Value, json};
 
 /// The name that upstream gives the server there.
@@ -31,6 +34,7 @@ pub struct Zpages {
     flags: BTreeMap<String, String>,
     flag_delimiter: &'static str,
     started: Timestamp,
+    random: Random,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +60,9 @@ impl Page {
 }
 
 impl Zpages {
-    pub fn new(flags: BTreeMap<String, String>, started: Timestamp) -> Self {
-        Self { flags, flag_delimiter: delimiter(), started }
+    pub fn new(flags: BTreeMap<String, String>, runtime: &Runtime) -> Self {
+        let (started, random) = (runtime.clock.timestamp(), runtime.random.clone());
+        Self { flags, flag_delimiter: delimiter(&random), started, random }
     }
 
     /// The page in the form that the client accepts: text, or an object where the client names its kind.
@@ -93,7 +98,7 @@ impl Zpages {
                     let _ = writeln!(text, "{name}{}{value}", self.flag_delimiter);
                 }
             }
-            Page::Statusz => self.write_status(&mut text, delimiter(), now),
+            Page::Statusz => self.write_status(&mut text, delimiter(&self.random), now),
         }
         text
     }
@@ -141,8 +146,8 @@ impl Zpages {
     }
 }
 
-fn delimiter() -> &'static str {
-    DELIMITERS[rand::random_range(0..DELIMITERS.len())]
+fn delimiter(random: &Random) -> &'static str {
+    DELIMITERS[random.with(|rng| rng.random_range(0..DELIMITERS.len()))]
 }
 
 fn deprecated(page: Page) -> String {
@@ -162,7 +167,7 @@ mod tests {
     fn pages() -> Zpages {
         let flags = [("b", "2"), ("a", "")].map(|(name, value)| (name.to_owned(), value.to_owned()));
         let started = "2026-01-02T03:04:05Z".parse().expect("a time");
-        Zpages { flags: flags.into(), flag_delimiter: "=", started }
+        Zpages { flags: flags.into(), flag_delimiter: "=", started, random: Random::default() }
     }
 
     #[test]

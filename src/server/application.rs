@@ -181,6 +181,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         token_keys: ArcSwap::from_pointee(token_keys(&*backend, &runtime.clock).await?),
         port_claims,
         quota_sets,
+        grace_ends: Default::default(),
         configured: Configured::new(configured),
         own_resources: own_resources.into(),
         unreadable: Unreadable::new(runtime.metrics.clone()),
@@ -322,8 +323,12 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         gate,
         door,
         issuer_documents,
-        publications: Publications::new(&api.catalog.served(), address.unwrap_or(NOWHERE).to_string()),
-        zpages: Zpages::new(config.flags.clone(), runtime.clock.timestamp()),
+        publications: Publications::new(
+            &api.catalog.served(),
+            address.unwrap_or(NOWHERE).to_string(),
+            runtime.clock.clone(),
+        ),
+        zpages: Zpages::new(config.flags.clone(), &runtime),
         metrics: runtime.metrics.clone(),
         limits: Limits {
             request_body: config.limits.max_request_body_bytes,

@@ -254,8 +254,7 @@ fn door(
     let goaway_chance = config.limits.goaway_chance;
     let InFlightLimits { reading, mutating } = config.limits.in_flight;
     let is_fair = config.limits.priority_and_fairness && reading + mutating > 0;
-    let flow_control =
-        is_fair.then(|| Arc::new(FlowControl::new(reading + mutating, runtime.metrics.clone())));
+    let flow_control = is_fair.then(|| Arc::new(FlowControl::new(reading + mutating, runtime)));
     Door {
         authenticator,
         authorizer,
@@ -270,6 +269,8 @@ fn door(
             .and_then(|https| https.strict_transport_security.clone()),
         cors: config.https.as_ref().and_then(|https| https.cors.clone()),
         metrics: runtime.metrics.clone(),
+        clock: runtime.clock.clone(),
+        random: runtime.random.clone(),
         shutdown: draining.clone(),
     }
 }

@@ -1,8 +1,14 @@
 //! ResourceQuota: what a namespace may use, counted in the transactions of the writes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use rowplane::cache::Range;
+use rowplane::wall_clock::WallClock;
 use serde_json::{Value, json};
 
 use crate::support::database::Database;
@@ -20,6 +26,8 @@ on_every_store! {
     q101_a_quota_is_counted_when_it_is_written,
     random_writes_are_counted_exactly,
     devices_count_as_the_extended_resource_of_their_class,
+    pods_past_their_grace_period_hold_nothing,
+    random_deletions_give_back_once,
 }
 
 fn quota(name: &str, hard: Value) -> Value {
@@ -341,4 +349,154 @@ async fn devices_count_as_the_extended_resource_of_their_class(setup: Setup) {
     assert_eq!(amounts().await, ["2", "2", "2"]);
     server.delete(format!("{DEVICES}/c")).await.ok();
     assert_eq!(amounts().await, ["0", "0", "0"]);
+}
+
+/// Gives the setup a clock that stands still until the test puts it forward, in seconds.
+fn with_still_clock(setup: &mut Setup) -> Arc<AtomicU64> {
+    // Whole seconds, as timestamps of objects are.
+    let now = WallClock::default().seconds();
+    let (seconds, start) = (Arc::new(AtomicU64::new(0)), SystemTime::UNIX_EPOCH + Duration::from_secs(now));
+    let passed = seconds.clone();
+    setup.clock = WallClock::new(move || start + Duration::from_secs(passed.load(Ordering::SeqCst)));
+    seconds
+}
+
+/// A Pod that only its node can end.
+fn bound(name: &str, cpu: &str) -> Value {
+    let mut pod = pod(name, cpu);
+    pod["spec"]["nodeName"] = json!("n");
+    pod
+}
+
+/// Deletes a Pod with a grace period. Nobody ends the Pod when the period is over.
+async fn end(server: &TestServer, name: &str, grace: u64) {
+    let options = json!({"gracePeriodSeconds": grace});
+    server.delete(format!("{PODS}/{name}")).json(&options).await.ok();
+}
+
+/// How many Pods are noted to be past their grace period.
+fn notes(server: &TestServer) -> usize {
+    let state = server.api.cache.any();
+    let rows = state.objects(server.api.quota_sets);
+    rows.range(&Range::of(None)).filter(|row| row.name().starts_with("pods/")).count()
+}
+
+/// `QuotaV1Pod` of upstream: the grace period counts from the end of the grace period.
+async fn pods_past_their_grace_period_hold_nothing(mut setup: Setup) {
+    let seconds = with_still_clock(&mut setup);
+    let server = setup.start().await;
+    let hard = json!({"pods": "2", "requests.cpu": "1", "count/pods": "9"});
+    server.post(QUOTAS, &quota("q", hard)).await.expect(201);
+    server.post(PODS, &bound("a", "400m")).await.expect(201);
+    server.post(PODS, &bound("b", "400m")).await.expect(201);
+    end(&server, "a", 30).await;
+    let before = json!({"pods": "2", "requests.cpu": "800m", "count/pods": "2"});
+    for passed in [0, 40, 60] {
+        seconds.store(passed, Ordering::SeqCst);
+        assert_eq!(server.post(PODS, &bound("c", "400m")).await.failure()["code"], 403, "after {passed} s");
+        assert_eq!(used(&server, "q").await, before);
+    }
+    seconds.store(61, Ordering::SeqCst);
+    server.post(PODS, &bound("c", "400m")).await.expect(201);
+    assert_eq!(used(&server, "q").await, json!({"pods": "2", "requests.cpu": "800m", "count/pods": "3"}));
+    assert_eq!(server.post(PODS, &bound("d", "1m")).await.failure()["code"], 403);
+    // What it held is given back once, whatever becomes of it.
+    let failed = json!({"status": {"phase": "Failed"}});
+    server.patch(format!("{PODS}/a/status"), &failed).await.ok();
+    assert_eq!((used(&server, "q").await["pods"].clone(), notes(&server)), (json!("2"), 1));
+    end(&server, "a", 0).await;
+    assert_eq!(used(&server, "q").await, before);
+    assert_eq!(notes(&server), 0);
+    // A quota that comes later does not count it, either.
+    end(&server, "b", 30).await;
+    seconds.store(130, Ordering::SeqCst);
+    let late = server.post(QUOTAS, &quota("late", json!({"pods": "5", "count/pods": "9"}))).await.expect(201);
+    assert_eq!(late["status"]["used"], json!({"pods": "1", "count/pods": "2"}));
+    assert_eq!(used(&server, "q").await["pods"], "1");
+    let later = server.post(QUOTAS, &quota("later", json!({"requests.cpu": "5"}))).await.expect(201);
+    assert_eq!(later["status"]["used"], json!({"requests.cpu": "400m"}));
+    // Where nobody asks, the server looks at the clock itself.
+    let start = later["metadata"]["resourceVersion"].as_str().expect("a revision");
+    let mut watch = server.watch(format!("{QUOTAS}?watch=true&resourceVersion={start}")).await;
+    end(&server, "c", 1).await;
+    seconds.store(140, Ordering::SeqCst);
+    loop {
+        let event = watch.next().await.expect("an event");
+        if event["object"]["metadata"]["name"] == "q" && event["object"]["status"]["used"]["pods"] == "0" {
+            break;
+        }
+    }
+    for name in ["b", "c"] {
+        end(&server, name, 0).await;
+    }
+    assert_eq!(used(&server, "q").await, json!({"pods": "0", "requests.cpu": "0", "count/pods": "0"}));
+    assert_eq!((used(&server, "late").await["pods"].clone(), notes(&server)), (json!("0"), 0));
+}
+
+/// Clients create, end and delete Pods with and without grace while the clock goes on, on two servers where there can be
+/// two: what is given back is given back once.
+async fn random_deletions_give_back_once(mut setup: Setup) {
+    let seconds = with_still_clock(&mut setup);
+    let mut servers = vec![setup.start().await];
+    if matches!(setup.database, Database::Postgres(_)) {
+        servers.push(setup.start().await);
+    }
+    let first = &servers[0];
+    let hard = json!({"pods": "10", "requests.cpu": "2", "count/pods": "30"});
+    first.post(QUOTAS, &quota("q", hard)).await.expect(201);
+    let clients = (0..6).map(|seed| grind(&servers[seed % servers.len()], seed as u64, &seconds));
+    let late = async {
+        first.post(QUOTAS, &quota("late", json!({"pods": "20", "count/pods": "40"}))).await.expect(201);
+    };
+    let (overdue, ()) = futures_util::future::join(join_all(clients), late).await;
+    assert!(overdue.iter().sum::<usize>() > 0, "a Pod was past its grace period");
+    let pods = first.get(PODS).await.ok();
+    first.api.release_past_grace(None).await.expect("a release");
+    let now = setup.clock.timestamp();
+    let holds = |pod: &&Value| {
+        let grace = pod["metadata"]["deletionGracePeriodSeconds"].as_i64();
+        let is_past = grace.is_some_and(|grace| {
+            let gone = pod["metadata"]["deletionTimestamp"].as_str().expect("a time");
+            gone.parse::<jiff::Timestamp>().expect("a time") + jiff::SignedDuration::from_secs(grace) < now
+        });
+        pod["status"]["phase"] != "Failed" && !is_past
+    };
+    let items = pods["items"].as_array().expect("items");
+    let cpu = |pod: &Value| milli(&pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]);
+    let (number, sum) =
+        items.iter().filter(holds).fold((0, 0), |(number, sum), pod| (number + 1, sum + cpu(pod)));
+    for name in ["q", "late"] {
+        let used = used(first, name).await;
+        let counted = (used["pods"].clone(), used["count/pods"].clone());
+        assert_eq!(counted, (json!(number.to_string()), json!(items.len().to_string())), "{name}");
+    }
+    assert_eq!(milli(&used(first, "q").await["requests.cpu"]), sum);
+    for name in names(&pods) {
+        end(servers.last().expect("a server"), &name, 0).await;
+    }
+    assert_eq!(used(first, "q").await, json!({"pods": "0", "requests.cpu": "0", "count/pods": "0"}));
+    assert_eq!(notes(first), 0);
+}
+
+/// Returns how many Pods were past their grace period when this client looked.
+async fn grind(server: &TestServer, seed: u64, seconds: &AtomicU64) -> usize {
+    let (mut random, mut overdue) = (StdRng::seed_from_u64(seed), 0);
+    for n in 0..40 {
+        let name = format!("p{}", random.random_range(0..20));
+        match random.random_range(0..12) {
+            0..6 => drop(server.post(PODS, &bound(&name, &format!("{}m", 100 + n))).await),
+            6..9 => {
+                let grace = [0, 1, 3][random.random_range(0..3)];
+                let grace = json!({"gracePeriodSeconds": grace});
+                drop(server.delete(format!("{PODS}/{name}")).json(&grace).await);
+            }
+            9 => {
+                let phase = json!({"status": {"phase": "Failed"}});
+                drop(server.patch(format!("{PODS}/{name}/status"), &phase).await);
+            }
+            10 => drop(seconds.fetch_add(random.random_range(0..4), Ordering::SeqCst)),
+            _ => overdue += notes(server),
+        }
+    }
+    overdue
 }

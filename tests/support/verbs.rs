@@ -98,6 +98,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         )),
         port_claims,
         quota_sets,
+        grace_ends: Default::default(),
         configured: Configured::new(configured),
         own_resources: [definitions, port_claims, quota_sets, rows, configured].into(),
         admission,

@@ -2,6 +2,7 @@
 //! refuse them.
 
 mod call;
+mod claimed;
 mod client;
 mod configuration;
 mod credentials;

@@ -22,6 +22,13 @@ impl ResourceQuota {
         Ok(Self { limited: LimitedResources::parse(content)? })
     }
 
+    /// Whether Pods of the namespace hold something that the write may need and they may not.
+    fn is_helped_by_pods(&self, attempt: &Attempt<'_>) -> bool {
+        let evaluator = Evaluator::of(&attempt.target.resource.definition);
+        let shares = matches!(evaluator, Some(Evaluator::Pods(_) | Evaluator::ResourceClaims(_)));
+        shares && attempt.api.has_past_grace(attempt.target.namespace)
+    }
+
     fn judge(&self, attempt: &Attempt<'_>, state: &State) -> Result<(), Error> {
         let (target, subresource) = (attempt.target, attempt.request.subresource);
         let (Some(evaluator), Some(new)) = (Evaluator::of(&target.resource.definition), &attempt.object)
@@ -31,8 +38,8 @@ impl ResourceQuota {
         if !is_handled(evaluator, subresource, attempt.old, new) {
             return Ok(());
         }
-        let devices = attempt.api.devices(&target.resource.definition, state);
-        let evaluator = evaluator.knowing(devices.as_ref());
+        let notes = attempt.api.notes(&target.resource.definition, state);
+        let evaluator = evaluator.knowing(notes.as_ref());
         let (old, is_status) = (attempt.old, subresource == "status");
         attempt.limited.store(!is_status, Ordering::Relaxed);
         let quotas = attempt.api.quotas(state, target.namespace)?;
@@ -54,7 +61,7 @@ impl Admission for ResourceQuota {
         let (subresource, creates) = (request.subresource, operation == Operation::Create);
         match (evaluator, operation) {
             (_, Operation::Delete | Operation::Connect) => false,
-            (Evaluator::Pods, Operation::Update) => matches!(subresource, "" | "resize"),
+            (Evaluator::Pods(_), Operation::Update) => matches!(subresource, "" | "resize"),
             (Evaluator::Claims, Operation::Update) => matches!(subresource, "" | "status"),
             (Evaluator::Objects(_), _) => creates && subresource.is_empty(),
             _ => subresource.is_empty(),
@@ -63,11 +70,18 @@ impl Admission for ResourceQuota {
 
     fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
         let api = attempt.api;
+        let namespace = attempt.target.namespace;
         match self.judge(attempt, &api.cache.any()) {
-            Err(_) if api.store.backend().shared() => Verdict::Later(Box::pin(async move {
-                let fresh = api.cache.fresh().await?;
-                self.judge(attempt, &fresh)
-            })),
+            Err(_) if api.store.backend().shared() || self.is_helped_by_pods(attempt) => {
+                Verdict::Later(Box::pin(async move {
+                    let verdict = self.judge(attempt, &*api.cache.fresh().await?);
+                    let helps = verdict.is_err() && self.is_helped_by_pods(attempt);
+                    if helps && api.release_past_grace(Some(namespace)).await? {
+                        return self.judge(attempt, &*api.cache.fresh().await?);
+                    }
+                    verdict
+                }))
+            }
             verdict => Verdict::Now(verdict),
         }
     }

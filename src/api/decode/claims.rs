@@ -22,14 +22,16 @@ pub const NO_KIND: &str = "Object 'Kind' is missing in ";
 pub enum Misfit {
     /// The kind is right, but the version is not the URL's.
     Version(String),
-    /// The kind is another one, or unknown.
+    /// The kind is another one.
     Kind(String),
+    /// Nobody knows this kind.
+    Unknown(String),
 }
 
 impl Misfit {
     pub fn into_text(self) -> String {
         match self {
-            Misfit::Version(text) | Misfit::Kind(text) => text,
+            Misfit::Version(text) | Misfit::Kind(text) | Misfit::Unknown(text) => text,
         }
     }
 }
@@ -47,14 +49,19 @@ pub fn check(expected: &Kind, claimed: &Gvk) -> Result<(), Misfit> {
     if claimed.kind == wanted.kind && group == claimed_group && (known || is_old(claimed)) {
         return Err(Misfit::Version(other_version(wanted, claimed)));
     }
-    let why = if known {
-        let (version, package) = (claimed.version(), internal_package(group));
-        format!("converting ({version}.{}) to ({package}.{}): unknown conversion", claimed.kind, wanted.kind)
-    } else {
-        let [kind, version, scheme] = [&claimed.kind, claimed.api_version(), SCHEME].map(gotext::quote);
-        format!("no kind {kind} is registered for version {version} in scheme {scheme}")
-    };
+    if !known {
+        return Err(Misfit::Unknown(unknown(claimed)));
+    }
+    let (version, package) = (claimed.version(), internal_package(group));
+    let why =
+        format!("converting ({version}.{}) to ({package}.{}): unknown conversion", claimed.kind, wanted.kind);
     Err(Misfit::Kind(why))
+}
+
+/// What upstream says of a kind that it does not know.
+pub fn unknown(claimed: &Gvk) -> String {
+    let [kind, version, scheme] = [&claimed.kind, claimed.api_version(), SCHEME].map(gotext::quote);
+    format!("no kind {kind} is registered for version {version} in scheme {scheme}")
 }
 
 pub fn other_version(expected: &Gvk, claimed: &Gvk) -> String {

@@ -55,7 +55,7 @@ pub fn check(write: Checked<'_>, quotas: &[(String, ObjectMap)]) -> Result<(), R
         if known.is_empty() || !evaluator.matches(&scopes, new) {
             continue;
         }
-        if matches!(evaluator, Evaluator::Pods) {
+        if matches!(evaluator, Evaluator::Pods(_)) {
             let constrained = pods::constrain(known.iter().copied(), new);
             constrained.map_err(|why| Refusal::Forbidden(format!("failed quota: {name}: {why}")))?;
         }
@@ -101,7 +101,7 @@ pub fn is_handled(
     new: &ObjectMap,
 ) -> bool {
     match old {
-        Some(old) if matches!(evaluator, Evaluator::Pods) && subresource.is_empty() => {
+        Some(old) if matches!(evaluator, Evaluator::Pods(_)) && subresource.is_empty() => {
             pods::ends_by_itself(old) != pods::ends_by_itself(new)
         }
         _ => true,

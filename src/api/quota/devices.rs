@@ -19,7 +19,6 @@ use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
 use crate::codec::object::{Draft, Object};
 use crate::schema::names::Gvr;
-use crate::schema::resource::ResourceDefinition;
 use crate::storage::{Change, Expect, Key, Mutation};
 use crate::tree::{Value, json};
 
@@ -39,7 +38,11 @@ pub struct Devices<'a> {
 /// The extended resource of each class; empty if it has none.
 type Classes = BTreeMap<String, String>;
 
-impl Devices<'_> {
+impl<'a> Devices<'a> {
+    pub fn new(api: &'a Api, state: &'a State) -> Self {
+        Self { api, state, classes: OnceCell::new() }
+    }
+
     /// Read when somebody asks: most claims are in namespaces without quotas.
     fn classes(&self) -> &Classes {
         self.classes.get_or_init(|| {
@@ -175,17 +178,6 @@ fn pod_of(claim: &ObjectMap) -> Option<(&str, &str)> {
 }
 
 impl Api {
-    /// What is known of devices, if these objects ask for some.
-    pub(in crate::api) fn devices<'a>(
-        &'a self,
-        definition: &ResourceDefinition,
-        state: &'a State,
-    ) -> Option<Devices<'a>> {
-        let asks =
-            definition.group().as_str() == "resource.k8s.io" && &*definition.plural == "resourceclaims";
-        asks.then(|| Devices { api: self, state, classes: OnceCell::new() })
-    }
-
     /// Whether these are DeviceClasses.
     pub(in crate::api) fn are_device_classes(&self, resource: &Resource) -> bool {
         self.resources.get(&CLASSES).is_some_and(|classes| classes.id == resource.id)

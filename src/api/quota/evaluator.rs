@@ -2,6 +2,8 @@
 
 use super::amounts::{Amounts, added, exceeds};
 use super::devices::Devices;
+use super::notes::Notes;
+use super::past_grace::PastGrace;
 use super::pod_amounts::objects;
 use super::pods;
 use super::scopes::Requirement;
@@ -20,7 +22,8 @@ const ALL_DEVICES: i64 = 32;
 /// How a resource is counted.
 #[derive(Clone, Copy)]
 pub enum Evaluator<'a> {
-    Pods,
+    /// Without knowledge of Pods past their grace period, each holds what it requests.
+    Pods(Option<&'a PastGrace<'a>>),
     Services,
     Claims,
     /// Without knowledge of devices, none counts as an extended resource.
@@ -36,7 +39,7 @@ impl<'a> Evaluator<'a> {
             return None;
         }
         Some(match (&**definition.group(), &*definition.plural) {
-            ("", "pods") => Self::Pods,
+            ("", "pods") => Self::Pods(None),
             ("", "services") => Self::Services,
             ("", "persistentvolumeclaims") => Self::Claims,
             ("resource.k8s.io", "resourceclaims") => Self::ResourceClaims(None),
@@ -45,18 +48,19 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// The same, with what is known of devices.
-    pub fn knowing(self, devices: Option<&'a Devices<'a>>) -> Self {
-        match self {
-            Self::ResourceClaims(_) => Self::ResourceClaims(devices),
-            other => other,
+    /// The same, with what is noted of the objects.
+    pub fn knowing(self, notes: Option<&'a Notes<'a>>) -> Self {
+        match (self, notes) {
+            (Self::ResourceClaims(_), Some(Notes::OfClaims(devices))) => Self::ResourceClaims(Some(devices)),
+            (Self::Pods(_), Some(Notes::OfPods(past))) => Self::Pods(Some(past)),
+            (other, _) => other,
         }
     }
 
     /// Whether objects of the resource may use what this name stands for.
     pub fn knows(self, name: &str) -> bool {
         match self {
-            Self::Pods => pods::knows(name),
+            Self::Pods(_) => pods::knows(name),
             Self::Services => {
                 matches!(
                     name,
@@ -85,7 +89,8 @@ impl<'a> Evaluator<'a> {
 
     pub fn usage(self, object: &ObjectMap) -> Amounts {
         match self {
-            Self::Pods => pods::usage(object),
+            Self::Pods(Some(past)) if past.holds(object) => pods::as_object(),
+            Self::Pods(_) => pods::usage(object),
             Self::Services => service(object),
             Self::Claims => claim(object),
             Self::ResourceClaims(devices) => {
@@ -114,7 +119,7 @@ impl<'a> Evaluator<'a> {
     /// Whether an object is in all scopes of a quota.
     pub fn matches(self, scopes: &[Requirement<'_>], object: &ObjectMap) -> bool {
         scopes.iter().all(|scope| match self {
-            Self::Pods => pods::matches(scope, object),
+            Self::Pods(_) => pods::matches(scope, object),
             Self::Claims => scope.name == "VolumeAttributesClass" && claim_matches(scope, object),
             Self::Services | Self::ResourceClaims(_) | Self::Objects(_) => false,
         })
@@ -123,7 +128,7 @@ impl<'a> Evaluator<'a> {
     /// Whether an update may change what the object uses; found out without counting.
     pub fn may_change(self, part: Part, old: &ObjectMap, new: &ObjectMap) -> bool {
         match self {
-            Self::Pods => {
+            Self::Pods(_) => {
                 part == Part::Resize
                     || pods::has_ended(old) != pods::has_ended(new)
                     || pods::ends_by_itself(old) != pods::ends_by_itself(new)

@@ -108,7 +108,7 @@ pub(super) fn uncovered(
 /// The object's resource, as the configuration names it.
 pub(super) fn resource_of(evaluator: Evaluator<'_>) -> GroupResource {
     match evaluator {
-        Evaluator::Pods => GroupResource::new("", "pods"),
+        Evaluator::Pods(_) => GroupResource::new("", "pods"),
         Evaluator::Services => GroupResource::new("", "services"),
         Evaluator::Claims => GroupResource::new("", "persistentvolumeclaims"),
         Evaluator::ResourceClaims(_) => GroupResource::new("resource.k8s.io", "resourceclaims"),

@@ -50,11 +50,17 @@ fn is_extended(resource: &str) -> bool {
 
 /// What a Pod uses. One that has ended only counts as an object.
 pub fn usage(pod: &ObjectMap) -> Amounts {
-    let mut usage = Amounts::default();
-    usage.set("count/pods", "1");
+    let mut usage = as_object();
     if !has_ended(pod) {
         usage.add(&computed(&of_pod(pod, List::Requests), &of_pod(pod, List::Limits)));
     }
+    usage
+}
+
+/// What a Pod uses that holds nothing any more.
+pub fn as_object() -> Amounts {
+    let mut usage = Amounts::default();
+    usage.set("count/pods", "1");
     usage
 }
 

@@ -42,6 +42,7 @@ impl Api {
         // The request for a new quota may not name it; the quota itself does.
         let (namespace, name) = (written.namespace().to_owned(), written.name().to_owned());
         self.cache.at_least(written.revision()).await?;
+        self.release_past_grace(Some(&namespace)).await?;
         self.recount(&namespace, &name).await?;
         if let Some(newest) = self.cache.any().get(resource.id, &namespace, &name)
             && newest.revision() > written.revision()
@@ -109,6 +110,7 @@ impl Api {
     /// Counts all quotas again, and those for the first time that an earlier release has stored.
     pub async fn recount_all(&self) -> Result<(), Error> {
         let Some(resource) = self.resources.get(&QUOTAS) else { return Ok(()) };
+        self.drop_old_notes().await?;
         let state = self.cache.any();
         for found in state.objects(resource.id).range(&Range::of(None)) {
             let target = Target { resource, namespace: found.namespace(), name: found.name() };

@@ -106,8 +106,8 @@ impl Api {
         let served = self.catalog.served();
         for resource in served.stored() {
             let Some(evaluator) = Evaluator::of(&resource.definition) else { continue };
-            let devices = self.devices(&resource.definition, state);
-            let evaluator = evaluator.knowing(devices.as_ref());
+            let notes = self.notes(&resource.definition, state);
+            let evaluator = evaluator.knowing(notes.as_ref());
             let mut known = names.clone().filter(|name| evaluator.knows(name)).peekable();
             if known.peek().is_none() {
                 continue;

@@ -31,7 +31,7 @@ fn usage_scopes_and_constraints_are_upstream_s() {
     let obligatory =
         ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory", "pods"];
     for (kind, evaluator) in [
-        ("pods", Evaluator::Pods),
+        ("pods", Evaluator::Pods(None)),
         ("services", Evaluator::Services),
         ("persistentvolumeclaims", Evaluator::Claims),
         ("resourceclaims", Evaluator::ResourceClaims(None)),
@@ -94,7 +94,8 @@ fn what_no_quota_covers_is_refused() {
     };
     let judge = |old: Option<&Value>, pod: &Value, quotas: &[(String, crate::api::ObjectMap)]| {
         let (old, new) = (old.and_then(Value::as_object), pod.as_object().expect("an object"));
-        let write = Checked { evaluator: Evaluator::Pods, old, new, is_status: false, limited: &limited };
+        let write =
+            Checked { evaluator: Evaluator::Pods(None), old, new, is_status: false, limited: &limited };
         check(write, quotas)
     };
     let consumes = || Err(Refusal::Forbidden("insufficient quota to consume: requests.cpu".to_owned()));

@@ -26,11 +26,12 @@ pub(in crate::api) fn stamp(api: &Api, resource: &Resource, object: &mut ObjectM
     let generated = meta::create::wants_generated_name(metadata);
     let prefix = meta::text(metadata, "generateName");
     let prefixed = !prefix.is_empty();
+    let uuid = || api.runtime.random.uuid().to_string();
     let given = match generated {
         true => Some((api.config.generate_name)(prefix)),
-        false => resource.behavior.strategy.own_name(metadata),
+        false => resource.behavior.strategy.own_name(metadata, &uuid),
     };
-    let uid = api.runtime.random.uuid().to_string();
+    let uid = uuid();
     meta::create::prepare(metadata, &Stamp { uid: &uid, now });
     if let Some(name) = given {
         metadata.insert("name", name.into());

@@ -132,7 +132,8 @@ impl Api {
         let metered =
             self.metered(Usage { target, old, new: None, part, changes_set, limited: false }, None)?;
         let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete).requiring(requires);
-        let mutation = mutation.requiring(metered.requires).charging(metered.charges);
+        let required = metered.requires.into_iter().chain(metered.requires_note);
+        let mutation = mutation.requiring(required).charging(metered.charges);
         let mut names = self.release_names(target, &current.object);
         names.extend(quota.joined);
         names.extend(metered.joined);

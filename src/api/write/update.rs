@@ -1,5 +1,7 @@
 //! The steps of an update, as pure functions: upstream's `BeforeUpdate` and the checks around it.
 
+use jiff::Timestamp;
+
 use super::{Current, Next};
 use crate::api::error::Error;
 use crate::api::resource::Resource;
@@ -56,6 +58,7 @@ pub(super) fn causes(
     part: Part,
     new: &ObjectMap,
     old: &ObjectMap,
+    now: Timestamp,
 ) -> Result<Causes, Error> {
     let empty = ObjectMap::new();
     let (own, stored) = (metadata(new).unwrap_or(&empty), metadata(old).unwrap_or(&empty));
@@ -67,7 +70,7 @@ pub(super) fn causes(
     }
     causes.append(match part {
         Part::Main | Part::Scale => resource.behavior.rules.update(new, old),
-        Part::Status => resource.behavior.rules.status(new, old),
+        Part::Status => resource.behavior.rules.status(new, old, now),
         Part::EphemeralContainers | Part::Resize | Part::Finalize => resource.behavior.rules.part(new),
         Part::Approval => Ok(Causes::default()),
     }?);

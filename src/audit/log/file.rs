@@ -8,12 +8,12 @@ use std::time::{Duration, SystemTime};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use crate::audit::config::Rotation;
 use crate::private_files::MODE;
+use crate::wall_clock::WallClock;
 
 const MEBIBYTE: u64 = 1 << 20;
 /// The time in the names of files that were put aside; UTC.
@@ -24,6 +24,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct File {
     path: PathBuf,
     rotation: Rotation,
+    clock: WallClock,
     file: fs::File,
     size: u64,
     is_regular: bool,
@@ -38,13 +39,14 @@ struct Backup {
 
 impl File {
     /// Opens the file for appending, and makes it and its directory if they are missing.
-    pub fn open(path: PathBuf, rotation: Rotation) -> io::Result<Self> {
+    pub fn open(path: PathBuf, rotation: Rotation, clock: &WallClock) -> io::Result<Self> {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             fs::create_dir_all(directory)?;
         }
         let file = appending(&path)?;
         let metadata = file.metadata()?;
-        Ok(Self { path, rotation, file, size: metadata.len(), is_regular: metadata.is_file() })
+        let (size, is_regular, clock) = (metadata.len(), metadata.is_file(), clock.clone());
+        Ok(Self { path, rotation, clock, file, size, is_regular })
     }
 
     /// Whether it is a file on a disk, and not, say, a pipe.
@@ -105,7 +107,7 @@ impl File {
     }
 
     fn free_backup_path(&self) -> PathBuf {
-        let mut at = Timestamp::now();
+        let mut at = self.clock.timestamp();
         loop {
             let (stem, extension) = self.name_parts();
             let time = at.strftime(TIME);
@@ -123,7 +125,7 @@ impl File {
         let mut backups = self.backups()?;
         backups.sort_by_key(|backup| std::cmp::Reverse(backup.at));
         let too_many = if most == 0 { backups.len() } else { backups.len().min(most as usize) };
-        let oldest = SystemTime::now().checked_sub(DAY * days);
+        let oldest = self.clock.now().checked_sub(DAY * days);
         for (index, backup) in backups.iter().enumerate() {
             let is_too_old = days > 0 && oldest.is_some_and(|oldest| backup.at < oldest);
             if index >= too_many || is_too_old {
@@ -214,14 +216,14 @@ mod tests {
     fn a_full_file_is_put_aside_and_no_line_is_divided() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("logs/audit.log");
-        let mut file = File::open(path.clone(), UNLIMITED).expect("opens");
+        let mut file = File::open(path.clone(), UNLIMITED, &WallClock::default()).expect("opens");
         file.write(&[line(b'a', 600 << 10), line(b'b', 600 << 10), line(b'c', 100 << 10)].concat())
             .expect("writes");
         let names = names(path.parent().expect("a parent"));
         assert_eq!(names.len(), 2, "{names:?}");
         assert!(names[0].starts_with("audit-2") && names[0].ends_with(".log"), "{names:?}");
         assert_eq!(fs::metadata(&path).expect("a file").len(), 700 << 10);
-        let mut again = File::open(path.clone(), UNLIMITED).expect("opens");
+        let mut again = File::open(path.clone(), UNLIMITED, &WallClock::default()).expect("opens");
         again.write(&line(b'd', 10)).expect("writes");
         assert_eq!(fs::metadata(&path).expect("a file").len(), (700 << 10) + 10);
     }
@@ -229,7 +231,7 @@ mod tests {
     #[test]
     fn a_line_beyond_the_limit_gets_a_file_of_its_own() {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut file = File::open(dir.path().join("audit"), UNLIMITED).expect("opens");
+        let mut file = File::open(dir.path().join("audit"), UNLIMITED, &WallClock::default()).expect("opens");
         file.write(&[line(b'a', 2 << 20), line(b'b', 2 << 20)].concat()).expect("writes");
         assert_eq!(names(dir.path()).len(), 2);
     }
@@ -240,7 +242,7 @@ mod tests {
         let path = dir.path().join("audit.log");
         fs::write(dir.path().join("audit-other.log"), "not ours").expect("writes");
         let rotation = Rotation { backups: 2, compress: true, ..UNLIMITED };
-        let mut file = File::open(path, rotation).expect("opens");
+        let mut file = File::open(path, rotation, &WallClock::default()).expect("opens");
         for letter in b'a'..=b'e' {
             file.write(&line(letter, 1 << 20)).expect("writes");
         }
@@ -258,8 +260,12 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let old = dir.path().join("audit-2020-01-02T03-04-05.678.log");
         fs::write(&old, "old").expect("writes");
-        let mut file =
-            File::open(dir.path().join("audit.log"), Rotation { days: 7, ..UNLIMITED }).expect("opens");
+        let mut file = File::open(
+            dir.path().join("audit.log"),
+            Rotation { days: 7, ..UNLIMITED },
+            &WallClock::default(),
+        )
+        .expect("opens");
         file.write(&[line(b'a', 1 << 20), line(b'b', 1 << 20)].concat()).expect("writes");
         assert!(!old.exists());
         assert_eq!(names(dir.path()).len(), 2);

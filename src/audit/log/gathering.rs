@@ -404,7 +404,8 @@ mod tests {
 
     fn start(path: &Path) -> Arc<Gathering> {
         let rotation = Rotation { largest: 0, days: 0, backups: 0, compress: false };
-        let target = Target::File(File::open(path.to_owned(), rotation).expect("an open file"));
+        let target =
+            Target::File(File::open(path.to_owned(), rotation, &Default::default()).expect("an open file"));
         let losses = Losses(Metrics::default().audit());
         let (gathering, work) = Gathering::new(target, &Tasks::new(), losses);
         std::thread::spawn(work);

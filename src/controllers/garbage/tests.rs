@@ -66,6 +66,7 @@ async fn api(directory: &std::path::Path) -> Api {
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
         quota_sets,
+        grace_ends: Default::default(),
         configured: Configured::new(configured),
         own_resources: [definitions, port_claims, quota_sets, rows, configured].into(),
         admission: Chain::new(&Settings::default(), &runtime.metrics).expect("a chain"),

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::*;
 use crate::auth::authorizer::Attributes;
 use crate::metrics::Metrics;
@@ -13,13 +15,13 @@ fn level(discipline: Discipline, seats: usize) -> Arc<Level> {
         discipline,
     };
     let limits = Limits { nominal: seats, least: seats, most: seats };
-    Arc::new(Level::new(&spec, limits, Metrics::default().level("l")))
+    Arc::new(Level::new(&spec, limits, Metrics::default().level("l"), WallClock::default()))
 }
 
 const QUEUES: Discipline = Discipline::Queue { queues: 4, hand: 1, length: 4 };
 
 fn request() -> dump::Waiter {
-    dump::Waiter::new("f", "u", &Attributes::of_path(&User::default(), "get", "/x"), "/x")
+    dump::Waiter::new("f", "u", &Attributes::of_path(&User::default(), "get", "/x"), "/x", Timestamp::now())
 }
 
 const LONG: Duration = Duration::from_secs(60);
@@ -75,7 +77,11 @@ fn specs_are_read() {
     let spec = LevelSpec::read(object.as_object().expect("an object")).expect("a level");
     assert_eq!(spec.discipline, Discipline::Queue { queues: 64, hand: 6, length: 50 });
     assert_eq!(spec.shares, Shares { nominal: 30, lendable_percent: 33, borrowing_percent: None });
-    let level =
-        Level::new(&spec, Limits { nominal: 74, least: 50, most: 674 }, Metrics::default().level("l"));
+    let level = Level::new(
+        &spec,
+        Limits { nominal: 74, least: 50, most: 674 },
+        Metrics::default().level("l"),
+        WallClock::default(),
+    );
     assert_eq!((level.widest(100), level.widest(10)), (12, 10));
 }

@@ -11,6 +11,7 @@ use super::{Form, Kept, Made, gnostic, v3};
 use crate::http::document;
 use crate::schema::registry::ServedVersion;
 use crate::schema::resource::ResourceDefinition;
+use crate::wall_clock::WallClock;
 
 #[derive(Debug)]
 pub(super) struct CustomVersion {
@@ -33,11 +34,11 @@ impl CustomVersion {
         own.len() == other.len() && own.iter().zip(other).all(same)
     }
 
-    pub fn kept(&self, form: Form) -> Kept<'_> {
+    pub fn kept(&self, form: Form, clock: &WallClock) -> Kept<'_> {
         let (made, modified) = self.made.get_or_init(|| {
             let library = Library::load();
             let (json, _) = Packed::json(&v3::Document::of_version(&library, &self.version));
-            (Made::new(json, self.hash.clone()), SystemTime::now())
+            (Made::new(json, self.hash.clone()), clock.now())
         });
         made.kept(form, *modified, gnostic::encode_v3)
     }

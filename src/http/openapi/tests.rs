@@ -4,7 +4,7 @@ use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
 fn openapi() -> OpenApi {
-    OpenApi::new(Arc::new(Registry::new(built_in::definitions())), None)
+    OpenApi::new(Arc::new(Registry::new(built_in::definitions())), &Default::default(), None)
 }
 
 fn parse(document: Kept<'_>) -> Value {

@@ -114,11 +114,11 @@ impl Context<'_> {
 
     pub(super) fn scale(&self, negotiated: &Negotiated, scale: ObjectMap) -> Result<Response, Error> {
         let pretty = self.pretty || negotiated.pretty;
-        let (include, scale) = (self.query.get("includeObject"), Value::Object(scale));
+        let scale = Value::Object(scale);
         if let Some(record) = self.record() {
             record.answered(|| Some(scale.clone()));
         }
-        let body = encode::scale(self.resource, scale, negotiated, include, pretty)?;
+        let body = encode::scale(self.resource, scale, self.form_asked(negotiated), pretty)?;
         Ok(response::encoded(StatusCode::OK, negotiated.media, body))
     }
 

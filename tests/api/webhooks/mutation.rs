@@ -86,6 +86,123 @@ async fn a42_a43_a44_a45_patches() {
     assert_eq!(made.expect(201)["metadata"]["ownerReferences"].as_array().expect("owners").len(), 1);
 }
 
+/// A patch that takes away what a built-in object says it is changes nothing; one that says something else is refused, unless it
+/// names another version of the same kind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a42_patches_of_kind_and_version() {
+    let server = in_memory().await;
+    let replace = |path: &str, value: Value| json!([{"op": "replace", "path": path, "value": value}]);
+    let cases: &[(&str, Value, u16, &str)] = &[
+        (
+            "none",
+            json!([{"op": "remove", "path": "/kind"}, {"op": "remove", "path": "/apiVersion"}]),
+            201,
+            "",
+        ),
+        ("null", replace("/kind", Value::Null), 201, ""),
+        ("empty", replace("/apiVersion", json!("")), 201, ""),
+        (
+            "kind",
+            replace("/kind", json!("Secret")),
+            500,
+            "converting (v1.Secret) to (core.ConfigMap): unknown conversion",
+        ),
+        (
+            "unknown",
+            replace("/kind", json!("Nonsense")),
+            500,
+            "Internal error occurred: no kind \"Nonsense\" is registered for version \"v1\" in scheme \
+             \"pkg/runtime/scheme.go:111\"",
+        ),
+        (
+            "version",
+            replace("/apiVersion", json!("v9")),
+            500,
+            "Internal error occurred: no kind \"ConfigMap\" is registered for version \"v9\" in scheme \
+             \"pkg/runtime/scheme.go:111\"",
+        ),
+        (
+            "slashes",
+            replace("/apiVersion", json!("a/b/c")),
+            500,
+            "Internal error occurred: unexpected GroupVersion string: a/b/c",
+        ),
+        (
+            "number",
+            replace("/kind", json!(1)),
+            500,
+            "Internal error occurred: couldn't get version/kind; json parse error: json: cannot unmarshal number into Go \
+             struct field .kind of type string",
+        ),
+    ];
+    let answers = cases.to_vec();
+    let web = WebhookServer::start(&[], move |seen| {
+        let name = seen.body["request"]["name"].as_str().unwrap_or_default();
+        let found = answers.iter().find(|(own, ..)| *own == name);
+        let of_others = || match name {
+            "scaler" => json!([{"op": "replace", "path": "/apiVersion", "value": "autoscaling/v1"},
+                {"op": "add", "path": "/spec/targetCPUUtilizationPercentage", "value": 31}]),
+            "no-kind" => json!([{"op": "remove", "path": "/kind"}]),
+            "other-kind" => json!([{"op": "replace", "path": "/kind", "value": "Other"}]),
+            "no-version" => json!([{"op": "remove", "path": "/apiVersion"}]),
+            "old-version" => json!([{"op": "replace", "path": "/apiVersion", "value": "ex.io/v0"}]),
+            "next-version" => json!([{"op": "replace", "path": "/apiVersion", "value": "ex.io/v2"}]),
+            _ => json!([]),
+        };
+        reviewed(seen, patch(found.map_or_else(of_others, |(_, operations, ..)| operations.clone())))
+    })
+    .await;
+    let rule = json!({"resources": ["configmaps", "paints", "horizontalpodautoscalers"]});
+    // Nobody may ignore this.
+    let more = json!({"failurePolicy": "Ignore"});
+    configure(&server, MUTATING, "m", json!([hook("h", web.client_config("/"), rule, more)])).await;
+    for (name, _, code, text) in cases {
+        let answer = server.post(CONFIGMAPS, &config_map(name, json!({"k": "v"}))).await;
+        assert_eq!(answer.status, *code, "{name}: {answer:?}");
+        match code {
+            201 => {
+                let made = answer.json();
+                assert_eq!(
+                    (&made["kind"], &made["apiVersion"]),
+                    (&json!("ConfigMap"), &json!("v1")),
+                    "{name}"
+                );
+            }
+            _ => assert_eq!(told(&answer.failure()), (u64::from(*code), (*text).to_owned()), "{name}"),
+        }
+    }
+    let scaler = json!({"metadata": {"name": "scaler"}, "spec": {"maxReplicas": 3,
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}});
+    let scalers = "/apis/autoscaling/v2/namespaces/t/horizontalpodautoscalers";
+    let made = server.post(scalers, &scaler).await.expect(201);
+    assert_eq!(made["apiVersion"], "autoscaling/v2");
+    let target = json!({"type": "Utilization", "averageUtilization": 31});
+    assert_eq!(made["spec"]["metrics"][0]["resource"]["target"], target, "{made}");
+
+    let version = |name: &str, stored: bool| {
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        json!({"name": name, "served": true, "storage": stored, "schema": {"openAPIV3Schema": schema}})
+    };
+    let definition = json!({"metadata": {"name": "paints.ex.io"}, "spec": {"group": "ex.io", "scope": "Namespaced",
+        "names": {"plural": "paints", "kind": "Paint"}, "versions": [version("v1", true), version("v2", false)]}});
+    server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await.expect(201);
+    let paints = "/apis/ex.io/v1/namespaces/t/paints";
+    let paint = |name: &str| {
+        server.post(paints, &json!({"apiVersion": "ex.io/v1", "kind": "Paint", "metadata": {"name": name}}))
+    };
+    assert_eq!(paint("next-version").await.expect(201)["apiVersion"], "ex.io/v1");
+    let (code, text) = told(&paint("no-kind").await.failure());
+    let start =
+        "Internal error occurred: Object 'Kind' is missing in '{\"apiVersion\":\"ex.io/v1\",\"metadata\":{";
+    assert!(code == 500 && text.starts_with(start), "{text}");
+    let text = "Paint.ex.io \"other-kind\" is invalid: kind: Invalid value: \"Other\": must be Paint";
+    assert_eq!(told(&paint("other-kind").await.failure()), (422, text.replace("Paint.ex", "Other.ex")));
+    let text = "/, Kind=Paint is unstructured and is not suitable for converting to \"ex.io/v1\"";
+    assert_eq!(told(&paint("no-version").await.failure()), (500, text.to_owned()));
+    let text = "request to convert CR from an invalid group/version: ex.io/v0";
+    assert_eq!(told(&paint("old-version").await.failure()), (500, text.to_owned()));
+}
+
 /// Sets a member of `data`, which is there.
 fn set(key: &str, value: &str) -> Value {
     json!([{"op": "add", "path": format!("/data/{key}"), "value": value}])

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::call::{Caller, Refusal};
+use super::claimed::claimed;
 use super::configuration::{Configurations, Hook, Hooks};
 use super::credentials::Credentials;
 use super::review::Answer;
@@ -15,6 +16,7 @@ use crate::api::admission::manifests;
 use crate::api::admission::matching::{Facts, Matched, closed, converted, has_versions};
 use crate::api::admission::settings::Configuration;
 use crate::api::admission::{Admission, Attempt, Files, Operation, Verdict};
+use crate::api::decode::claims;
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::strictness::conform;
@@ -22,8 +24,9 @@ use crate::codec::managed;
 use crate::gotext::quote;
 use crate::patch::Decoding;
 use crate::patch::json::{apply, operations};
+use crate::schema::kind::Kind;
 use crate::schema::names::Gvr;
-use crate::tree::{Map, Value, json};
+use crate::tree::{Value, json};
 
 static CONFIGURATIONS: [Gvr; 1] =
     [Gvr::fixed("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations")];
@@ -197,38 +200,43 @@ async fn patched(
     }
     let own = attempt.target.resource;
     let other = version.other.as_ref().filter(|_| has_versions(Facts::of(attempt)));
-    let object = match other {
+    let mut object = match other {
         Some(other) => converted(attempt.api, own, other, object.clone()).await.map_err(Refusal::Direct)?,
         None => object.clone(),
     };
-    let (object, changed) = apply_to(object, version, &patch).map_err(internal)?;
-    let object = match other {
-        Some(other) => converted(attempt.api, other, own, object).await.map_err(Refusal::Direct)?,
-        None => object,
+    managed::open(&mut object);
+    let mut after = applied(object.clone(), &patch).map_err(internal)?;
+    let says_otherwise = !version.kind.gvk.is_claimed_by(&after);
+    let (kind, of) = claimed(attempt, version, &mut after).map_err(Refusal::Direct)?;
+    let (after, changed) = conformed(after, &kind, object, &version.kind).map_err(internal)?;
+    let of = of.as_ref().filter(|_| has_versions(Facts::of(attempt)));
+    let object = match of {
+        Some(of) => converted(attempt.api, of, own, after).await.map_err(Refusal::Direct)?,
+        None => after,
     };
-    Ok(Some(Patched { object: closed(object), patch, changed }))
+    Ok(Some(Patched { object: closed(object), patch, changed: changed || says_otherwise }))
 }
 
-/// The object after the patch, with its defaults, and whether it is another one.
-fn apply_to(mut object: ObjectMap, version: &Matched, patch: &Value) -> Result<(ObjectMap, bool), String> {
-    managed::open(&mut object);
-    let before = object.clone();
-    let after = match apply(Value::Object(object), patch) {
-        Ok(Value::Object(after)) => after,
-        Ok(_) => return Err("the patched object is none".to_owned()),
-        Err(error) => return Err(error.to_string()),
-    };
-    let mut after: Map = after;
-    let gvk = &version.kind.gvk;
-    if !gvk.is_claimed_by(&after) {
-        return Err(format!("a webhook may not change the kind or apiVersion of a {gvk}"));
+fn applied(object: ObjectMap, patch: &Value) -> Result<ObjectMap, String> {
+    match apply(Value::Object(object), patch) {
+        Ok(Value::Object(after)) => Ok(after),
+        Ok(other) => Err(claims::no_claims(&other)),
+        Err(error) => Err(error.to_string()),
     }
+}
+
+/// The object after the patch, with its defaults, and whether it is another one than before.
+fn conformed(
+    mut after: ObjectMap,
+    kind: &Kind,
+    mut before: ObjectMap,
+    old: &Kind,
+) -> Result<(ObjectMap, bool), String> {
     managed::close(&mut after);
-    conform(&version.kind, &mut after)?;
-    let mut before = before;
+    conform(kind, &mut after)?;
     managed::close(&mut before);
-    conform(&version.kind, &mut before)?;
+    conform(old, &mut before)?;
     let changed = after != before;
-    version.kind.default(&mut after).map_err(|error| error.to_string())?;
+    kind.default(&mut after).map_err(|error| error.to_string())?;
     Ok((after, changed))
 }

@@ -17,6 +17,8 @@ pub mod resource;
 pub mod same;
 pub mod selector;
 
+use jiff::Timestamp;
+
 use crate::causes::Causes;
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::format as behavior_format;
@@ -105,8 +107,9 @@ impl Rules {
     }
 
     /// What is wrong with a new status of `old`.
-    pub fn status(&self, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Unchecked> {
+    pub fn status(&self, new: &ObjectMap, old: &ObjectMap, now: Timestamp) -> Result<Causes, Unchecked> {
         found(|errors| {
+            errors.now = now;
             (self.metadata)(new, errors);
             (self.status)(new, old, errors);
         })

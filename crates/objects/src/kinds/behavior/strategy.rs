@@ -85,10 +85,10 @@ impl Strategy {
     }
 
     /// The name of a new object that neither has one nor asks for one, where the kind gives it.
-    pub fn own_name(&self, metadata: &ObjectMap) -> Option<String> {
+    pub fn own_name(&self, metadata: &ObjectMap, uuid: &dyn Fn() -> String) -> Option<String> {
         let nameless =
             ["name", "generateName"].iter().all(|field| fields::text(metadata, &[*field]).is_empty());
-        if nameless { self.hooks.own_name() } else { None }
+        if nameless { self.hooks.own_name(uuid) } else { None }
     }
 
     /// A write to `/status`: only the status changes, and of the metadata what upstream lets through.

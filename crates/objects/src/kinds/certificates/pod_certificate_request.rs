@@ -2,6 +2,9 @@
 //! missing.
 
 use jiff::{SignedDuration, Timestamp};
+use p521::ecdsa::signature::hazmat::PrehashVerifier as _;
+use p521::ecdsa::{Signature, VerifyingKey};
+use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::error::X509Error;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
@@ -107,10 +110,14 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     immutable(&At::member(new, "spec"), &At::member(old, "spec"), errors);
 }
 
+/// The curve, by its object identifier, and the length of its numbers.
+const P521: &str = "1.3.132.0.35";
+const P521_SIZE: usize = 66;
+
 /// An error: the value that upstream shows, and the text.
 type Wrong = (Option<String>, &'static str);
 
-/// Checks that the request is signed with its own key, of an accepted type. Signatures with P-521 are not verified.
+/// Checks that the request is signed with its own key, of an accepted type.
 fn check_request(der: &[u8]) -> Result<(), Wrong> {
     const NO_REQUEST: Wrong = (None, "must be a valid PKCS#10 CSR");
     let (rest, request) = X509CertificationRequest::from_der(der).map_err(|_| NO_REQUEST)?;
@@ -119,10 +126,32 @@ fn check_request(der: &[u8]) -> Result<(), Wrong> {
     }
     check_key(&request.certification_request_info.subject_pki)
         .map_err(|wrong| wrong.unwrap_or(NO_REQUEST))?;
-    match request.verify_signature() {
-        Err(X509Error::SignatureVerificationError) => Err((None, "invalid signature")),
-        _ => Ok(()),
+    let is_wrong = match request.verify_signature() {
+        Err(X509Error::SignatureUnsupportedAlgorithm) => signed_on_p521(&request) == Some(false),
+        verified => matches!(verified, Err(X509Error::SignatureVerificationError)),
+    };
+    if is_wrong { Err((None, "invalid signature")) } else { Ok(()) }
+}
+
+/// Whether a request with a key on the curve P-521 is signed with it; `None` for other keys, and for hashes that are not
+/// SHA-2.
+fn signed_on_p521(request: &X509CertificationRequest<'_>) -> Option<bool> {
+    let (info, signature) = (&request.certification_request_info, &request.signature_value.data);
+    let curve = info.subject_pki.algorithm.parameters.as_ref()?.as_oid().ok()?;
+    if curve.to_id_string() != P521 {
+        return None;
     }
+    let mut hash = match &*request.signature_algorithm.algorithm.to_id_string() {
+        "1.2.840.10045.4.3.2" => Sha256::digest(info.raw).to_vec(),
+        "1.2.840.10045.4.3.3" => Sha384::digest(info.raw).to_vec(),
+        "1.2.840.10045.4.3.4" => Sha512::digest(info.raw).to_vec(),
+        _ => return None,
+    };
+    // A hash is a number, and shorter than the curve's are.
+    hash.splice(..0, std::iter::repeat_n(0, P521_SIZE - hash.len()));
+    let key = VerifyingKey::from_sec1_bytes(&info.subject_pki.subject_public_key.data);
+    let verified = key.and_then(|key| key.verify_prehash(&hash, &Signature::from_der(signature)?));
+    Some(verified.is_ok())
 }
 
 /// Checks the type of a key. The error `None` means that Go's library cannot parse such a key.
@@ -151,7 +180,7 @@ fn check_key(key: &SubjectPublicKeyInfo<'_>) -> Result<(), Option<Wrong>> {
 }
 
 pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
-    let mut found = Errors::default();
+    let mut found = Errors::at(errors.now);
     let (status, before) = (At::member(new, "status"), At::member(old, "status"));
     let list = status.get("conditions");
     conditions(&list, &mut found);
@@ -302,7 +331,7 @@ fn times(object: &ObjectMap, leaf: &X509Certificate<'_>, errors: &mut Errors) ->
     let spec = At::member(object, "spec");
     let longest = spec.get("maxExpirationSeconds").int();
     let chain = status.get("certificateChain");
-    let skew = not_before.duration_since(Timestamp::now()).abs();
+    let skew = not_before.duration_since(errors.now).abs();
     let [at_from, at_until, at_refresh] = &fields;
     let wrong = if not_before.as_second() != from {
         (at_from, "must be set to the NotBefore time encoded in the leaf certificate")

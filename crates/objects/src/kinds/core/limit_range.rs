@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use uuid::Uuid;
-
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::DEFAULT;
@@ -31,8 +29,8 @@ pub static KIND: BuiltIn = BuiltIn {
 struct LimitRangeHooks;
 
 impl Hooks for LimitRangeHooks {
-    fn own_name(&self) -> Option<String> {
-        Some(Uuid::new_v4().to_string())
+    fn own_name(&self, uuid: &dyn Fn() -> String) -> Option<String> {
+        Some(uuid())
     }
 }
 

@@ -1,5 +1,7 @@
 //! The errors of fields, collected in the order in which they are found.
 
+use jiff::Timestamp;
+
 use crate::causes::{Cause, CauseReason, Causes};
 use crate::expression::{Checked, Environment, Refusal};
 use crate::kinds::behavior::rules::at::At;
@@ -10,6 +12,8 @@ use crate::{expression, gotext};
 /// What is wrong with an object (apimachinery `field.ErrorList`).
 #[derive(Default)]
 pub struct Errors {
+    /// The time of day, for rules about a new status.
+    pub now: Timestamp,
     causes: Causes,
     /// Whether expressions are checked, or passed over.
     expressions: bool,
@@ -62,6 +66,11 @@ impl Shown for Verbatim {
 }
 
 impl Errors {
+    /// Errors of an object at this time of day.
+    pub fn at(now: Timestamp) -> Self {
+        Self { now, ..Self::default() }
+    }
+
     /// Errors of an object whose expressions are checked too.
     pub fn with_expressions() -> Self {
         Self { expressions: true, ..Self::default() }

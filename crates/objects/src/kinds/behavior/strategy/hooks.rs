@@ -68,8 +68,8 @@ pub trait Hooks: fmt::Debug + Sync {
         None
     }
 
-    /// The name of a new object that neither has one nor asks for one.
-    fn own_name(&self) -> Option<String> {
+    /// The name of a new object that neither has one nor asks for one. `uuid` draws a random one.
+    fn own_name(&self, _uuid: &dyn Fn() -> String) -> Option<String> {
         None
     }
 

@@ -50,7 +50,7 @@ impl Issue {
             let object = json!({"spec": self.request, "status": status});
             object.as_object().expect("an object").clone()
         };
-        let mut errors = Errors::default();
+        let mut errors = Errors::at(Timestamp::now());
         status(&object(&self.status), &object(&json!({})), &mut errors);
         let end = |text: &str| text.rsplit(": ").next().unwrap_or_default().to_owned();
         errors.into_causes().into_vec().into_iter().map(|cause| (cause.field, end(&cause.message))).collect()
@@ -124,3 +124,36 @@ fn names_in_certificates_have_no_empty_labels() {
         ]
     );
 }
+
+/// Made with openssl: a request with a key on P-521, once for each hash.
+#[test]
+fn requests_on_p521_are_signed_with_their_key() {
+    for request in [P521_SHA256, P521_SHA384, P521_SHA512] {
+        let der = STANDARD.decode(request).expect("base64");
+        assert_eq!(check_request(&der), Ok(()));
+        // The subject is signed, and so is the last byte of the signature's number.
+        for at in [26, der.len() - 1] {
+            let mut other = der.clone();
+            other[at] ^= 1;
+            assert_eq!(check_request(&other), Err((None, "invalid signature")), "{at}");
+        }
+    }
+}
+
+const P521_SHA256: &str = "MIIBVjCBuwIBADAWMRQwEgYDVQQDDAtwNTIxLXNoYTI1NjCBmzAQBgcqhkjOPQIBBgUrgQQAIwOBhgAEAO2D/Jm1LZQyErlG1DGE\
+    94SMDPSX5bUYXk0tw93JFZbXXoQc1FoE452w9bOT0b/oN7vLqnUjGBerYpv+9v56r+oYAVuSE0b5cxG7kWX28foo16h7fKcMmic6\
+    PCbiS4sPHo7bHBlGGZKga9ljZG1XTZcZel/rdVST4gidVnCqro6/iH2zoAAwCgYIKoZIzj0EAwIDgYkAMIGFAkAqQkscHr0OJshR\
+    R6pL92C12mBHmkkY7fMc6csHsl6Vr+HAbHC0auuKTGq183GDvhUUgBItizQL92uUq6aH5DPiAkEyMfTb023ocnlh5/EjGxiiBUpz\
+    ebYe4TZ2NN0DHctvzjiyt1Kx7rpK6dEnQJ9fu7TNE0enaj8yYb3aBi7+DMFQJw==";
+
+const P521_SHA384: &str = "MIIBWDCBuwIBADAWMRQwEgYDVQQDDAtwNTIxLXNoYTM4NDCBmzAQBgcqhkjOPQIBBgUrgQQAIwOBhgAEAT/QKsV+qYGjvBLhBUFB\
+    scOPUNquTKClD3u+xLijWMws2i71i8fhwFeboyWnrygG7gCkBuczZKrs+trhIACofCF7AUfIDQDmDdPzvU1FkjOK1O1SBdrVxN1f\
+    cxvGOsvOY+c70xz6MM2ge3YNvdD8nQtXdhwYog6/xJUMlo9Smw67+u7woAAwCgYIKoZIzj0EAwMDgYsAMIGHAkIB2LhlONMGFsmN\
+    yp9CuHqPqTs/2uUCz0aO3DM5VgiuDZ5+8NIzbzHPTdfC5wJTh1Bw+7dAY5I0aFQybVPcJvpYcoYCQRWLyzF9S6LyckZ53HhbdlZy\
+    /aMlhuuQCrchZZomne7EEB/bojvB8mIHizQr4RFBwXOxjBL5cMbjTB08SGP5T7zR";
+
+const P521_SHA512: &str = "MIIBWTCBuwIBADAWMRQwEgYDVQQDDAtwNTIxLXNoYTUxMjCBmzAQBgcqhkjOPQIBBgUrgQQAIwOBhgAEAW6crIUsRrORFKDy28jZ\
+    mL1TExMlbcRK04D7PL3ufZY1IYGGVpOZkLtWZ1A0l6FRPW5EmTeKNXguB8jItCC7fN0yALanIbEjYWdVQNp84EPjgGdIbEg5vczD\
+    NVbtWBJBLfgZ+Lqtgus3UZIIMuRrRu7JC7iztdxWdIoWA5+zcfdlys8GoAAwCgYIKoZIzj0EAwQDgYwAMIGIAkIAqYlCNW/oKO1a\
+    enzN8y0McQyIIAzRRAVNk90YCxIAO3JTH3n1L9xr4bb7MIFdeiwsBPtB1ttStXsySVKV2wKMgfICQgFPWA3OxTIu2qv4PIoETQ+4\
+    tx2SvtPl3+BY+200MILaK6q9b2lVbSFKE/SC91NirG8AOBjI+p0BYhxABOQoWSNCmw==";
