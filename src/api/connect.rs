@@ -23,9 +23,6 @@ const NODES: Gvr = Gvr::fixed("v1", "nodes");
 const SERVICES: Gvr = Gvr::fixed("v1", "services");
 const ENDPOINTS: Gvr = Gvr::fixed("v1", "endpoints");
 
-/// The feature that a Node declares whose kubelet speaks all that clients speak over WebSockets.
-const KUBELET_WEBSOCKETS: &str = "ExtendWebSocketsToKubelet";
-
 /// Where a request is passed on to.
 #[derive(Clone, Debug)]
 pub struct Location {
@@ -34,15 +31,13 @@ pub struct Location {
     pub path: String,
     /// As it stands in a URL.
     pub query: String,
-    /// What the kubelet's Node says that it can do.
-    pub speaks_websockets: bool,
 }
 
 impl Location {
     /// As errors show it.
     pub fn url(&self) -> String {
         let question = if self.query.is_empty() { "" } else { "?" };
-        let Self { address, path, query, .. } = self;
+        let Self { address, path, query } = self;
         format!("{}://{}{path}{question}{query}", address.scheme(), address.authority())
     }
 
@@ -142,10 +137,8 @@ impl Api {
         query: String,
     ) -> Result<Location, Error> {
         let node = self.stored(state, &NODES, "", node)?;
-        let features = fields::items(&node, &["status", "declaredFeatures"]);
-        let speaks_websockets = features.iter().any(|feature| *feature == *KUBELET_WEBSOCKETS);
         let address = self.kubelets.address(&node).await?;
-        Ok(Location { address, path, query, speaks_websockets })
+        Ok(Location { address, path, query })
     }
 
     /// An object as it is now; 404 if there is none.

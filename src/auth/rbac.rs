@@ -44,6 +44,8 @@ struct Shared {
     reached: AtomicU64,
     /// The policy holds every role and binding of the state with this serial, and of those before it.
     seen: AtomicU64,
+    /// The [count of rereads](State::rereads) of a state that the policy was made of anew.
+    rereads: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +63,9 @@ impl Rbac {
             (id(&CLUSTER_ROLE_BINDINGS)?, Holds::Bindings),
             (id(&ROLE_BINDINGS)?, Holds::Bindings),
         ];
-        let (policy, reached, seen) = (RwLock::default(), AtomicU64::new(0), AtomicU64::new(0));
-        let rbac = Self { shared: Arc::new(Shared { cache, resources, policy, reached, seen }) };
+        let [reached, seen, rereads] = [0; 3].map(AtomicU64::new);
+        let policy = RwLock::default();
+        let rbac = Self { shared: Arc::new(Shared { cache, resources, policy, reached, seen, rereads }) };
         rbac.shared.rebuild(&mut rbac.shared.policy.write().unwrap_or_else(|e| e.into_inner()));
         Some(rbac)
     }
@@ -102,7 +105,9 @@ impl Shared {
     /// Takes in what the newest state has changed of roles and bindings. Most states have changed nothing of them.
     fn look(&self) {
         let state = self.cache.any();
-        if Revision(self.reached.load(Ordering::Acquire)) < self.changed(&state) {
+        if self.rereads.load(Ordering::Acquire) < state.rereads {
+            self.rebuild(&mut self.policy.write().unwrap_or_else(|e| e.into_inner()));
+        } else if Revision(self.reached.load(Ordering::Acquire)) < self.changed(&state) {
             self.catch_up();
         }
         self.seen.fetch_max(state.serial, Ordering::AcqRel);
@@ -141,6 +146,7 @@ impl Shared {
         }
         *policy = new;
         self.reached.fetch_max(state.revision.0, Ordering::AcqRel);
+        self.rereads.fetch_max(state.rereads, Ordering::AcqRel);
     }
 }
 

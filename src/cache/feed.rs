@@ -151,6 +151,7 @@ impl Feed {
                 (false, Held::Stay) => state.load(resource, loaded.objects(resource)),
                 (true, Held::Go) => {
                     state.load(resource, loaded.objects(resource));
+                    state.rereads += 1;
                     logs.push(self.cache.log(resource));
                     shared.snapshots.forget(resource);
                 }

@@ -17,6 +17,8 @@ pub struct State {
     pub revision: Revision,
     /// The number of states that the cache has had before this one. Others at the same revision hold other resources.
     pub serial: u64,
+    /// How often resources were read again at the revision that they had, so that objects differ though none has changed.
+    pub rereads: u64,
     resources: OrdMap<ResourceId, Resource>,
 }
 
@@ -52,7 +54,7 @@ pub struct Range {
 
 impl State {
     pub fn at(revision: Revision) -> Self {
-        Self { revision, serial: 0, resources: OrdMap::new() }
+        Self { revision, serial: 0, rereads: 0, resources: OrdMap::new() }
     }
 
     pub fn holds(&self, resource: ResourceId) -> bool {

@@ -325,22 +325,33 @@ async fn everything_may_be_sealed(mut setup: Setup) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_lacks_a_key_says_so_until_it_has_it() {
     let mut setup = Setup::new(Database::postgres().await);
-    configure(&mut setup, "secrets", &[&keys("aesgcm", &["k1"])]);
+    let sealed = "secrets, clusterrolebindings.rbac.authorization.k8s.io";
+    configure(&mut setup, sealed, &[&keys("aesgcm", &["k1"])]);
     let behind = setup.start().await;
     behind.secret("first").await;
     let file = setup.file("ahead.yaml");
-    configure(&mut setup, "secrets", &[&keys("aesgcm", &["k2", "k1"])]);
+    configure(&mut setup, sealed, &[&keys("aesgcm", &["k2", "k1"])]);
     std::fs::rename(setup.file("encryption.yaml"), &file).expect("rename");
     setup.encryption = Some(Config { file, reload: Reload::Yes });
     let ahead = setup.start_empty().await;
+    let binding = json!({"metadata": {"name": "b"}, "subjects": [{"kind": "User", "name": "alice"}],
+        "roleRef": {"kind": "ClusterRole", "name": "view"}});
+    ahead.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await.expect(201);
     let second = ahead.secret("second").await;
     assert_eq!(ahead.get(format!("{SECRETS}/first")).await.status, 200);
     let path = format!("{SECRETS}/second");
     refused(&behind.get(&path).await, "second", "no matching key was found for the provided AES transformer");
     refused(&behind.get(SECRETS).await, "second", "");
     assert_eq!(behind.get(format!("{SECRETS}/first")).await.status, 200);
-    configure(&mut setup, "secrets", &[&keys("aesgcm", &["k1", "k2"])]);
+    let review = json!({"spec": {"user": "alice", "resourceAttributes": {"verb": "list", "resource": "pods"}}});
+    let is_allowed = async || {
+        let review = behind.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review).await;
+        review.expect(201)["status"]["allowed"].clone()
+    };
+    assert_eq!(is_allowed().await, false);
+    configure(&mut setup, sealed, &[&keys("aesgcm", &["k1", "k2"])]);
     behind.look_at_encryption().await;
+    assert_eq!(is_allowed().await, true, "a binding counts that can be read again");
     assert_eq!(behind.get(&path).await.ok(), second);
     assert_eq!(names(&behind.get(SECRETS).await.ok()), ["first", "second"]);
     // What the cache had of it is read from the table from now on.

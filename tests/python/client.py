@@ -193,8 +193,9 @@ def logs(core):
         "spec": {"containers": [{"name": "c", "image": "i"}]},
     }
     core.create_namespaced_pod(NAMESPACE, pod)
-    # There is no kubelet behind this server.
-    fails(404, "NotFound", core.read_namespaced_pod_log, "p", NAMESPACE)
+    # Nothing has run it yet, so there is nothing to read.
+    assert not core.read_namespaced_pod_log("p", NAMESPACE)
+    fails(404, "NotFound", core.read_namespaced_pod_log, "q", NAMESPACE)
     gone = core.delete_namespaced_pod("p", NAMESPACE, grace_period_seconds=0)
     assert gone.metadata.name == "p", gone
 

@@ -97,7 +97,7 @@ class Comparison:
         return answers
 
     def ask(self, request):
-        answers = list(self.pool.map(lambda server: server.send(**request), self.servers))
+        answers = list(self.pool.map(lambda server: answered(server, request), self.servers))
         path = definition.written_by(request)
         if path and answers[0].status in (200, 201):
             name = answers[0].body["metadata"].get("name")
@@ -209,6 +209,16 @@ class Comparison:
         if self.verbose:
             print(f"    request {request}")
         sys.stdout.flush()
+
+
+def answered(server, request):
+    """The reference reads a resource anew when its definition has changed, and asks for patience meanwhile."""
+    for _ in range(50):
+        answer = server.send(**request)
+        if answer.status != 429 or "storage is (re)initializing" not in str(answer.body):
+            break
+        time.sleep(0.1)
+    return answer
 
 
 def about_status(line):
