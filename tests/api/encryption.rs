@@ -343,7 +343,8 @@ async fn a_replica_that_lacks_a_key_says_so_until_it_has_it() {
     refused(&behind.get(&path).await, "second", "no matching key was found for the provided AES transformer");
     refused(&behind.get(SECRETS).await, "second", "");
     assert_eq!(behind.get(format!("{SECRETS}/first")).await.status, 200);
-    let review = json!({"spec": {"user": "alice", "resourceAttributes": {"verb": "list", "resource": "pods"}}});
+    let review =
+        json!({"spec": {"user": "alice", "resourceAttributes": {"verb": "list", "resource": "pods"}}});
     let is_allowed = async || {
         let review = behind.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review).await;
         review.expect(201)["status"]["allowed"].clone()
