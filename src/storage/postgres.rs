@@ -236,7 +236,7 @@ impl Backend for Postgres {
             Err(_) => Ok(HashMap::new()),
         };
         let judged = found.and_then(|JudgeInput { live, registered, format }| {
-            let found = Found { live: &live, counted: &counted?, registered };
+            let found = Found { live: &live, counted: &counted?, registered, compacted: begun.compacted };
             Ok((judge_under(mutations, begun.base, found, terms)?, format))
         });
         let ((verdict, registry), format) = match judged {

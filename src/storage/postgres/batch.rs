@@ -21,6 +21,7 @@ use crate::storage::{Change, Error, Fence, Mutation, RegistryChange};
 /// A transaction that holds the clock's lock.
 pub struct Begun {
     pub base: Revision,
+    pub compacted: Revision,
     /// The transaction's id, with which its outcome can be asked for later.
     pub transaction: String,
     /// The position in the write-ahead log up to which the disk had everything; all earlier commits lie before it.
@@ -51,14 +52,16 @@ pub async fn begin(connection: &mut PgConnection) -> Result<Begun, Error> {
     let clock = connection
         .fetch_one(sqlx::raw_sql(
             "BEGIN; SELECT revision, pg_current_xact_id()::text, \
-             (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint FROM clock FOR UPDATE",
+             (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint, compacted FROM clock FOR UPDATE",
         ))
         .await
         .map_err(unavailable)?;
     let base: i64 = clock.try_get(0).map_err(corrupt)?;
     let flushed: i64 = clock.try_get(2).map_err(corrupt)?;
+    let compacted: i64 = clock.try_get(3).map_err(corrupt)?;
     let transaction = clock.try_get(1).map_err(corrupt)?;
-    Ok(Begun { base: Revision(base as u64), transaction, flushed: flushed as u64 })
+    let [base, compacted] = [base, compacted].map(|revision| Revision(revision as u64));
+    Ok(Begun { base, compacted, transaction, flushed: flushed as u64 })
 }
 
 /// Reads the live versions and the registrations while the lock is held. The read needs a snapshot of its own: with the
