@@ -254,14 +254,15 @@ mod tests {
     async fn a_controller_that_panics_is_started_again() {
         let (starts, again) = (Arc::new(AtomicU32::new(0)), Arc::new(tokio::sync::Notify::new()));
         let metrics = Metrics::default();
-        let supervised = supervise("panics", &metrics, &|| {
+        let start = || -> Running {
             let (starts, again) = (starts.clone(), again.clone());
             Box::pin(async move {
                 assert!(starts.fetch_add(1, Ordering::SeqCst) > 0, "on purpose");
                 again.notify_one();
                 std::future::pending().await
             })
-        });
+        };
+        let supervised = supervise("panics", &metrics, &start);
         tokio::select! {
             () = supervised => unreachable!("it runs for ever"),
             () = again.notified() => {}

@@ -13,6 +13,8 @@ mod definitions;
 mod history;
 #[path = "crash/load.rs"]
 mod load;
+#[path = "crash/power.rs"]
+mod power;
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! The real program as a separate process, which can be killed and restarted.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub struct Installation {
     port: TcpSocket,
     program: PathBuf,
     arguments: Vec<String>,
+    environment: Vec<(&'static str, OsString)>,
 }
 
 impl Installation {
@@ -32,12 +34,18 @@ impl Installation {
         Self::in_dir(self.dir.clone())
     }
 
+    /// A server on what is in the directory.
+    pub fn on(dir: TempDir) -> Self {
+        Self::in_dir(Arc::new(dir))
+    }
+
     fn in_dir(dir: Arc<TempDir>) -> Self {
         let port = TcpSocket::new_v4().expect("a socket");
         port.set_reuseaddr(true).expect("SO_REUSEADDR");
         port.bind("127.0.0.1:0".parse().unwrap()).expect("a free port");
         let program = env!("CARGO_BIN_EXE_rowplane").into();
-        let mut installation = Self { dir, port, program, arguments: Vec::new() };
+        let (arguments, environment) = (Vec::new(), Vec::new());
+        let mut installation = Self { dir, port, program, arguments, environment };
         // All servers of a test run on one host, so each gets a name of its own.
         let hostname = format!("--hostname-override=server-{}", installation.port());
         installation.arguments.push(hostname);
@@ -73,6 +81,12 @@ impl Installation {
         self
     }
 
+    /// Sets an environment variable of the server.
+    pub fn env(mut self, variable: &'static str, value: impl Into<OsString>) -> Self {
+        self.environment.push((variable, value.into()));
+        self
+    }
+
     /// Without heartbeats, only clients' writes advance the clock.
     pub fn without_heartbeats(self) -> Self {
         self.with("--feature-gates=APIServerIdentity=false")
@@ -97,6 +111,11 @@ impl Installation {
 
     /// Starts a server and waits for its banner.
     pub async fn start(&self) -> Process {
+        self.try_start().await.expect("the server ended before it was ready")
+    }
+
+    /// `None` if the server ends before it is ready.
+    pub async fn try_start(&self) -> Option<Process> {
         let log = self.dir.path().join("server.log");
         let file = std::fs::File::options().create(true).append(true).open(&log).expect("open the log");
         let mut child = self.command().stdout(Stdio::piped()).stderr(file).spawn().expect("start rowplane");
@@ -104,10 +123,10 @@ impl Installation {
         let process = Process { child, log };
         while let Some(line) = lines.next_line().await.expect("read the banner") {
             if line.starts_with("export KUBECONFIG=") {
-                return process;
+                return Some(process);
             }
         }
-        panic!("the server ended before it was ready");
+        None
     }
 
     /// Starts a server that must fail. Returns its exit code and its message.
@@ -129,7 +148,7 @@ impl Installation {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("--data-dir").arg(self.dir.path()).arg(format!("--secure-port={}", self.port()));
-        command.args(&self.arguments).kill_on_drop(true);
+        command.args(&self.arguments).envs(self.environment.iter().cloned()).kill_on_drop(true);
         command
     }
 }

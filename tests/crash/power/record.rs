@@ -1,0 +1,95 @@
+//! What `recorder.c` has recorded of a server's files.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A file's number; another file may get it once this one is gone.
+pub type Number = u64;
+
+pub enum Change {
+    Write { file: Number, at: u64, data: Range<usize> },
+    Truncate { file: Number, length: u64 },
+    Create { file: Number, mode: u32, path: PathBuf },
+    Rename { from: PathBuf, to: PathBuf },
+    Unlink { path: PathBuf },
+    MakeDirectory { path: PathBuf },
+    Link { from: PathBuf, to: PathBuf },
+    SyncBegins { sync: u64, file: Number, path: PathBuf },
+    SyncEnds { sync: u64 },
+}
+
+/// All changes in their order, each with the length of the record's file once the change stands in it.
+pub struct Record {
+    bytes: Vec<u8>,
+    pub changes: Vec<(u64, Change)>,
+}
+
+const HEAD: usize = 40;
+
+impl Record {
+    /// `root` is the directory whose files were recorded; paths are given below it.
+    pub fn read(file: &Path, root: &Path) -> Self {
+        let bytes = std::fs::read(file).expect("the record");
+        let root = root.canonicalize().expect("the root");
+        let (mut changes, mut start) = (Vec::new(), 0);
+        while let Some(head) = bytes.get(start..start + HEAD) {
+            let word = |at: usize| u32::from_ne_bytes(head[at..at + 4].try_into().expect("four bytes"));
+            let long = |at: usize| u64::from_ne_bytes(head[at..at + 8].try_into().expect("eight bytes"));
+            let (file, at) = (long(16), long(24));
+            let [first, second, third] = [word(4) as usize, word(8) as usize, long(32) as usize];
+            let path_end = start + HEAD + first;
+            let end = path_end + second + third;
+            let path = |range: Range<usize>| {
+                let text = std::str::from_utf8(&bytes[range]).expect("a path");
+                Path::new(text).strip_prefix(&root).expect("a path below the root").to_owned()
+            };
+            let one = || path(start + HEAD..path_end);
+            let other = || path(path_end..path_end + second);
+            changes.push((
+                end as u64,
+                match word(0) {
+                    1 => Change::Write { file, at, data: path_end + second..end },
+                    2 => Change::Truncate { file, length: at },
+                    3 => Change::Create { file, mode: at as u32, path: one() },
+                    4 => Change::Rename { from: one(), to: other() },
+                    5 => Change::Unlink { path: one() },
+                    6 => Change::MakeDirectory { path: one() },
+                    7 => Change::Link { from: one(), to: other() },
+                    8 => Change::SyncBegins { sync: at, file, path: one() },
+                    9 => Change::SyncEnds { sync: at },
+                    other => panic!("a record of kind {other}"),
+                },
+            ));
+            start = end;
+        }
+        Self { bytes, changes }
+    }
+
+    pub fn summary(&self) -> String {
+        let count = |is: fn(&Change) -> bool| self.changes.iter().filter(|(_, change)| is(change)).count();
+        let mut database = std::collections::HashSet::new();
+        for (_, change) in &self.changes {
+            if let Change::Create { file, path, .. } = change
+                && path.ends_with("state.db")
+            {
+                database.insert(*file);
+            }
+        }
+        let pages = self.changes.iter().filter(|(_, change)| match change {
+            Change::Write { file, .. } => database.contains(file),
+            _ => false,
+        });
+        format!(
+            "{} changes of files: {} writes ({} of them of the database's file), {} syncs, {} renames",
+            self.changes.len(),
+            count(|change| matches!(change, Change::Write { .. })),
+            pages.count(),
+            count(|change| matches!(change, Change::SyncBegins { .. })),
+            count(|change| matches!(change, Change::Rename { .. })),
+        )
+    }
+
+    pub fn data(&self, range: &Range<usize>) -> &[u8] {
+        &self.bytes[range.clone()]
+    }
+}
