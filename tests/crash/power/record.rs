@@ -3,6 +3,9 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+
 /// A file's number; another file may get it once this one is gone.
 pub type Number = u64;
 
@@ -87,6 +90,18 @@ impl Record {
             count(|change| matches!(change, Change::SyncBegins { .. })),
             count(|change| matches!(change, Change::Rename { .. })),
         )
+    }
+
+    pub fn length(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Any moment: every byte that was written has the same chance, and every change, however small.
+    pub fn moment(&self, random: &mut StdRng) -> u64 {
+        match random.random_bool(0.5) {
+            true => random.random_range(1..=self.length()),
+            false => self.changes[random.random_range(0..self.changes.len())].0,
+        }
     }
 
     pub fn data(&self, range: &Range<usize>) -> &[u8] {
