@@ -36,6 +36,7 @@ use self::log::Log;
 use self::snapshots::Snapshots;
 use self::turnover::Turnover;
 use crate::codec::object::Object;
+use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::runtime::Runtime;
 use crate::storage::{Backend, Clock, Error, HighWaterMark, OwnCommit, ResourceId};
@@ -133,7 +134,7 @@ impl Cache {
     /// A state that holds every write answered by any replica before the call.
     pub async fn fresh(&self) -> Result<Arc<State>, Error> {
         // Without other servers, every answered write has been published to this cache before its answer.
-        if !self.shared.backend.shared() {
+        if !self.shared.backend.shared() || strikes(Bug::StaleRead) {
             return Ok(self.any());
         }
         let clock = self.clock().await?;
@@ -143,7 +144,7 @@ impl Cache {
     /// A state at `revision` or later. Waits for a short time if another replica may have committed it.
     pub async fn at_least(&self, revision: Revision) -> Result<Arc<State>, Error> {
         let state = self.any();
-        if state.revision >= revision {
+        if state.revision >= revision || strikes(Bug::ReadTooEarly) {
             return Ok(state);
         }
         let future = |current| Error::Future { requested: revision, current };
@@ -168,6 +169,9 @@ impl Cache {
             return Err(Error::Compacted { oldest: clock.compacted });
         }
         let state = self.at_least(revision).await?;
+        if strikes(Bug::WrongSnapshot) {
+            return Ok(Exact::Memory(state.objects(resource)));
+        }
         if let Some(objects) = state.unchanged_since(resource, revision) {
             return Ok(Exact::Memory(objects));
         }

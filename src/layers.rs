@@ -30,6 +30,7 @@ const ROWS: &[&[&str]] = &[
     &["protowire"],
     &[
         "causes",
+        "failpoints",
         "identity",
         "long_work",
         "pieces",

@@ -20,6 +20,8 @@ pub mod cache;
 pub mod encryption;
 pub mod storage;
 
+pub mod failpoints;
+
 pub mod grpc;
 pub mod identity;
 pub mod metrics;

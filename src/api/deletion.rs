@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::error::{Error, Subject};
 use super::meta::{self, Metadata};
 use super::options::delete::{DeleteOptions, Preconditions};
+use crate::failpoints::{Bug, strikes};
 use crate::gotext;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::kinds::behavior::strategy::Strategy;
@@ -61,7 +62,7 @@ pub fn check(
         ),
     };
     let like_writes = strategy.hooks.checks_preconditions_like_writes();
-    if let Some((wanted, found)) = differs(&preconditions.uid, "uid") {
+    if let Some((wanted, found)) = differs(&preconditions.uid, "uid").filter(|_| !strikes(Bug::UidIgnored)) {
         return Err(match like_writes {
             true => failed("UID", &wanted, found),
             false => Error::uid_precondition(definition.group_kind(), name, &wanted, found),

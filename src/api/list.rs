@@ -15,6 +15,7 @@ use super::options::list::{ListAt, ListOptions, Selection};
 use super::resource::Resource;
 use crate::cache::{Exact, Objects, Range};
 use crate::codec::object::{Draft, Object};
+use crate::failpoints::{Bug, strikes};
 use crate::long_work::{Turn, decoding};
 use crate::revision::Revision;
 use crate::storage::{self, RowStream, Scan};
@@ -108,6 +109,7 @@ impl Api {
             ListAt::Exactly(revision) => return self.exact(resource, *revision).await.map_err(Error::from),
             ListAt::Token(token) => match token.at {
                 PageAt::Latest => self.cache.fresh().await?,
+                PageAt::Revision(_) if strikes(Bug::PagesOfTwoStates) => self.cache.fresh().await?,
                 PageAt::Revision(revision) => {
                     let exact = self.exact(resource, revision).await;
                     return exact.map_err(|error| self.page_error(resource, namespace, token, error));
@@ -236,7 +238,8 @@ impl Api {
         remaining: Option<u64>,
     ) -> Result<List, Error> {
         let unfiltered = request.unfiltered();
-        let continue_token = match (remaining, page.last()) {
+        let overlap = usize::from(page.len() > 1 && strikes(Bug::PageOverlaps));
+        let continue_token = match (remaining, page.iter().nth_back(overlap)) {
             (Some(remaining), Some(last)) => {
                 let after = LastKey { namespace: last.namespace().to_owned(), name: last.name().to_owned() };
                 let at = PageAt::Revision(request.revision);

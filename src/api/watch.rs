@@ -19,6 +19,7 @@ use super::resource::Resource;
 use crate::cache::event::{Event, EventType};
 use crate::cache::{Cache, Objects, Range, Watcher};
 use crate::codec::object::Object;
+use crate::failpoints::{Bug, strikes};
 use crate::long_work::Turn;
 use crate::random::Random;
 use crate::revision::Revision;
@@ -165,7 +166,7 @@ impl Watch {
                 if revision < clock.compacted {
                     return Err(Error::expired_watch(revision, clock.compacted));
                 }
-                revision
+                if strikes(Bug::ResumedTooLate) { Revision(revision.0 + 1) } else { revision }
             }
             WatchStart::Now => self.cache.fresh().await?.revision,
         };
@@ -309,6 +310,7 @@ impl Watch {
             },
         };
         let revision = watcher.at();
+        let revision = if strikes(Bug::BookmarkTooEarly) { Revision(revision.0 + 3) } else { revision };
         if self.bookmarks.as_ref().is_some_and(|bookmark| revision > bookmark.told) {
             events.push(WatchEvent::Bookmark { revision, end_of_state: false });
             self.told(revision);
@@ -369,6 +371,7 @@ impl Scope {
         Ok(match (holds(&event.previous)?, holds(&event.current)?) {
             (false, true) => Some(EventType::Added),
             (true, true) => Some(EventType::Modified),
+            (true, false) if event.current.is_some() && strikes(Bug::LeavingUnnoticed) => None,
             (true, false) => Some(EventType::Deleted),
             (false, false) => None,
         })

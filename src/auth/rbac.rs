@@ -16,6 +16,7 @@ use self::policy::{Policy, Verdict};
 use super::authorizer::{Answer, Attributes, Authorizer, Decision, Explain, Reason, UserRules};
 use crate::cache::{Cache, Range, State};
 use crate::codec::object::Object;
+use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::schema::names::Gvr;
 use crate::storage::ResourceId;
@@ -104,6 +105,9 @@ impl Shared {
 
     /// Takes in what the newest state has changed of roles and bindings. Most states have changed nothing of them.
     fn look(&self) {
+        if strikes(Bug::OldRights) {
+            return;
+        }
         let state = self.cache.any();
         if self.rereads.load(Ordering::Acquire) < state.rereads {
             self.rebuild(&mut self.policy.write().unwrap_or_else(|e| e.into_inner()));

@@ -15,6 +15,7 @@ use super::load::{LoadProgress, load};
 use super::state::State;
 use super::turnover::{Held, Turnover};
 use crate::codec::object::{Draft, Object, joined_key};
+use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::runtime::Runtime;
 use crate::storage::{ChangeRow, Error, Key, OwnCommit, OwnWrite, ResourceId, SAFETY_GAP};
@@ -259,7 +260,7 @@ impl Feed {
         shared.mark.raise(revision);
         let logs = shared.logs.write().unwrap_or_else(|e| e.into_inner());
         self.replace(state);
-        for log in logs.values() {
+        for log in logs.values().filter(|_| !strikes(Bug::ReloadKeepsLogs)) {
             log.reset(revision);
         }
         shared.progress.send_replace(revision);
@@ -276,21 +277,32 @@ impl Feed {
             if write.revision <= state.revision {
                 continue;
             }
-            if write.revision.0 != state.revision.0 + 1 {
+            if write.revision.0 != state.revision.0 + 1 && !strikes(Bug::GapIgnored) {
                 gap = Some(Gap { after: state.revision, found: write.revision });
                 break;
             }
             state.revision = write.revision;
             let Applied { revision, key, object } = write;
             let joined = joined_key(&key.namespace, &key.name);
+            if object.is_none() && strikes(Bug::DeletionKept) {
+                continue;
+            }
             let Ok(previous) = state.apply(key.resource, &joined, revision, object.clone()) else {
                 continue;
             };
+            if strikes(Bug::EventLost) {
+                continue;
+            }
             events.entry(key.resource).or_default().push(Arc::new(Event::new(revision, object, previous)));
         }
         let revision = state.revision;
         // Logs are appended to before the state is swapped: a reader of the new state must find the events that follow
         // an older one.
+        if strikes(Bug::WokenBeforeAppended) {
+            self.replace(state.clone());
+            events.keys().for_each(|resource| self.cache.log(*resource).announce(revision));
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
         let touched: Vec<_> = events
             .into_iter()
             .map(|(resource, events)| {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::api::decode::Body;
 use crate::api::request::Request;
+use crate::failpoints::{Bug, strikes};
 use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
@@ -89,7 +90,7 @@ async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
     let remains = delete_contents(api, &served, target.name).await?;
     // A resource that was added meanwhile may have objects in the namespace.
     let has_all = |newest: &Served| newest.stored().all(|resource| served.stores(resource.id));
-    if remains.is_nothing() && has_all(&api.catalog.served()) {
+    if (remains.is_nothing() || strikes(Bug::NamespaceEndsEarly)) && has_all(&api.catalog.served()) {
         finalize(api, target, found, decided_at).await?;
         return Ok(true);
     }

@@ -10,6 +10,7 @@ use super::counting::{Account, Counted};
 use super::{
     Change, ChangeKind, Error, Expect, Fence, Key, Mutation, Outcome, RegistryChange, Requirement, Terms,
 };
+use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 
 /// The result of judging a batch.
@@ -51,7 +52,7 @@ pub fn judge_under<'a>(
     found: Found<'_>,
     terms: Terms<'a>,
 ) -> Result<(Verdict, Option<&'a RegistryChange>), Error> {
-    let lost = terms.fence.filter(|_| !found.registered);
+    let lost = terms.fence.filter(|_| !found.registered && !strikes(Bug::FenceIgnored));
     let Some(change) = terms.registry else { return Ok((judge(batch, base, found, lost), None)) };
     if lost.is_some() {
         return Err(Error::Fenced);
@@ -151,7 +152,12 @@ impl<'a> Judging<'a> {
     fn charge(&mut self, mutation: &'a Mutation) -> Result<(), usize> {
         for (index, charge) in mutation.charges.iter().enumerate() {
             let open = self.accounts.get_mut(&charge.key);
-            if open.is_none_or(|open| !open.account.add(charge)) {
+            if strikes(Bug::NotCounted) {
+                continue;
+            }
+            if open.is_none_or(|open| {
+                !open.account.add(charge) || strikes(Bug::CountedTwice) && !open.account.add(charge)
+            }) {
                 return Err(index);
             }
         }
@@ -194,7 +200,8 @@ impl<'a> Judging<'a> {
         let (next, writes) = (self.next, self.verdict.writes.len());
         group.clone().for_each(|index| self.one(index));
         let outcomes = &mut self.verdict.outcomes[group];
-        if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Committed(_))) {
+        let is_whole = outcomes.iter().all(|outcome| matches!(outcome, Outcome::Committed(_)));
+        if is_whole || strikes(Bug::HalfAGroup) {
             return;
         }
         for outcome in outcomes {
@@ -218,7 +225,9 @@ impl<'a> Judging<'a> {
         if self.lost.is_some_and(|fence| !fence.exempts(mutation)) {
             return Outcome::Fenced;
         }
-        if mutation.decided_at.is_some_and(|decided_at| decided_at < self.compacted) {
+        if mutation.decided_at.is_some_and(|decided_at| decided_at < self.compacted)
+            && !strikes(Bug::FailoverForgotten)
+        {
             return Outcome::Outdated;
         }
         let shared = mutation.shares.as_deref().and_then(|shared| {
@@ -234,10 +243,11 @@ impl<'a> Judging<'a> {
             (Change::Delete | Change::Count(_), _) => ChangeKind::Deleted,
         };
         let deletes_nothing = kind == ChangeKind::Deleted && found.is_none();
-        if deletes_nothing || !mutation.expect.holds(found) {
+        let is_stale = found.is_some() && mutation.expect != Expect::Absent && strikes(Bug::StaleUpdate);
+        if deletes_nothing || !mutation.expect.holds(found) && !is_stale {
             return Outcome::Conflict { found };
         }
-        if let Some(unmet) = shared {
+        if let Some(unmet) = shared.filter(|_| !strikes(Bug::ConfigurationIgnored)) {
             return unmet;
         }
         let revision = self.next;
@@ -245,7 +255,9 @@ impl<'a> Judging<'a> {
         if mutation.requires.is_empty() && mutation.charges.is_empty() {
             *slot = after;
         } else {
-            if let Some(unmet) = first_unmet(&mutation.requires, &self.current) {
+            if let Some(unmet) = first_unmet(&mutation.requires, &self.current)
+                && !strikes(Bug::RequirementIgnored)
+            {
                 return unmet;
             }
             if let Err(charge) = self.charge_all(mutation) {

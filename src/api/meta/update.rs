@@ -6,6 +6,7 @@ use super::{Metadata, finalizers, is_set, is_terminating, text, validate_common}
 use crate::api::error::{Error, Subject};
 use crate::causes::Cause;
 use crate::causes::Causes;
+use crate::failpoints::{Bug, strikes};
 use crate::gotext;
 use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::object_meta;
@@ -19,6 +20,7 @@ use crate::tree::Value;
 pub fn expected_revision(metadata: &Metadata) -> Result<Option<Revision>, Error> {
     match text(metadata, "resourceVersion") {
         "" => Ok(None),
+        _ if strikes(Bug::VersionIgnored) => Ok(None),
         version => {
             let number = gotext::parse_uint(version).map_err(Error::Unclassified)?;
             Ok(Some(Revision(number)).filter(|revision| revision.0 > 0))

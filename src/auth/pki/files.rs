@@ -1,5 +1,6 @@
 //! Reads files, and writes them atomically.
 
+use crate::failpoints::{Bug, strikes};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -80,7 +81,7 @@ fn write_synced(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
     // Sets the mode explicitly, whatever the process's umask is.
     file.set_permissions(Permissions::from_mode(access.mode()))?;
     file.write_all(content)?;
-    file.sync_all()
+    if strikes(Bug::KeysNotSynced) { Ok(()) } else { file.sync_all() }
 }
 
 /// A new file name is durable only after its directory was synced.

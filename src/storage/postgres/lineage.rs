@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Executor as _, Row as _};
 
+use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::storage::mark::{HighWaterMark, SAFETY_GAP, Sighting};
 
@@ -159,7 +160,7 @@ impl Lineage {
                 known.map_or(0, |known| known.flushed),
             );
         }
-        if verdict != Verdict::Whole || look.is_news() {
+        if (verdict != Verdict::Whole || look.is_news()) && !strikes(Bug::PromotionUnnoticed) {
             let floor = self.mark.get().map(|mark| mark.get()).max(known.map(|known| known.revision));
             if let Some(revision) = self.move_clock(connection, &look, verdict, floor).await? {
                 present.revision = revision;
