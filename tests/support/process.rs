@@ -43,7 +43,7 @@ impl Installation {
         let port = TcpSocket::new_v4().expect("a socket");
         port.set_reuseaddr(true).expect("SO_REUSEADDR");
         port.bind("127.0.0.1:0".parse().unwrap()).expect("a free port");
-        let program = env!("CARGO_BIN_EXE_rowplane").into();
+        let program = program();
         let (arguments, environment) = (Vec::new(), Vec::new());
         let mut installation = Self { dir, port, program, arguments, environment };
         // All servers of a test run on one host, so each gets a name of its own.
@@ -151,6 +151,12 @@ impl Installation {
         command.args(&self.arguments).envs(self.environment.iter().cloned()).kill_on_drop(true);
         command
     }
+}
+
+/// The server of this build or another one, such as one with planted bugs.
+fn program() -> PathBuf {
+    let other = std::env::var_os("ROWPLANE_FAULTS_SERVER");
+    other.map_or_else(|| env!("CARGO_BIN_EXE_rowplane").into(), PathBuf::from)
 }
 
 /// A server that has printed its banner. Killed when it is dropped.
