@@ -13,6 +13,7 @@ use super::options::DryRun;
 use super::resource::Resource;
 use super::{Api, ObjectMap, Target, fields};
 use crate::causes::Cause;
+use crate::kinds::core::service::address_causes;
 use crate::storage::{self, Written};
 use crate::tree::Value;
 
@@ -82,6 +83,29 @@ fn is_service(resource: &Resource) -> bool {
 }
 
 impl Api {
+    /// What is told of an invalid Service instead of all that is wrong with it, if anything: upstream allocates before it
+    /// validates, so mistakes in addresses and ports hide all others. Claims nothing.
+    pub(super) async fn refused_before_validation(
+        &self,
+        target: Target<'_>,
+        new: &ObjectMap,
+        old: Option<&ObjectMap>,
+    ) -> Option<Error> {
+        if !is_service(target.resource) {
+            return None;
+        }
+        let spec_of_old = old.and_then(|old| fields::object(old, "spec"));
+        if fields::object(new, "spec").is_some_and(|spec| !families::stay(spec, spec_of_old)) {
+            let causes = address_causes(new, old);
+            if !causes.is_empty() {
+                let (kind, name) = (target.resource.group_kind(), target.name.to_owned());
+                return Some(Error::Invalid { kind, name, causes: causes.into_vec() });
+            }
+        }
+        let refused = self.allocate(target, &mut new.clone(), old, DryRun::Yes).await.err();
+        refused.filter(|error| matches!(error, Error::Invalid { .. }))
+    }
+
     /// Completes a Service that is about to be written. Does nothing for other kinds.
     pub(super) async fn allocate(
         &self,

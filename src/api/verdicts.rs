@@ -99,12 +99,7 @@ fn is_unchecked((_, _, text): &(String, String, String)) -> bool {
 }
 
 /// Fields in which upstream distinguishes empty from absent, and we cannot.
-const LOST: [&str; 4] = [
-    "/spec/behavior/scaleDown/policies",
-    "/spec/behavior/scaleUp/policies",
-    "/spec/resources/requests",
-    "/spec/request",
-];
+const LOST: [&str; 2] = ["/spec/resources/requests", "/spec/request"];
 
 fn is_empty(value: &Value) -> bool {
     [crate::tree::json!([]), crate::tree::json!({}), "".into()].contains(value)

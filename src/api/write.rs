@@ -366,7 +366,16 @@ impl Api {
         }
         write.prepare(&mut object, found, &now)?;
         let time = self.runtime.clock.timestamp();
-        write.validate(attempt.target.name, &object, found, time).await?;
+        if let Err(error) = write.validate(attempt.target.name, &object, found, time).await {
+            let old = found.map(|found| &found.object);
+            return Err(match write.part {
+                Part::Main => {
+                    let first = Box::pin(self.refused_before_validation(attempt.target, &object, old)).await;
+                    first.unwrap_or(error)
+                }
+                _ => error,
+            });
+        }
         if signing::concerns(request) {
             Box::pin(signing::check(request, &object, found.map(|found| &found.object))).await?;
         }

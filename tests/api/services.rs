@@ -18,6 +18,7 @@ on_every_store! {
     many_at_once,
     replicas_and_restarts,
     refused_writes_take_nothing,
+    mistakes_in_addresses_hide_all_others,
 }
 
 fn service(name: &str, spec: Value) -> Value {
@@ -296,4 +297,42 @@ async fn refused_writes_take_nothing(setup: Setup) {
     assert_eq!(dry["spec"]["clusterIP"], "10.0.0.0");
     assert!(dry["spec"]["ports"][0]["nodePort"].is_i64());
     assert_eq!(addresses(&server).await.len(), 1);
+}
+
+/// As kube-apiserver 1.36.3 answers: it allocates before it validates, so that what it cannot allocate is all that it tells.
+async fn mistakes_in_addresses_hide_all_others(setup: Setup) {
+    let server = setup.start().await;
+    let bad = json!([{"port": 0}]);
+    let range = "failed to allocate IP 10.9.9.9: ";
+    for (spec, told) in [
+        (
+            json!({"clusterIP": "junk", "ports": []}),
+            "spec.clusterIPs[0]: Invalid value: \"junk\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned(),
+        ),
+        (
+            json!({"ipFamilies": ["junk"], "ports": bad}),
+            "spec.ipFamilies[0]: Unsupported value: \"junk\": supported values: \"IPv4\", \"IPv6\"".to_owned(),
+        ),
+        (
+            json!({"ipFamilies": ["IPv6"], "ports": bad}),
+            "spec.ipFamilies[0]: Invalid value: \"IPv6\": not configured on this cluster".to_owned(),
+        ),
+        (
+            json!({"ipFamilyPolicy": "RequireDualStack", "type": "Odd"}),
+            "spec.ipFamilyPolicy: Invalid value: \"RequireDualStack\": this cluster is not configured for dual-stack services".to_owned(),
+        ),
+        (json!({"clusterIP": "10.9.9.9", "ports": bad}), format!("spec.clusterIPs: Invalid value: [\"10.9.9.9\"]: {range}")),
+    ] {
+        let found = refuse(&server, spec).await;
+        assert!(found.starts_with(&told), "{found}");
+    }
+    let nameless = json!({"spec": {"ports": [], "clusterIP": "10.9.9.9"}});
+    let refused = server.post(SERVICES, &nameless).await.failure();
+    let told = refused["message"].as_str().expect("a message");
+    let start = "Service \"\" is invalid: spec.clusterIPs: Invalid value: ";
+    assert!(told.starts_with(start) && told.contains(range), "{told}");
+    // What can be allocated hides nothing, and what is refused holds nothing.
+    let told = refuse(&server, json!({"clusterIP": "10.0.0.77", "ports": bad})).await;
+    assert!(told.starts_with("[spec.ports[0].port: Invalid value: 0: "), "{told}");
+    create(&server, "a", json!({"clusterIP": "10.0.0.77"})).await;
 }

@@ -17,6 +17,8 @@ on_every_store! {
     statuses_have_rules_of_their_own,
     every_way_to_write_is_checked,
     expressions_speak_of_what_there_is,
+    an_empty_list_is_not_none,
+    names_of_events_come_last,
 }
 
 /// Each cause is (reason, field, message).
@@ -235,4 +237,62 @@ async fn expressions_speak_of_what_there_is(setup: Setup) {
     let text = cause["message"].as_str().expect("a message");
     assert!(text.contains("ERROR: <input>:1:5: undefined field 'replicsa'"), "{text}");
     server.post(crds, &crd("self.replicas > 0")).await.expect(201);
+}
+
+async fn an_empty_list_is_not_none(setup: Setup) {
+    let server = setup.start().await;
+    let scalers = "/apis/autoscaling/v2/namespaces/t/horizontalpodautoscalers";
+    let scaler = |behavior: Value| {
+        json!({"metadata": {"name": "h"}, "spec": {"maxReplicas": 3, "behavior": behavior,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}})
+    };
+    let told = "must specify at least one Policy";
+    for side in ["scaleDown", "scaleUp"] {
+        let field = format!("spec.behavior.{side}.policies");
+        let causes = [("FieldValueRequired", &*field, &*format!("Required value: {told}"))];
+        let kind = ("autoscaling", "HorizontalPodAutoscaler");
+        let refuses = async |rules: Value| {
+            let answer = server.post(scalers, &scaler(json!({side: rules}))).await;
+            refused(&answer, kind, "h", &causes);
+        };
+        refuses(json!({"policies": []})).await;
+        refuses(json!({"policies": [], "selectPolicy": "Disabled"})).await;
+    }
+    let made = server.post(scalers, &scaler(json!({"scaleUp": {"policies": null}}))).await.expect(201);
+    assert_eq!(made["spec"]["behavior"]["scaleUp"]["policies"].as_array().map(Vec::len), Some(2));
+    let patch = json!({"spec": {"behavior": {"scaleUp": {"policies": []}}}});
+    let field = "spec.behavior.scaleUp.policies";
+    let causes = [("FieldValueRequired", field, &*format!("Required value: {told}"))];
+    let answer = server.patch(format!("{scalers}/h"), &patch).await;
+    refused(&answer, ("autoscaling", "HorizontalPodAutoscaler"), "h", &causes);
+    // JSON that is kept as it is does not change by an empty list either.
+    let revisions = "/apis/apps/v1/namespaces/t/controllerrevisions";
+    let revision = |data: Value| json!({"metadata": {"name": "r"}, "revision": 1, "data": data});
+    server.post(revisions, &revision(json!({"a": "b", "n": null}))).await.expect(201);
+    server.put(format!("{revisions}/r"), &revision(json!({"a": "b", "n": null}))).await.ok();
+    for data in
+        [json!({"a": "b", "n": null, "l": []}), json!({"a": "b"}), json!({"a": "b", "n": null, "s": {}})]
+    {
+        let answer = server.put(format!("{revisions}/r"), &revision(data)).await;
+        let causes = &answer.failure()["details"]["causes"];
+        assert_eq!(
+            (&causes[0]["field"], causes.as_array().map(Vec::len)),
+            (&json!("data"), Some(1)),
+            "{causes}"
+        );
+        assert!(causes[0]["message"].as_str().is_some_and(|text| text.ends_with(": field is immutable")));
+    }
+}
+
+async fn names_of_events_come_last(setup: Setup) {
+    let server = setup.start().await;
+    let events = "/api/v1/namespaces/t/events";
+    let event = |namespace: &str| json!({"metadata": {}, "involvedObject": {"namespace": namespace}});
+    for (namespace, told) in [
+        ("other", "involvedObject.namespace: Invalid value: \"other\": does not match event.namespace"),
+        ("t", "metadata.name: Required value: name or generateName is required"),
+    ] {
+        let refused = server.post(events, &event(namespace)).await.failure();
+        assert_eq!(refused["message"], format!("Event \"\" is invalid: {told}"));
+    }
 }

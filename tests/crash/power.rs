@@ -359,7 +359,7 @@ async fn look(client: &Client, told: &Told, at: u64) -> Result<Vec<String>, Stri
             attempt.token == found.map(token) && (found.is_none() || told == found.and_then(revision_of))
         };
         let may_be_absent = answered.is_none() && found.is_none();
-        if !may_be_absent && !possible.iter().any(|attempt| is(attempt)) {
+        if !may_be_absent && !possible.iter().any(is) {
             let found = found.map(|object| (token(object), revision(object)));
             wrong.push(format!("{name}: {found:?} is none of {possible:?}"));
         }

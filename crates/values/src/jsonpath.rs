@@ -2,8 +2,8 @@
 //! of custom resources are declared with.
 //!
 //! A path is a template of which only the first result counts, so that is all that is computed of what follows it: whether
-//! it fails. Loops (`range`, `end`) have no result here. Work is bounded: a path that looks at more than [`MOST_STEPS`]
-//! values of one object has no result.
+//! it fails. Loops (`range`, `end`) have no result here. Work is bounded by a [`Budget`]: a path for which it does not suffice
+//! has no result.
 
 mod evaluate;
 mod filter;
@@ -11,10 +11,25 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-use crate::tree::Value;
+use crate::tree::{Value, work};
 
-/// Values that the evaluation of one path on one object may look at.
-pub const MOST_STEPS: usize = 100_000;
+/// How many more values paths may look at.
+#[derive(Debug)]
+pub struct Budget(usize);
+
+impl Budget {
+    pub fn of(steps: usize) -> Self {
+        Self(steps)
+    }
+
+    /// `None` when there is not so much left, and then nothing is.
+    fn spend(&mut self, steps: usize) -> Option<()> {
+        work::count(steps);
+        let left = self.0.checked_sub(steps);
+        self.0 = left.unwrap_or_default();
+        left.map(drop)
+    }
+}
 
 /// A parsed path.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +104,7 @@ impl JsonPath {
     }
 
     /// The first of all that the path finds; `None` where it finds nothing or fails.
-    pub fn first<'a>(&'a self, object: &'a Value) -> Option<Found<'a>> {
-        evaluate::first(&self.parts, object)
+    pub fn first<'a>(&'a self, object: &'a Value, budget: &mut Budget) -> Option<Found<'a>> {
+        evaluate::first(&self.parts, object, budget)
     }
 }

@@ -26,6 +26,7 @@ use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap};
 use crate::codec::managed;
 use crate::metrics::ConditionSource;
+use claimed::Unsaid;
 use configuration::{Configurations, FailurePolicy, Hook};
 use review::Payload;
 
@@ -62,12 +63,20 @@ struct Matching<'a> {
     others: Option<Vec<Arc<Resource>>>,
     /// Upstream's label `type`.
     kind: &'static str,
+    unsaid: Unsaid,
 }
 
 impl<'a> Matching<'a> {
     fn new(attempt: &Attempt<'a>, kind: &'static str) -> Self {
         let facts = Facts::of(attempt);
-        Self { api: attempt.api, request: attempt.request, facts, others: None, kind }
+        Self {
+            api: attempt.api,
+            request: attempt.request,
+            facts,
+            others: None,
+            kind,
+            unsaid: Unsaid::default(),
+        }
     }
 
     /// The version in which a webhook wants to see the request; `None` if it is not called.
@@ -84,6 +93,9 @@ impl<'a> Matching<'a> {
         let found = matched(&hook.rules, hook.is_equivalent, &self.facts, &mut self.others, self.api);
         let Some(found) = found else { return Ok(None) };
         namespace.and(object)?;
+        if !hook.conditions.is_empty() {
+            self.unsaid.is_wanted_in(&found.kind);
+        }
         match hook.conditions.is_empty() || self.meets(hook, &found, attempt).await? {
             true => Ok(Some(found)),
             false => Ok(None),
@@ -149,13 +161,15 @@ impl<'a> Matching<'a> {
             }
             (_, Some(object)) => Ok(Some(object.clone())),
         };
-        Ok((convert(attempt.object.as_ref()).await?, convert(attempt.old).await?))
+        let (mut object, old) = (convert(attempt.object.as_ref()).await?, convert(attempt.old).await?);
+        object.iter_mut().for_each(|object| self.unsaid.take_from(object));
+        Ok((object, old))
     }
 
     /// What a webhook is sent.
     async fn payload(&self, found: &Matched, attempt: &Attempt<'_>) -> Result<Payload, Error> {
         let request = described(self.request, &self.facts, found);
-        if found.other.is_none() {
+        if found.other.is_none() && self.unsaid.is_like(&Unsaid::default()) {
             let (object, old) = (attempt.object.as_ref(), attempt.old);
             return Ok(Payload::new(&request, &found.kind, object, old));
         }

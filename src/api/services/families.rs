@@ -22,10 +22,7 @@ pub(super) fn complete(
     old: Option<&ObjectMap>,
     config: &Config,
 ) -> Result<(), Vec<Cause>> {
-    if !has_addresses(spec) {
-        return Ok(());
-    }
-    if old.is_some_and(|old| prefers_what_it_has(spec, old)) {
+    if stay(spec, old) {
         return Ok(());
     }
     let headless = fields::text(spec, &["clusterIP"]) == NONE;
@@ -66,6 +63,11 @@ pub(super) fn complete(
     let families: Vec<&str> = families.into_iter().map(Family::as_str).collect();
     spec.insert("ipFamilies", json!(families));
     Ok(())
+}
+
+/// Whether nothing is done about a Service's addresses.
+pub(super) fn stay(spec: &ObjectMap, old: Option<&ObjectMap>) -> bool {
+    !has_addresses(spec) || old.is_some_and(|old| prefers_what_it_has(spec, old))
 }
 
 /// Whether a Service with `PreferDualStack` keeps its families: an unrelated update does not add a second one.

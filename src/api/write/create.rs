@@ -55,7 +55,14 @@ pub(super) fn causes(resource: &Resource, object: &ObjectMap) -> Result<Causes, 
     let scale = resource.behavior.scale_causes(Part::Main, object);
     match &resource.custom {
         Some(custom) => causes.append(custom.version.version().create_causes(object, scale)),
-        None => causes.append(resource.behavior.rules.create(object)?),
+        None => {
+            let rules = &resource.behavior.rules;
+            let found = rules.create(object)?;
+            if rules.names_last() && !found.is_empty() {
+                return Ok(found);
+            }
+            causes.append(found);
+        }
     }
     Ok(causes)
 }

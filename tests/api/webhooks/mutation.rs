@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MUTATING, configure, hook, in_memory, patch, requests, reviewed, told};
+use super::{MUTATING, VALIDATING, configure, hook, in_memory, patch, requests, reviewed, told};
 use crate::support::server::{CONFIGMAPS, config_map, deployment};
 use crate::support::webhook::{Seen, WebhookServer};
 
@@ -84,6 +84,95 @@ async fn a42_a43_a44_a45_patches() {
     let warning = made.header("warning").expect("a warning").to_owned();
     assert!(warning.contains("contains duplicate entries after mutating admission happens"), "{warning}");
     assert_eq!(made.expect(201)["metadata"]["ownerReferences"].as_array().expect("owners").len(), 1);
+}
+
+/// What a patch has taken away is not there for the webhooks that follow, until one of them wants another version.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a42_webhooks_after_one_that_takes_the_kind_away() {
+    let server = in_memory().await;
+    let web = patching(&[
+        ("/kind", |_| json!([{"op": "remove", "path": "/kind"}])),
+        ("/both", |_| {
+            json!([{"op": "replace", "path": "/kind", "value": null}, {"op": "remove", "path": "/apiVersion"}])
+        }),
+        ("/test", |_| json!([{"op": "test", "path": "/apiVersion", "value": "v1"}])),
+        ("/label", |_| json!([{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}])),
+    ])
+    .await;
+    let rule = json!({"resources": ["configmaps", "horizontalpodautoscalers"]});
+    let only = |name: &str| json!({"matchConditions": [{"name": "n", "expression": format!("object.metadata.name == '{name}'")}]});
+    let kindless = json!({"matchConditions": [{"name": "n", "expression": "!has(object.kind)"}]});
+    let first = json!({"apiVersions": ["v1"], "resources": ["configmaps", "horizontalpodautoscalers"]});
+    let second = json!({"apiVersions": ["v2"], "resources": ["horizontalpodautoscalers"]});
+    let hooks = json!([
+        hook("a", web.client_config("/kind"), first.clone(), only("kind")),
+        hook("b", web.client_config("/both"), first.clone(), only("both")),
+        hook("c", web.client_config("/both"), first.clone(), only("test")),
+        hook("d", web.client_config("/kindless"), first.clone(), kindless),
+        hook("e", web.client_config("/label"), first.clone(), json!({})),
+        hook("f", web.client_config("/test"), first.clone(), only("test")),
+        hook("g", web.client_config("/second"), second, json!({})),
+        hook("h", web.client_config("/last"), first, json!({})),
+    ]);
+    configure(&server, MUTATING, "m", hooks).await;
+    configure(
+        &server,
+        VALIDATING,
+        "v",
+        json!([hook("h", web.client_config("/validating"), rule, json!({}))]),
+    )
+    .await;
+    // Path, kind and apiVersion of the object, and its label.
+    let seen = |name: &str| -> Vec<(String, Value, Value, Value)> {
+        let seen = web.seen().into_iter().filter(|seen| seen.body["request"]["name"] == name);
+        let shown = seen.map(|seen| {
+            let object = &seen.body["request"]["object"];
+            let path = seen.path.split('?').next().expect("a path").to_owned();
+            let member = |member: &str| object[member].clone();
+            (path, member("kind"), member("apiVersion"), object["metadata"]["labels"]["a"].clone())
+        });
+        shown.collect()
+    };
+    let row = |path: &str, kind: Value, version: Value, label: Value| (path.to_owned(), kind, version, label);
+    let (none, b) = (Value::Null, json!("b"));
+    let (config_map_kind, v1) = (json!("ConfigMap"), json!("v1"));
+    let made = server.create("kind", json!({})).await;
+    assert_eq!((&made["kind"], &made["apiVersion"]), (&config_map_kind, &v1));
+    assert_eq!(
+        seen("kind"),
+        [
+            row("/kind", config_map_kind.clone(), v1.clone(), none.clone()),
+            row("/kindless", none.clone(), v1.clone(), none.clone()),
+            row("/label", none.clone(), v1.clone(), none.clone()),
+            row("/last", none.clone(), v1.clone(), b.clone()),
+            row("/validating", config_map_kind.clone(), v1.clone(), b.clone()),
+        ]
+    );
+    server.create("both", json!({})).await;
+    let both = seen("both");
+    assert_eq!(both[1], row("/kindless", none.clone(), none.clone(), none.clone()));
+    assert_eq!(both[4], row("/validating", config_map_kind, v1.clone(), b.clone()));
+    // A patch is of what its webhook has seen.
+    let refused = server.post(CONFIGMAPS, &config_map("test", json!({}))).await;
+    assert_eq!(told(&refused.failure()).0, 500);
+    web.seen();
+    let scaler = json!({"metadata": {"name": "kind"}, "spec": {"maxReplicas": 3,
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}});
+    server.post("/apis/autoscaling/v1/namespaces/t/horizontalpodautoscalers", &scaler).await.expect(201);
+    let kinds = seen("kind").into_iter().map(|(path, kind, version, _)| (path, kind, version));
+    let (scaler, group) = (json!("HorizontalPodAutoscaler"), json!("autoscaling/v1"));
+    let expected = [
+        ("/kind", scaler.clone(), group.clone()),
+        ("/kindless", none.clone(), group.clone()),
+        ("/label", none, group.clone()),
+        ("/second", scaler.clone(), json!("autoscaling/v2")),
+        ("/last", scaler.clone(), group.clone()),
+        ("/validating", scaler, group),
+    ];
+    assert_eq!(
+        kinds.collect::<Vec<_>>(),
+        expected.map(|(path, kind, version)| (path.to_owned(), kind, version))
+    );
 }
 
 /// A patch that takes away what a built-in object says it is changes nothing; one that says something else is refused, unless it

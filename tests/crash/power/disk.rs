@@ -70,6 +70,10 @@ pub fn cut(record: &Record, at: u64, random: &mut StdRng, lies: &str, directory:
             std::fs::create_dir_all(&path).expect("a directory");
             continue;
         };
+        // The directory's own name was not synced.
+        if path.parent().is_none_or(|parent| !parent.is_dir()) {
+            continue;
+        }
         let content = &disk.files[file];
         let mut made =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).expect("a file");

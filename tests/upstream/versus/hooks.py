@@ -116,6 +116,15 @@ def sidecar(_, response, request):
     patched(response, {"op": "add", "path": "/spec/containers/-", "value": {"name": "side", "image": "side"}})
 
 
+def without(*members):
+    """Takes away what the object says that it is."""
+    return lambda _, response, request: patched(response, *[{"op": "remove", "path": f"/{member}"} for member in members])
+
+
+def nameless(_, response, request):
+    patched(response, {"op": "replace", "path": "/kind", "value": ""}, {"op": "add", "path": "/apiVersion", "value": None})
+
+
 def spoil(_, response, request):
     patched(response, {"op": "add", "path": "/metadata/labels", "value": {"-bad-": "!"}})
 
@@ -201,6 +210,8 @@ BEHAVIORS = {
     "refuse-ok": refuse(message="fine", code=200, status="Success"),
     "refuse-details": refuse(message="m", code=400, details={"name": "n", "kind": "k", "causes": [{"reason": "r", "message": "c", "field": "f"}]}),
     "refuse-metadata": refuse(metadata={"continue": "x"}, message="with metadata"),
+    "without-kind": without("kind"), "without-version": without("apiVersion"), "without-both": without("kind", "apiVersion"),
+    "nameless": nameless,
     "label": label, "count": count, "sidecar": sidecar, "spoil": spoil, "unfit": unfit, "wrong-type": wrong_type,
     "rename": rename, "unknown-field": unknown_field, "empty-patch": empty_patch,
     "patch-without-type": patch_without_type, "type-without-patch": type_without_patch, "other-patch": other_patch,

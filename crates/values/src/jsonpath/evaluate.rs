@@ -2,8 +2,8 @@
 //!
 //! A step that fails still hands on values, which upstream's filters look at (`[?(@.a[9])]`); so a step answers with both.
 
-use super::{Found, MOST_STEPS, Node, Slice, filter};
-use crate::tree::{Value, work};
+use super::{Budget, Found, Node, Slice, filter};
+use crate::tree::Value;
 
 /// The values that a step finds, and whether it failed.
 pub(super) struct Step<'a> {
@@ -21,24 +21,11 @@ impl<'a> Step<'a> {
     }
 }
 
-/// How many more values may be looked at.
-pub(super) struct Budget(usize);
-
-impl Budget {
-    /// `None` when nothing is left.
-    pub fn spend(&mut self, steps: usize) -> Option<()> {
-        work::count(steps);
-        self.0 = self.0.checked_sub(steps)?;
-        Some(())
-    }
-}
-
 /// The first result of the first part, if no part fails.
-pub fn first<'a>(parts: &'a [Node], object: &'a Value) -> Option<Found<'a>> {
-    let mut budget = Budget(MOST_STEPS);
+pub fn first<'a>(parts: &'a [Node], object: &'a Value, budget: &mut Budget) -> Option<Found<'a>> {
     let mut first = None;
     for (index, part) in parts.iter().enumerate() {
-        let step = walk(part, vec![Found::Value(object)], &mut budget)?;
+        let step = walk(part, vec![Found::Value(object)], budget)?;
         if step.failed {
             return None;
         }

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::evaluate::{Budget, Step, walk};
-use super::{Filter, Found};
+use super::evaluate::{Step, walk};
+use super::{Budget, Filter, Found};
 use crate::tree::Value;
 
 pub(super) fn apply<'a>(filter: &'a Filter, input: Vec<Found<'a>>, budget: &mut Budget) -> Option<Step<'a>> {

@@ -10,7 +10,7 @@ fn object() -> Value {
 fn first(path: &str) -> Option<String> {
     let object = object();
     let path = JsonPath::parse(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    path.first(&object).map(|found| match found {
+    path.first(&object, &mut Budget::of(1000)).map(|found| match found {
         Found::Value(value) => value.to_string(),
         other => format!("{other:?}"),
     })
@@ -79,13 +79,26 @@ fn work_is_bounded() {
     }
     let items: Vec<Value> = (0..1000).map(|n| json!({"a": n})).collect();
     let wide = json!({"items": items});
-    let cases = [("..a..a..a..a..a..a..a..a", &deep), (".items[*,*,*,*][*,*]", &wide)];
-    for (path, object) in cases {
-        let path = JsonPath::parse(path).expect("a path");
-        let steps = crate::tree::work::of(|| {
-            path.first(object);
-        });
-        assert!(steps <= 2 * MOST_STEPS, "{steps}");
+    let lists: Vec<Value> = (0..100).map(|_| json!({"l": (0..100).collect::<Vec<_>>()})).collect();
+    let long = "x".repeat(1_000_000);
+    for (path, object) in [
+        ("..a..a..a..a..a..a..a..a", &deep),
+        ("..*..*..*", &deep),
+        (".items[*,*,*,*][*,*]", &wide),
+        // A filter that looks at all for each of all.
+        (".items[?(@..a==1)].a", &wide),
+        ("[?(@.l[?(@>=0)])]", &json!(lists)),
+        (".*.*.*.*", &json!({"a": {"b": {"c": long.as_str()}}})),
+    ] {
+        let path = JsonPath::parse(path).unwrap_or_else(|why| panic!("{path}: {why}"));
+        let most = 5000;
+        let mut found = None;
+        let steps = work::of(|| found = path.first(object, &mut Budget::of(most)));
+        // What is too much is counted before it is done.
+        assert!(steps <= most + long.len() + 1 && found.is_none(), "{path:?} {steps} {found:?}");
+        let mut budget = Budget::of(most);
+        path.first(object, &mut budget);
+        assert!(budget.spend(1).is_none(), "nothing is left for others");
     }
     let nested = format!("{}1{}", "[?(\"\"".repeat(1000), ")]".repeat(1000));
     assert!(JsonPath::parse(&nested).is_err());

@@ -15,6 +15,45 @@ use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
 use crate::tree::{Map, Value};
 
+/// What the object says of itself.
+const CLAIMS: [&str; 2] = ["kind", "apiVersion"];
+
+/// Which claims an object lacks by a webhook's patch. Upstream goes on with what it has decoded, so the webhooks that follow see
+/// it without, until one of them wants another version.
+#[derive(Default)]
+pub struct Unsaid {
+    version: Option<Gvk>,
+    members: Vec<&'static str>,
+}
+
+impl Unsaid {
+    /// What this object, of this version, does not say.
+    pub fn of(version: &Kind, patched: &Map) -> Self {
+        let is_unsaid = |member: &&str| match patched.get(member) {
+            None | Some(Value::Null) => true,
+            Some(claim) => claim.as_str() == Some(""),
+        };
+        Self { version: Some(version.gvk.clone()), members: CLAIMS.into_iter().filter(is_unsaid).collect() }
+    }
+
+    /// Notes that a webhook wants to see the object in this version.
+    pub fn is_wanted_in(&mut self, version: &Kind) {
+        if self.version.as_ref() != Some(&version.gvk) {
+            *self = Self::default();
+        }
+    }
+
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.members == other.members
+    }
+
+    pub fn take_from(&self, object: &mut Map) {
+        for member in &self.members {
+            object.shift_remove(member);
+        }
+    }
+}
+
 /// The kind of a patched object, and the version of the resource that it is of, if that is not the request's. What the
 /// object does not say is filled in.
 pub fn claimed(

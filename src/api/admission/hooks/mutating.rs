@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::call::{Caller, Refusal};
-use super::claimed::claimed;
+use super::claimed::{Unsaid, claimed};
 use super::configuration::{Configurations, Hook, Hooks};
 use super::credentials::Credentials;
 use super::review::Answer;
@@ -94,7 +94,8 @@ impl MutatingAdmissionWebhook {
             if attempt.rounds.number > 0 && !calls.due.contains(&hook.id) {
                 continue;
             }
-            let changed = self.call(attempt, &matching, hook, &version, place).await?;
+            matching.unsaid.is_wanted_in(&version.kind);
+            let changed = self.call(attempt, &mut matching, hook, &version, place).await?;
             if changed {
                 calls.object_has_changed();
                 attempt.rounds.again = true;
@@ -114,7 +115,7 @@ impl MutatingAdmissionWebhook {
     async fn call(
         &self,
         attempt: &mut Attempt<'_>,
-        matching: &Matching<'_>,
+        matching: &mut Matching<'_>,
         hook: &Arc<Hook>,
         version: &Matched,
         place: usize,
@@ -133,7 +134,7 @@ impl MutatingAdmissionWebhook {
         let payload = matching.payload(version, attempt).await?;
         let answer = caller.call(hook, &payload).await;
         let applied = match answer {
-            Ok(answer) => patched(attempt, version, hook, &answer).await,
+            Ok(answer) => patched(attempt, version, &matching.unsaid, hook, &answer).await,
             Err(refusal) => Err(refusal),
         };
         let changed = match &applied {
@@ -147,7 +148,8 @@ impl MutatingAdmissionWebhook {
         let applied = caller.judged(hook, began, applied, || {
             caller.annotate(key("failed-open."), hook.name.clone());
         })?;
-        if let Some(Patched { object, patch, .. }) = applied.flatten() {
+        if let Some(Patched { object, patch, unsaid, .. }) = applied.flatten() {
+            matching.unsaid = unsaid;
             if attempt.request.audit.is_some_and(|record| record.wants_request()) {
                 let note = json!({"configuration": hook.configuration, "webhook": hook.name, "patch": patch,
                     "patchType": "JSONPatch"});
@@ -165,12 +167,14 @@ struct Patched {
     object: ObjectMap,
     patch: Value,
     changed: bool,
+    unsaid: Unsaid,
 }
 
 /// Applies the patch of an answer; `None` if there is none.
 async fn patched(
     attempt: &Attempt<'_>,
     version: &Matched,
+    unsaid_before: &Unsaid,
     hook: &Hook,
     answer: &Answer,
 ) -> Result<Option<Patched>, Refusal> {
@@ -205,16 +209,19 @@ async fn patched(
         None => object.clone(),
     };
     managed::open(&mut object);
-    let mut after = applied(object.clone(), &patch).map_err(internal)?;
-    let says_otherwise = !version.kind.gvk.is_claimed_by(&after);
+    let mut seen = object.clone();
+    unsaid_before.take_from(&mut seen);
+    let mut after = applied(seen, &patch).map_err(internal)?;
+    let unsaid = Unsaid::of(&version.kind, &after);
     let (kind, of) = claimed(attempt, version, &mut after).map_err(Refusal::Direct)?;
+    let says_otherwise = !unsaid.is_like(unsaid_before) || kind.gvk != version.kind.gvk;
     let (after, changed) = conformed(after, &kind, object, &version.kind).map_err(internal)?;
     let of = of.as_ref().filter(|_| has_versions(Facts::of(attempt)));
     let object = match of {
         Some(of) => converted(attempt.api, of, own, after).await.map_err(Refusal::Direct)?,
         None => after,
     };
-    Ok(Some(Patched { object: closed(object), patch, changed: changed || says_otherwise }))
+    Ok(Some(Patched { object: closed(object), patch, changed: changed || says_otherwise, unsaid }))
 }
 
 fn applied(object: ObjectMap, patch: &Value) -> Result<ObjectMap, String> {

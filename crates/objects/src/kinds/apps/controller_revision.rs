@@ -10,7 +10,7 @@ use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::same::immutable;
+use crate::kinds::behavior::rules::same::immutable_raw;
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::warnings::KindWarnings;
@@ -38,7 +38,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     errors.not_negative(&At::member(new, "revision"));
-    immutable(&At::member(new, "data"), &At::member(old, "data"), errors);
+    immutable_raw(&At::member(new, "data"), &At::member(old, "data"), errors);
 }
 
 pub static COLUMNS: Printer = Printer {

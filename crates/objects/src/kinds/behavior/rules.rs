@@ -47,11 +47,14 @@ pub struct Rules {
     status: OfChange,
     /// For the object after a write to a part of its spec.
     part: OfNew,
+    /// Whether the name of a new object is only looked at when nothing else is wrong.
+    names_last: bool,
 }
 
 impl Rules {
     /// Kinds that are not checked at all.
-    pub const NONE: Self = Self { metadata: any, create: any, update: None, status: any_change, part: any };
+    pub const NONE: Self =
+        Self { metadata: any, create: any, update: None, status: any_change, part: any, names_last: false };
 
     /// Kinds of which only metadata are checked.
     pub const METADATA: Self = Self { metadata: finalizers, ..Self::NONE };
@@ -77,6 +80,16 @@ impl Rules {
     /// For the few kinds of which upstream does not check finalizers.
     pub const fn without_finalizers(self) -> Self {
         Self { metadata: any, ..self }
+    }
+
+    /// For kinds whose own rules, which come first, do not look at metadata.
+    pub const fn before_names(self) -> Self {
+        Self { names_last: true, ..self }
+    }
+
+    /// Whether the name of a new object is only looked at when nothing else is wrong.
+    pub fn names_last(&self) -> bool {
+        self.names_last
     }
 
     /// What is wrong with a new object.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::gotext;
-use crate::jsonpath::{Found, JsonPath};
+use crate::jsonpath::{Budget, Found, JsonPath};
 use crate::tree::Value;
 
 /// The selectable fields of one kind.
@@ -99,7 +99,7 @@ impl SelectableFields {
         let Some(field) = self.field(label) else {
             let path = self.declared_field(label).and_then(|field| field.path.as_ref());
             return path
-                .and_then(|path| path.first(object))
+                .and_then(|path| path.first(object, &mut Budget::of(STEPS)))
                 .and_then(declared_text)
                 .unwrap_or_default()
                 .into();
@@ -132,6 +132,9 @@ impl Refusal {
         }
     }
 }
+
+/// How many values the path of a field may look at, which leads to one.
+const STEPS: usize = 10_000;
 
 const NAMESPACED: &[&str] = &["metadata.name", "metadata.namespace"];
 

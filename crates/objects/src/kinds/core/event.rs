@@ -14,7 +14,7 @@ pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("events", "Event").short(&["ev"]).creates_on_update(),
     // Upstream's validation of these events does not check the name.
     strategy: Strategy { names: NameFormat::PathSegment, hooks: &EventHooks, ..Strategy::PLAIN },
-    rules: Rules::timeless(event::old).without_finalizers(),
+    rules: Rules::timeless(event::old).without_finalizers().before_names(),
     warnings: KindWarnings::NONE,
     columns: &columns::COLUMNS,
     fields: event::core_fields,

@@ -8,6 +8,7 @@ pub mod warnings;
 
 use std::collections::BTreeSet;
 
+use crate::causes::Causes;
 use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::BuiltIn;
@@ -112,6 +113,14 @@ fn needs_health_check(spec: &At<'_, '_>) -> bool {
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let service = Service { spec: At::member(object, "spec"), old: None };
     validate(&service, object, None, errors);
+}
+
+/// What is wrong with the addresses and their families alone.
+pub fn address_causes(new: &ObjectMap, old: Option<&ObjectMap>) -> Causes {
+    let mut errors = Errors::default();
+    let service = Service { spec: At::member(new, "spec"), old: old.map(|old| At::member(old, "spec")) };
+    cluster_ip::validate(&service, &mut errors);
+    errors.into_causes()
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {

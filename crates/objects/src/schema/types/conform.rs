@@ -51,6 +51,13 @@ struct Conformer<'a, 't> {
     fit: Fit,
 }
 
+/// Lists that have defaults and must not be empty, by message and member: an empty one stays until validation refuses it.
+const NEVER_EMPTY: [(&str, &str); 1] = [("HPAScalingRules", "policies")];
+
+fn is_refused_empty(message: &str, member: &str, value: &Value) -> bool {
+    value.as_array().is_some_and(|items| items.is_empty()) && NEVER_EMPTY.contains(&(message, member))
+}
+
 const MANAGERS: &str = "managedFields";
 
 /// A sent member with its name, which is reused.
@@ -139,7 +146,9 @@ impl<'a, 't> Conformer<'a, 't> {
         self.path.push(&field.json_name);
         self.field(field, message.name, value)?;
         self.path.truncate(depth);
-        Ok(!value.is_null() && (self.misfit.is_some() || self.is_printed(field, value)))
+        let stays =
+            || self.is_printed(field, value) || is_refused_empty(message.name, &field.json_name, value);
+        Ok(!value.is_null() && (self.misfit.is_some() || stays()))
     }
 
     fn field(&mut self, field: &'a Field, owner: &str, value: &mut Value) -> Result<(), String> {

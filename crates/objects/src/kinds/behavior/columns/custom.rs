@@ -6,8 +6,14 @@ use jiff::Timestamp;
 use super::age;
 use super::cell::{AGE, NAME, name};
 use crate::gotext::{self, Fraction};
-use crate::jsonpath::{Found, JsonPath};
+use crate::jsonpath::{Budget, Found, JsonPath};
 use crate::tree::{Number, Text, Value, json};
+
+/// How many values the columns of one row may look at together. What is beyond is nothing: upstream looks for ever.
+const STEPS_OF_ROW: usize = 300_000;
+
+/// How many bytes the cells of one row may print together before the rest of them prints nothing: each may be a whole object.
+const TEXT_OF_ROW: usize = 4 << 20;
 
 /// The columns behind the name.
 #[derive(Debug, PartialEq)]
@@ -64,7 +70,8 @@ impl DeclaredColumns {
     }
 
     pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
-        let declared = self.0.iter().map(|column| column.cell(object, now));
+        let (mut budget, mut room) = (Budget::of(STEPS_OF_ROW), TEXT_OF_ROW);
+        let declared = self.0.iter().map(|column| column.cell(object, now, &mut budget, &mut room));
         [name(object).into()].into_iter().chain(declared).collect()
     }
 }
@@ -93,10 +100,15 @@ impl DeclaredColumn {
         Some(Self { definition, value_type: ColumnType::of(text("type")), path })
     }
 
-    fn cell(&self, object: &Value, now: Timestamp) -> Value {
-        let Some(found) = self.path.first(object) else { return Value::Null };
+    fn cell(&self, object: &Value, now: Timestamp, budget: &mut Budget, room: &mut usize) -> Value {
+        let Some(found) = self.path.first(object, budget) else { return Value::Null };
         match self.value_type {
-            ColumnType::String => text(found).into(),
+            ColumnType::String if *room == 0 => Value::Null,
+            ColumnType::String => {
+                let text = text(found);
+                *room = room.saturating_sub(text.len());
+                text.into()
+            }
             ColumnType::Integer => integer(found),
             ColumnType::Number => number(found),
             ColumnType::Boolean => boolean(found),

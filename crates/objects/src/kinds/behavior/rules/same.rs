@@ -15,12 +15,22 @@ pub fn same(left: &Value, right: &Value) -> bool {
     identical(left, right) || equal(Some(left), Some(right), Amounts::No)
 }
 
+/// Members that hold JSON as it is (those of drivers of devices), or texts by name.
+const RAW: &str = "parameters";
+
 /// Structs that upstream always has, so that an empty one is none.
 const ALWAYS_THERE: [&str; 5] = ["metadata", "resources", "securityContext", "strategy", "updateStrategy"];
 
 /// Refuses a change.
 pub fn immutable(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     if !same(new.value(), old.value()) {
+        errors.invalid(new, new.value(), IMMUTABLE);
+    }
+}
+
+/// Refuses a change of JSON that is kept as it is, in which an empty list is not the same as none.
+pub fn immutable_raw(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    if new.value() != old.value() {
         errors.invalid(new, new.value(), IMMUTABLE);
     }
 }
@@ -64,6 +74,9 @@ fn equal(left: Option<&Value>, right: Option<&Value>, amounts: Amounts) -> bool 
 fn equal_objects(left: &Map, right: &Map, amounts: Amounts) -> bool {
     let kind = |key: &str| if AMOUNTS.contains(&key) { Amounts::Yes } else { amounts };
     let member = |key: &str| {
+        if key == RAW {
+            return left.get(key) == right.get(key);
+        }
         let value = |map: &'_ Map| -> bool { nothing(key, map.get(key)) };
         (value(left) && value(right)) || equal(left.get(key), right.get(key), kind(key))
     };

@@ -58,3 +58,30 @@ fn without_columns_there_is_the_age() {
     let definitions = declared.definitions();
     assert_eq!((&definitions[1]["name"], &definitions[1]["type"]), (&"Age".into(), &"date".into()));
 }
+
+/// Columns and objects that multiply: what a row takes is counted, and the rest of its cells is nothing.
+#[test]
+fn a_row_is_bounded() {
+    let now = "2026-07-01T12:00:00Z".parse().expect("a time");
+    let declared = |path: &str, count: usize| {
+        let columns: Vec<Value> =
+            (0..count).map(|_| json!({"name": "C", "type": "string", "jsonPath": path})).collect();
+        DeclaredColumns::read(&columns)
+    };
+    let items: Vec<Value> = (0..10_000).map(|number| json!({"a": number, "b": {"a": [number]}})).collect();
+    let wide = json!({"metadata": {"name": "w"}, "spec": {"items": items}});
+    for path in ["..none", ".spec.items[?(@..a==1)].a", "..*..*..*", ".spec.items[*]..a[*]"] {
+        let declared = declared(path, 2000);
+        let mut cells = Vec::new();
+        let steps = crate::tree::work::of(|| cells = declared.cells(&wide, now));
+        assert!(steps < 2 * STEPS_OF_ROW && cells.len() == 2001, "{path}: {steps}");
+        assert!(cells[1..].iter().any(Value::is_null), "{path}");
+    }
+    // Three megabytes, a thousand times.
+    let long = json!({"metadata": {"name": "w"}, "spec": {"text": "x".repeat(3 << 20)}});
+    for path in [".spec", ".spec.text"] {
+        let cells = declared(path, 1000).cells(&long, now);
+        let shown: Vec<usize> = cells[1..].iter().filter_map(Value::as_str).map(str::len).collect();
+        assert!(shown.len() == 2 && shown.iter().sum::<usize>() < TEXT_OF_ROW + (4 << 20), "{shown:?}");
+    }
+}
