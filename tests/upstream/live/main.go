@@ -279,5 +279,8 @@ func forget(object runtime.Object) {
 	case *batch.Job:
 		// A Job without labels has those of its template.
 		object.Labels, object.Spec.Selector, object.Spec.Template.Labels = nil, nil, nil
+	case *core.PersistentVolume:
+		// The two may have been made in two seconds.
+		object.Status.LastPhaseTransitionTime = nil
 	}
 }
