@@ -13,6 +13,7 @@ mod legacy;
 mod live;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
@@ -101,23 +102,18 @@ impl Verifier {
         wanted: &[String],
         own: &Arc<[String]>,
     ) -> Option<Result<Accepted, TokenError>> {
+        let began = Instant::now();
         let known = self.checked.get(token);
         let is_known = known.is_some();
         let verified = match known {
-            Some(verified) => verified,
-            None => match self.check(token, &self.cache.any())? {
-                Ok(verified) => self.checked.put(token, verified),
-                Err(NO_KEYS) => match self.fresh_keys().await {
-                    Ok(state) => match self.check(token, &state)? {
-                        Ok(verified) => self.checked.put(token, verified),
-                        Err(error) => return Some(Err(refused(error))),
-                    },
-                    Err(error) => return Some(Err(TokenError::Unknown(error))),
-                },
-                Err(error) => return Some(Err(refused(error))),
-            },
+            Some(verified) => Ok(verified),
+            None => self.fetch(token).await?,
         };
-        self.metrics.tokens.looked_up(is_known);
+        self.metrics.tokens.looked_up(is_known, began.elapsed());
+        let verified = match verified {
+            Ok(verified) => verified,
+            Err(error) => return Some(Err(error)),
+        };
         let state = match self.cache.fresh().await {
             Ok(state) => state,
             Err(error) => return Some(Err(TokenError::Unknown(error))),
@@ -127,6 +123,21 @@ impl Verifier {
             return Some(Err(refused(NO_KEYS)));
         }
         Some(self.judge(&verified, token, wanted, own, &live).map_err(refused))
+    }
+
+    /// Checks the signature of a token that is not known yet.
+    async fn fetch(&self, token: &str) -> Option<Result<Arc<Verified>, TokenError>> {
+        let mut fetch = self.metrics.tokens.fetching();
+        let mut checked = self.check(token, &self.cache.any())?;
+        fetch.is_right = Some(false);
+        if let Err(NO_KEYS) = checked {
+            checked = match self.fresh_keys().await {
+                Ok(state) => self.check(token, &state)?,
+                Err(error) => return Some(Err(TokenError::Unknown(error))),
+            };
+        }
+        fetch.is_right = Some(checked.is_ok());
+        Some(checked.map(|verified| self.checked.put(token, verified)).map_err(refused))
     }
 
     /// The state with all keys of now: another server may have published its key just now, or an external signer may have

@@ -183,16 +183,22 @@ impl Door {
             Ok(seats) => seats,
             Err(refusal) => return refusal,
         };
-        let response = match self.authorize(stage, parts, info, &user).await {
-            Ok(()) => {
-                parts.extensions.insert(user);
-                handler(info, parts, body).await
+        let (asker, uri) = (user.clone(), parts.uri.clone());
+        let work = async {
+            match self.authorize(stage, parts, info, &user).await {
+                Ok(()) => {
+                    parts.extensions.insert(user);
+                    handler(info, parts, body).await
+                }
+                Err(error) => response::failure(&error, parts),
             }
-            Err(error) => response::failure(&error, parts),
         };
         match seats {
-            Some(seats) => seats.finish(response),
-            None => response,
+            Some(seats) => {
+                let response = seats.work(work, &info.attributes(&asker), uri.path()).await;
+                seats.finish(response)
+            }
+            None => work.await,
         }
     }
 
@@ -267,6 +273,9 @@ impl Door {
         if let Some(connection) = &connection {
             let is_known = matches!(&answer, Ok(found) if !found.is_anonymous);
             self.account(connection, is_known, parts.version)?;
+            if let Ok(found) = &answer {
+                connection.count_to(&found.user.name);
+            }
         }
         let Authenticated { user, notes: said, .. } = answer?;
         notes.extend(said);

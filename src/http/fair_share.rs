@@ -1,6 +1,7 @@
 //! Priority and Fairness at the door: a request waits for its seats there, and keeps them until it is answered.
 
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -17,6 +18,7 @@ use super::request::query;
 use super::request_info::RequestInfo;
 use super::response;
 use crate::api::options::request_timeout;
+use crate::auth::authorizer::Attributes;
 use crate::flow_control::{FlowControl, FlowOfLevel, Listing, Refused, Seat, Watching};
 use crate::user::User;
 
@@ -99,6 +101,27 @@ fn tell_flow(headers: &mut HeaderMap, flow: &FlowOfLevel) {
 }
 
 impl Admitted {
+    /// Does the work of the request. If it cannot be done at once, the request says what it is, for those who look at what
+    /// runs.
+    pub async fn work(
+        &self,
+        work: impl Future<Output = Response>,
+        request: &Attributes<'_>,
+        path: &str,
+    ) -> Response {
+        let mut work = pin!(work);
+        let mut is_described = false;
+        poll_fn(|context| {
+            let polled = work.as_mut().poll(context);
+            if polled.is_pending() && !is_described {
+                is_described = true;
+                self.seat.iter().for_each(|seat| self.flow.describe(seat, request, path));
+            }
+            polled
+        })
+        .await
+    }
+
     /// Tells the client its flow, and keeps the seats until the answer is made: that of a watch until its first events are
     /// sent.
     pub fn finish(self, mut response: Response) -> Response {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::histograms::Buckets;
 use super::{Metrics, labels_of};
 
 pub const IMPERSONATIONS: &str = "apiserver_impersonation_attempts_total";
@@ -16,6 +17,11 @@ pub const IMPERSONATION_BUCKETS: [f64; 15] = [
     0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
 ];
 const REMEMBERED: &str = "authentication_token_cache_request_total";
+const REMEMBERED_SECONDS: &str = "authentication_token_cache_request_duration_seconds";
+const FETCHES: &str = "authentication_token_cache_fetch_total";
+const ACTIVE_FETCHES: &str = "authentication_token_cache_active_fetch_count";
+/// The buckets of Prometheus' client, in seconds.
+const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// What a token was that somebody has used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +53,41 @@ const NAMES: [(&str, &str); 6] = [
 ];
 
 /// Counts uses of tokens.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TokenMetrics {
     uses: [AtomicU64; NAMES.len()],
-    /// Tokens whose signature was known, and others.
-    remembered: [AtomicU64; 2],
+    /// Of tokens whose signature was known, and of others.
+    remembered: [Buckets; 2],
+    /// Signatures that were right, and others.
+    fetches: [AtomicU64; 2],
+    active_fetches: AtomicU64,
+}
+
+impl Default for TokenMetrics {
+    fn default() -> Self {
+        Self {
+            uses: Default::default(),
+            remembered: std::array::from_fn(|_| Buckets::new(&DEFAULT_BUCKETS)),
+            fetches: Default::default(),
+            active_fetches: AtomicU64::default(),
+        }
+    }
+}
+
+/// A signature that is being checked, until it is dropped.
+pub struct Fetch<'a> {
+    metrics: &'a TokenMetrics,
+    /// `None` as long as nobody knows, and if the token is none of a service account.
+    pub is_right: Option<bool>,
+}
+
+impl Drop for Fetch<'_> {
+    fn drop(&mut self) {
+        self.metrics.active_fetches.fetch_sub(1, Ordering::Relaxed);
+        if let Some(is_right) = self.is_right {
+            self.metrics.fetches[usize::from(!is_right)].fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl TokenMetrics {
@@ -59,8 +95,14 @@ impl TokenMetrics {
         self.uses[what as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn looked_up(&self, is_known: bool) {
-        self.remembered[usize::from(!is_known)].fetch_add(1, Ordering::Relaxed);
+    pub fn looked_up(&self, is_known: bool, took: Duration) {
+        self.remembered[usize::from(!is_known)].record(took.as_secs_f64());
+    }
+
+    /// Notes that a signature is being checked.
+    pub fn fetching(&self) -> Fetch<'_> {
+        self.active_fetches.fetch_add(1, Ordering::Relaxed);
+        Fetch { metrics: self, is_right: None }
     }
 
     /// Adds the text of `/metrics`.
@@ -71,8 +113,26 @@ impl TokenMetrics {
         }
         let text = "Tokens of service accounts, by whether their signature was remembered.";
         let _ = writeln!(out, "# HELP {REMEMBERED} {text}\n# TYPE {REMEMBERED} counter");
-        for (status, count) in ["hit", "miss"].iter().zip(&self.remembered) {
-            let _ = writeln!(out, "{REMEMBERED}{{status=\"{status}\"}} {}", count.load(Ordering::Relaxed));
+        let statuses = || ["hit", "miss"].iter().zip(&self.remembered);
+        for (status, seconds) in statuses() {
+            let _ = writeln!(out, "{REMEMBERED}{{status=\"{status}\"}} {}", seconds.count());
+        }
+        let text = "How long it took to know such a token.";
+        let _ = writeln!(out, "\n# HELP {REMEMBERED_SECONDS} {text}\n# TYPE {REMEMBERED_SECONDS} histogram");
+        for (status, seconds) in statuses() {
+            seconds.render(out, REMEMBERED_SECONDS, &format!("status=\"{status}\""));
+        }
+        let text = "Signatures of such tokens that were checked.";
+        let _ = writeln!(out, "\n# HELP {FETCHES} {text}\n# TYPE {FETCHES} counter");
+        for (status, count) in ["ok", "error"].iter().zip(&self.fetches) {
+            let _ = writeln!(out, "{FETCHES}{{status=\"{status}\"}} {}", count.load(Ordering::Relaxed));
+        }
+        // Each request checks its own token, so as many wait as there are checks.
+        let text = "Signatures that are being checked, and requests that wait for this.";
+        let _ = writeln!(out, "\n# HELP {ACTIVE_FETCHES} {text}\n# TYPE {ACTIVE_FETCHES} gauge");
+        let active = self.active_fetches.load(Ordering::Relaxed);
+        for status in ["blocked", "in_flight"] {
+            let _ = writeln!(out, "{ACTIVE_FETCHES}{{status=\"{status}\"}} {active}");
         }
         out.push('\n');
     }
@@ -91,5 +151,40 @@ impl Metrics {
         let labels = labels_of(&[("mode", mode), ("decision", decision)]);
         self.counter(IMPERSONATION_CHECKS, labels.clone()).increment(1);
         self.histogram(IMPERSONATION_CHECK_SECONDS, labels).record(took);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_of_signatures_are_counted_by_what_they_found() {
+        let metrics = TokenMetrics::default();
+        let active = || {
+            let mut text = String::new();
+            metrics.render(&mut text);
+            text
+        };
+        for is_right in [Some(true), Some(true), Some(false), None] {
+            let mut fetch = metrics.fetching();
+            assert!(
+                active().contains("authentication_token_cache_active_fetch_count{status=\"in_flight\"} 1\n")
+            );
+            fetch.is_right = is_right;
+        }
+        metrics.looked_up(true, Duration::from_millis(7));
+        let text = active();
+        for line in [
+            "authentication_token_cache_active_fetch_count{status=\"blocked\"} 0",
+            "authentication_token_cache_fetch_total{status=\"ok\"} 2",
+            "authentication_token_cache_fetch_total{status=\"error\"} 1",
+            "authentication_token_cache_request_total{status=\"hit\"} 1",
+            "authentication_token_cache_request_duration_seconds_bucket{status=\"hit\",le=\"0.005\"} 0",
+            "authentication_token_cache_request_duration_seconds_bucket{status=\"hit\",le=\"0.01\"} 1",
+            "authentication_token_cache_request_duration_seconds_count{status=\"miss\"} 0",
+        ] {
+            assert!(text.lines().any(|own| own == line), "{line} is missing in {text}");
+        }
     }
 }

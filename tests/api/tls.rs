@@ -171,6 +171,9 @@ async fn a115_flags_and_status_are_for_those_who_watch_the_server() {
         assert_eq!((text.status, text.header("content-type")), (200, Some("text/plain; charset=utf-8")));
         let title = format!("\napiserver {}\nWarning: ", kind.to_lowercase());
         assert!(text.text().starts_with(&title), "{}", text.text());
+        // The gate of CBOR is off, as upstream.
+        let cbor = ask(&format!("application/cbor;as={kind};v=v1beta1;g=config.k8s.io")).await;
+        assert_eq!(cbor.status, 406);
         let refused = ask("application/json").await;
         assert_eq!(refused.status, 406);
         let why =
