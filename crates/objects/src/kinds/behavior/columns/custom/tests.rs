@@ -70,7 +70,7 @@ fn a_row_is_bounded() {
     };
     let items: Vec<Value> = (0..10_000).map(|number| json!({"a": number, "b": {"a": [number]}})).collect();
     let wide = json!({"metadata": {"name": "w"}, "spec": {"items": items}});
-    for path in ["..none", ".spec.items[?(@..a==1)].a", "..*..*..*", ".spec.items[*]..a[*]"] {
+    for path in ["..none", ".spec.items[?(@..a==1)].a", "..a..a..a", ".spec.items[*]..a[*]"] {
         let declared = declared(path, 2000);
         let mut cells = Vec::new();
         let steps = crate::tree::work::of(|| cells = declared.cells(&wide, now));
