@@ -163,7 +163,7 @@ mod tests {
         let mut messages = Messages::new(source, Form::Text, replies.clone());
         let mut next =
             || messages.next().now_or_never().map(|frame| frame.map(|frame| frame.expect("a frame")));
-        assert_eq!(next(), Some(Some("\u{81}\u{1}a".chars().map(|c| c as u8).collect())));
+        assert_eq!(next(), Some(Some(Bytes::from_static(&[0x81, 1, b'a']))));
         replies.pong(b"1");
         replies.pong(b"2");
         assert_eq!(next(), Some(Some(Bytes::from_static(&[0x8a, 1, b'2']))));
