@@ -1,13 +1,14 @@
 //! Writes per second of the storage layer alone, beside etcd and beside bare transactions, in one run.
 //!
 //!     cargo bench --bench storage -- [--etcd PATH] [--postgres URL] [--seconds N]
-//!         [--writers 1,16,128] [--only NAME]
+//!         [--writers 1,16,128] [--only NAME] [--distance MS]
 //!
 //! N writers each wait for their own durable commit of a 2 KB object. Without `--postgres`, a durable cluster is
 //! started for the run (below TMPDIR, as are all files: put it on a real disk). With `--etcd`, an etcd is loaded the
 //! same way by the Go program in `benches/etcd-load`. Absolutes depend on the machine; the ratios are the result.
 
 mod bare;
+mod distance;
 mod etcd;
 mod load;
 mod report;
@@ -42,6 +43,9 @@ struct Arguments {
     /// Run only `etcd`, `sqlite` or `postgres`.
     #[arg(long)]
     only: Option<String>,
+    /// How far away PostgreSQL is: the milliseconds of a round trip, which a proxy on loopback adds.
+    #[arg(long, default_value_t = 0.0)]
+    distance: f64,
     /// Cargo passes it.
     #[arg(long, hide = true)]
     bench: bool,
@@ -65,6 +69,10 @@ fn main() {
         runtime.block_on(measure_sqlite(&arguments.writers, duration, &mut report));
     }
     if wanted("postgres") {
+        let url = match arguments.distance > 0.0 {
+            true => distance::between(&url, Duration::from_secs_f64(arguments.distance / 1000.0)),
+            false => url,
+        };
         runtime.block_on(measure_postgres(&url, &arguments.writers, duration, &mut report));
     }
     report.print();

@@ -1,38 +1,138 @@
-//! The store's current clock. Only one query runs at a time; all callers that arrive while it runs share the next one.
+//! The store's current clock. Callers share queries: one that is started after a caller has come is good for it. Where the
+//! database is far away several are under way at once, so that nobody waits for one that was asked before he came, and
+//! then for his own.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use metrics::Counter;
-use tokio::sync::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 
 use crate::storage::{Clock, Error};
+
+/// The most queries under way. The store has connections for so many.
+const MOST: u32 = 3;
+/// A query that takes less is worth waiting for.
+const NEAR: Duration = Duration::from_micros(500);
 
 /// An answer may only be given to callers that arrived before its query started: for others it could miss a write that
 /// was answered in between.
 pub struct Freshness {
     questions: Counter,
-    started: AtomicU64,
-    answered: Mutex<Option<(u64, Result<Clock, Error>)>>,
+    state: Mutex<State>,
+    landed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    started: u64,
+    under_way: Vec<u64>,
+    /// When the last query was started.
+    last: Option<Instant>,
+    /// How long queries take.
+    takes: Duration,
+    /// The newest answer, with the number of its query.
+    answered: Option<(u64, Result<Clock, Error>)>,
+}
+
+enum Turn {
+    Answered(Result<Clock, Error>),
+    Ask(u64),
+    /// Until a query has landed, or this time has come.
+    Wait(Option<Instant>),
+}
+
+/// A query under way. Its caller may go away.
+struct Question<'a> {
+    of: &'a Freshness,
+    number: u64,
 }
 
 impl Freshness {
     pub fn new(questions: Counter) -> Self {
-        Self { questions, started: AtomicU64::new(0), answered: Mutex::default() }
+        Self { questions, state: Mutex::default(), landed: Notify::new() }
     }
 
     pub async fn ask(&self, question: impl AsyncFnOnce() -> Result<Clock, Error>) -> Result<Clock, Error> {
-        let mine = self.started.load(Ordering::SeqCst) + 1;
-        let mut answered = self.answered.lock().await;
-        if let Some((number, answer)) = &*answered
+        let mine = self.state().started + 1;
+        loop {
+            let mut landed = std::pin::pin!(self.landed.notified());
+            landed.as_mut().enable();
+            let turn = self.state().turn(mine, Instant::now());
+            match turn {
+                Turn::Answered(answer) => return answer,
+                Turn::Ask(number) => {
+                    self.questions.increment(1);
+                    let begun = Instant::now();
+                    let asked = Question { of: self, number };
+                    let answer = question().await;
+                    self.state().note(number, begun.elapsed(), &answer);
+                    drop(asked);
+                    return answer;
+                }
+                Turn::Wait(None) => landed.await,
+                Turn::Wait(Some(due)) => tokio::select! {
+                    () = landed => {}
+                    () = sleep_until(due) => {}
+                },
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// What a caller does for whom queries from number `mine` on are good.
+    fn turn(&mut self, mine: u64, now: Instant) -> Turn {
+        if let Some((number, answer)) = &self.answered
             && *number >= mine
         {
-            return answer.clone();
+            return Turn::Answered(answer.clone());
         }
-        let number = self.started.fetch_add(1, Ordering::SeqCst) + 1;
-        self.questions.increment(1);
-        let answer = question().await;
-        *answered = Some((number, answer.clone()));
-        answer
+        if self.under_way.iter().any(|number| *number >= mine) {
+            return Turn::Wait(None);
+        }
+        // Queries are spread over the time that one takes, so that the next one to land is never far.
+        let most = self.most();
+        let due = self.last.map(|last| last + self.takes / most);
+        if self.under_way.len() >= most as usize {
+            return Turn::Wait(None);
+        }
+        if let Some(due) = due
+            && !self.under_way.is_empty()
+            && now < due
+        {
+            return Turn::Wait(Some(due));
+        }
+        self.started += 1;
+        self.under_way.push(self.started);
+        self.last = Some(now);
+        Turn::Ask(self.started)
+    }
+
+    fn most(&self) -> u32 {
+        if self.takes < NEAR { 1 } else { MOST }
+    }
+
+    fn note(&mut self, number: u64, took: Duration, answer: &Result<Clock, Error>) {
+        self.takes = match self.takes {
+            Duration::ZERO => took,
+            takes => (takes * 7 + took) / 8,
+        };
+        if self.answered.as_ref().is_none_or(|(newest, _)| *newest < number) {
+            self.answered = Some((number, answer.clone()));
+        }
+    }
+}
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        self.of.state().under_way.retain(|number| *number != self.number);
+        self.of.landed.notify_waiters();
     }
 }
 
@@ -70,5 +170,42 @@ mod tests {
             assert_eq!(answer.expect("an answer").revision, Revision(2));
         }
         assert_eq!(asked.load(Ordering::SeqCst), 2);
+    }
+
+    /// A query far away does not hold up a caller that comes while it is under way.
+    #[tokio::test(start_paused = true)]
+    async fn a_question_far_away_is_waited_for_once() {
+        const AWAY: Duration = Duration::from_millis(12);
+        let freshness = Freshness::new(Counter::noop());
+        let ask = || {
+            freshness.ask(async || {
+                tokio::time::sleep(AWAY).await;
+                Ok(Clock { revision: Revision(1), compacted: Revision(0) })
+            })
+        };
+        ask().await.expect("an answer");
+        let callers = (0..200).map(|n| async move {
+            tokio::time::sleep(Duration::from_millis(n)).await;
+            let came = Instant::now();
+            ask().await.expect("an answer");
+            came.elapsed()
+        });
+        let waits = join_all(callers).await;
+        let longest = waits.iter().max().copied().unwrap_or_default();
+        // Alone, some would have waited for almost two.
+        assert!(longest <= AWAY + AWAY / 2, "{longest:?}");
+    }
+
+    /// A caller that goes away takes its query along; those who wait for it ask again.
+    #[tokio::test]
+    async fn a_question_that_is_given_up_is_asked_again() {
+        let freshness = Freshness::new(Counter::noop());
+        let mut gone = Box::pin(freshness.ask(async || std::future::pending().await));
+        assert!(gone.as_mut().now_or_never().is_none());
+        let mut waiting =
+            Box::pin(freshness.ask(async || Ok(Clock { revision: Revision(7), compacted: Revision(0) })));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        drop(gone);
+        assert_eq!(waiting.await.expect("an answer").revision, Revision(7));
     }
 }

@@ -1,4 +1,4 @@
-//! A batch that accepts more mutations while it waits for the clock's lock.
+//! A batch that accepts more mutations while it waits for its turn.
 
 use tokio::sync::{mpsc, oneshot};
 
