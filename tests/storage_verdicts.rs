@@ -259,7 +259,7 @@ impl Test {
             _ if self.random.random_bool(0.1) => {
                 Expect::At(Revision(self.random.random_range(0..self.read.0 + 12)))
             }
-            _ if self.random.random_bool(0.01) => Expect::At(Revision(u64::MAX)),
+            _ if self.random.random_bool(0.01) => Expect::At(Revision(u64::MAX - 1)),
             Some(version) if self.random.random_bool(0.9) => Expect::At(version),
             _ => Expect::Absent,
         }
