@@ -173,20 +173,14 @@ impl Runner {
         task: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static,
     ) {
         let leader = Leader { election: election.clone(), gate: Gate::open() };
-        let metrics = self.runtime.metrics.clone();
-        self.runtime.tasks.run(name, async move {
-            leader.lead(|| supervise(name, &metrics, || task().map(Ok).boxed())).await;
-        });
+        self.while_leader(leader, name, Box::new(move || task().map(Ok).boxed()));
     }
 
     /// Runs a controller until the server stops.
-    fn run(
-        &self,
-        name: &'static str,
-        start: impl Fn(Arc<Api>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync + 'static,
-    ) {
+    fn run(&self, name: &'static str, start: impl Fn(Arc<Api>) -> Running + Send + Sync + 'static) {
         let (api, metrics) = (self.api.clone(), self.runtime.metrics.clone());
-        self.runtime.tasks.run(name, async move { supervise(name, &metrics, || start(api.clone())).await });
+        let start: Start = Box::new(move || start(api.clone()));
+        self.runtime.tasks.run(name, async move { supervise(name, &metrics, &*start).await });
     }
 
     /// Runs a controller while this replica leads.
@@ -194,14 +188,24 @@ impl Runner {
         &self,
         leader: Leader,
         name: &'static str,
-        start: impl Fn(Arc<Api>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync + 'static,
+        start: impl Fn(Arc<Api>) -> Running + Send + Sync + 'static,
     ) {
-        let (api, metrics) = (self.api.clone(), self.runtime.metrics.clone());
+        let api = self.api.clone();
+        self.while_leader(leader, name, Box::new(move || start(api.clone())));
+    }
+
+    fn while_leader(&self, leader: Leader, name: &'static str, start: Start) {
+        let metrics = self.runtime.metrics.clone();
         self.runtime.tasks.run(name, async move {
-            leader.lead(|| supervise(name, &metrics, || start(api.clone()))).await;
+            leader.lead(|| supervise(name, &metrics, &*start)).await;
         });
     }
 }
+
+/// A controller at work. It ends with an error if it has to begin again.
+type Running = BoxFuture<'static, Result<(), Error>>;
+/// Starts a controller. Boxed, so that what surrounds a controller is compiled once and not for each of them.
+type Start = Box<dyn Fn() -> Running + Send + Sync>;
 
 /// The conditions under which a replica acts for all.
 struct Leader {
@@ -225,11 +229,7 @@ impl Leader {
 
 /// Runs a controller for ever. A controller reads all of its state again when it starts. So an object on which it
 /// panics costs its work, but not the server, whose next leader would panic on the same object.
-async fn supervise(
-    name: &'static str,
-    metrics: &Metrics,
-    start: impl Fn() -> BoxFuture<'static, Result<(), Error>>,
-) {
+async fn supervise(name: &'static str, metrics: &Metrics, start: &(dyn Fn() -> Running + Send + Sync)) {
     loop {
         match AssertUnwindSafe(async { start().await }).catch_unwind().await {
             Ok(Ok(())) => tracing::warn!(controller = name, "ended, will be started again"),
@@ -254,7 +254,7 @@ mod tests {
     async fn a_controller_that_panics_is_started_again() {
         let (starts, again) = (Arc::new(AtomicU32::new(0)), Arc::new(tokio::sync::Notify::new()));
         let metrics = Metrics::default();
-        let supervised = supervise("panics", &metrics, || {
+        let supervised = supervise("panics", &metrics, &|| {
             let (starts, again) = (starts.clone(), again.clone());
             Box::pin(async move {
                 assert!(starts.fetch_add(1, Ordering::SeqCst) > 0, "on purpose");

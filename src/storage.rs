@@ -255,6 +255,9 @@ pub enum Error {
     /// This server's registration is gone, and without it the server may not write.
     #[error("this server's storage versions are not registered")]
     Fenced,
+    /// The write was decided by a state from before history was given up; see [`Mutation::decided_at`].
+    #[error("history since the write was decided has been given up")]
+    Outdated,
     /// The cache does not hold the resource (any more), since it is not served.
     #[error("the resource is not served")]
     Removed,

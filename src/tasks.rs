@@ -8,6 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -49,7 +50,7 @@ impl Tasks {
     /// Runs a task that the server needs as long as it lives. Once the group is stopped, the task is dropped at its
     /// next await.
     pub fn run(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        let stop = self.stop.clone();
+        let (stop, task) = (self.stop.clone(), task.boxed());
         self.run_to_end(name, async move {
             let _ = stop.run_until_cancelled(task).await;
         });
@@ -57,7 +58,7 @@ impl Tasks {
 
     /// Runs a task that the server needs as long as it lives. After the group is stopped, the task must end by itself.
     pub fn run_to_end(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        let this = self.clone();
+        let (this, task) = (self.clone(), task.boxed());
         self.spawn(name, async move {
             task.await;
             if !this.stop.is_cancelled() {
@@ -71,6 +72,16 @@ impl Tasks {
         &self,
         name: &'static str,
         work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<Option<T>> {
+        self.start(name, work.boxed())
+    }
+
+    /// Starts a task. Its future is boxed, so that all that surrounds it is compiled once, and not for each task of the
+    /// server.
+    fn start<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: BoxFuture<'static, T>,
     ) -> JoinHandle<Option<T>> {
         let failure = self.failure.clone();
         self.running.spawn(async move {

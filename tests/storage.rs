@@ -63,6 +63,7 @@ conformance! {
             a_batch_of_losers_leaves_no_trace,
             one_key_many_times_in_a_batch,
             what_is_joined_passes_together_or_not_at_all,
+            what_was_decided_before_commits_were_lost_is_not_written,
             every_batch_size,
             unusual_names_and_values,
             a_requirement_about_another_row_decides,

@@ -127,7 +127,8 @@ impl Test {
         let requirements = if self.random.random_bool(0.3) { self.random.random_range(1..4) } else { 0 };
         let required: Vec<Requirement> = (0..requirements).map(|_| self.requirement()).collect();
         let joins_next = self.random.random_bool(0.2);
-        Mutation { joins_next, ..self.write_of_a_row().requiring(required) }
+        let decided_at = self.random.random_bool(0.1).then(|| self.revision());
+        Mutation { joins_next, decided_at, ..self.write_of_a_row().requiring(required) }
     }
 
     /// Mostly one that holds before the batch.
@@ -326,6 +327,9 @@ impl Model {
             Expect::Absent => found.is_none(),
             Expect::At(version) => found == Some(version),
         };
+        if mutation.decided_at.is_some_and(|decided_at| decided_at < self.clock.compacted) {
+            return Outcome::Outdated;
+        }
         if !passes {
             return Outcome::Conflict { found };
         }

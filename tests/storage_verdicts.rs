@@ -78,6 +78,7 @@ struct Test {
     counters: ResourceId,
     random: StdRng,
     read: Revision,
+    compacted: Revision,
     seen: Seen,
 }
 
@@ -89,6 +90,7 @@ struct Seen {
     unmet: u32,
     apart: u32,
     unfit: u32,
+    outdated: u32,
     fenced: u32,
     registry: u32,
     refused: u32,
@@ -113,13 +115,14 @@ async fn the_database_judges_as_the_server_does() {
     let random = StdRng::seed_from_u64(seed);
     let (things, exempt, counters) = (ids[0], ids[1], ids[2]);
     let seen = Seen::default();
-    let mut test = Test { postgres, memory, things, exempt, counters, random, read, seen };
+    let compacted = Revision(0);
+    let mut test = Test { postgres, memory, things, exempt, counters, random, read, compacted, seen };
     for _ in 0..STEPS {
         test.step().await;
     }
     println!("{:?}", test.seen);
-    let Seen { committed, conflict, unmet, apart, unfit, fenced, registry, refused } = test.seen;
-    for seen in [committed, conflict, unmet, apart, unfit, fenced, registry, refused] {
+    let Seen { committed, conflict, unmet, apart, unfit, outdated, fenced, registry, refused } = test.seen;
+    for seen in [committed, conflict, unmet, apart, unfit, outdated, fenced, registry, refused] {
         assert!(seen > 20, "{:?}", test.seen);
     }
     let audited = |backend: Arc<dyn Backend>| async move {
@@ -137,6 +140,9 @@ async fn the_database_judges_as_the_server_does() {
 
 impl Test {
     async fn step(&mut self) {
+        if self.random.random_bool(0.1) {
+            self.compact().await;
+        }
         let live = self.live().await;
         let size = if self.random.random_bool(0.05) { 0 } else { self.random.random_range(1..10) };
         let batch: Vec<Mutation> = (0..size).map(|_| self.mutation(&live)).collect();
@@ -184,8 +190,15 @@ impl Test {
         self.read = self.memory.clock().await.expect("clock").revision;
     }
 
+    async fn compact(&mut self) {
+        let to = Revision(self.random.random_range(self.compacted.0..=self.read.0));
+        let clock = self.postgres.compact(to).await.expect("compact");
+        assert_eq!(self.memory.compact(to).await.expect("compact"), clock);
+        self.compacted = clock.compacted;
+    }
+
     fn note(&mut self, commit: &Commit, registry: bool) {
-        use rowplane::storage::Outcome::{Apart, Committed, Conflict, Fenced, Unfit, Unmet};
+        use rowplane::storage::Outcome::{Apart, Committed, Conflict, Fenced, Outdated, Unfit, Unmet};
         for outcome in &commit.outcomes {
             *match outcome {
                 Committed(_) => &mut self.seen.committed,
@@ -193,6 +206,7 @@ impl Test {
                 Unmet { .. } => &mut self.seen.unmet,
                 Apart => &mut self.seen.apart,
                 Unfit { .. } => &mut self.seen.unfit,
+                Outdated => &mut self.seen.outdated,
                 Fenced => &mut self.seen.fenced,
             } += 1;
         }
@@ -225,6 +239,10 @@ impl Test {
         if self.random.random_bool(0.25) {
             mutation.charges = (0..self.random.random_range(1..3)).map(|_| self.charge()).collect();
         }
+        mutation.decided_at = self.random.random_bool(0.2).then(|| {
+            let oldest = self.compacted.0.saturating_sub(3);
+            Revision(self.random.random_range(oldest..=self.read.0))
+        });
         mutation.joins_next = self.random.random_bool(0.2);
         mutation.audit = self.random.random_bool(0.2).then(|| {
             let n: u32 = self.random.random();

@@ -20,12 +20,14 @@ CREATE TABLE batches (
 -- The first keys are those of the mutations; the keys of other rows that count follow. `same` names for each mutation the
 -- first place of its key, and is NULL if no two have one key. A version of 0 means that there is no row.
 -- Requirements lie one behind the other; `need_ends` says where those of each mutation end.
--- `assumed` and `assumed_lost` are given if the caller has judged the batch by them; all the given mutations pass then.
+-- `decided` is the revision at which each mutation was decided, and NULL if none is outdated by history that is given up.
+-- `assumed`, `assumed_lost` and `assumed_compacted` are given if the caller has judged the batch by them; all the given
+-- mutations pass then. Without `assumed_compacted` the verdicts do not depend on what has been compacted.
 --
 -- verdict: `done`. All others mean that nothing was written: the clock is before `floor` (`regressed`); the server's
 -- registration is gone, and the batch changes the registry (`fenced`); values have to be in another format (`format`); rows
 -- are not as assumed (`stale`, with the rows as they are, and the values of those at the places `counted`).
--- outcomes: 0 passed, -1 conflict, -2 apart, -3 fenced; from 1 on the mutation's requirement that failed. `standing` is the
+-- outcomes: 0 passed, -1 conflict, -2 apart, -3 fenced, -4 outdated; from 1 on the mutation's requirement that failed. `standing` is the
 -- version that was found instead of the expected one.
 -- waited, held: microseconds until the clock was locked, and from there until the commit was durable.
 --
@@ -35,14 +37,14 @@ CREATE PROCEDURE commit_batch_1(
     floor bigint, server text, generation text, exempt integer[], value_format integer, newest_format integer,
     resources integer[], namespaces text[], names text[], same integer[],
     expects bigint[], events smallint[], uids text[], versions text[], contents bytea[], joins boolean[],
-    need_ends integer[], need_places integer[], need_expects bigint[],
-    assumed bigint[], assumed_lost boolean, counted integer[],
+    need_ends integer[], need_places integer[], need_expects bigint[], decided bigint[],
+    assumed bigint[], assumed_lost boolean, assumed_compacted bigint, counted integer[],
     audit_of integer[], audit_at bigint[], audit_users text[], audit_verbs text[], audit_objects text[],
     audit_contents bytea[],
     registry text,
     OUT verdict text, OUT base bigint, OUT flushed bigint, OUT format integer,
     OUT outcomes integer[], OUT standing bigint[],
-    OUT lost boolean, OUT live bigint[], OUT counts bytea[],
+    OUT lost boolean, OUT compacted bigint, OUT live bigint[], OUT counts bytea[],
     OUT waited bigint, OUT held bigint
 ) LANGUAGE plpgsql AS $procedure$
 DECLARE
@@ -64,7 +66,8 @@ DECLARE
     broken     boolean := false;
     changes_of_registry jsonb;
 BEGIN
-    SELECT c.revision, (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint INTO STRICT base, flushed
+    SELECT c.revision, c.compacted, (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint
+    INTO STRICT base, compacted, flushed
     FROM clock c FOR UPDATE;
     locked := clock_timestamp();
     waited := extract(epoch FROM locked - called) * 1000000;
@@ -93,7 +96,7 @@ BEGIN
         verdict := 'fenced';
         RETURN;
     END IF;
-    IF assumed IS NOT NULL AND (live <> assumed OR lost <> assumed_lost) THEN
+    IF assumed IS NOT NULL AND (live <> assumed OR lost <> assumed_lost OR compacted <> assumed_compacted) THEN
         counts := ARRAY(SELECT (SELECT o.value FROM objects o WHERE o.resource_version = live[c.place])
                         FROM unnest(counted) WITH ORDINALITY AS c (place, i) ORDER BY c.i);
         ROLLBACK;
@@ -122,6 +125,8 @@ BEGIN
         IF assumed IS NULL THEN
             IF lost AND NOT resources[i] = ANY (exempt) THEN
                 outcome := -3;
+            ELSIF decided[i] < compacted THEN
+                outcome := -4;
             ELSIF version <> expects[i] OR (version = 0 AND events[i] = 2) THEN
                 outcome := -1;
                 standing[i] := version;

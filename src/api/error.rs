@@ -156,7 +156,7 @@ impl From<storage::Error> for Error {
                 Self::FutureRevision { requested: requested.0, current: current.0 }
             }
             storage::Error::Unavailable(detail) | storage::Error::Broken(detail) => Self::Datastore(detail),
-            storage::Error::Regressed { .. } | storage::Error::Fenced => {
+            storage::Error::Regressed { .. } | storage::Error::Fenced | storage::Error::Outdated => {
                 Self::Unavailable { message: error.to_string(), retry_after: 1 }
             }
             // As with a deadline, the write may still have happened.

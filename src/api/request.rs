@@ -14,6 +14,7 @@ use crate::audit::Record;
 use crate::auth::authorizer::{AlwaysAllow, Attributes, Authorizer, authorize};
 use crate::kinds::behavior::part::Part;
 use crate::patch::apply::ownership::Conflicts;
+use crate::revision::Revision;
 use crate::schema::resource::Verb;
 use crate::user::User;
 use crate::warnings::Warnings;
@@ -39,6 +40,9 @@ pub struct Request<'a> {
     pub deadline: Option<Instant>,
     /// Whether webhooks and policies see the request.
     pub hooks: Hooks,
+    /// The state by which a controller has decided upon the request, where something that is *not* there has decided; see
+    /// [`Mutation::decided_at`](crate::storage::Mutation::decided_at).
+    pub decided_at: Option<Revision>,
 }
 
 /// Who sees a request beside the built-in plugins.
@@ -83,12 +87,18 @@ impl<'a> Request<'a> {
             audit: None,
             deadline: None,
             hooks: Hooks::Pass,
+            decided_at: None,
         }
     }
 
     /// Lets webhooks and policies see the request: it does what other controllers do through upstream's API.
     pub fn seen_by_hooks(self) -> Self {
         Self { hooks: Hooks::See, ..self }
+    }
+
+    /// Lets the request fail if what this state has shown may have been taken back since.
+    pub fn decided_at(self, revision: Revision) -> Self {
+        Self { decided_at: Some(revision), ..self }
     }
 
     pub fn with(self, options: impl Into<Options<'a>>) -> Self {

@@ -15,6 +15,8 @@ use crate::tree::Value;
 pub struct Touch<'a> {
     pub uid: &'a str,
     pub revision: Revision,
+    /// See [`Request::decided_at`].
+    pub decided_at: Option<Revision>,
     pub member: &'a str,
     /// Null removes the member.
     pub value: Value,
@@ -23,7 +25,7 @@ pub struct Touch<'a> {
 impl Api {
     /// Writes a member of an object's metadata, provided that the object is as it was read. The kind's rules do not apply.
     pub async fn touch(&self, target: Target<'_>, touch: &Touch<'_>) -> Result<Modified, Error> {
-        let request = Request::own(Verb::Update, target);
+        let request = Request { decided_at: touch.decided_at, ..Request::own(Verb::Update, target) };
         let write = Write { reads: Reads::AsStored, ..Write::change(&request, Part::Main, None) };
         let propose = &mut |found: Option<&Current>| {
             let found = found.ok_or_else(|| target.not_found())?;

@@ -15,6 +15,9 @@ use crate::storage::ResourceId;
 #[derive(Clone, Default)]
 pub struct State {
     pub revision: Revision,
+    /// The revision at which the objects were read from the database as a whole. What has happened since is known one by
+    /// one; what was there before, and is not there now, may never have been deleted.
+    pub loaded_at: Revision,
     /// The number of states that the cache has had before this one. Others at the same revision hold other resources.
     pub serial: u64,
     /// How often resources were read again at the revision that they had, so that objects differ though none has changed.
@@ -54,7 +57,7 @@ pub struct Range {
 
 impl State {
     pub fn at(revision: Revision) -> Self {
-        Self { revision, serial: 0, rereads: 0, resources: OrdMap::new() }
+        Self { revision, loaded_at: revision, serial: 0, rereads: 0, resources: OrdMap::new() }
     }
 
     pub fn holds(&self, resource: ResourceId) -> bool {

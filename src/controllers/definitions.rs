@@ -157,7 +157,15 @@ impl Waiting {
 
 /// Writes a status, and what a write to it may change besides. Who is gone or was changed meanwhile is looked at again.
 async fn write_status(api: &Api, target: Target<'_>, object: &ObjectMap) -> Result<(), Error> {
-    match api.update(&Request::own(Verb::Update, target).on(Part::Status), Body::Object(object)).await {
+    write(api, &status_of(target), object).await
+}
+
+fn status_of(target: Target<'_>) -> Request<'_> {
+    Request::own(Verb::Update, target).on(Part::Status)
+}
+
+async fn write(api: &Api, request: &Request<'_>, object: &ObjectMap) -> Result<(), Error> {
+    match api.update(request, Body::Object(object)).await {
         Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
         Err(error) => Err(error),
     }

@@ -59,17 +59,24 @@ struct Reporters {
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     let mut served = api.catalog.subscribe();
+    let loaded_at = api.cache.any().loaded_at;
     let (sender, mut reports) = mpsc::channel(REPORTS);
     let mut reporters = Reporters { api: api.clone(), reports: sender, running: JoinSet::new() };
     let mut graph = Graph::default();
     let mut queue = reporters.follow(&served.borrow_and_update().clone(), &mut graph);
-    let collector = Collector { api: &api };
     // Dependents to look at when something else is served: owners of a formerly unknown kind may turn out to be gone.
     let mut undecided: HashSet<Node> = HashSet::new();
     loop {
         let mut retry = Vec::new();
         while let Some(node) = queue.pop() {
             undecided.remove(&node);
+            let state = api.cache.any();
+            if state.loaded_at != loaded_at {
+                // The graph does not know what has happened. The reporters notice it, too, and then it is built anew.
+                retry.push(node);
+                continue;
+            }
+            let collector = Collector { api: &api, decided_at: state.revision };
             match collector.collect(&graph, &node).await {
                 Ok(Verdict::Done) => {}
                 Ok(Verdict::Undecided) => {

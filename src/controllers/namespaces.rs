@@ -25,6 +25,7 @@ use crate::codec::object::Object;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::kinds::behavior::part::Part;
 use crate::long_work::{Turn, decoding};
+use crate::revision::Revision;
 
 /// The finalizer that this controller removes.
 const FINALIZER: &str = "kubernetes";
@@ -74,6 +75,8 @@ async fn empty_all(api: &Api, namespaces: &Arc<Resource>) -> Result<bool, Error>
 /// Deletes the content of a namespace, and finalizes it once nothing is left. Returns whether the namespace needs no
 /// more work.
 async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
+    // What a failover takes back while the namespace is looked through is found in the next round.
+    let decided_at = api.cache.any().revision;
     let found = match api.get(target, GetOptions { at: ReadAt::Latest }).await {
         Ok(found) => found.to_map()?,
         Err(Error::NotFound { .. }) => return Ok(true),
@@ -87,7 +90,7 @@ async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
     // A resource that was added meanwhile may have objects in the namespace.
     let has_all = |newest: &Served| newest.stored().all(|resource| served.stores(resource.id));
     if remains.is_nothing() && has_all(&api.catalog.served()) {
-        finalize(api, target, found).await?;
+        finalize(api, target, found, decided_at).await?;
         return Ok(true);
     }
     if let Some(conditions) = remains.conditions(&found, &api.now()) {
@@ -180,23 +183,26 @@ async fn report(
     if let Some(status) = namespace.entry("status").or_insert_with(|| json!({})).as_object_mut() {
         status.insert("conditions", conditions.into());
     }
-    write(api, target, Part::Status, &namespace).await
+    write(api, Request::own(Verb::Update, target).on(Part::Status), &namespace).await
 }
 
-async fn finalize(api: &Api, target: Target<'_>, mut namespace: ObjectMap) -> Result<(), Error> {
+async fn finalize(
+    api: &Api,
+    target: Target<'_>,
+    mut namespace: ObjectMap,
+    decided_at: Revision,
+) -> Result<(), Error> {
     let finalizers = namespace.get("spec").and_then(|spec| spec.get("finalizers")).and_then(Value::as_array);
     let others: Vec<&Value> =
         finalizers.into_iter().flatten().filter(|finalizer| *finalizer != FINALIZER).collect();
     let spec = json!({"finalizers": others});
     namespace.insert("spec", spec);
-    write(api, target, Part::Finalize, &namespace).await
+    let request = Request::own(Verb::Update, target).on(Part::Finalize).decided_at(decided_at);
+    write(api, request, &namespace).await
 }
 
-async fn write(api: &Api, target: Target<'_>, part: Part, namespace: &ObjectMap) -> Result<(), Error> {
-    match api
-        .update(&Request::own(Verb::Update, target).on(part).seen_by_hooks(), Body::Object(namespace))
-        .await
-    {
+async fn write(api: &Api, request: Request<'_>, namespace: &ObjectMap) -> Result<(), Error> {
+    match api.update(&request.seen_by_hooks(), Body::Object(namespace)).await {
         Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error),
     }

@@ -261,6 +261,7 @@ impl Context<'_> {
             audit: self.record(),
             deadline: self.deadline.get().copied(),
             hooks: Hooks::See,
+            decided_at: None,
         }
     }
 

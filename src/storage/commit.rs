@@ -25,6 +25,10 @@ pub struct Mutation {
     pub shares: Option<Arc<Requirement>>,
     /// Whether it and the next mutation of the batch pass together or not at all.
     pub joins_next: bool,
+    /// The revision of the state that showed the caller what is *not* there, where a decision rests on that: a namespace
+    /// may go since it is empty. No version of a row proves it after a failover that has taken back the deletion of what
+    /// was there. So the write is [outdated](Outcome::Outdated) if history up to this revision has been given up since.
+    pub decided_at: Option<Revision>,
     /// What it adds to the counters of other rows, in the same commit.
     pub charges: Vec<Charge>,
     /// The audit event that is committed with the write.
@@ -59,6 +63,7 @@ impl Mutation {
             requires: Vec::new(),
             shares: None,
             joins_next: false,
+            decided_at: None,
             charges: Vec::new(),
             audit: None,
         }
@@ -181,6 +186,8 @@ pub enum Outcome {
     Unfit {
         charge: usize,
     },
+    /// The history since [`Mutation::decided_at`] has been given up.
+    Outdated,
     /// The server is not registered any more; see [`Fence`](super::Fence).
     Fenced,
 }

@@ -39,6 +39,8 @@ pub struct Found<'a> {
     pub counted: &'a HashMap<Revision, Bytes>,
     /// Whether the fence's registration still exists.
     pub registered: bool,
+    /// The clock's `compacted`: a failover that may have taken commits back has raised it above all of them.
+    pub compacted: Revision,
 }
 
 /// Judges a batch under its terms. Also returns the change of the registry to carry out: the requested one if all
@@ -85,6 +87,7 @@ struct Judging<'a> {
     batch: &'a [Mutation],
     live: &'a [Option<Revision>],
     lost: Option<&'a Fence>,
+    compacted: Revision,
     /// What is live of the rows that have been looked at.
     current: HashMap<&'a Key, Option<Revision>>,
     /// The counted rows, while they are as the database has them or as the batch has counted them.
@@ -108,7 +111,7 @@ impl<'a> Judging<'a> {
     fn new(
         batch: &'a [Mutation],
         base: Revision,
-        Found { live, counted, .. }: Found<'a>,
+        Found { live, counted, compacted, .. }: Found<'a>,
         lost: Option<&'a Fence>,
     ) -> Self {
         let mut current = HashMap::with_capacity(batch.len());
@@ -120,7 +123,7 @@ impl<'a> Judging<'a> {
             true => HashMap::new(),
             false => open_accounts(batch, live, counted),
         };
-        Self { batch, live, lost, current, accounts, next: Revision(base.0 + 1), verdict }
+        Self { batch, live, lost, compacted, current, accounts, next: Revision(base.0 + 1), verdict }
     }
 
     fn one(&mut self, index: usize) {
@@ -215,6 +218,9 @@ impl<'a> Judging<'a> {
         if self.lost.is_some_and(|fence| !fence.exempts(mutation)) {
             return Outcome::Fenced;
         }
+        if mutation.decided_at.is_some_and(|decided_at| decided_at < self.compacted) {
+            return Outcome::Outdated;
+        }
         let shared = mutation.shares.as_deref().and_then(|shared| {
             let found = self.current.get(&shared.key).copied().flatten();
             let requirement = mutation.requires.len();
@@ -289,7 +295,7 @@ mod tests {
 
     fn found(live: &[Option<Revision>]) -> Found<'_> {
         static NONE: LazyLock<HashMap<Revision, Bytes>> = LazyLock::new(HashMap::new);
-        Found { live, counted: &NONE, registered: true }
+        Found { live, counted: &NONE, registered: true, compacted: Revision(5) }
     }
 
     fn mutation(name: &str, expect: Expect, put: bool) -> Mutation {
@@ -320,6 +326,25 @@ mod tests {
         let committed = |revision| Outcome::Committed(Revision(revision));
         let conflict = Outcome::Conflict { found: Some(Revision(10)) };
         assert_eq!(verdict.outcomes, [committed(10), unmet(7), committed(11), unmet(11), conflict]);
+    }
+
+    #[test]
+    fn what_was_decided_by_history_that_is_given_up_is_outdated() {
+        let decided = |name: &str, at: u64| Mutation {
+            decided_at: Some(Revision(at)),
+            ..mutation(name, Expect::Absent, true)
+        };
+        let batch = [
+            decided("a", 4),
+            decided("a", 5),
+            Mutation { joins_next: true, ..decided("b", 9) },
+            decided("c", 4),
+            decided("b", 9),
+        ];
+        let verdict = judge(&batch, Revision(9), found(&[None; 5]), None);
+        let committed = |revision| Outcome::Committed(Revision(revision));
+        let wanted = [Outcome::Outdated, committed(10), Outcome::Apart, Outcome::Outdated, committed(11)];
+        assert_eq!(verdict.outcomes, wanted);
     }
 
     #[test]

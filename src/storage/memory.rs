@@ -94,7 +94,8 @@ impl Backend for Memory {
         let registered = terms.fence.is_some_and(|fence| held.is_registered(fence));
         let versions = counted_versions(mutations, &live).into_iter();
         let counted = versions.filter_map(|at| Some((at, held.tables.version(at)?.value.clone()))).collect();
-        let found = Found { live: &live, counted: &counted, registered };
+        let compacted = held.tables.clock.compacted;
+        let found = Found { live: &live, counted: &counted, registered, compacted };
         let (verdict, registry) = judge_under(mutations, base, found, terms)?;
         held.tables.write(mutations, &verdict.writes);
         held.add_audit_rows(audit_rows(mutations, &verdict.writes).into_iter().cloned());

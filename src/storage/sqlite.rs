@@ -178,7 +178,8 @@ impl Backend for Sqlite {
         }
         let counted = counted_versions(mutations, &begun.live);
         let counted = batch::values_of(&mut turn.connection, &counted).await?;
-        let found = Found { live: &begun.live, counted: &counted, registered: begun.registered };
+        let batch::Begun { live, registered, compacted, .. } = begun;
+        let found = Found { live: &live, counted: &counted, registered, compacted };
         let (verdict, registry) = judge_under(mutations, base, found, terms)?;
         let commit = Commit { base, outcomes: verdict.outcomes };
         let last = verdict.writes.last().map(|write| write.revision);

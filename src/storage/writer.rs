@@ -311,6 +311,7 @@ fn written(
     let judged_at = writes.last().map_or(base, |write| write.revision);
     Ok(match outcome {
         Outcome::Fenced => return Err(Error::Fenced),
+        Outcome::Outdated => return Err(Error::Outdated),
         Outcome::Conflict { found } => Written::Conflict { found, judged_at },
         Outcome::Unmet { .. } | Outcome::Unfit { .. } | Outcome::Apart => Written::Unmet { judged_at },
         Outcome::Committed(revision) => {

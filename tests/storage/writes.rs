@@ -155,6 +155,21 @@ pub async fn what_is_joined_passes_together_or_not_at_all(database: &Database) {
     assert_eq!(found, [("a".into(), value(2)), ("b".into(), value(2)), ("taken".into(), value(3))]);
 }
 
+/// As after a failover: the clock has jumped, and what was there before may be there again.
+pub async fn what_was_decided_before_commits_were_lost_is_not_written(database: &Database) {
+    let backend = database.open().await;
+    let key = Key::new(resource(&*backend, "things").await, "ns", "a");
+    let first = pass(&*backend, create(&key, 1)).await;
+    let outcome = async |decided_at: Revision| {
+        let mutation = Mutation { decided_at: Some(decided_at), ..update(&key, first, 2) };
+        backend.commit(&[mutation], Revision(0)).await.expect("commit").outcomes[0]
+    };
+    let jumped = backend.advance_clock(Revision(first.0 + 100)).await.expect("a jump");
+    assert_eq!(outcome(first).await, Outcome::Outdated);
+    assert_eq!(outcome(Revision(jumped.revision.0 - 1)).await, Outcome::Outdated);
+    assert_eq!(outcome(jumped.revision).await, Outcome::Committed(Revision(jumped.revision.0 + 1)));
+}
+
 /// Statements may exist per size and be padded: no size loses, adds or mixes up a write.
 pub async fn every_batch_size(database: &Database) {
     let backend = database.open().await;

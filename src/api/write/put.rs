@@ -88,7 +88,8 @@ impl Api {
                 let mutation = match self.lanes.run(size, encode).await {
                     Ok(mutation) => {
                         let mutation = mutation.requiring(requires).charging(charges);
-                        Mutation { audit: audited.row(), shares: configured, ..mutation }
+                        let decided_at = write.request.decided_at;
+                        Mutation { audit: audited.row(), shares: configured, decided_at, ..mutation }
                     }
                     Err(error) => {
                         self.give_back(target, allocation).await;
@@ -139,7 +140,8 @@ impl Api {
         names.extend(metered.joined);
         let what = (&*target.resource.definition, write.part);
         names.extend(self.changed_configuration(what, &mut configured));
-        let mutation = Mutation { audit: audited.row(), shares: configured, ..mutation };
+        let decided_at = write.request.decided_at;
+        let mutation = Mutation { audit: audited.row(), shares: configured, decided_at, ..mutation };
         names.extend(self.release_aggregation(target));
         Ok(match self.store.write_joined(names, mutation).await? {
             Written::Committed { revision, .. } => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
-use super::write_status;
+use super::{status_of, write, write_status};
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
@@ -16,6 +16,7 @@ use crate::cache::Range;
 use crate::codec::object::Object;
 use crate::kinds::apiextensions::custom_resource_definition::conditions::{self, CLEANUP, Condition};
 use crate::long_work::{Turn, decoding};
+use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::schema::resource::Verb;
 use crate::storage::{Change, Expect, Key, Mutation, Requirement, Scan};
@@ -23,10 +24,14 @@ use crate::tree::Value;
 
 /// Deletions under way at a time: enough to fill a batch.
 const PARALLEL: usize = 64;
+const COMPLETED: &str = "InstanceDeletionCompleted";
+const REMOVED_ALL: &str = "removed all instances";
 
 /// Deletes what is left of a definition's objects, and releases the definition if that is nothing.
 pub async fn clean_up(api: &Api, target: Target<'_>) -> Result<(), Error> {
-    let Some(found) = api.cache.fresh().await?.get(target.resource.id, "", target.name) else {
+    let state = api.cache.fresh().await?;
+    let decided_at = state.revision;
+    let Some(found) = state.get(target.resource.id, "", target.name) else {
         return Ok(());
     };
     let mut definition = target.resource.decode_closed(&found)?;
@@ -35,7 +40,8 @@ pub async fn clean_up(api: &Api, target: Target<'_>) -> Result<(), Error> {
         return Ok(());
     }
     if !conditions::is_true(&definition, "Established") {
-        return release(api, target, definition, "NeverEstablished", "resource was never established").await;
+        let message = "resource was never established";
+        return release(api, (target, decided_at), definition, "NeverEstablished", message).await;
     }
     let reason = conditions::find(&definition, "Terminating").map(|condition| condition["reason"].clone());
     if reason.is_none_or(|reason| reason != "InstanceDeletionInProgress") {
@@ -55,7 +61,7 @@ pub async fn clean_up(api: &Api, target: Target<'_>) -> Result<(), Error> {
     );
     let Some(resource) = served.by_storage(&name) else {
         delete_unserved(api, &name, None).await?;
-        return release(api, target, definition, "InstanceDeletionCompleted", "removed all instances").await;
+        return release(api, (target, decided_at), definition, COMPLETED, REMOVED_ALL).await;
     };
     if let Err(error) = delete_all(api, resource).await {
         tell(api, &mut definition, "InstanceDeletionFailed", format!("could not issue all deletes: {error}"));
@@ -63,7 +69,7 @@ pub async fn clean_up(api: &Api, target: Target<'_>) -> Result<(), Error> {
         return Err(error);
     }
     if api.cache.fresh().await?.objects(resource.id).is_empty() {
-        return release(api, target, definition, "InstanceDeletionCompleted", "removed all instances").await;
+        return release(api, (target, decided_at), definition, COMPLETED, REMOVED_ALL).await;
     }
     Ok(())
 }
@@ -79,7 +85,7 @@ fn tell(api: &Api, definition: &mut ObjectMap, reason: &'static str, message: St
 /// Takes the finalizer off, together with the last word on the definition's objects.
 async fn release(
     api: &Api,
-    target: Target<'_>,
+    (target, decided_at): (Target<'_>, Revision),
     mut definition: ObjectMap,
     reason: &'static str,
     message: &str,
@@ -88,7 +94,7 @@ async fn release(
     let others: Vec<Value> =
         meta_finalizers(&definition).filter(|finalizer| *finalizer != CLEANUP).map(Value::from).collect();
     fields::object_mut(&mut definition, "metadata").insert("finalizers", others.into());
-    write_status(api, target, &definition).await
+    write(api, &status_of(target).decided_at(decided_at), &definition).await
 }
 
 /// Deletes the rows of a resource that is served in no version: nobody can take a finalizer off any of them.

@@ -13,6 +13,7 @@ use crate::api::{Api, Target};
 use crate::codec::object::Object;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::patch::PatchKind;
+use crate::revision::Revision;
 use crate::schema::names::Gvk;
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
@@ -24,6 +25,8 @@ const ORPHAN: &str = "orphan";
 
 pub struct Collector<'a> {
     pub api: &'a Api,
+    /// The state in which owners and dependents were looked for, or an earlier one.
+    pub decided_at: Revision,
 }
 
 pub enum Verdict {
@@ -119,7 +122,8 @@ impl Collector<'_> {
             preconditions,
             ..DeleteOptions::default()
         };
-        match self.api.delete(&Request::own(Verb::Delete, target).with(&options).seen_by_hooks()).await {
+        let request = self.request(Verb::Delete, target).with(&options);
+        match self.api.delete(&request).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(Verdict::Done),
             // The object has changed meanwhile; a report of its new version will arrive.
             Err(Error::Conflict { .. }) => Ok(Verdict::Later),
@@ -297,7 +301,8 @@ impl Collector<'_> {
         value: Value,
     ) -> Result<(), Error> {
         if target.resource.hooked().is_some() {
-            let touch = Touch { uid: &facts.uid, revision: object.revision(), member, value };
+            let (uid, revision, decided_at) = (&facts.uid, object.revision(), Some(self.decided_at));
+            let touch = Touch { uid, revision, decided_at, member, value };
             return match self.api.touch(target, &touch).await {
                 Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
                 Err(error) => Err(error),
@@ -309,12 +314,17 @@ impl Collector<'_> {
     }
 
     async fn merge(&self, target: Target<'_>, patch: &Value) -> Result<(), Error> {
-        let request = Request::own(Verb::Patch, target).seen_by_hooks();
+        let request = self.request(Verb::Patch, target);
         let body = patch.to_string();
         match self.api.patch(&request, PatchKind::Merge, body.as_bytes()).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Owners or dependents that are not there have decided upon the request.
+    fn request<'a>(&self, verb: Verb, target: Target<'a>) -> Request<'a> {
+        Request::own(verb, target).seen_by_hooks().decided_at(self.decided_at)
     }
 
     /// Whether the graph has all served resources: otherwise it may lack dependents of a resource that was just added.

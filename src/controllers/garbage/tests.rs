@@ -134,7 +134,7 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     take_in(&api, &mut graph, Report::Change { node: node.clone(), current, previous: None }, &mut queue);
     take_in(&api, &mut graph, Report::Reached(configmaps, at), &mut queue);
     assert_eq!(queue, std::slice::from_ref(&node));
-    let collector = Collector { api: &api };
+    let collector = Collector { api: &api, decided_at: at };
     assert!(matches!(collector.collect(&graph, &node).await, Ok(Verdict::Later)));
     assert!(api.cache.any().get(configmaps, "t", "owner").is_some(), "it waits");
 
@@ -148,4 +148,32 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     assert!(api.cache.any().get(configmaps, "t", "owner").is_none());
     let left = api.cache.any().get(secrets, "t", "dependent").expect("it stays").to_map().expect("readable");
     assert_eq!(left["metadata"].get("ownerReferences"), None);
+}
+
+/// The owner of an object was deleted, and a failover may have taken that back since.
+#[tokio::test]
+async fn what_was_decided_before_a_failover_deletes_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let api = api(directory.path()).await;
+    create(&api, "namespaces", json!({"metadata": {"name": "t"}})).await;
+    let references = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "gone"}]);
+    let dependent = json!({"metadata": {"name": "dependent", "ownerReferences": references}});
+    create(&api, "secrets", dependent).await;
+    let mut graph = Graph::default();
+    let all: Vec<_> = api.catalog.served().stored().cloned().collect();
+    let state = api.cache.any();
+    let queue = load(&api, &state, &all, &mut graph);
+    let [node] = &queue[..] else { panic!("one dependent") };
+
+    let secrets = api.resources.get(&Gvr::fixed("v1", "secrets")).expect("secrets").id;
+    let is_there = || api.cache.any().get(secrets, "t", "dependent").is_some();
+    let jumped = api.cache.backend().advance_clock(Revision(state.revision.0 + 1000)).await.expect("a jump");
+    let collector = Collector { api: &api, decided_at: state.revision };
+    assert!(collector.collect(&graph, node).await.is_err());
+    assert!(is_there());
+    let state = api.cache.at_least(jumped.revision).await.expect("a state");
+    assert_eq!((state.revision, state.loaded_at), (jumped.revision, jumped.revision), "it was loaded anew");
+    let collector = Collector { api: &api, decided_at: state.revision };
+    assert!(matches!(collector.collect(&graph, node).await, Ok(Verdict::Done)));
+    assert!(!is_there());
 }

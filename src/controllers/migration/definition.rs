@@ -58,7 +58,8 @@ impl Reporter {
         let api = &*self.api;
         let Some(resource) = api.resources.get(&DEFINITIONS) else { return Ok(()) };
         let name = format!("{}.{}", migration.resource.plural, migration.resource.group);
-        let Some(found) = api.cache.fresh().await?.get(resource.id, "", &name) else { return Ok(()) };
+        let state = api.cache.fresh().await?;
+        let Some(found) = state.get(resource.id, "", &name) else { return Ok(()) };
         let definition = resource.decode(&found)?;
         let news = match turn {
             Turn::Starts => News::of_start(&definition, migration),
@@ -75,6 +76,8 @@ impl Reporter {
             ..WriteOptions::default()
         };
         let request = Request::own(Verb::Patch, target).on(Part::Status).with(&options);
+        // A failover may bring rows back that are stored in a version which is not named any more.
+        let request = request.decided_at(state.revision);
         api.patch(&request, PatchKind::Apply, body.to_string().as_bytes()).await.map(drop)
     }
 }

@@ -38,6 +38,8 @@ pub struct Assumed<'a> {
     pub live: &'a [Option<Revision>],
     /// Whether the fence's registration is gone.
     pub lost: bool,
+    /// The clock's `compacted`, if the verdict depends on it.
+    pub compacted: Option<Revision>,
     /// The places of the counted rows.
     pub counted: &'a [i32],
 }
@@ -74,6 +76,7 @@ pub struct Recorded {
 pub struct Standing {
     pub live: Vec<Option<Revision>>,
     pub lost: bool,
+    pub compacted: Revision,
     /// The values of the counted rows.
     pub counts: Vec<Option<Bytes>>,
 }
@@ -103,6 +106,8 @@ pub async fn commit(
     let needs = Needs::of(mutations, rows);
     let joins = mutations.iter().any(|mutation| mutation.joins_next);
     let joins = joins.then(|| mutations.iter().map(|mutation| mutation.joins_next).collect::<Vec<_>>());
+    let decided = mutations.iter().any(|mutation| mutation.decided_at.is_some());
+    let decided = decided.then(|| mutations.iter().map(|mutation| decision(mutation)).collect::<Vec<_>>());
     let live = assumed.as_ref().map(|assumed| assumed.live.iter().copied().map(number).collect::<Vec<_>>());
     let audits: Vec<(i32, &AuditRow)> = (1..)
         .zip(mutations)
@@ -137,8 +142,10 @@ pub async fn commit(
         .bind(needs.as_ref().map(|needs| &needs.ends[..]))
         .bind(needs.as_ref().map(|needs| &needs.places[..]))
         .bind(needs.as_ref().map(|needs| &needs.expects[..]))
+        .bind(decided)
         .bind(live)
         .bind(assumed.as_ref().map(|assumed| assumed.lost))
+        .bind(assumed.as_ref().and_then(|assumed| assumed.compacted).map(|at| number(Some(at))))
         .bind(assumed.as_ref().map(|assumed| assumed.counted))
         .bind(audited.then(|| audits.iter().map(|(place, _)| *place).collect::<Vec<_>>()))
         .bind(audited.then(|| audits.iter().map(|(_, row)| row.at).collect::<Vec<_>>()))
@@ -208,6 +215,7 @@ impl Reply {
                 Ok(Answer::Stale(Standing {
                     live: live.into_iter().map(version).collect(),
                     lost: row.try_get("lost")?,
+                    compacted: Revision(row.try_get::<i64, _>("compacted")? as u64),
                     counts: counts.into_iter().map(|value| value.map(Bytes::from)).collect(),
                 }))
             }
@@ -239,6 +247,7 @@ impl Recorded {
                 -1 => Outcome::Conflict { found },
                 -2 => Outcome::Apart,
                 -3 => Outcome::Fenced,
+                -4 => Outcome::Outdated,
                 number => {
                     let number = usize::try_from(number).ok()? - 1;
                     let requirement = match mutation.shares {
@@ -290,6 +299,11 @@ fn expected(expect: Expect) -> i64 {
         Expect::At(Revision(0)) => IMPOSSIBLE,
         Expect::At(version) => number(Some(version)),
     }
+}
+
+/// The revision at which a mutation was decided.
+fn decision(mutation: &Mutation) -> Option<i64> {
+    mutation.decided_at.map(|decided_at| i64::try_from(decided_at.0).unwrap_or(i64::MAX))
 }
 
 /// What the mutation does if it passes.

@@ -30,16 +30,19 @@ const BASE: Revision = Revision(1 << 62);
 /// The assumed version of a counted row that is not remembered. No row has it.
 const UNKNOWN: Revision = Revision((1 << 62) - 1);
 
-/// The counted rows as this server has seen them last.
+/// What this server has seen last.
 #[derive(Default)]
-pub struct Remembered(HashMap<Key, (Revision, Bytes)>);
+pub struct Remembered {
+    counted: HashMap<Key, (Revision, Bytes)>,
+    compacted: Revision,
+}
 
 impl Remembered {
     fn insert(&mut self, key: &Key, version: Revision, value: Bytes) {
-        if self.0.len() >= REMEMBERED {
-            self.0.clear();
+        if self.counted.len() >= REMEMBERED {
+            self.counted.clear();
         }
-        self.0.insert(key.clone(), (version, value));
+        self.counted.insert(key.clone(), (version, value));
     }
 }
 
@@ -89,14 +92,16 @@ struct Belief {
     live: HashMap<Key, Option<Revision>>,
     counted: HashMap<Revision, Bytes>,
     lost: bool,
+    compacted: Revision,
 }
 
 impl Belief {
     /// The counted rows are as they are remembered, and all others as the batch wants them to be.
     fn new(batch: &[Mutation], remembered: &Remembered) -> Self {
-        let mut belief = Self { live: HashMap::new(), counted: HashMap::new(), lost: false };
+        let compacted = remembered.compacted;
+        let mut belief = Self { live: HashMap::new(), counted: HashMap::new(), lost: false, compacted };
         for mutation in batch.iter().filter(|mutation| matches!(mutation.change, Change::Count(_))) {
-            let version = match remembered.0.get(&mutation.key) {
+            let version = match remembered.counted.get(&mutation.key) {
                 Some((version, value)) => {
                     belief.counted.insert(*version, value.clone());
                     *version
@@ -123,17 +128,20 @@ impl Belief {
         let version = |key: &Key| self.live.get(key).copied().flatten();
         let keys = || batch.iter().map(|mutation| &mutation.key).chain(required_keys(batch));
         let live: Vec<_> = keys().map(version).collect();
-        let found = Found { live: &live, counted: &self.counted, registered: !self.lost };
+        let Self { counted, compacted, lost, .. } = self;
+        let found = Found { live: &live, counted, registered: !lost, compacted: *compacted };
         let (verdict, registry) = judge_under(batch, BASE, found, terms)?;
         let rows = Rows::new(verdict.writes.iter().map(|write| &batch[write.index].key), keys());
         let live = rows.keys.iter().map(|key| version(key)).collect();
         let counted = counted_keys(batch).map(|key| rows.place(key)).collect();
+        let decided = batch.iter().any(|mutation| mutation.decided_at.is_some());
         Ok(Judged {
             batch,
             rows,
             live,
             counted,
-            lost: self.lost,
+            lost: *lost,
+            compacted: decided.then_some(*compacted),
             verdict,
             terms: Terms { registry, ..terms },
         })
@@ -152,6 +160,7 @@ struct Judged<'a> {
     live: Vec<Option<Revision>>,
     counted: Vec<i32>,
     lost: bool,
+    compacted: Option<Revision>,
     verdict: Verdict,
     terms: Terms<'a>,
 }
@@ -164,7 +173,12 @@ impl Judged<'_> {
             rows: &self.rows,
             terms: self.terms,
             format,
-            assumed: Some(Assumed { live: &self.live, lost: self.lost, counted: &self.counted }),
+            assumed: Some(Assumed {
+                live: &self.live,
+                lost: self.lost,
+                compacted: self.compacted,
+                counted: &self.counted,
+            }),
         }
     }
 
@@ -192,7 +206,7 @@ impl Judged<'_> {
             Outcome::Unmet { requirement, found } => {
                 Outcome::Unmet { requirement, found: found.map(|found| moved(found, base)) }
             }
-            other @ (Outcome::Apart | Outcome::Unfit { .. } | Outcome::Fenced) => other,
+            other @ (Outcome::Apart | Outcome::Unfit { .. } | Outcome::Outdated | Outcome::Fenced) => other,
         });
         Commit { base, outcomes: outcomes.collect() }
     }
@@ -208,10 +222,11 @@ impl Judged<'_> {
                     remembered.insert(key, version, value.clone());
                     counted.insert(version, value);
                 }
-                _ => drop(remembered.0.remove(key)),
+                _ => drop(remembered.counted.remove(key)),
             }
         }
-        Belief { live, counted, lost: standing.lost }
+        remembered.compacted = standing.compacted;
+        Belief { live, counted, lost: standing.lost, compacted: standing.compacted }
     }
 }
 

@@ -39,6 +39,7 @@ pub struct Texts {
 /// A transaction that holds the write lock.
 pub struct Begun {
     pub base: Revision,
+    pub compacted: Revision,
     /// The live version of every mutation's key, and then of every [required key](required_keys).
     pub live: Vec<Option<Revision>>,
     /// Whether the fence's registration exists; false without a fence.
@@ -94,7 +95,7 @@ fn begin_sql(size: usize) -> String {
            (SELECT COUNT(*) FROM servers WHERE id = ? AND incarnation = ?), group_concat(k.column1 || ':' || \
            (SELECT o.resource_version * 2 + o.deleted FROM objects o \
             WHERE o.resource = k.column2 AND o.namespace = k.column3 AND o.name = k.column4 \
-            ORDER BY o.resource_version DESC LIMIT 1)) FROM (VALUES {keys}) k"
+            ORDER BY o.resource_version DESC LIMIT 1)), (SELECT compacted FROM clock) FROM (VALUES {keys}) k"
     )
 }
 
@@ -161,7 +162,9 @@ pub async fn begin(
             *slot = version;
         }
     }
-    Ok(Begun { base: Revision(base as u64), live, registered: registered == 1 })
+    let compacted: i64 = row.try_get(3).map_err(corrupt)?;
+    let [base, compacted] = [base, compacted].map(|revision| Revision(revision as u64));
+    Ok(Begun { base, compacted, live, registered: registered == 1 })
 }
 
 /// The values of these versions. Makes no query for none.
