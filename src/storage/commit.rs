@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use super::counting::{Charge, Counted};
 use super::judge::Write;
@@ -146,6 +147,11 @@ impl Change {
 /// The mutations of one transaction. A batch accepts more mutations until it is its turn to be committed, so that writes
 /// which arrive while others are being committed need no transaction of their own.
 pub trait Batch: Send {
+    /// Takes in mutations that come. Ready once the batch has as many as are wanted, or accepts no more.
+    fn poll_gather(&mut self, _context: &mut Context<'_>, _wanted: usize) -> Poll<()> {
+        Poll::Ready(())
+    }
+
     /// Seals the batch: it accepts no more mutations. Returns those that it has.
     fn close(&mut self) -> &[Mutation];
 }

@@ -27,6 +27,7 @@ impl Postgres {
         terms: Terms<'_>,
     ) -> Result<Commit, Error> {
         let _flight = self.flights.begin().await;
+        self.flights.gather(batch).await;
         let mut connection = self.pool.acquire().await?;
         let mutations = batch.close();
         if is_charged(mutations) {
@@ -55,7 +56,7 @@ impl Postgres {
         let answered = timeout(SHORT, batch::commit(&mut connection, &ticket, &self.channel, call)).await;
         let lost = match answered.unwrap_or_else(|_| Err(Failure::Open(unanswered(SHORT)))) {
             Ok(reply) if connection.is_current() => {
-                self.flights.note(begun.elapsed(), &reply);
+                self.flights.note(begun.elapsed(), call.mutations.len(), &reply);
                 connection.observe(reply.base, reply.flushed);
                 self.pool.keep(connection);
                 return reply.answer;

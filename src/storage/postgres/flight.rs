@@ -4,12 +4,28 @@
 //! travel; more than are needed to fill that time only make the batches smaller, since a batch takes nothing in once it is
 //! sent. So there are as many as fit into the distance, measured from their own answers.
 
+use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::batch::Reply;
+use crate::storage::Batch;
+
+mod tune {
+    pub struct T(&'static str, f64, std::sync::OnceLock<f64>);
+    impl T {
+        pub fn get(&self) -> f64 {
+            *self.2.get_or_init(|| std::env::var(self.0).ok().and_then(|v| v.parse().ok()).unwrap_or(self.1))
+        }
+    }
+    pub static LINGER: T = T("T_LINGER", 0.0, std::sync::OnceLock::new());
+    pub static YIELDS: T = T("T_YIELDS", 0.0, std::sync::OnceLock::new());
+    pub static FLIGHTS: T = T("T_FLIGHTS", 1.0, std::sync::OnceLock::new());
+}
 
 /// The most batches under way. Each has a connection.
 pub const MOST: usize = 4;
@@ -25,6 +41,10 @@ struct State {
     distance: f64,
     /// Seconds that a batch holds the clock's lock.
     held: f64,
+    /// Seconds that a batch waited for the lock.
+    waited: f64,
+    /// The mutations of the batch that was answered last. Their callers may soon have others.
+    landed: usize,
 }
 
 /// A batch under way.
@@ -32,7 +52,7 @@ pub struct Flight<'a>(&'a Flights);
 
 impl Flights {
     pub fn new() -> Self {
-        let state = State { under_way: 0, distance: 0.0, held: 0.0 };
+        let state = State { under_way: 0, distance: 0.0, held: 0.0, waited: 0.0, landed: 0 };
         Self { state: Mutex::new(state), landed: Notify::new() }
     }
 
@@ -50,9 +70,33 @@ impl Flights {
         }
     }
 
+    /// Lets a batch gather while it would only wait in the database.
+    pub async fn gather(&self, batch: &mut dyn Batch) {
+        let (wanted, pause) = {
+            let state = self.state();
+            (state.landed, Duration::from_secs_f64(state.waited * tune::LINGER.get()))
+        };
+        if wanted < 2 {
+            return;
+        }
+        for _ in 0..tune::YIELDS.get() as usize {
+            tokio::task::yield_now().await;
+            let done = poll_fn(|context| Poll::Ready(batch.poll_gather(context, wanted).is_ready())).await;
+            if done {
+                return;
+            }
+        }
+        if pause > Duration::from_micros(50) {
+            let _ = timeout(pause, poll_fn(|context| batch.poll_gather(context, wanted))).await;
+        }
+    }
+
     /// Notes how long a batch took.
-    pub fn note(&self, took: Duration, reply: &Reply) {
-        self.state().note(took.saturating_sub(reply.waited + reply.held), reply.held);
+    pub fn note(&self, took: Duration, size: usize, reply: &Reply) {
+        let mut state = self.state();
+        state.landed = size;
+        state.waited += (reply.waited.as_secs_f64() - state.waited) / 4.0;
+        state.note(took.saturating_sub(reply.waited + reply.held), reply.held);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -79,7 +123,7 @@ impl State {
         if self.held <= 0.0 {
             return 1;
         }
-        (1.0 + self.distance / self.held).round().clamp(1.0, MOST as f64) as usize
+        (1.0 + self.distance / self.held).round().clamp(tune::FLIGHTS.get(), MOST as f64) as usize
     }
 }
 
@@ -97,7 +141,7 @@ mod tests {
     #[test]
     fn the_farther_the_more() {
         let most = |distance: u64, held: u64| {
-            let mut state = State { under_way: 0, distance: 0.0, held: 0.0 };
+            let mut state = State { under_way: 0, distance: 0.0, held: 0.0, waited: 0.0, landed: 0 };
             for _ in 0..100 {
                 state.note(Duration::from_micros(distance), Duration::from_micros(held));
             }
