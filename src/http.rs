@@ -30,4 +30,5 @@ pub mod status;
 pub mod table;
 pub mod tls;
 mod warnings;
+mod websocket;
 pub mod zpages;

@@ -143,6 +143,8 @@ mod watch;
 mod watch_form;
 #[path = "api/webhooks.rs"]
 mod webhooks;
+#[path = "api/websockets.rs"]
+mod websockets;
 #[path = "api/wire.rs"]
 mod wire;
 #[path = "api/write.rs"]

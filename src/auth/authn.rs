@@ -17,6 +17,7 @@ use arc_swap::ArcSwap;
 use axum::http::{HeaderMap, header};
 
 pub use self::anonymous::Anonymous;
+pub use self::bearer::is_websocket;
 pub use self::certificate::{
     CREDENTIAL_ID, Certified, certificate_identifier, common_name_of, user_of_certificate,
 };

@@ -7,9 +7,10 @@ use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 
+use axum::BoxError;
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::{Stream, StreamExt, stream};
 use metrics::Counter;
 
 use super::encode::{Encoder, Item, encode};
@@ -29,6 +30,9 @@ use crate::tree::Value;
 
 /// Small objects are joined to chunks of about this many bytes, for fewer and larger writes (measured: 64 to 256 KB).
 const CHUNK: usize = 128 << 10;
+
+/// What stands before each event of a stream of protobuf.
+const LENGTH_PREFIX: usize = 4;
 
 /// How many messages, rows and the like are made before other requests get the thread: each takes about ten
 /// microseconds.
@@ -226,23 +230,25 @@ impl ProtobufWriter {
     }
 }
 
-/// The body of a watch. `counter` counts the events that are sent; `active` lives as long as the watch.
-pub fn watch(encoder: Encoder, watch: Watch, counter: Counter, active: LongRunning) -> Body {
-    let state = WatchWriter {
-        encoder,
-        watch: Some(watch),
-        pending: Vec::new().into_iter(),
-        counter,
-        columns: Columns::Shown,
-        _active: active,
-    };
-    Body::from_stream(stream::unfold(state, |mut state| async move {
-        let chunk = state.next().await?;
-        Some((Ok::<_, Infallible>(chunk), state))
+/// The body of a watch.
+pub fn watch(writer: WatchWriter) -> Body {
+    Body::from_stream(stream::unfold(writer, |mut writer| async move {
+        let chunk = writer.next().await?;
+        Some((Ok::<_, Infallible>(chunk), writer))
     }))
 }
 
-struct WatchWriter {
+/// The events of a watch, each by itself and without the length that stands before it in a stream of protobuf.
+pub fn watch_messages(writer: WatchWriter) -> impl Stream<Item = Result<Bytes, BoxError>> + Send + Unpin {
+    let before = if writer.encoder.media == MediaType::Protobuf { LENGTH_PREFIX } else { 0 };
+    Box::pin(stream::unfold(writer, move |mut writer| async move {
+        let event = writer.next_event().await?;
+        Some((Ok(event.slice(before.min(event.len())..)), writer))
+    }))
+}
+
+/// What is sent of a watch.
+pub struct WatchWriter {
     encoder: Encoder,
     /// `None` once an error has been sent.
     watch: Option<Watch>,
@@ -254,11 +260,28 @@ struct WatchWriter {
 }
 
 impl WatchWriter {
-    async fn next(&mut self) -> Option<Bytes> {
+    /// `counter` counts the events that are sent; `active` lives as long as the watch.
+    pub fn new(encoder: Encoder, watch: Watch, counter: Counter, active: LongRunning) -> Self {
+        Self {
+            encoder,
+            watch: Some(watch),
+            pending: Vec::new().into_iter(),
+            counter,
+            columns: Columns::Shown,
+            _active: active,
+        }
+    }
+
+    async fn next_event(&mut self) -> Option<Bytes> {
         if self.pending.len() == 0 {
             self.pending = self.watch.as_mut()?.next().await?.into_iter();
         }
-        let first = self.next_frame()?;
+        self.next_frame()
+    }
+
+    /// The next event, and those that are there already.
+    async fn next(&mut self) -> Option<Bytes> {
+        let first = self.next_event().await?;
         // Sent alone without a copy: all watchers share an event's frame, and large frames are not worth joining.
         if self.pending.len() == 0 || first.len() >= CHUNK {
             return Some(first);

@@ -61,8 +61,11 @@ pub fn withdraw(headers: &mut HeaderMap) {
         return;
     }
     let lines = subprotocols(headers);
-    let all = lines.iter().flat_map(|line| line.split(',')).map(str::trim);
-    let others: Vec<&str> = all.filter(|protocol| !protocol.starts_with(SUBPROTOCOL)).collect();
+    let all: Vec<&str> = lines.iter().flat_map(|line| line.split(',')).map(str::trim).collect();
+    if !all.iter().any(|protocol| protocol.starts_with(SUBPROTOCOL)) {
+        return;
+    }
+    let others: Vec<&str> = all.into_iter().filter(|protocol| !protocol.starts_with(SUBPROTOCOL)).collect();
     if let Ok(value) = HeaderValue::from_str(&others.join(",")) {
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, value);
     }
@@ -73,7 +76,8 @@ fn subprotocols(headers: &HeaderMap) -> Vec<String> {
     lines.map(|line| String::from_utf8_lossy(line.as_bytes()).into_owned()).collect()
 }
 
-fn is_websocket(headers: &HeaderMap) -> bool {
+/// Upstream's `IsWebSocketRequest`.
+pub fn is_websocket(headers: &HeaderMap) -> bool {
     let text =
         |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase());
     let upgrade = text(header::UPGRADE).is_some_and(|upgrade| upgrade == "websocket");

@@ -1,8 +1,9 @@
 //! GET of a Pod's log (upstream's `LocationStreamer`).
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::Response;
+use futures_util::{StreamExt as _, stream};
 use http_body_util::{BodyExt as _, Empty, Limited};
 
 use super::Context;
@@ -11,8 +12,10 @@ use crate::api::connect::Location;
 use crate::api::connect::log::LogOptions;
 use crate::api::error::Error;
 use crate::api::request::Options;
+use crate::auth::authn::is_websocket;
 use crate::gotext::quote;
 use crate::http::negotiate::Shape;
+use crate::http::websocket;
 use crate::metrics::LongRunning;
 use crate::relay::dial::dial;
 use crate::relay::exchange::{Answer, exchange};
@@ -43,7 +46,17 @@ impl Context<'_> {
             Error::Unclassified(format!("Get {}: {why}", quote(&location.url())))
         })?;
         let answer = accepted(answer, request.target.name).await?;
-        let mut response = Response::new(streaming(answer.into_body(), self.draining(), active));
+        let body = streaming(answer.into_body(), self.draining(), active);
+        if is_websocket(&self.parts.headers) {
+            // An empty message comes first, as upstream sends one.
+            let first = stream::once(async { Ok(Bytes::new()) });
+            let messages = first.chain(body.into_data_stream().map(|piece| piece.map_err(Into::into)));
+            return match websocket::accept_log(self.parts) {
+                Ok(accepted) => websocket::answer(self.parts, accepted, Box::pin(messages)),
+                Err(refusal) => Ok(*refusal),
+            };
+        }
+        let mut response = Response::new(body);
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
         Ok(response)
     }

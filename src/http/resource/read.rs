@@ -13,12 +13,15 @@ use crate::api::options::list::{Collection, ListOptions};
 use crate::api::options::watch::{WatchOptions, WatchPath};
 use crate::api::resource::Resource;
 use crate::api::{Answer, ObjectMap, Target, scale};
+use crate::auth::authn::is_websocket;
 use crate::codec::media_type::MediaType;
+use crate::http::body::WatchWriter;
 use crate::http::compress::compress_stream;
 use crate::http::encode::Encoder;
 use crate::http::negotiate::{self, Negotiated, Shape, WATCH_ROUTE_TYPES};
 use crate::http::request::accept;
 use crate::http::server::delivery::SLACK;
+use crate::http::websocket::{self, Form};
 use crate::http::{body, encode, request_body, response};
 use crate::metrics::LongRunning;
 use crate::schema::names::GroupResource;
@@ -83,7 +86,17 @@ impl Context<'_> {
         let watch = self.app.api.watch(resource, namespace, options, self.draining());
         let counter = self.app.metrics.watch_events(&self.definition.gvr());
         let until = watch.deadline() + SLACK;
-        let mut response = Response::new(body::watch(encoder, watch, counter, active));
+        let media = encoder.media;
+        let writer = WatchWriter::new(encoder, watch, counter, active);
+        if is_websocket(&self.parts.headers) {
+            let form = if media == MediaType::Protobuf { Form::Binary } else { Form::Text };
+            let response = match websocket::accept_watch(self.parts, form) {
+                Ok(accepted) => websocket::answer(self.parts, accepted, body::watch_messages(writer))?,
+                Err(refusal) => *refusal,
+            };
+            return Ok((response, until));
+        }
+        let mut response = Response::new(body::watch(writer));
         let content_type = negotiated.media.stream_content_type().unwrap_or("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         if streams_list {

@@ -205,6 +205,7 @@ async fn respond(
     match AssertUnwindSafe(responder.respond(request.map(Body::new))).catch_unwind().await {
         Ok(response) if is_head => Ok(without_body(response)),
         Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            let response = deliver(response, under_way.clone()).await;
             Ok(takeover::note(response, under_way, &slot))
         }
         Ok(response) => Ok(deliver(response, under_way).await),

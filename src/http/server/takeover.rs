@@ -13,14 +13,29 @@ use super::connection_state::{Connection, Requests, Stage};
 
 /// What is done with the connection once the answer is sent: a part of the answer's extensions. Clones share it.
 #[derive(Clone)]
-pub struct Takeover(Slot);
+pub struct Takeover(Arc<Mutex<Option<Work>>>);
+
+/// Gets the answer's body, with all that others have wrapped around it.
+type Work = Box<dyn FnOnce(Body) -> BoxFuture<'static, ()> + Send>;
 
 /// What is to be done with a connection, if anything.
 pub type Slot = Arc<Mutex<Option<BoxFuture<'static, ()>>>>;
 
 impl Takeover {
+    /// Work that knows nothing of the body, which ends when the work does.
     pub fn new(work: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Some(Box::pin(work)))))
+        Self::sending(|body| async move {
+            work.await;
+            drop(body);
+        })
+    }
+
+    /// Work that sends the body.
+    pub fn sending<F>(work: impl FnOnce(Body) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self(Arc::new(Mutex::new(Some(Box::new(|body| Box::pin(work(body)))))))
     }
 }
 
@@ -33,24 +48,25 @@ pub fn note(mut response: Response, request: Arc<Requests>, slot: &Slot) -> Resp
     // The connection counts its requests by references but one, which is its service's. That is gone by then.
     let counted = (request.clone(), request);
     let whole = async move {
-        work.await;
-        drop((body, counted));
+        work(body).await;
+        drop(counted);
     };
     *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::pin(whole));
     Response::from_parts(head, Body::empty())
 }
 
-/// Does what was noted, until it ends or the connection is dropped.
+/// Does what was noted, until it ends, or the connection is dropped or stopped.
 pub async fn run(slot: &Slot, connection: &Connection) {
     let Some(work) = take(slot) else { return };
     let mut work = pin!(work);
     poll_fn(|context| match connection.poll_stage(context, Stage::Going) {
         Poll::Ready(_) => Poll::Ready(()),
+        Poll::Pending if connection.is_stopped() => Poll::Ready(()),
         Poll::Pending => work.as_mut().poll(context),
     })
     .await;
 }
 
-fn take(slot: &Slot) -> Option<BoxFuture<'static, ()>> {
+fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
     slot.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
