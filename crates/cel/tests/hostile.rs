@@ -114,3 +114,22 @@ fn patterns_of_all_items_of_an_object_share_a_room() {
     let told = found.violations.iter().filter(|violation| violation.message.contains(too_large)).count();
     assert!(told > 0 && told + found.untold < 2000, "{told} {}", found.untold);
 }
+
+#[test]
+fn a_search_that_takes_seconds_is_paid_for_before_it_begins() {
+    let text = "a".repeat(3 << 20);
+    let object = json!({"text": text, "texts": ["a(a|b){900}c"]});
+    for expression in [
+        "self.text.matches('a(a|b){900}c')",
+        "self.text.matches(self.texts[0])",
+        "self.text.find('a(a|b){900}c') == ''",
+        "self.text.findAll('a(a|b){900}c', 1).size() == 0",
+    ] {
+        let (outcome, spent, _) = evaluated(expression, &texts(), &object, Budget::of(10_000_000));
+        assert_eq!(outcome, "operation cancelled: actual cost limit exceeded", "{expression}");
+        assert!(spent > 40_000_000, "{expression}: {spent}");
+    }
+    // What a search of that text costs upstream, where it is done in no time.
+    let (outcome, spent, _) = evaluated("self.text.matches('^b')", &texts(), &object, Budget::of(10_000_000));
+    assert_eq!((outcome.as_str(), spent), ("Bool(false)", 314_575));
+}

@@ -1,10 +1,11 @@
 //! Goes through a plan. An error is a value that goes up until `&&`, `||` or a loop takes it; what an error goes past is
 //! paid for as upstream does. A budget that is gone ends all.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rowplane_values::regexp::Room;
+use rowplane_values::regexp::{Regexp, Room};
 use smol_str::SmolStr;
 
 use super::{Attribute, Base, Call, Node, NodeId, Operator, Program, Slot};
@@ -58,6 +59,9 @@ pub struct Budget<'b> {
     /// Becomes true when nobody waits for the value any more.
     pub interrupt: Option<&'b AtomicBool>,
 }
+
+/// Steps of a search, a tenth of a second at worst.
+const LONG_SEARCH: u64 = 200_000;
 
 /// More patterns are made by nobody who means well, and each takes milliseconds.
 pub const PATTERNS: usize = 16 << 20;
@@ -159,6 +163,15 @@ impl Program {
 /// What a part of a call came to, short of the end of all.
 pub(super) type Part<'a> = Result<Value<'a>, Error>;
 
+/// An error becomes a value; what ends the evaluation goes on.
+fn settled(outcome: Outcome<'_>) -> Result<Part<'_>, Fault> {
+    match outcome {
+        Ok(value) => Ok(Ok(value)),
+        Err(Fault::Error(error)) => Ok(Err(error)),
+        Err(end) => Err(end),
+    }
+}
+
 impl<'a> Frame<'a, '_> {
     pub(super) fn spend(&mut self, cost: u64) -> Result<(), Fault> {
         self.budget.spend(cost)
@@ -171,11 +184,7 @@ impl<'a> Frame<'a, '_> {
 
     /// An error becomes a value.
     pub(super) fn part(&mut self, node: NodeId) -> Result<Part<'a>, Fault> {
-        match self.node(node) {
-            Ok(value) => Ok(Ok(value)),
-            Err(Fault::Error(error)) => Ok(Err(error)),
-            Err(end) => Err(end),
-        }
+        settled(self.node(node))
     }
 
     /// What is large stays out of this function's frame: nodes are within nodes.
@@ -298,7 +307,7 @@ impl<'a> Frame<'a, '_> {
                 self.let_go(call.arguments[0]);
                 insert(arguments)
             }
-            None => self.apply(call, arguments),
+            None => settled(self.apply(call, arguments))?,
         };
         if call.cost == Cost::Output {
             self.spend(Cost::after(result.as_ref().ok()))?;
@@ -338,7 +347,7 @@ impl<'a> Frame<'a, '_> {
         }
     }
 
-    fn apply(&mut self, call: &Call, arguments: &[Value<'a>]) -> Part<'a> {
+    fn apply(&mut self, call: &Call, arguments: &[Value<'a>]) -> Outcome<'a> {
         if let Some(found) = call.quick.and_then(|quick| quick.call(arguments)) {
             return Ok(found);
         }
@@ -346,14 +355,20 @@ impl<'a> Frame<'a, '_> {
             ("find" | "findAll" | "matches", [Value::String(text), Value::String(pattern), ..]) => {
                 self.found(call, text, pattern, arguments.get(2))
             }
-            _ if call.pattern.is_some() => Err(Error::no_such_overload()),
+            _ if call.pattern.is_some() => Err(Error::no_such_overload().into()),
             (function, arguments) => {
-                table::call(function, arguments, call.overload.map(|overload| &overload.result))
+                Ok(table::call(function, arguments, call.overload.map(|overload| &overload.result))?)
             }
         }
     }
 
-    fn found(&mut self, call: &Call, text: &Text<'a>, pattern: &str, most: Option<&Value<'a>>) -> Part<'a> {
+    fn found(
+        &mut self,
+        call: &Call,
+        text: &Text<'a>,
+        pattern: &str,
+        most: Option<&Value<'a>>,
+    ) -> Outcome<'a> {
         let read;
         let pattern = match &call.pattern {
             Some(pattern) => pattern.compiled()?,
@@ -370,14 +385,35 @@ impl<'a> Frame<'a, '_> {
         let most = match most {
             None => usize::MAX,
             Some(Value::Int(most)) => usize::try_from(*most).unwrap_or(usize::MAX),
-            Some(_) => return Err(Error::no_such_overload()),
+            Some(_) => return Err(Error::no_such_overload().into()),
         };
-        let part = |found: std::ops::Range<usize>| &text[found];
-        Ok(match call.function.as_str() {
-            "matches" => Value::Bool(pattern.is_match(text)),
-            "find" => Value::string(pattern.find(text).map(part).unwrap_or_default()),
-            _ => Value::texts(pattern.find_iter(text).map(part).take(most)),
-        })
+        if call.function == "matches" {
+            return self.matches(pattern, text).map(Value::Bool);
+        }
+        self.search(pattern, text)?;
+        let part = |found: Range<usize>| &text[found];
+        if call.function == "find" {
+            return Ok(Value::string(pattern.find(text).map(part).unwrap_or_default()));
+        }
+        let mut parts = Vec::new();
+        for found in pattern.find_iter(text).take(most) {
+            // Each may have looked at the text to its end.
+            self.check_interrupt()?;
+            parts.push(part(found));
+        }
+        Ok(Value::texts(parts))
+    }
+
+    pub(super) fn matches(&mut self, pattern: &Regexp, text: &str) -> Result<bool, Fault> {
+        self.search(pattern, text)?;
+        Ok(pattern.is_match(text))
+    }
+
+    /// Pays for a search that takes longer than what upstream's cost of it stands for, seconds perhaps. No other is paid
+    /// for, so that costs are upstream's.
+    fn search(&mut self, pattern: &Regexp, text: &str) -> Result<(), Fault> {
+        let steps = pattern.steps(text.len());
+        if steps > LONG_SEARCH { self.spend(steps) } else { Ok(()) }
     }
 
     fn optional_or(&mut self, left: NodeId, right: NodeId, value: bool) -> Outcome<'a> {

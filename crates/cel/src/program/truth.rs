@@ -69,7 +69,7 @@ impl<'a> Frame<'a, '_> {
                 let letters = (1.0 + text.size() as f64) * 0.1;
                 frame.spend(letters.ceil() as u64 * (*length as f64 * 0.25).ceil() as u64)?;
                 match text {
-                    Value::String(text) => Ok(pattern.compiled()?.is_match(&text)),
+                    Value::String(text) => frame.matches(pattern.compiled()?, &text),
                     _ => Err(Error::no_such_overload().into()),
                 }
             }),

@@ -98,3 +98,10 @@ fn matching_is_linear() {
     assert!(expression.is_match(&text));
     assert!(!expression.is_match(&format!("{text}!")));
 }
+
+#[test]
+fn a_search_costs_by_the_text_and_what_is_repeated() {
+    let steps = |expression: &str| Regexp::compile(expression).expect("an expression").steps(64);
+    assert_eq!((steps("^ab[c-e]$"), steps("(?:x|yz)*"), steps("a(a|b){900}c")), (5, 3, 902));
+    assert_eq!((steps("((ab){10}){10,}"), steps("a{0}b")), (200, 1));
+}

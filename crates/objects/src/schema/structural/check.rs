@@ -61,10 +61,9 @@ impl Pattern {
     }
 
     /// The error is Go's about the expression.
-    pub fn is_match(&self, text: &str) -> Result<bool, &str> {
-        let compiled =
-            self.compiled.get_or_init(|| self.room.compile(&self.text).map_err(|error| error.to_string()));
-        compiled.as_ref().map(|compiled| compiled.is_match(text)).map_err(String::as_str)
+    pub fn compiled(&self) -> Result<&Regexp, &str> {
+        let compile = || self.room.compile(&self.text).map_err(|error| error.to_string());
+        self.compiled.get_or_init(compile).as_ref().map_err(String::as_str)
     }
 }
 

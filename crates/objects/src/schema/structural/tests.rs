@@ -340,6 +340,14 @@ fn no_object_asks_for_endless_work() {
     assert!(told, "{causes:?}");
     let work = crate::tree::work::of(|| _ = shape_of(&schema).validate_within(&object, 5000));
     assert!(work < 8000, "{work}");
+    // Each takes seconds.
+    let patterns: Vec<Value> = (0..100).map(|n| json!({"pattern": format!("a(a|b){{900}}{n}")})).collect();
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "string", "allOf": patterns}}});
+    let object = members(json!({"spec": "a".repeat(3 << 20)}));
+    let causes = shape_of(&schema).validate(&object).into_vec();
+    assert!(causes[0].message.ends_with("not all were made"), "{causes:?}");
+    let work = crate::tree::work::of(|| _ = shape_of(&schema).validate(&object));
+    assert!(work < 20_000_000, "{work}");
 }
 
 #[test]

@@ -106,9 +106,14 @@ impl Default for Walk {
 impl Walk {
     /// Whether there are steps left: no object may ask for endless work.
     pub fn goes_on(&mut self) -> bool {
-        work::count(1);
-        let goes_on = self.steps_left > 0;
-        self.steps_left = self.steps_left.saturating_sub(1);
+        self.takes(1)
+    }
+
+    /// Takes so many steps. Whether they were left; if not, none is left afterwards.
+    fn takes(&mut self, steps: u64) -> bool {
+        let goes_on = self.steps_left >= steps;
+        work::count(if goes_on { usize::try_from(steps).unwrap_or(usize::MAX) } else { 1 });
+        self.steps_left = self.steps_left.saturating_sub(steps);
         goes_on
     }
 
@@ -162,13 +167,56 @@ impl Walk {
         check_type(schema, self.reading, value, at, found);
         junctors(self, schema, value, at, found);
         match value {
-            View::String(text) => string(schema, text, at, found),
+            View::String(text) => self.string(schema, text, at, found),
             View::Number(number) => {
                 found.matched += 2;
                 Quantity::from(number).check(schema, at, found);
             }
             View::Object(_) => enumerated(schema, value, at, found),
             View::Null | View::Bool(_) | View::Array(_) => {}
+        }
+    }
+
+    fn string(&mut self, schema: &SchemaNode, text: &str, at: &Place<'_>, found: &mut Outcome) {
+        found.matched += 1;
+        let fails = schema.checks.iter().find_map(|check| self.string_check(check, text));
+        if let Some(failure) = fails {
+            let words = |place: &str| format!("{place} in body {}", failure.words);
+            found.add(failure.kind, at, || quote(text), words);
+        }
+        let Some(format) = schema.known_format.filter(|format| format.is_of_texts()) else { return };
+        found.matched += 1;
+        if !format.takes(text) {
+            let words =
+                |place: &str| format!("{place} in body must be of type {}: {}", schema.format, quote(text));
+            found.add(Kind::TypeInvalid, at, || quote(text), words);
+        }
+    }
+
+    /// Of length and pattern the first failure counts.
+    fn string_check(&mut self, check: &Check, text: &str) -> Option<StringFailure> {
+        let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        match check {
+            Check::MaxLength(max) if text.len() as i64 > *max && length() > *max => {
+                let words = format!("should be at most {max} chars long");
+                Some(StringFailure { kind: Kind::TooLong(*max), words })
+            }
+            Check::MinLength(min) if length() < *min => Some(StringFailure {
+                kind: Kind::Invalid,
+                words: format!("should be at least {min} chars long"),
+            }),
+            Check::Pattern(pattern) => {
+                let words = match pattern.compiled() {
+                    // The end of the walk tells that this was not looked at.
+                    Ok(compiled) if !self.takes(compiled.steps(text.len())) || compiled.is_match(text) => {
+                        return None;
+                    }
+                    Ok(_) => format!("should match '{}'", pattern.text),
+                    Err(why) => format!("should match '{}, but pattern is invalid: {why}'", pattern.text),
+                };
+                Some(StringFailure { kind: Kind::Invalid, words })
+            }
+            _ => None,
         }
     }
 }
@@ -284,48 +332,9 @@ fn check_type(schema: &SchemaNode, reading: Reading, value: View<'_>, at: &Place
     found.matched += 1;
 }
 
-fn string(schema: &SchemaNode, text: &str, at: &Place<'_>, found: &mut Outcome) {
-    found.matched += 1;
-    let fails = schema.checks.iter().find_map(|check| string_check(check, text));
-    if let Some(failure) = fails {
-        let words = |place: &str| format!("{place} in body {}", failure.words);
-        found.add(failure.kind, at, || quote(text), words);
-    }
-    let Some(format) = schema.known_format.filter(|format| format.is_of_texts()) else { return };
-    found.matched += 1;
-    if !format.takes(text) {
-        let words =
-            |place: &str| format!("{place} in body must be of type {}: {}", schema.format, quote(text));
-        found.add(Kind::TypeInvalid, at, || quote(text), words);
-    }
-}
-
 struct StringFailure {
     kind: Kind,
     words: String,
-}
-
-/// Of length and pattern the first failure counts.
-fn string_check(check: &Check, text: &str) -> Option<StringFailure> {
-    let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
-    match check {
-        Check::MaxLength(max) if text.len() as i64 > *max && length() > *max => {
-            let words = format!("should be at most {max} chars long");
-            Some(StringFailure { kind: Kind::TooLong(*max), words })
-        }
-        Check::MinLength(min) if length() < *min => {
-            Some(StringFailure { kind: Kind::Invalid, words: format!("should be at least {min} chars long") })
-        }
-        Check::Pattern(pattern) => {
-            let words = match pattern.is_match(text) {
-                Ok(true) => return None,
-                Ok(false) => format!("should match '{}'", pattern.text),
-                Err(why) => format!("should match '{}, but pattern is invalid: {why}'", pattern.text),
-            };
-            Some(StringFailure { kind: Kind::Invalid, words })
-        }
-        _ => None,
-    }
 }
 
 fn items_count(schema: &SchemaNode, count: usize, at: &Place<'_>, found: &mut Outcome) {
