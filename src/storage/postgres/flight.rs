@@ -15,20 +15,15 @@ use tokio::time::timeout;
 use super::batch::Reply;
 use crate::storage::Batch;
 
-mod tune {
-    pub struct T(&'static str, f64, std::sync::OnceLock<f64>);
-    impl T {
-        pub fn get(&self) -> f64 {
-            *self.2.get_or_init(|| std::env::var(self.0).ok().and_then(|v| v.parse().ok()).unwrap_or(self.1))
-        }
-    }
-    pub static LINGER: T = T("T_LINGER", 0.0, std::sync::OnceLock::new());
-    pub static YIELDS: T = T("T_YIELDS", 0.0, std::sync::OnceLock::new());
-    pub static FLIGHTS: T = T("T_FLIGHTS", 1.0, std::sync::OnceLock::new());
-}
-
 /// The most batches under way. Each has a connection.
 pub const MOST: usize = 4;
+
+/// How often a batch lets the server's other tasks run before it looks whether their writes have come.
+const YIELDS: usize = 8;
+/// The share of the time that a batch would wait for the clock's lock in which it rather waits for more writes.
+const LINGER: f64 = 0.5;
+/// A shorter wait costs more than it brings.
+const SHORTEST: Duration = Duration::from_micros(50);
 
 pub struct Flights {
     state: Mutex<State>,
@@ -70,23 +65,24 @@ impl Flights {
         }
     }
 
-    /// Lets a batch gather while it would only wait in the database.
+    /// Lets a batch gather until it is as large as the last one: the callers who were answered with that one are just about
+    /// to write again. A batch that finds other servers' batches before it would only wait in the database meanwhile.
     pub async fn gather(&self, batch: &mut dyn Batch) {
         let (wanted, pause) = {
             let state = self.state();
-            (state.landed, Duration::from_secs_f64(state.waited * tune::LINGER.get()))
+            (state.landed, Duration::from_secs_f64(state.waited * LINGER))
         };
         if wanted < 2 {
             return;
         }
-        for _ in 0..tune::YIELDS.get() as usize {
+        for _ in 0..YIELDS {
             tokio::task::yield_now().await;
             let done = poll_fn(|context| Poll::Ready(batch.poll_gather(context, wanted).is_ready())).await;
             if done {
                 return;
             }
         }
-        if pause > Duration::from_micros(50) {
+        if pause > SHORTEST {
             let _ = timeout(pause, poll_fn(|context| batch.poll_gather(context, wanted))).await;
         }
     }
@@ -123,7 +119,7 @@ impl State {
         if self.held <= 0.0 {
             return 1;
         }
-        (1.0 + self.distance / self.held).round().clamp(tune::FLIGHTS.get(), MOST as f64) as usize
+        (1.0 + self.distance / self.held).round().clamp(1.0, MOST as f64) as usize
     }
 }
 

@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Pending, Reply};
 use crate::storage::commit::LARGEST_BATCH;
-use crate::storage::counting::{Charge, charged_keys, count};
+use crate::storage::counting::count;
 use crate::storage::{Batch, Change, Key, Mutation};
 
 /// A batch is sealed when its values have this many bytes, so that large objects do not delay all small ones.
