@@ -106,7 +106,7 @@ struct Open {
 }
 
 /// The version of a counted row that the batch has charged: none that anybody can have seen.
-const UNWRITTEN: Revision = Revision(u64::MAX);
+pub const UNWRITTEN: Revision = Revision(u64::MAX);
 
 impl<'a> Judging<'a> {
     fn new(
