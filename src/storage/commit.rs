@@ -175,12 +175,13 @@ pub struct Commit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Committed(Revision),
-    /// The precondition failed. `found` is the live version of the row, if there is one.
+    /// The precondition failed. `found` is the live version of the row, if there is one, or
+    /// [`UNWRITTEN`](super::judge::UNWRITTEN).
     Conflict {
         found: Option<Revision>,
     },
     /// The mutation's own precondition held, but the requirement with this index failed. `found` is the live version of
-    /// that requirement's row, if there is one.
+    /// that requirement's row, if there is one, or [`UNWRITTEN`](super::judge::UNWRITTEN).
     Unmet {
         requirement: usize,
         found: Option<Revision>,

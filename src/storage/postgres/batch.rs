@@ -145,7 +145,7 @@ pub async fn commit(
         .bind(decided)
         .bind(live)
         .bind(assumed.as_ref().map(|assumed| assumed.lost))
-        .bind(assumed.as_ref().and_then(|assumed| assumed.compacted).map(|at| number(Some(at))))
+        .bind(assumed.as_ref().and_then(|assumed| assumed.compacted).map(|at| at.0 as i64))
         .bind(assumed.as_ref().map(|assumed| assumed.counted))
         .bind(audited.then(|| audits.iter().map(|(place, _)| *place).collect::<Vec<_>>()))
         .bind(audited.then(|| audits.iter().map(|(_, row)| row.at).collect::<Vec<_>>()))
@@ -284,9 +284,13 @@ impl Failure {
     }
 }
 
-/// A live version as a number.
+/// A live version as a number. No row has the version 0, nor one that is no `BIGINT`.
 fn number(version: Option<Revision>) -> i64 {
-    version.map_or(NONE, |version| i64::try_from(version.0).unwrap_or(IMPOSSIBLE))
+    match version {
+        None => NONE,
+        Some(Revision(0)) => IMPOSSIBLE,
+        Some(Revision(version)) => i64::try_from(version).unwrap_or(IMPOSSIBLE),
+    }
 }
 
 fn version(number: i64) -> Option<Revision> {
@@ -295,8 +299,7 @@ fn version(number: i64) -> Option<Revision> {
 
 fn expected(expect: Expect) -> i64 {
     match expect {
-        Expect::Absent => NONE,
-        Expect::At(Revision(0)) => IMPOSSIBLE,
+        Expect::Absent => number(None),
         Expect::At(version) => number(Some(version)),
     }
 }

@@ -2,6 +2,9 @@
 //! must not hold the clock's lock while it does. So it judges the batch by the state that it expects, and the batch is
 //! committed if the rows are so in the database; otherwise the database tells how they are, and the batch is judged again.
 //!
+//! The batch's own revisions are not known while it is judged. So a mutation that expects a version which only this batch
+//! gives, and which nobody can have seen, is a conflict here, and would pass where the clock is locked first.
+//!
 //! Servers that charge one row at once may have to try several times. Each time, another one has committed.
 
 use std::collections::HashMap;
