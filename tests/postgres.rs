@@ -3,8 +3,16 @@
 
 mod support;
 
+#[path = "postgres/engines.rs"]
+mod engines;
+#[path = "postgres/hosts.rs"]
+mod hosts;
 #[path = "postgres/lineage.rs"]
 mod lineage;
+#[path = "postgres/patroni.rs"]
+mod patroni;
+#[path = "postgres/poolers.rs"]
+mod poolers;
 #[path = "postgres/sessions.rs"]
 mod sessions;
 #[path = "postgres/tls.rs"]

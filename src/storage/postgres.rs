@@ -3,12 +3,15 @@
 mod address;
 mod audit;
 mod batch;
+mod engine;
 mod error;
 mod fate;
+mod hosts;
 mod lineage;
 mod link;
 mod listener;
 mod pool;
+mod pooler;
 mod reads;
 mod registration;
 mod session;
@@ -33,6 +36,7 @@ pub use self::address::Address;
 use self::batch::{Failure, JudgeInput};
 use self::error::unavailable;
 use self::fate::Fate;
+use self::hosts::{Hosts, Use};
 pub use self::lineage::ClusterId;
 use self::lineage::Lineage;
 use self::listener::{Channel, Listener};
@@ -57,6 +61,8 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0004_system_identifier.sql",
     "0005_value_formats.sql",
     "0006_audit_events.sql",
+    "0008_identity.sql",
+    "0009_turns.sql",
 );
 
 /// Connections for two batches in flight, upkeep, and short reads. Few, since the database is shared with other
@@ -84,10 +90,15 @@ pub struct Postgres {
 impl Postgres {
     /// Connects and migrates the schema. The tables live in the connection's current schema.
     pub async fn open(address: impl Into<Address>) -> Result<Self, OpenError> {
-        let (connector, shown) = connector(&address.into()).await?;
-        let mut connection =
-            connector.connect(Purpose::Whole).await.map_err(|error| unreachable(&shown, error))?;
-        migrate(&mut connection, &shown).await?;
+        let (connector, shown) = connector(&address.into(), Use::Serving)?;
+        let connected = connector.connect(Purpose::Whole).await;
+        let (mut connection, host) = connected.map_err(|error| not_opened(&shown, error))?;
+        let pooler =
+            pooler::find(&host, &mut connection).await.map_err(|error| unreachable(&shown, error))?;
+        if let Some(lends) = pooler {
+            return Err(OpenError::Refused { url: shown, reason: lends.reason() });
+        }
+        migrate(&connector, &mut connection, &shown).await?;
         warn_of_settings(&mut connection).await.map_err(|error| unreachable(&shown, error))?;
         let _ = connection.close().await;
         let (pool, scans) = (Pool::new(connector.clone(), CONNECTIONS), Pool::new(connector.clone(), SCANS));
@@ -99,8 +110,15 @@ impl Postgres {
         .fetch_one(&mut *connection)
         .await
         .map_err(|error| unreachable(&shown, error))?;
+        let notifies = engine::notifies(&mut connection, &channel).await;
+        let notifies = notifies.map_err(|error| unreachable(&shown, error))?;
+        if !notifies {
+            tracing::warn!(
+                "the database has no pg_notify: the other servers find this one's changes by asking for them"
+            );
+        }
         drop(connection);
-        let channel = Channel::new(&channel);
+        let channel = Channel::new(&channel, notifies);
         Ok(Self {
             listener: Listener::spawn(connector.clone(), channel.clone()),
             connector,
@@ -149,11 +167,14 @@ impl Postgres {
 }
 
 /// How to connect to a database, and its URL without secrets.
-async fn connector(address: &Address) -> Result<(Connector, String), OpenError> {
+fn connector(address: &Address, used: Use) -> Result<(Connector, String), OpenError> {
     let shown = address.to_string();
     let route = address.resolve()?;
-    let connector = Connector::new(route, Lineage::new(address.accepted)).await;
-    Ok((connector.map_err(|error| unreachable(&shown, error))?, shown))
+    for warning in &route.warnings {
+        tracing::warn!("{warning}");
+    }
+    let hosts = Hosts::new(route, used).map_err(|reason| OpenError::Url { url: shown.clone(), reason })?;
+    Ok((Connector::new(hosts, Lineage::new(address.accepted)), shown))
 }
 
 fn unreachable(shown: &str, source: sqlx::Error) -> OpenError {
@@ -166,11 +187,25 @@ fn not_opened(shown: &str, error: lineage::Error) -> OpenError {
         lineage::Error::Refused(refusal) => {
             OpenError::Refused { url: shown.to_owned(), reason: refusal.to_string() }
         }
+        nowhere @ lineage::Error::Nowhere(_) => {
+            unreachable(shown, sqlx::Error::Io(std::io::Error::other(nowhere.to_string())))
+        }
     }
 }
 
 /// Brings the schema up to date.
-async fn migrate(connection: &mut PgConnection, shown: &str) -> Result<(), OpenError> {
+async fn migrate(connector: &Connector, connection: &mut PgConnection, shown: &str) -> Result<(), OpenError> {
+    let locks = engine::has_advisory_locks(connection).await.map_err(|error| unreachable(shown, error))?;
+    if !locks {
+        tracing::info!("the database has no advisory locks; a row is locked while the schema is changed");
+        let connected = connector.connect(Purpose::Whole).await;
+        let (mut lock, _host) = connected.map_err(|error| not_opened(shown, error))?;
+        engine::lock_schema(&mut lock).await.map_err(|error| unreachable(shown, error))?;
+        let mut migrations = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
+        let applied = migrations::apply(migrations.set_locking(false), connection, shown).await;
+        let _ = lock.close().await;
+        return applied;
+    }
     // Migrations may take long; the common case, a schema that is up to date, is found out with a short limit of time.
     let newest = pool::short(reads::newest_migration(connection)).await.ok();
     let known = MIGRATIONS.iter().map(|migration| migration.version).max();
@@ -279,7 +314,9 @@ impl Backend for Postgres {
         self.pool.forget_idle();
         self.scans.forget_idle();
         let looked = self.pool.try_acquire().await;
-        looked.map(drop).map_err(|error| not_opened(&self.shown, error))
+        looked.map_err(|error| not_opened(&self.shown, error))?;
+        self.connector.lineage().settle();
+        Ok(())
     }
 
     async fn clock(&self) -> Result<Clock, Error> {

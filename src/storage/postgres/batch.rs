@@ -175,7 +175,7 @@ async fn insert(
         .bind(writes.iter().map(|write| write.kind.code()).collect::<Vec<_>>())
         .bind(writes.iter().map(|write| write.previous.map(|v| v.0 as i64)).collect::<Vec<_>>())
         .bind(writes.last().map_or(0, |write| write.revision.0 as i64))
-        .bind(&*channel.name)
+        .bind(channel.announced())
         .bind(&*channel.sender)
         .execute(connection)
         .await

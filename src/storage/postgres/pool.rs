@@ -14,7 +14,7 @@ use sqlx::postgres::PgConnection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::lineage;
+use super::lineage::{self, Refusal};
 use super::session::{Connector, PING, Session};
 use crate::storage::Error;
 
@@ -204,6 +204,10 @@ fn needs_time(error: &lineage::Error) -> bool {
     match error {
         lineage::Error::Sql(sqlx::Error::Io(error)) => error.kind() == std::io::ErrorKind::ConnectionRefused,
         lineage::Error::Sql(sqlx::Error::Database(error)) => error.is_transient_in_connect_phase(),
+        // One of the standbys is about to be promoted.
+        lineage::Error::Nowhere(hosts) => hosts.iter().any(|(_, error)| {
+            matches!(error, lineage::Error::Refused(Refusal::Standby)) || needs_time(error)
+        }),
         _ => false,
     }
 }

@@ -10,9 +10,6 @@ use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
 
-/// The advisory lock of the replica that is sweeping. The number is arbitrary, but must stay the same.
-const SWEEP_LOCK: i64 = 0x726f_7770_6c61_6e65;
-
 async fn begin(connection: &mut PgConnection) -> Result<Transaction<'_, sqlx::Postgres>, Error> {
     connection.begin().await.map_err(unavailable)
 }
@@ -45,12 +42,11 @@ pub async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
         .execute(&mut *transaction)
         .await
         .map_err(unavailable)?;
-    let mine: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1 + hashtext(current_schema()))")
-        .bind(SWEEP_LOCK)
-        .fetch_one(&mut *transaction)
+    let mine = sqlx::query("SELECT FROM turns WHERE work = 'sweep' FOR UPDATE SKIP LOCKED")
+        .fetch_optional(&mut *transaction)
         .await
         .map_err(unavailable)?;
-    if !mine {
+    if mine.is_none() {
         return Ok(0);
     }
     let row = sqlx::query(

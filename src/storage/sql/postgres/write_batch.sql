@@ -14,4 +14,4 @@ WITH batch AS (
 ), ticked AS (
     UPDATE clock SET revision = $10
 )
-SELECT pg_notify($11, $10::text || ' ' || $12)
+SELECT CASE WHEN $11::text IS NOT NULL THEN pg_notify($11, $10::text || ' ' || $12)::text END
