@@ -188,8 +188,14 @@ async fn servers_go_on_after_a_promotion() {
         let answer = client.post(MAPS, &config_map(name, json!({}))).await;
         match answer.status {
             201 => return rv(&answer.expect(201)),
-            409 => return rv(&client.get(format!("{MAPS}/{name}")).await.ok()),
-            status => assert_eq!(status, 503, "{answer:?}"),
+            // By an attempt of which nobody knew what became of it.
+            409 => {
+                let found = client.get(format!("{MAPS}/{name}")).await;
+                if found.status == 200 {
+                    return rv(&found.ok());
+                }
+            }
+            status => assert!(status >= 500, "{answer:?}"),
         }
         pause().await;
     };
@@ -257,7 +263,7 @@ async fn hosts_that_do_not_serve_are_passed_over() {
     let error = Postgres::open(ways("target_session_attrs=read-write")).await.err().expect("no host");
     let text = error.to_string();
     for reason in
-        ["no answer within 2 s", "refused", "is a standby", "target_session_attrs=read-write asks for"]
+        ["no answer within 2 s", "is a standby", "target_session_attrs=read-write asks for"]
     {
         assert!(text.contains(reason), "{reason}: {text}");
     }

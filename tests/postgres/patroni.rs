@@ -100,8 +100,8 @@ impl Member {
         let file = self.directory.path().join("patroni.json");
         let text = self.configuration(partners).to_string();
         std::fs::write(&file, text).expect("write");
-        let log = std::fs::File::options().create(true).append(true);
-        let log = log.clone().open(self.directory.path().join("log")).expect("a log");
+        let log = self.directory.path().join("log");
+        let log = std::fs::File::options().create(true).append(true).open(log).expect("a log");
         let mut command = as_user(Path::new("/usr/bin/patroni"));
         command.arg(&file).env("HOME", self.directory.path()).kill_on_drop(true);
         command.stdout(log.try_clone().expect("the log")).stderr(log);

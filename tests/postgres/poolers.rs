@@ -7,7 +7,7 @@ use rowplane::storage::postgres::Postgres;
 use rowplane::storage::{Backend as _, Key, OpenError};
 use tempfile::TempDir;
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use crate::support::cluster::{Cluster, as_user, pause};
 use crate::support::object::{create, pass, resource};

@@ -44,15 +44,18 @@ pub async fn find(host: &Host, connection: &mut PgConnection) -> Result<Option<L
 async fn ask(host: &Host, connection: &mut PgConnection) -> Result<Option<Lends>, sqlx::Error> {
     let own = backend(connection, "").await?;
     let mut second = host.connect().await?;
-    let found = match backend(&mut second, "BEGIN; ").await {
-        Ok(other) => other == own || backend(connection, "").await? != own,
-        // PostgreSQL never refuses BEGIN.
-        Err(error) if is_refused(&error) => return Ok(Some(Lends::Statements)),
-        Err(error) => return Err(error),
+    let begun = backend(&mut second, "BEGIN; ").await;
+    let lent = match &begun {
+        Ok(other) => *other == own || backend(connection, "").await? != own,
+        Err(_) => false,
     };
-    second.execute("ROLLBACK").await?;
+    // PostgreSQL refuses neither of the two.
+    let ended = second.execute("ROLLBACK").await;
+    if let Some(error) = begun.err().or(ended.err()) {
+        return if is_refused(&error) { Ok(Some(Lends::Statements)) } else { Err(error) };
+    }
     second.close().await?;
-    Ok(found.then_some(Lends::Transactions))
+    Ok(lent.then_some(Lends::Transactions))
 }
 
 async fn backend(connection: &mut PgConnection, before: &str) -> Result<Backend, sqlx::Error> {
