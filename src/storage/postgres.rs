@@ -3,23 +3,28 @@
 mod address;
 mod audit;
 mod batch;
+mod charged;
+mod commit;
 mod error;
 mod fate;
+mod flight;
 mod lineage;
 mod link;
 mod listener;
 mod pool;
+mod procedure;
 mod reads;
 mod registration;
+mod rows;
 mod session;
 mod stale;
+mod ticket;
 mod tls;
 mod transfer;
 mod upkeep;
 
-use std::collections::HashMap;
+use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -30,22 +35,23 @@ use sqlx::postgres::PgConnection;
 use tokio::time::Instant;
 
 pub use self::address::Address;
-use self::batch::{Failure, JudgeInput};
+use self::charged::Remembered;
+pub(super) use self::error::lacks_rights;
 use self::error::unavailable;
-use self::fate::Fate;
+use self::flight::Flights;
 pub use self::lineage::ClusterId;
 use self::lineage::Lineage;
 use self::listener::{Channel, Listener};
 use self::pool::{Lent, Pool, long, short};
 use self::session::{Connector, Purpose};
-use super::counting::counted_versions;
-use super::judge::{Found, Write, judge_under};
+use self::ticket::Tickets;
 use super::migrations::embedded_migrations;
 use super::{
     AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error,
-    HighWaterMark, Mutation, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    HighWaterMark, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
     migrations,
 };
+use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
@@ -57,19 +63,13 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0004_system_identifier.sql",
     "0005_value_formats.sql",
     "0006_audit_events.sql",
+    "0007_commit_batch.sql",
 );
 
-/// Connections for two batches in flight, upkeep, and short reads. Few, since the database is shared with other
-/// replicas.
-const CONNECTIONS: usize = 6;
+/// Connections for the batches under way, upkeep, and short reads. Few, since the database is shared with other replicas.
+const CONNECTIONS: usize = 8;
 /// Connections for lists from SQL. They are separate so that a slow client that reads a list does not hold up writes.
 const SCANS: usize = 4;
-/// A second batch waits for the lock while the first commits: about a fifth more throughput (measured).
-const BATCHES_IN_FLIGHT: usize = 2;
-/// How long the database is asked for the outcome of a broken COMMIT before the caller gets [`Error::Unknown`].
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
-const SETTLE_PAUSE: Duration = Duration::from_millis(100);
-
 /// A store in one PostgreSQL schema.
 pub struct Postgres {
     connector: Connector,
@@ -79,6 +79,11 @@ pub struct Postgres {
     scans: Pool,
     listener: Listener,
     channel: Channel,
+    tickets: Tickets,
+    flights: Flights,
+    /// The number of the format in which the last batch was written.
+    format: AtomicI32,
+    remembered: tokio::sync::Mutex<Remembered>,
 }
 
 impl Postgres {
@@ -88,6 +93,7 @@ impl Postgres {
         let mut connection =
             connector.connect(Purpose::Whole).await.map_err(|error| unreachable(&shown, error))?;
         migrate(&mut connection, &shown).await?;
+        procedure::check(&mut connection, &shown).await?;
         warn_of_settings(&mut connection).await.map_err(|error| unreachable(&shown, error))?;
         let _ = connection.close().await;
         let (pool, scans) = (Pool::new(connector.clone(), CONNECTIONS), Pool::new(connector.clone(), SCANS));
@@ -107,44 +113,12 @@ impl Postgres {
             shown,
             pool,
             scans,
+            tickets: Tickets::new(&channel.sender),
+            flights: Flights::new(),
+            format: AtomicI32::new(ValueFormat::NEWEST.number()),
+            remembered: tokio::sync::Mutex::default(),
             channel,
         })
-    }
-
-    /// Asks the database whether a batch was committed, until it answers.
-    async fn settle(
-        &self,
-        transaction: &str,
-        mutations: &[Mutation],
-        writes: &[Write],
-        error: Error,
-    ) -> Result<(), Error> {
-        let deadline = Instant::now() + SETTLE_TIMEOUT;
-        loop {
-            match self.fate(transaction, mutations, writes).await {
-                Ok(Fate::Committed) => return Ok(()),
-                Ok(Fate::Aborted) => return Err(error),
-                Ok(Fate::InProgress) | Err(_) if Instant::now() < deadline => {
-                    tokio::time::sleep(SETTLE_PAUSE).await;
-                }
-                Ok(Fate::InProgress | Fate::Forgotten) | Err(_) => {
-                    return Err(Error::Unknown(error.to_string().into()));
-                }
-            }
-        }
-    }
-
-    async fn fate(&self, transaction: &str, mutations: &[Mutation], writes: &[Write]) -> Result<Fate, Error> {
-        let mut connection = self.pool.acquire().await?;
-        let fate = async {
-            let fate = fate::of(&mut connection, transaction, mutations, writes).await?;
-            if matches!(fate, Fate::Committed) {
-                fate::confirm(&mut connection).await?;
-            }
-            Ok(fate)
-        };
-        let fate = short(fate).await;
-        checked(connection, fate)
     }
 }
 
@@ -208,7 +182,8 @@ impl Backend for Postgres {
     }
 
     fn pipeline_depth(&self) -> usize {
-        BATCHES_IN_FLIGHT
+        // The second one waits for its turn, and gathers meanwhile.
+        flight::MOST + 1
     }
 
     fn shared(&self) -> bool {
@@ -216,62 +191,7 @@ impl Backend for Postgres {
     }
 
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
-        let floor = terms.floor;
-        let mut connection = self.pool.acquire().await?;
-        let begun = match short(batch::begin(&mut connection)).await {
-            Ok(begun) if begun.base >= floor => begun,
-            other => {
-                connection.discard();
-                return Err(other.map_or_else(|e| e, |begun| Error::Regressed { floor, found: begun.base }));
-            }
-        };
-        connection.observe(begun.base, begun.flushed);
-        let mutations = batch.close();
-        let found = short(batch::look_up(&mut connection, mutations, terms.fence)).await;
-        let counted = match &found {
-            Ok(found) => {
-                let counted = counted_versions(mutations, &found.live);
-                short(batch::values_of(&mut connection, &counted)).await
-            }
-            Err(_) => Ok(HashMap::new()),
-        };
-        let judged = found.and_then(|JudgeInput { live, registered, format }| {
-            let found = Found { live: &live, counted: &counted?, registered, compacted: begun.compacted };
-            Ok((judge_under(mutations, begun.base, found, terms)?, format))
-        });
-        let ((verdict, registry), format) = match judged {
-            Ok(judged) => judged,
-            Err(error) => {
-                connection.discard();
-                return Err(error);
-            }
-        };
-        let commit = Commit { base: begun.base, outcomes: verdict.outcomes };
-        let writes = &verdict.writes;
-        let finished =
-            batch::finish(&mut connection, &self.channel, mutations, (writes, format), registry).await;
-        match finished {
-            Ok(()) if connection.is_current() => {
-                self.pool.keep(connection);
-                Ok(commit)
-            }
-            // Another server has been promoted meanwhile, and it may not have this commit.
-            Ok(()) => {
-                connection.discard();
-                let error = Error::Unavailable("the database has been promoted".into());
-                let settled = self.settle(&begun.transaction, mutations, writes, error).await;
-                settled.map(|()| commit)
-            }
-            Err(Failure::Before(error)) => {
-                connection.discard();
-                Err(error)
-            }
-            Err(Failure::During(error)) => {
-                connection.leave();
-                let settled = self.settle(&begun.transaction, mutations, writes, error).await;
-                settled.map(|()| commit)
-            }
-        }
+        self.commit_batch(batch, terms).await
     }
 
     async fn hold_to(&self, mark: &Arc<HighWaterMark>) -> Result<(), OpenError> {

@@ -1,4 +1,4 @@
-//! A COMMIT that is not answered because the database crashed.
+//! A batch that is not answered because the database crashed.
 
 use std::sync::Arc;
 
@@ -40,7 +40,8 @@ async fn a_commit_lost_in_a_crash_is_not_taken_for_somebody_elses() {
             let backend = backend.clone();
             async move { backend.commit(&write, Revision(0)).await }
         });
-        const WAITING: &str = "FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'advisory'";
+        const WAITING: &str =
+            "FROM pg_stat_activity WHERE query LIKE '%CALL commit_batch_1%' AND wait_event = 'advisory'";
         while cluster.number(&format!("SELECT COUNT(*) {WAITING}")).await == 0 {
             pause().await;
         }

@@ -20,12 +20,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Executor as _, Row as _};
 
+use super::error::lacks_rights;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::storage::mark::{HighWaterMark, SAFETY_GAP, Sighting};
-
-/// The SQLSTATE of a statement that the role may not execute.
-const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// A cluster's system identifier, which `initdb` makes, and its present timeline, for example `7711040465732606656/1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,9 +266,7 @@ async fn system_identifier(connection: &mut PgConnection) -> Result<Option<u64>,
     let asked = sqlx::raw_sql("SELECT system_identifier FROM pg_control_system()");
     match connection.fetch_one(asked).await {
         Ok(row) => Ok(Some(row.try_get::<i64, _>(0)? as u64)),
-        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(INSUFFICIENT_PRIVILEGE) => {
-            Ok(None)
-        }
+        Err(error) if lacks_rights(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }

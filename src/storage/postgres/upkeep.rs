@@ -64,6 +64,8 @@ pub async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
              DELETE FROM objects WHERE resource_version IN (
                  SELECT previous_version FROM slice WHERE previous_version IS NOT NULL
                  UNION ALL SELECT resource_version FROM slice WHERE event = 2)
+         ), forgotten AS (
+             DELETE FROM batches WHERE at < now() - interval '1 day'
          )
          SELECT COUNT(*) FROM slice",
     )

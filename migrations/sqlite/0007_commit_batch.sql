@@ -1,0 +1,2 @@
+-- Of PostgreSQL only; the numbers go in step.
+SELECT 1;
