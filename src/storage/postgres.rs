@@ -22,6 +22,7 @@ mod ticket;
 mod tls;
 mod transfer;
 mod upkeep;
+mod whole;
 
 use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, LazyLock};

@@ -269,9 +269,9 @@ impl Failure {
     /// An error that the database reports before it commits says that nothing was written. All others may hide a commit:
     /// even a statement that was cancelled may have been, just after it.
     fn of(error: sqlx::Error) -> Self {
-        /// Classes of SQLSTATE: constraints, conflicts with other transactions, locks, syntax or rights, resources, and
-        /// what the procedure raises.
-        const BEFORE_COMMIT: [&str; 6] = ["23", "40", "55", "42", "53", "P0"];
+        /// Classes of SQLSTATE: constraints, conflicts with other transactions, locks, syntax or rights, and what the
+        /// procedure raises; of those about resources, disks. (Memory may be short after the commit.)
+        const BEFORE_COMMIT: [&str; 6] = ["23", "40", "55", "42", "53100", "P0"];
         let told = error.as_database_error().and_then(|told| told.try_downcast_ref::<PgDatabaseError>());
         let refused = told.is_some_and(|told| {
             told.severity() == PgSeverity::Error

@@ -59,27 +59,30 @@ impl Postgres {
                 self.flights.note(begun.elapsed(), call.mutations.len(), &reply);
                 connection.observe(reply.base, reply.flushed);
                 self.pool.keep(connection);
+                ticket.settled();
                 return reply.answer;
             }
             // Another server has been promoted meanwhile, and it may not have this commit.
-            Ok(_) => Error::Unavailable("the database has been promoted".into()),
+            Ok(_) => promoted(),
             Err(Failure::Refused(error)) => {
                 connection.discard();
+                ticket.settled();
                 return Err(error);
             }
             Err(Failure::Open(error)) => error,
         };
-        self.settle(connection, &ticket, lost).await.map(Answer::Done)
+        self.settle(connection, ticket, lost).await.map(Answer::Done)
     }
 
     /// Asks the database what became of a batch, until it answers. The connection keeps its place meanwhile: its backend
     /// may be at work, and must not be ended while it may be committing.
-    async fn settle(&self, connection: Lent, ticket: &Ticket<'_>, lost: Error) -> Result<Recorded, Error> {
+    async fn settle(&self, connection: Lent, ticket: Ticket<'_>, lost: Error) -> Result<Recorded, Error> {
         let deadline = Instant::now() + SETTLE_TIMEOUT;
         loop {
-            match self.fate(ticket).await {
+            match self.fate(&ticket).await {
                 Ok(recorded) => {
                     connection.discard();
+                    ticket.settled();
                     return recorded.ok_or(lost);
                 }
                 Err(_) if Instant::now() < deadline => tokio::time::sleep(SETTLE_PAUSE).await,
@@ -94,7 +97,11 @@ impl Postgres {
     async fn fate(&self, ticket: &Ticket<'_>) -> Result<Option<Recorded>, Error> {
         let mut connection = self.pool.acquire().await?;
         let fate = short(fate::of(&mut connection, ticket)).await;
-        super::checked(connection, fate)
+        match connection.is_current() {
+            true => super::checked(connection, fate),
+            // Another server has been promoted meanwhile, and has to be asked.
+            false => Err(promoted()),
+        }
     }
 
     /// The format in which values are probably to be written.
@@ -110,4 +117,8 @@ impl Postgres {
         self.format.store(needed.number(), Ordering::Relaxed);
         needed
     }
+}
+
+fn promoted() -> Error {
+    Error::Unavailable("the database has been promoted".into())
 }

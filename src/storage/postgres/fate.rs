@@ -6,6 +6,7 @@ use sqlx::postgres::PgConnection;
 use super::batch::Recorded;
 use super::error::{corrupt, unavailable};
 use super::ticket::Ticket;
+use super::whole;
 use crate::revision::Revision;
 use crate::storage::Error;
 
@@ -14,11 +15,13 @@ use crate::storage::Error;
 /// visible rows alone do not prove that, since those of a backend that is ended while it waits for a standby become
 /// visible at once.
 pub async fn of(connection: &mut PgConnection, ticket: &Ticket<'_>) -> Result<Option<Recorded>, Error> {
-    let row = sqlx::query(include_str!("../sql/postgres/fate.sql"))
-        .bind(ticket.writer())
-        .bind(ticket.place)
-        .bind(ticket.number)
-        .fetch_all(connection)
+    let statement = format!(
+        include_str!("../sql/postgres/fate.sql"),
+        writer = ticket.writer(),
+        place = ticket.place,
+        number = ticket.number,
+    );
+    let row = whole::run(connection, statement)
         .await
         .map_err(unavailable)?
         .pop()

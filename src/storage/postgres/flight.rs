@@ -22,8 +22,9 @@ pub const MOST: usize = 4;
 const YIELDS: usize = 8;
 /// The share of the time that a batch would wait for the clock's lock in which it rather waits for more writes.
 const LINGER: f64 = 0.5;
-/// A shorter wait costs more than it brings.
+/// A shorter wait costs more than it brings, and a longer one would be due to something else than others' batches.
 const SHORTEST: Duration = Duration::from_micros(50);
+const LONGEST: Duration = Duration::from_millis(20);
 
 pub struct Flights {
     state: Mutex<State>,
@@ -70,7 +71,7 @@ impl Flights {
     pub async fn gather(&self, batch: &mut dyn Batch) {
         let (wanted, pause) = {
             let state = self.state();
-            (state.landed, Duration::from_secs_f64(state.waited * LINGER))
+            (state.landed, Duration::from_secs_f64(state.waited * LINGER).min(LONGEST))
         };
         if wanted < 2 {
             return;

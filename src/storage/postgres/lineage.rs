@@ -21,6 +21,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Executor as _, Row as _};
 
 use super::error::lacks_rights;
+use super::whole;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::storage::mark::{HighWaterMark, SAFETY_GAP, Sighting};
@@ -206,14 +207,17 @@ impl Lineage {
         verdict: Verdict,
         floor: Option<Revision>,
     ) -> Result<Option<Revision>, sqlx::Error> {
-        let moved: Option<(i64, bool)> = sqlx::query_as(include_str!("../sql/postgres/follow.sql"))
-            .bind(SAFETY_GAP as i64)
-            .bind(i64::from(look.present.timeline))
-            .bind(look.present.system.map(|system| system as i64))
-            .bind(floor.unwrap_or_default().0 as i64)
-            .bind(verdict != Verdict::Whole)
-            .fetch_optional(connection)
-            .await?;
+        let statement = format!(
+            include_str!("../sql/postgres/follow.sql"),
+            gap = SAFETY_GAP,
+            timeline = look.present.timeline,
+            system = whole::number(look.present.system.map(|system| system as i64)),
+            known = floor.unwrap_or_default().0 as i64,
+            set_back = verdict != Verdict::Whole,
+        );
+        let moved = whole::run(connection, statement).await?.pop();
+        let moved = moved.map(|row| Ok::<(i64, bool), sqlx::Error>((row.try_get(0)?, row.try_get(1)?)));
+        let moved = moved.transpose()?;
         if let Some((revision, true)) = moved {
             tracing::error!(
                 cluster = %ClusterId::from(&look.present),

@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The places in flight of one writer. There are as many as batches were ever under way at once, and each has one row
-/// in the database.
+/// The places in flight of one writer. There are as many as batches were ever under way at once, and one more for each whose
+/// fate could not be learned. Each has one row in the database.
 pub struct Tickets {
     /// Identifies the process that opened this store.
     writer: Arc<str>,
@@ -18,7 +18,8 @@ struct Places {
     made: i32,
 }
 
-/// The number of one batch. While it lives, no other batch has its place.
+/// The number of one batch. No other batch has its place until it is settled what became of this one: its call may hold
+/// the place's row in the database.
 pub struct Ticket<'a> {
     tickets: &'a Tickets,
     pub place: i32,
@@ -51,10 +52,9 @@ impl Ticket<'_> {
     pub fn writer(&self) -> &str {
         &self.tickets.writer
     }
-}
 
-impl Drop for Ticket<'_> {
-    fn drop(&mut self) {
+    /// It is known what became of the batch: another one may have the place.
+    pub fn settled(self) {
         self.tickets.places().free.push((self.place, self.number));
     }
 }
@@ -64,12 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_number_is_given_out_twice_and_places_are_used_again() {
+    fn no_number_is_given_out_twice_and_places_are_used_again_once_that_is_safe() {
         let tickets = Tickets::new("w");
         let (one, two) = (tickets.draw(), tickets.draw());
         assert_eq!(((one.place, one.number), (two.place, two.number)), ((1, 1), (2, 1)));
-        drop(one);
-        let three = tickets.draw();
-        assert_eq!((three.place, three.number), (1, 2));
+        one.settled();
+        drop(two);
+        let (three, four) = (tickets.draw(), tickets.draw());
+        assert_eq!(((three.place, three.number), (four.place, four.number)), ((1, 2), (3, 1)));
     }
 }
