@@ -256,7 +256,10 @@ async fn the_silence_of_one_server_is_not_noticed_on_another() {
     }
     stop.store(true, Ordering::Relaxed);
     let ((longest, written), (stalled, _)) = tokio::join!(near, control);
-    println!("{written} writes, the longest took {longest:?} (elsewhere {stalled:?}); {} on the distant one", acknowledged.len());
+    println!(
+        "{written} writes, the longest took {longest:?} (elsewhere {stalled:?}); {} on the distant one",
+        acknowledged.len()
+    );
     assert!(longest < Duration::from_secs(1) + stalled, "{longest:?}");
     let rows = feed(&*pair.near, Revision(1), Some(pair.resource), 1000).await;
     for (name, revision) in acknowledged {

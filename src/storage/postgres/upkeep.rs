@@ -22,9 +22,8 @@ async fn begin(connection: &mut PgConnection) -> Result<Transaction<'_, sqlx::Po
 pub async fn compact(pool: &Pool, to: Revision) -> Result<Clock, Error> {
     let mut connection = pool.acquire().await?;
     let to = whole::number(Some(to.0 as i64));
-    let statement = format!(
-        "UPDATE clock SET compacted = LEAST(revision, {to}) WHERE compacted < LEAST(revision, {to})"
-    );
+    let statement =
+        format!("UPDATE clock SET compacted = LEAST(revision, {to}) WHERE compacted < LEAST(revision, {to})");
     whole::run(&mut connection, statement).await.map_err(unavailable)?;
     reads::clock(&mut connection).await
 }
