@@ -26,6 +26,7 @@ mod whole;
 
 use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -43,7 +44,7 @@ use self::flight::Flights;
 pub use self::lineage::ClusterId;
 use self::lineage::Lineage;
 use self::listener::{Channel, Listener};
-use self::pool::{Lent, Pool, long, short};
+use self::pool::{LONG, Lent, Pool, SHORT, long, short};
 use self::session::{Connector, Purpose};
 use self::ticket::Tickets;
 use super::migrations::embedded_migrations;
@@ -71,6 +72,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
 const CONNECTIONS: usize = 8;
 /// Connections for lists from SQL. They are separate so that a slow client that reads a list does not hold up writes.
 const SCANS: usize = 4;
+
 /// A store in one PostgreSQL schema.
 pub struct Postgres {
     connector: Connector,
@@ -94,20 +96,17 @@ impl Postgres {
         let mut connection =
             connector.connect(Purpose::Whole).await.map_err(|error| unreachable(&shown, error))?;
         migrate(&mut connection, &shown).await?;
-        procedure::check(&mut connection, &shown).await?;
-        warn_of_settings(&mut connection).await.map_err(|error| unreachable(&shown, error))?;
+        soon(&shown, SHORT, procedure::check(&mut connection, &shown)).await?;
+        let schema = soon(&shown, SHORT, async {
+            warn_of_settings(&mut connection).await.map_err(|error| unreachable(&shown, error))?;
+            schema_number(&mut connection).await.map_err(|error| unreachable(&shown, error))
+        });
+        // The channel's name uses the schema's number: a name with the schema's name in it could be too long.
+        let channel = Channel::new(&format!("rowplane_{}", schema.await?));
         let _ = connection.close().await;
         let (pool, scans) = (Pool::new(connector.clone(), CONNECTIONS), Pool::new(connector.clone(), SCANS));
-        let mut connection = pool.try_acquire().await.map_err(|error| not_opened(&shown, error))?;
-        // The channel's name uses the schema's number: a name with the schema's name in it could be too long.
-        let channel: String = sqlx::query_scalar(
-            "SELECT 'rowplane_' || oid FROM pg_namespace WHERE nspname = current_schema()",
-        )
-        .fetch_one(&mut *connection)
-        .await
-        .map_err(|error| unreachable(&shown, error))?;
-        drop(connection);
-        let channel = Channel::new(&channel);
+        let connection = pool.try_acquire().await.map_err(|error| not_opened(&shown, error))?;
+        pool.keep(connection);
         Ok(Self {
             listener: Listener::spawn(connector.clone(), channel.clone()),
             connector,
@@ -147,15 +146,26 @@ fn not_opened(shown: &str, error: lineage::Error) -> OpenError {
 /// Brings the schema up to date.
 async fn migrate(connection: &mut PgConnection, shown: &str) -> Result<(), OpenError> {
     // Migrations may take long; the common case, a schema that is up to date, is found out with a short limit of time.
-    let newest = pool::short(reads::newest_migration(connection)).await.ok();
+    let newest = soon(shown, SHORT, async { Ok(reads::newest_migration(connection).await.ok()) }).await?;
     let known = MIGRATIONS.iter().map(|migration| migration.version).max();
     let applied = migrations::apply(&MIGRATIONS, connection, shown);
-    if newest.is_some() && newest == known {
-        let silent = |_| unreachable(shown, sqlx::Error::PoolTimedOut);
-        tokio::time::timeout(pool::LONG, applied).await.map_err(silent)?
-    } else {
-        applied.await
-    }
+    // Others that start at once take turns.
+    if newest.is_some() && newest == known { soon(shown, LONG, applied).await } else { applied.await }
+}
+
+/// Ends work at the start that the database does not answer: its network may have gone without a word.
+async fn soon<T>(
+    shown: &str,
+    limit: Duration,
+    work: impl Future<Output = Result<T, OpenError>>,
+) -> Result<T, OpenError> {
+    let silent = |_| Err(unreachable(shown, sqlx::Error::PoolTimedOut));
+    tokio::time::timeout(limit, work).await.unwrap_or_else(silent)
+}
+
+async fn schema_number(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
+    let number = "SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema()";
+    sqlx::query_scalar(number).fetch_one(connection).await
 }
 
 /// Warns about settings that an operator may switch off in a test, but not in production.

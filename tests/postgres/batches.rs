@@ -114,6 +114,17 @@ async fn a_server_that_falls_silent_in_upkeep_does_not_hold_the_lock() {
     assert!(pair.near.clock().await.expect("clock").revision.0 >= before.0 + 9);
 }
 
+/// The network goes while a server starts: it ends, and its supervisor starts it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_whose_network_falls_silent_has_an_end() {
+    let schema = Schema::create().await;
+    Postgres::open(&schema.url()).await.expect("open").close().await;
+    let proxy = Proxy::start(schema.target()).await;
+    proxy.lose_in_calls();
+    let opened = Postgres::open(&schema.url_through(proxy.address().port())).await;
+    assert!(matches!(opened, Err(OpenError::Unreachable { .. })));
+}
+
 /// The answer is lost, and others have committed since.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_is_lost_is_asked_for() {
