@@ -56,8 +56,6 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0004_system_identifier.sql",
     "0005_value_formats.sql",
     "0006_audit_events.sql",
-    "0008_identity.sql",
-    "0009_turns.sql",
 );
 
 /// With larger pages, every key of a batch logs a larger page of the index; with smaller ones, fewer rows of 2 KB share

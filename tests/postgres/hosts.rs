@@ -262,9 +262,7 @@ async fn hosts_that_do_not_serve_are_passed_over() {
     }
     let error = Postgres::open(ways("target_session_attrs=read-write")).await.err().expect("no host");
     let text = error.to_string();
-    for reason in
-        ["no answer within 2 s", "is a standby", "target_session_attrs=read-write asks for"]
-    {
+    for reason in ["no answer within 2 s", "is a standby", "target_session_attrs=read-write asks for"] {
         assert!(text.contains(reason), "{reason}: {text}");
     }
     Postgres::open(ways("target_session_attrs=primary")).await.expect("a primary all the same").close().await;

@@ -147,7 +147,7 @@ async fn a_row_from_another_cluster_moves_the_clock() {
     assert!(write(&*backend, resource, "c").await.0 > before.0 + 1 + SAFETY_GAP);
 }
 
-/// The backend of a COMMIT that waits for a standby is ended: its rows are visible, but on no standby.
+/// The backend of a batch that waits for a standby is ended: its rows are visible, but on no standby.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_is_found_out_is_on_the_standby_before_it_is_answered() {
     const WAITS: &str = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
@@ -164,12 +164,12 @@ async fn a_commit_that_is_found_out_is_on_the_standby_before_it_is_answered() {
         let backend = backend.clone();
         async move { try_to_write(&*backend, resource, "waits").await }
     });
-    let committing = format!("SELECT COUNT(*) {WAITS} AND query = 'COMMIT'");
+    let committing = format!("SELECT COUNT(*) {WAITS} AND query LIKE '%CALL commit_batch_1%'");
     while cluster.number(&committing).await == 0 {
         pause().await;
     }
-    cluster.execute(&format!("SELECT pg_terminate_backend(pid) {WAITS} AND query = 'COMMIT'")).await;
-    let confirming = format!("SELECT COUNT(*) {WAITS} AND query LIKE '%pg_logical_emit_message%'");
+    cluster.execute(&format!("SELECT pg_terminate_backend(pid) {WAITS}")).await;
+    let confirming = format!("SELECT COUNT(*) {WAITS} AND query LIKE '%INSERT INTO batches%'");
     while cluster.number(&confirming).await == 0 {
         assert!(!commit.is_finished(), "answered without a standby: {:?}", commit.await);
         pause().await;

@@ -26,12 +26,11 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Executor as _, Row as _};
 
 use super::address::Wanted;
+use super::error::lacks_rights;
+use super::whole;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::storage::mark::{HighWaterMark, SAFETY_GAP, Sighting};
-
-/// The SQLSTATE of a statement that the role may not execute.
-const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// A cluster's system identifier, which `initdb` makes, and its present timeline, for example `7711040465732606656/1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,14 +268,17 @@ impl Lineage {
         verdict: Verdict,
         floor: Option<Revision>,
     ) -> Result<Option<Revision>, sqlx::Error> {
-        let moved: Option<(i64, bool)> = sqlx::query_as(include_str!("../sql/postgres/follow.sql"))
-            .bind(SAFETY_GAP as i64)
-            .bind(i64::from(look.present.timeline))
-            .bind(look.present.system.map(|system| system as i64))
-            .bind(floor.unwrap_or_default().0 as i64)
-            .bind(verdict != Verdict::Whole)
-            .fetch_optional(connection)
-            .await?;
+        let statement = format!(
+            include_str!("../sql/postgres/follow.sql"),
+            gap = SAFETY_GAP,
+            timeline = look.present.timeline,
+            system = whole::number(look.present.system.map(|system| system as i64)),
+            known = floor.unwrap_or_default().0 as i64,
+            set_back = verdict != Verdict::Whole,
+        );
+        let moved = whole::run(connection, statement).await?.pop();
+        let moved = moved.map(|row| Ok::<(i64, bool), sqlx::Error>((row.try_get(0)?, row.try_get(1)?)));
+        let moved = moved.transpose()?;
         let cluster = ClusterId::from(&look.present);
         match moved {
             Some((revision, true)) if verdict == Verdict::New => tracing::info!(
@@ -341,9 +343,7 @@ async fn system_identifier(connection: &mut PgConnection) -> Result<Option<u64>,
     let asked = sqlx::raw_sql("SELECT system_identifier FROM pg_control_system()");
     match connection.fetch_one(asked).await {
         Ok(row) => Ok(Some(row.try_get::<i64, _>(0)? as u64)),
-        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(INSUFFICIENT_PRIVILEGE) => {
-            Ok(None)
-        }
+        Err(error) if lacks_rights(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -22,7 +22,7 @@ use crate::storage::Error;
 const TRUSTED: Duration = Duration::from_millis(250);
 const ACQUIRE: Duration = Duration::from_secs(5);
 /// Enough for every short statement, including the wait for other servers' batches.
-const SHORT: Duration = Duration::from_secs(10);
+pub const SHORT: Duration = Duration::from_secs(10);
 /// The limit for work that grows with the data.
 pub const LONG: Duration = Duration::from_secs(60);
 /// A connection that was not needed for this long is closed.
@@ -229,7 +229,7 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// Ends the connection, whatever state it is in. Must not be called in the middle of COMMIT.
+    /// Ends the connection, whatever state it is in. Must not be called while its backend may be committing a batch.
     pub fn discard(mut self) {
         let (Some(session), place) = (self.session.take(), self.place.take()) else { return };
         let connector = self.pool.0.connector.clone();
@@ -239,8 +239,8 @@ impl Lent {
         });
     }
 
-    /// Abandons a connection in the middle of COMMIT without ending its backend. There is one such backend at most,
-    /// since it holds the clock's lock.
+    /// Abandons a connection without ending its backend, which may be committing a batch. It ends by itself when it notices
+    /// that its client is gone, and waits for the clock's lock no longer than for any lock.
     pub fn leave(mut self) {
         drop(self.session.take());
     }
@@ -302,8 +302,11 @@ pub async fn long<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, 
 }
 
 async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let unanswered = || Error::Unavailable(format!("no answer within {} s", limit.as_secs()).into());
-    timeout(limit, work).await.unwrap_or_else(|_| Err(unanswered()))
+    timeout(limit, work).await.unwrap_or_else(|_| Err(unanswered(limit)))
+}
+
+pub fn unanswered(limit: Duration) -> Error {
+    Error::Unavailable(format!("no answer within {} s", limit.as_secs()).into())
 }
 
 #[cfg(test)]

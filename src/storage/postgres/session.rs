@@ -40,8 +40,8 @@ const WATCH_CLIENT: &str = "SET client_connection_check_interval = '2s'";
 /// What a session is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A server's session. If a server stops within a transaction, or is cut off, its session loses the clock's lock
-    /// after five seconds, since all other servers wait for the lock.
+    /// A server's session. No transaction of it holds the clock's lock between two messages; those that sweep, or change small
+    /// tables, end after five seconds if their server stops or is cut off.
     ///
     /// Every statement of the store is written for an index, and plans are kept for as long as the session lives.
     /// Sequential scans are disabled, since a plan that was made while the tables were small would otherwise scan them
@@ -163,8 +163,8 @@ impl Connector {
     }
 
     /// Ends a session, whatever state it is in. A busy session is terminated by the database: otherwise it would go on,
-    /// and wait, after this server has forgotten it. COMMIT must not be under way: while it waits for a standby its
-    /// rows are invisible, and ending the wait would make them visible.
+    /// and wait, after this server has forgotten it. No batch may be under way: while its commit waits for a
+    /// standby its rows are invisible, and ending the wait would make them visible.
     pub async fn end(&self, mut session: Session) {
         match timeout(PING, session.connection.ping()).await {
             Ok(Ok(())) => drop(timeout(PING, session.connection.close()).await),

@@ -1,2 +1,0 @@
--- Of PostgreSQL only; the numbers go in step.
-SELECT 1;
