@@ -30,7 +30,7 @@ pub mod subresource;
 pub mod unreadable;
 pub mod update;
 pub mod watch;
-mod write;
+pub mod write;
 
 #[cfg(test)]
 mod compared;
@@ -87,7 +87,7 @@ pub struct Api {
     /// When Pods that are being deleted are past their grace period.
     pub grace_ends: quota::past_grace::GraceEnds,
     /// The row that stands for what configures admission.
-    pub configured: admission::configured::Configured,
+    pub configured: admission::dynamic::configured::Configured,
     /// The ClusterRoles that consist of others.
     pub aggregation: Aggregation,
     /// The resources that the server keeps for itself. They are in the cache and are never served.

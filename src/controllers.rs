@@ -3,10 +3,10 @@
 //! servers find each other.
 //!
 //! Every replica renews its own lease and watches for expired ones; all other loops run on the replica that leads
-//! ([`leader`]).
+//! ([`servers::leader`]).
 
 mod aggregation;
-mod bootstrap;
+pub mod bootstrap;
 pub mod certificates;
 mod definitions;
 mod events;
@@ -41,9 +41,13 @@ use crate::tasks::panic_message;
 
 pub use bootstrap::{create_system_namespaces, create_system_objects};
 
+use self::bootstrap::cluster_authentication;
 use self::servers::identity_lease::Claimed;
 use self::servers::kubernetes_service::Advertised;
 use self::servers::leader::Election;
+use self::servers::{
+    identity_lease, identity_lease_gc, kubernetes_service, leader, registration, storage_version_gc,
+};
 
 /// The pause before a failed controller is started again.
 const RESTART: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! HTTP: routes, media types, streaming bodies, discovery, health. This module knows nothing of SQL.
 
 pub mod app;
-mod documents;
+pub mod documents;
 pub mod door;
 pub mod health;
 pub mod in_process;

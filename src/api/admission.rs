@@ -33,6 +33,7 @@ use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 
+use self::dynamic::{hooks, policies};
 use super::error::Error;
 use super::meta::owners::{Found, drop_repeated};
 use super::quota::SeenQuotas;

@@ -382,8 +382,8 @@ impl Api {
         if signing::concerns(request) {
             Box::pin(signing::check(request, &object, found.map(|found| &found.object))).await?;
         }
-        if param_rights::concerns(request) {
-            Box::pin(param_rights::check(&attempt, &object, found.map(|found| &found.object))).await?;
+        if params::concerns(request) {
+            Box::pin(params::check(&attempt, &object, found.map(|found| &found.object))).await?;
         }
         if type_checking::concerns(request) {
             type_checking::warn(&attempt, &object, found.map(|found| &found.object));

@@ -5,9 +5,8 @@ pub mod cluster_authentication;
 pub(in crate::controllers) mod create;
 pub(in crate::controllers) mod rbac_policy;
 pub(in crate::controllers) mod service_cidr;
+
 use self::create::create;
-use self::rbac_policy;
-use self::service_cidr;
 use super::aggregation;
 use super::servers::identity_lease_gc::Sightings;
 use super::servers::kubernetes_service::{self, Advertised};

@@ -5,6 +5,7 @@ pub mod discovery;
 pub mod document;
 pub mod openapi;
 pub mod publications;
+
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
@@ -13,12 +14,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 
-use self::conditional::{self, Validators, Verdict};
+use self::conditional::{Validators, Verdict};
 use self::discovery::{
     AGGREGATED_CACHE_CONTROL, AGGREGATED_PARAMETERS, AGGREGATED_VARY, Discovery, Encodings,
 };
 use self::document::Document;
-use self::openapi::{self, Form, Kept, Names, OpenApi};
+use self::openapi::{Form, Kept, Names, OpenApi};
 use super::request::{accept, pretty};
 use super::response;
 use super::response::negotiate::{self, DISCOVERY, Negotiated, PLAIN, ROUTE_TYPES, Transform};

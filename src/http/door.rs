@@ -3,6 +3,7 @@
 pub(in crate::http) mod audited;
 pub mod cors;
 pub(in crate::http) mod fair_share;
+
 use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::pin::pin;
@@ -17,9 +18,9 @@ use axum::response::Response;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use self::audited::{self, Answering, Begun, Watched};
-use self::cors::{self, Cors};
-use self::fair_share::{self, Admitted};
+use self::audited::{Answering, Begun, Watched};
+use self::cors::Cors;
+use self::fair_share::Admitted;
 use super::in_process::Caller;
 use super::request::info::RequestInfo;
 use super::request::{AUDIT_ID, new_audit_id};

@@ -27,7 +27,6 @@ use self::action::Action;
 use super::app::App;
 use super::door::audited;
 use super::door::fair_share::Seated;
-use super::request::body;
 use super::request::path::ResourcePath;
 use super::request::{self, accept};
 use super::response;
@@ -233,7 +232,7 @@ impl Context<'_> {
 
     /// Reads the body. What follows a large one is done where no other request waits for it.
     async fn read(&self, body: Body) -> Result<Bytes, Error> {
-        let bytes = request_body::read(body, self.app.limits.request_body).await?;
+        let bytes = request::body::read(body, self.app.limits.request_body).await?;
         if bytes.len() >= LONG {
             self.is_long.store(true, Ordering::Relaxed);
             tokio::task::yield_now().await;

@@ -7,13 +7,14 @@ pub mod negotiate;
 pub mod status;
 pub mod table;
 pub(in crate::http) mod warnings;
+
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 
 use self::encode::{encode, encode_json};
-use self::negotiate::{self, PLAIN};
+use self::negotiate::PLAIN;
 use self::status::Failure;
 use super::door::audited;
 use super::request::{accept, pretty};

@@ -8,4 +8,4 @@ pub(in crate::api::admission) mod follow;
 pub(in crate::api::admission) mod hooks;
 pub(in crate::api::admission) mod manifests;
 pub(in crate::api::admission) mod matching;
-pub(in crate::api::admission) mod policies;
+pub mod policies;

@@ -6,12 +6,13 @@ mod claims;
 use std::sync::Arc;
 
 use self::claims::{Claim, Owner, changed_claims, claims};
-use super::{self, Entry};
+use super::Entry;
 use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::api::input::options::write::WriteOptions;
 use crate::api::ownership::{self, Tracking};
 use crate::api::resource::Resource;
+use crate::api::storage_version;
 use crate::api::write::create;
 use crate::api::{Api, ObjectMap, Target, fields, metadata_mut};
 use crate::cache::{Range, State};

@@ -16,8 +16,7 @@ use crate::api::subresource::scale;
 use crate::api::{Answer, ObjectMap, Target};
 use crate::auth::authn::is_websocket;
 use crate::codec::media_type::MediaType;
-use crate::http::request::accept;
-use crate::http::request::body;
+use crate::http::request::{self, accept};
 use crate::http::response;
 use crate::http::response::body::WatchWriter;
 use crate::http::response::compress::compress_stream;
@@ -63,7 +62,7 @@ impl Context<'_> {
         };
         let (media, pretty) = (encoder.media, encoder.pretty);
         let text = body::list(encoder.into_json_encoder(), list, &self.app.printing).await?;
-        let text = request_body::read(text, usize::MAX).await?;
+        let text = request::body::read(text, usize::MAX).await?;
         let value: Value = serde_json::from_slice(&text)
             .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
         let body = match (media, pretty) {

@@ -89,21 +89,6 @@ pub fn row(printer: &TablePrinter, object: &Value, options: &RowOptions) -> Valu
     Value::Object(row)
 }
 
-/// The rows of a list, in the order in which upstream shows the kind.
-pub fn rows<'a>(
-    printer: &TablePrinter,
-    objects: impl IntoIterator<Item = &'a Value>,
-    options: &RowOptions,
-) -> Vec<Value> {
-    let to_row = |object| row(printer, object, options);
-    let Some(order) = printer.order() else {
-        return objects.into_iter().map(to_row).collect();
-    };
-    let mut objects: Vec<&Value> = objects.into_iter().collect();
-    objects.sort_by(|a, b| order(a, b));
-    objects.into_iter().map(to_row).collect()
-}
-
 /// The metadata of a Table that answers a LIST.
 pub fn list_metadata(resource_version: &str, continue_token: Option<&str>, remaining: Option<u64>) -> Value {
     let mut metadata = Map::new();
@@ -132,21 +117,6 @@ pub fn partial_object_metadata(version: MetaVersion, object: &Value) -> Value {
         "kind": "PartialObjectMetadata",
         "apiVersion": version.api_version(),
         "metadata": if metadata.is_object() { metadata.clone() } else { json!({}) },
-    })
-}
-
-/// A PartialObjectMetadataList; `metadata` comes from [`list_metadata`].
-pub fn partial_object_metadata_list<'a>(
-    version: MetaVersion,
-    metadata: Value,
-    objects: impl IntoIterator<Item = &'a Value>,
-) -> Value {
-    let items = objects.into_iter().map(|object| partial_object_metadata(version, object));
-    json!({
-        "kind": "PartialObjectMetadataList",
-        "apiVersion": version.api_version(),
-        "metadata": metadata,
-        "items": items.collect::<Value>(),
     })
 }
 

@@ -1,4 +1,4 @@
-use axum::http::HeaderMap;
+use http::HeaderMap;
 
 use super::*;
 use crate::auth::authorizer::{Answer, Decision, Reason};

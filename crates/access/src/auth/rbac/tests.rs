@@ -44,14 +44,15 @@ pub fn asked<'a>(request: &'a Json, user: &'a mut User) -> Attributes<'a> {
 fn a63_the_policy_of_the_start_is_upstreams() {
     let mut own: Vec<(String, Value)> = bootstrap::objects().into_iter().map(named).collect();
     own.sort_by(|one, other| one.0.cmp(&other.0));
-    let mut theirs: Vec<(String, Value)> = lines(include_bytes!("../../../testdata/rbac/bootstrap.jsonl.gz"))
-        .iter()
-        .map(|line| {
-            let mut object: Map = serde_json::from_value(line["Object"].clone()).expect("an object");
-            object.insert("kind", line["Kind"].as_str().expect("a kind").into());
-            named(object)
-        })
-        .collect();
+    let mut theirs: Vec<(String, Value)> =
+        lines(include_bytes!("../../../../../testdata/rbac/bootstrap.jsonl.gz"))
+            .iter()
+            .map(|line| {
+                let mut object: Map = serde_json::from_value(line["Object"].clone()).expect("an object");
+                object.insert("kind", line["Kind"].as_str().expect("a kind").into());
+                named(object)
+            })
+            .collect();
     theirs.sort_by(|one, other| one.0.cmp(&other.0));
     let names = |all: &[(String, Value)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&own), names(&theirs));
@@ -80,7 +81,7 @@ fn named(mut object: Map) -> (String, Value) {
 #[test]
 fn a51_a52_a53_a55_decisions_and_reasons_are_upstreams() {
     let mut counts = [0, 0, 0];
-    for line in lines(include_bytes!("../../../testdata/rbac/decisions.jsonl.gz")) {
+    for line in lines(include_bytes!("../../../../../testdata/rbac/decisions.jsonl.gz")) {
         let mut policy = Policy::default();
         for (list, holds) in [
             ("ClusterRoleBindings", Holds::Bindings),

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use arc_swap::ArcSwap;
-use axum::http::{HeaderMap, header};
+use http::{HeaderMap, header};
 
 pub use self::anonymous::Anonymous;
 pub use self::bearer::is_websocket;

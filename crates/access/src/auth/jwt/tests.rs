@@ -5,16 +5,16 @@ use super::*;
 use crate::tree::json;
 
 /// Keys that openssl has made, in the forms in which people keep them.
-const RSA_PKCS1: &str = include_str!("../../../testdata/jwt/rsa-pkcs1.pem");
-const RSA_PKCS8: &str = include_str!("../../../testdata/jwt/rsa-pkcs8.pem");
-const RSA_PUBLIC: &str = include_str!("../../../testdata/jwt/rsa-public.pem");
-const P256_SEC1: &str = include_str!("../../../testdata/jwt/p256-sec1.pem");
-const P256_PKCS8: &str = include_str!("../../../testdata/jwt/p256-pkcs8.pem");
-const P384_SEC1: &str = include_str!("../../../testdata/jwt/p384-sec1.pem");
-const P521_PKCS8: &str = include_str!("../../../testdata/jwt/p521-pkcs8.pem");
+const RSA_PKCS1: &str = include_str!("../../../../../testdata/jwt/rsa-pkcs1.pem");
+const RSA_PKCS8: &str = include_str!("../../../../../testdata/jwt/rsa-pkcs8.pem");
+const RSA_PUBLIC: &str = include_str!("../../../../../testdata/jwt/rsa-public.pem");
+const P256_SEC1: &str = include_str!("../../../../../testdata/jwt/p256-sec1.pem");
+const P256_PKCS8: &str = include_str!("../../../../../testdata/jwt/p256-pkcs8.pem");
+const P384_SEC1: &str = include_str!("../../../../../testdata/jwt/p384-sec1.pem");
+const P521_PKCS8: &str = include_str!("../../../../../testdata/jwt/p521-pkcs8.pem");
 /// A token that Go has signed with this key.
-const P521_TOKEN: &str = include_str!("../../../testdata/jwt/p521.token");
-const P521: &str = include_str!("../../../testdata/jwt/p521.pem");
+const P521_TOKEN: &str = include_str!("../../../../../testdata/jwt/p521.token");
+const P521: &str = include_str!("../../../../../testdata/jwt/p521.pem");
 
 #[test]
 fn what_a_key_signs_it_verifies_and_no_other_does() {
@@ -55,7 +55,7 @@ fn changed_tokens_are_refused() {
 #[test]
 fn a_key_has_one_id_in_all_its_forms() {
     let id = |pem: &str| PublicKey::of_pem(pem.as_bytes()).unwrap()[0].id.clone();
-    let ids: Vec<&str> = include_str!("../../../testdata/jwt/ids").lines().collect();
+    let ids: Vec<&str> = include_str!("../../../../../testdata/jwt/ids").lines().collect();
     assert_eq!([RSA_PKCS1, P256_SEC1, P384_SEC1, P521].map(id), ids[..]);
     assert_eq!([RSA_PKCS8, RSA_PUBLIC, P256_PKCS8, P521_PKCS8].map(id), [ids[0], ids[0], ids[1], ids[3]]);
     for pem in [RSA_PKCS8, P256_SEC1, P384_SEC1, P521] {

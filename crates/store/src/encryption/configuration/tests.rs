@@ -13,7 +13,8 @@ struct Case {
 #[test]
 fn a108_files_are_judged_as_upstream_judges_them() {
     let cases: Vec<Case> =
-        serde_json::from_str(include_str!("../../../testdata/encryption/configurations.json")).expect("JSON");
+        serde_json::from_str(include_str!("../../../../../testdata/encryption/configurations.json"))
+            .expect("JSON");
     let mut wrong = Vec::new();
     for Case { text, reload, error } in &cases {
         let reload = if *reload { Reload::Yes } else { Reload::No };

@@ -1,9 +1,6 @@
 //! What `/metrics` says.
 
 use super::*;
-use crate::api::unreadable::Unreadable;
-use crate::codec::object::Draft;
-use crate::revision::Revision;
 use crate::tree::json;
 
 fn metrics() -> Arc<Metrics> {
@@ -86,19 +83,4 @@ fn servers_count_apart() {
     one.limit_reached("connections").increment(1);
     assert_line(&one.render(), r#"rowplane_limit_reached_total{limit="connections"} 1"#);
     assert!(!other.render().contains("rowplane_limit_reached_total{"));
-}
-
-#[test]
-fn what_cannot_be_read_is_counted_once() {
-    let object = |revision| Draft::parse("ns", "a", "{{".into()).into_object(Revision(revision));
-    let metrics = metrics();
-    let unreadable = Unreadable::new(metrics.clone());
-    for _ in 0..3 {
-        unreadable.tell("garbage-collector", &object(1), "text");
-    }
-    unreadable.tell("garbage-collector", &object(2), "text");
-    unreadable.tell("admission", &object(1), "text");
-    let text = metrics.render();
-    assert_line(&text, r#"rowplane_unreadable_objects_total{by="garbage-collector"} 2"#);
-    assert_line(&text, r#"rowplane_unreadable_objects_total{by="admission"} 1"#);
 }

@@ -6,7 +6,7 @@ use super::*;
 
 /// Values that upstream has sealed, with the bytes that follow the prefix and the name of the key.
 fn values() -> Vec<(Value, Vec<u8>)> {
-    let text = include_str!("../../../testdata/encryption/values.json");
+    let text = include_str!("../../../../../testdata/encryption/values.json");
     let Value::Array(values) = serde_json::from_str(text).expect("JSON") else { panic!("no list") };
     let sealed = |value: &Value| {
         let stored = STANDARD.decode(value["stored"].as_str().expect("base64")).expect("base64");

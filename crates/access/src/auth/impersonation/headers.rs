@@ -1,6 +1,6 @@
 //! The headers that name the user whom a request wants to be made as.
 
-use axum::http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue};
 
 use crate::auth::authn::unescaped;
 use crate::gotext::quote;

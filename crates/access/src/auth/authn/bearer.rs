@@ -1,8 +1,8 @@
 //! Where a request shows a bearer token.
 
-use axum::http::{HeaderMap, HeaderValue, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::{HeaderMap, HeaderValue, header};
 
 use super::Notes;
 

@@ -32,7 +32,7 @@ pub fn merged(own: &Trust, data: &Map, now: SystemTime) -> Map {
     }
     let FrontProxy { username_headers, uid_headers, group_headers, extra_prefixes, allowed_names } =
         &own.front_proxy;
-    let names = |headers: &[axum::http::HeaderName]| -> Vec<String> {
+    let names = |headers: &[http::HeaderName]| -> Vec<String> {
         headers.iter().map(|name| canonical(name.as_str())).collect()
     };
     let prefixes: Vec<String> = extra_prefixes.iter().map(|prefix| canonical(prefix)).collect();

@@ -117,7 +117,7 @@ async fn a_level_without_an_object_stays_while_it_has_requests() {
 /// `tests/upstream/fairness` has asked upstream about these requests and hands.
 #[test]
 fn thousands_of_requests_are_classified_as_upstream_classifies_them() {
-    let packed = include_bytes!("../../testdata/flowcontrol/classified.json.gz");
+    let packed = include_bytes!("../../../../testdata/flowcontrol/classified.json.gz");
     let mut text = String::new();
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&packed[..]), &mut text).expect("gzip");
     let recorded: Value = serde_json::from_str(&text).expect("JSON");
