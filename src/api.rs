@@ -3,56 +3,34 @@
 //! [`Api`] holds what verbs need; each verb has a file of its own. Objects come in and go out as JSON maps in the
 //! version of the request, and are stored in the resource's storage version.
 
-mod action;
 pub mod admission;
-pub mod aggregation;
 pub mod apply;
-mod binding;
 pub mod catalog;
-pub mod connect;
-pub mod continue_token;
-pub mod conversion;
 pub mod create;
-pub mod decode;
 pub mod definitions;
 pub mod delete;
 pub mod deletecollection;
 pub mod deletion;
 pub mod error;
-mod escalation;
-mod eviction;
-pub mod gate;
 pub mod get;
+pub mod input;
 pub mod list;
 pub mod meta;
-pub mod modify;
 pub mod namespace_contents;
-pub mod options;
 pub mod ownership;
-mod param_rights;
 pub mod patch;
 pub mod quota;
-pub mod registration;
 pub mod request;
-mod rescale;
 pub mod resource;
-pub mod reviews;
-pub mod rewrite;
-pub mod scale;
-pub mod selector;
+pub mod rights;
 pub mod service_routes;
 pub mod services;
-mod signing;
 pub mod storage_version;
-pub mod strictness;
-pub mod together;
-pub mod token_request;
-pub mod touch;
-pub mod type_checking;
+pub mod subresource;
 pub mod unreadable;
 pub mod update;
 pub mod watch;
-mod write;
+pub mod write;
 
 #[cfg(test)]
 mod compared;
@@ -65,16 +43,16 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use self::admission::Chain;
-use self::aggregation::Aggregation;
 use self::catalog::{Catalog, Served};
-use self::connect::kubelets::Kubelets;
-use self::continue_token::TokenKeys;
-use self::conversion::Converter;
 use self::definitions::Definitions;
+use self::definitions::conversion::Converter;
+use self::input::continue_token::TokenKeys;
 use self::namespace_contents::NamespaceContents;
 use self::resource::Resource;
+use self::rights::aggregation::Aggregation;
 use self::service_routes::ServiceRoutes;
-use self::token_request::TokenIssuing;
+use self::subresource::connect::kubelets::Kubelets;
+use self::subresource::token_request::TokenIssuing;
 use self::unreadable::Unreadable;
 use crate::auth::rbac::Rbac;
 use crate::cache::Cache;
@@ -109,7 +87,7 @@ pub struct Api {
     /// When Pods that are being deleted are past their grace period.
     pub grace_ends: quota::past_grace::GraceEnds,
     /// The row that stands for what configures admission.
-    pub configured: admission::configured::Configured,
+    pub configured: admission::dynamic::configured::Configured,
     /// The ClusterRoles that consist of others.
     pub aggregation: Aggregation,
     /// The resources that the server keeps for itself. They are in the cache and are never served.

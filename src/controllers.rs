@@ -3,32 +3,23 @@
 //! servers find each other.
 //!
 //! Every replica renews its own lease and watches for expired ones; all other loops run on the replica that leads
-//! ([`leader`]).
+//! ([`servers::leader`]).
 
 mod aggregation;
-mod bootstrap;
+pub mod bootstrap;
 pub mod certificates;
-pub mod cluster_authentication;
-mod create;
 mod definitions;
 mod events;
 pub mod flow_control;
 mod garbage;
-pub mod identity_lease;
-pub mod identity_lease_gc;
-pub mod kubernetes_service;
-pub mod leader;
 pub mod migration;
 mod names;
 mod namespace_contents;
 mod namespaces;
 mod policy_types;
 mod quotas;
-mod rbac_policy;
-mod registration;
-mod service_cidr;
+pub mod servers;
 mod service_claims;
-mod storage_version_gc;
 pub mod token_secrets;
 
 use std::panic::AssertUnwindSafe;
@@ -41,8 +32,8 @@ use futures_util::future::BoxFuture;
 
 use crate::api::Api;
 use crate::api::error::Error;
-use crate::api::gate::Gate;
-use crate::api::registration::OwnRegistration;
+use crate::api::storage_version::gate::Gate;
+use crate::api::storage_version::registration::OwnRegistration;
 use crate::auth::trust::Trust;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
@@ -50,9 +41,13 @@ use crate::tasks::panic_message;
 
 pub use bootstrap::{create_system_namespaces, create_system_objects};
 
-use self::identity_lease::Claimed;
-use self::kubernetes_service::Advertised;
-use self::leader::Election;
+use self::bootstrap::cluster_authentication;
+use self::servers::identity_lease::Claimed;
+use self::servers::kubernetes_service::Advertised;
+use self::servers::leader::Election;
+use self::servers::{
+    identity_lease, identity_lease_gc, kubernetes_service, leader, registration, storage_version_gc,
+};
 
 /// The pause before a failed controller is started again.
 const RESTART: Duration = Duration::from_secs(1);

@@ -50,7 +50,9 @@ const ROWS: &[&[&str]] = &[
 fn sources() -> Vec<(PathBuf, String)> {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut sources = Vec::new();
-    for root in [package.join("src"), package.join("crates/objects/src")] {
+    for root in
+        ["src", "crates/access/src", "crates/store/src", "crates/objects/src"].map(|root| package.join(root))
+    {
         let mut open = vec![root.clone()];
         while let Some(path) = open.pop() {
             if path.is_dir() {

@@ -3,8 +3,8 @@
 #[macro_use]
 mod support;
 
-use rowplane::api::decode::Body;
 use rowplane::api::error::Error;
+use rowplane::api::input::decode::Body;
 use rowplane::api::request::Request;
 use rowplane::api::{Api, Target};
 use rowplane::cache::Range;

@@ -7,44 +7,23 @@
 //!
 //! [`plugins`] lists the plugins; [`settings`] says which of them are on.
 
-mod always_pull;
-mod anti_affinity;
-mod authorize;
 mod certificates;
 mod claim_resize;
 mod classes;
-mod conditions;
-pub mod configured;
 mod deny;
-mod evaluation;
+pub mod dynamic;
 mod event_rate_limit;
-mod extended_resources;
 mod external_ips;
-mod follow;
-mod hooks;
-mod image_policy;
 mod limits;
-mod manifests;
-mod matching;
 mod namespace;
 mod namespace_exists;
 mod node_restriction;
-mod node_selector;
 mod owner_references;
 pub mod plugins;
-mod pod_resize;
-mod pod_security;
-mod policies;
-mod priority;
+pub mod pods;
 mod protection;
 mod resource_quota;
-mod runtime_class;
-mod service_account;
 pub mod settings;
-mod toleration_restriction;
-mod tolerations;
-mod topology_labels;
-mod usage;
 mod view;
 
 use std::path::Path;
@@ -54,6 +33,7 @@ use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 
+use self::dynamic::{hooks, policies};
 use super::error::Error;
 use super::meta::owners::{Found, drop_repeated};
 use super::quota::SeenQuotas;

@@ -1,12 +1,12 @@
 //! Server-side apply: a manager sends the complete configuration that it wants of an object.
 
-use super::decode::{check_place, configuration};
 use super::error::Error;
+use super::input::decode::{check_place, configuration};
+use super::input::strictness::Strictness;
 use super::meta;
-use super::modify::Modified;
 use super::ownership::{self, Kind, Tracking, acting, conflict_error, entries, first_managers};
 use super::request::Request;
-use super::strictness::Strictness;
+use super::write::modify::Modified;
 use super::write::{Current, Proposal, Write};
 use super::{Api, ObjectMap, Target, metadata_mut};
 use crate::kinds::behavior::part::Part;

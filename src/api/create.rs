@@ -1,7 +1,7 @@
 //! POST: a new object.
 
-use super::decode::Body;
 use super::error::Error;
+use super::input::decode::Body;
 use super::meta;
 use super::meta::owners::{Found, drop_repeated};
 use super::request::Request;

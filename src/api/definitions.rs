@@ -8,6 +8,7 @@
 //! A write of a custom object requires its definition to be at the revision from which the object's resource was made:
 //! none is judged by a schema that is gone, and none is created once the definition is marked for deletion.
 
+pub mod conversion;
 mod known;
 mod names;
 pub(super) mod versions;
@@ -19,9 +20,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use self::conversion::Hook;
 use self::known::Known;
 use super::catalog::Served;
-use super::conversion::Hook;
 use super::error::Error;
 use super::resource::Resource;
 use super::{Api, Target};

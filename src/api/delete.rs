@@ -2,10 +2,10 @@
 
 use super::deletion::{self, Plan, Rules};
 use super::error::Error;
-use super::modify::Outcome;
-use super::options::DryRun;
+use super::input::options::DryRun;
 use super::request::Request;
 use super::resource::Resource;
+use super::write::modify::Outcome;
 use super::write::{Current, Next, Proposal, Reads, Write};
 use super::{Answer, Api, ObjectMap, Target, meta};
 use crate::kinds::behavior::deletion::Dependents;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 
 use super::error::Error;
+use super::input::options::list::ListOptions;
 use super::list::List;
-use super::options::list::ListOptions;
 use super::request::Request;
 use super::resource::Resource;
 use super::{Api, Target};

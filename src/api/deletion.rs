@@ -7,8 +7,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::error::{Error, Subject};
+use super::input::options::delete::{DeleteOptions, Preconditions};
 use super::meta::{self, Metadata};
-use super::options::delete::{DeleteOptions, Preconditions};
 use crate::failpoints::{Bug, strikes};
 use crate::gotext;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};

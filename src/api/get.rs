@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::error::Error;
-use super::options::{GetOptions, ReadAt};
+use super::input::options::{GetOptions, ReadAt};
 use super::{Api, Target};
 use crate::cache::State;
 use crate::codec::object::Object;

@@ -9,9 +9,9 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 
 use super::Api;
-use super::continue_token::{ContinueToken, LastKey, PageAt, Scope};
 use super::error::Error;
-use super::options::list::{ListAt, ListOptions, Selection};
+use super::input::continue_token::{ContinueToken, LastKey, PageAt, Scope};
+use super::input::options::list::{ListAt, ListOptions, Selection};
 use super::resource::Resource;
 use crate::cache::{Exact, Objects, Range};
 use crate::codec::object::{Draft, Object};

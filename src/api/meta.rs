@@ -81,7 +81,7 @@ pub fn pairs<'a>(metadata: &'a Metadata, field: &str) -> impl Iterator<Item = (&
     entries.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }
 
-/// The value of a label, for [`crate::api::selector::label::LabelSelector::matches`].
+/// The value of a label, for [`crate::api::input::selector::label::LabelSelector::matches`].
 pub fn label<'a>(metadata: &'a Metadata, key: &str) -> Option<&'a str> {
     metadata.get("labels")?.get(key).map(|value| value.as_str().unwrap_or_default())
 }

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::conversion::managers::Conversions;
+use super::definitions::conversion::managers::Conversions;
 use super::error::Error;
 use super::resource::Resource;
 use super::{ObjectMap, metadata, metadata_mut};

@@ -1,11 +1,11 @@
 //! PATCH: a change computed from the current object, and computed again if another write came in between.
 
-use super::decode::check_place;
-use super::decode::patch::Patch;
 use super::error::Error;
+use super::input::decode::check_place;
+use super::input::decode::patch::Patch;
 use super::meta::owners::{Found, drop_repeated};
-use super::modify::Modified;
 use super::request::Request;
+use super::write::modify::Modified;
 use super::write::{Current, Proposal, Write};
 use super::{Api, metadata_mut};
 use crate::kinds::behavior::part::Part;

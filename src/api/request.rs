@@ -6,10 +6,10 @@ use tokio::time::Instant;
 
 use super::Target;
 use super::error::Error;
-use super::options::DryRun;
-use super::options::delete::DeleteOptions;
-use super::options::write::{FieldValidation, Sent, WriteOptions};
-use super::strictness::Strictness;
+use super::input::options::DryRun;
+use super::input::options::delete::DeleteOptions;
+use super::input::options::write::{FieldValidation, Sent, WriteOptions};
+use super::input::strictness::Strictness;
 use crate::audit::Record;
 use crate::auth::authorizer::{AlwaysAllow, Attributes, Authorizer, authorize};
 use crate::kinds::behavior::part::Part;

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use super::error::Error;
-use super::options::DryRun;
+use super::input::options::DryRun;
 use super::resource::Resource;
 use super::{Api, ObjectMap, Target, fields};
 use crate::causes::Cause;

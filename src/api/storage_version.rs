@@ -1,6 +1,9 @@
 //! `status` of a StorageVersion: how every server encodes a resource, and whether all servers agree. The rules are
 //! those of upstream's `k8s.io/apiserver/pkg/storageversion`.
 
+pub mod gate;
+pub mod registration;
+pub mod rewrite;
 use super::ObjectMap;
 use crate::kinds::apiserverinternal::storage_version::{common, encoding};
 use crate::tree::{Map, Value, json};

@@ -53,6 +53,7 @@ impl Unreadable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::object::Draft;
 
     #[test]
     fn each_version_is_told_once_by_each() {
@@ -64,5 +65,24 @@ mod tests {
             first("c", revision);
         }
         assert!(unreadable.told.lock().expect("told").len() <= MOST);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_counted_once() {
+        let object = |revision| Draft::parse("ns", "a", "{{".into()).into_object(Revision(revision));
+        let metrics = Arc::new(Metrics::default());
+        let unreadable = Unreadable::new(metrics.clone());
+        for _ in 0..3 {
+            unreadable.tell("garbage-collector", &object(1), "text");
+        }
+        unreadable.tell("garbage-collector", &object(2), "text");
+        unreadable.tell("admission", &object(1), "text");
+        let text = metrics.render();
+        for line in [
+            r#"rowplane_unreadable_objects_total{by="garbage-collector"} 2"#,
+            r#"rowplane_unreadable_objects_total{by="admission"} 1"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! PUT: a new version of an object, or of a part of it.
 
-use super::decode::{Body, check_place};
 use super::error::Error;
+use super::input::decode::{Body, check_place};
 use super::meta::owners::{Found, drop_repeated};
 use super::meta::update::expected_revision;
-use super::modify::Modified;
 use super::request::Request;
+use super::write::modify::Modified;
 use super::write::{Proposal, UidRule, Write};
 use super::{Api, metadata_mut};
 use crate::kinds::behavior::part::Part;

@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::api::strictness::conform;
+use crate::api::input::strictness::conform;
 use crate::api::{ObjectMap, meta, metadata, metadata_mut};
 use crate::causes::Cause;
 use crate::kinds::behavior::Behavior;

@@ -10,11 +10,11 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Api;
-use super::conversion::Converter;
+use super::definitions::conversion::Converter;
 use super::error::Error;
-use super::options::ReadAt;
-use super::options::list::{Effort, Selection};
-use super::options::watch::{Bookmarks, StateEnd, WatchOptions, WatchStart};
+use super::input::options::ReadAt;
+use super::input::options::list::{Effort, Selection};
+use super::input::options::watch::{Bookmarks, StateEnd, WatchOptions, WatchStart};
 use super::resource::Resource;
 use crate::cache::event::{Event, EventType};
 use crate::cache::{Cache, Objects, Range, Watcher};

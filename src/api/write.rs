@@ -5,8 +5,11 @@
 //! [`Api::put`] the rest, and [`Api::modify`] repeats both when another write came in between.
 
 pub(super) mod create;
+pub mod modify;
 mod put;
 pub(super) mod rescale;
+pub mod together;
+pub mod touch;
 pub(super) mod update;
 
 use std::sync::Arc;
@@ -14,17 +17,17 @@ use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 
+use super::admission::dynamic::policies::type_checking;
 use super::admission::{Attempt, Operation};
-use super::conversion::managers::Conversions;
 use super::definitions::Custom;
+use super::definitions::conversion::managers::Conversions;
 use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::quota::Usage;
 use super::request::Request;
-use super::{
-    Api, ObjectMap, Target, escalation, meta, metadata, metadata_mut, param_rights, scale, signing,
-    type_checking,
-};
+use super::rights::{escalation, params, signing};
+use super::subresource::scale;
+use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut};
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
@@ -379,8 +382,8 @@ impl Api {
         if signing::concerns(request) {
             Box::pin(signing::check(request, &object, found.map(|found| &found.object))).await?;
         }
-        if param_rights::concerns(request) {
-            Box::pin(param_rights::check(&attempt, &object, found.map(|found| &found.object))).await?;
+        if params::concerns(request) {
+            Box::pin(params::check(&attempt, &object, found.map(|found| &found.object))).await?;
         }
         if type_checking::concerns(request) {
             type_checking::warn(&attempt, &object, found.map(|found| &found.object));

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use crate::http::discovery::version;
+use crate::http::documents::discovery::version;
 use crate::server::Server;
 use crate::server::datastore::Datastore;
 

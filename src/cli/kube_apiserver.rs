@@ -21,7 +21,7 @@ use super::feature_gates::FeatureGates;
 use super::flagz;
 use crate::api::admission::plugins;
 use crate::gotext;
-use crate::http::discovery::version;
+use crate::http::documents::discovery::version;
 
 /// The features of upstream 1.36 (`test/compatibility_lifecycle/reference`) and of the libraries of 1.37, one per line.
 const UPSTREAM_FEATURES: &str = include_str!("kube_apiserver/feature_gates.txt");

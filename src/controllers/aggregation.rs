@@ -1,13 +1,13 @@
 //! Repairs ClusterRoles that consist of others. A write of a role brings these up to date in its own transaction
-//! ([`crate::api::aggregation`]); this loop does what remains: the first start, and what servers of earlier releases write.
+//! ([`crate::api::rights::aggregation`]); this loop does what remains: the first start, and what servers of earlier releases write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::api::aggregation::{MANAGER, configuration};
 use crate::api::error::Error;
-use crate::api::options::write::WriteOptions;
+use crate::api::input::options::write::WriteOptions;
 use crate::api::request::Request;
+use crate::api::rights::aggregation::{MANAGER, configuration};
 use crate::api::{Api, Target};
 use crate::auth::rbac::{CLUSTER_ROLES, PolicyRule};
 use crate::gotext;

@@ -1,11 +1,15 @@
 //! The objects that exist from the start: namespaces, the system's priority classes, and the objects that represent the
-//! server itself ([`super::kubernetes_service`], [`super::service_cidr`]).
+//! server itself ([`super::servers::kubernetes_service`], [`self::service_cidr`]).
 
-use super::create::create;
-use super::identity_lease_gc::Sightings;
-use super::kubernetes_service::{self, Advertised};
-use super::service_cidr;
-use super::{aggregation, rbac_policy};
+pub mod cluster_authentication;
+pub(in crate::controllers) mod create;
+pub(in crate::controllers) mod rbac_policy;
+pub(in crate::controllers) mod service_cidr;
+
+use self::create::create;
+use super::aggregation;
+use super::servers::identity_lease_gc::Sightings;
+use super::servers::kubernetes_service::{self, Advertised};
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::schema::names::Gvr;

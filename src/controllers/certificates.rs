@@ -10,9 +10,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use x509_parser::prelude::Pem;
 
 use super::names::Names;
-use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::options::delete::{DeleteOptions, Preconditions};
+use crate::api::input::decode::Body;
+use crate::api::input::options::delete::{DeleteOptions, Preconditions};
 use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, fields};

@@ -7,11 +7,12 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::names::Names;
+use crate::api::admission::dynamic::policies::type_checking;
 use crate::api::error::Error;
-use crate::api::options::write::WriteOptions;
+use crate::api::input::options::write::WriteOptions;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
-use crate::api::{Api, Target, fields, type_checking};
+use crate::api::{Api, Target, fields};
 use crate::kinds::behavior::part::Part;
 use crate::patch::apply::ownership::Conflicts;
 use crate::schema::names::Gvr;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::documents::publications::Publications;
 use super::door::Door;
 use super::limits::{BodyBudget, InFlightLimits, Printing};
-use super::publications::Publications;
 use super::zpages::Zpages;
 use crate::api::Api;
-use crate::api::gate::Gate;
+use crate::api::storage_version::gate::Gate;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::long_work::Lanes;
 use crate::metrics::Metrics;

@@ -1,5 +1,11 @@
 //! Discovery, OpenAPI and version: documents that are encoded once, with their caching headers.
 
+pub(in crate::http) mod conditional;
+pub mod discovery;
+pub mod document;
+pub mod openapi;
+pub mod publications;
+
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
@@ -8,17 +14,17 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 
-use super::conditional::{self, Validators, Verdict};
-use super::discovery::{
+use self::conditional::{Validators, Verdict};
+use self::discovery::{
     AGGREGATED_CACHE_CONTROL, AGGREGATED_PARAMETERS, AGGREGATED_VARY, Discovery, Encodings,
 };
-use super::document::Document;
-use super::negotiate::{self, DISCOVERY, Negotiated, PLAIN, ROUTE_TYPES, Transform};
-use super::openapi::{self, Form, Kept, Names, OpenApi};
+use self::document::Document;
+use self::openapi::{Form, Kept, Names, OpenApi};
 use super::request::{accept, pretty};
 use super::response;
+use super::response::negotiate::{self, DISCOVERY, Negotiated, PLAIN, ROUTE_TYPES, Transform};
 use crate::api::error::Error;
-use crate::api::options::query::Query;
+use crate::api::input::options::query::Query;
 use crate::codec::media_type::MediaType;
 
 /// How long clients may cache a document whose URL contains its hash.

@@ -1,5 +1,9 @@
 //! The order of one request (docs/spec/auth.md): what it asks for, who asks, whether he may, and only then its handler.
 
+pub(in crate::http) mod audited;
+pub mod cors;
+pub(in crate::http) mod fair_share;
+
 use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::pin::pin;
@@ -14,15 +18,16 @@ use axum::response::Response;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::audited::{self, Answering, Begun, Watched};
-use super::cors::{self, Cors};
-use super::fair_share::{self, Admitted};
+use self::audited::{Answering, Begun, Watched};
+use self::cors::Cors;
+use self::fair_share::Admitted;
 use super::in_process::Caller;
+use super::request::info::RequestInfo;
 use super::request::{AUDIT_ID, new_audit_id};
-use super::request_info::RequestInfo;
+use super::response;
 use super::response::Unlogged;
+use super::response::warnings;
 use super::server::ConnectionInfo;
-use super::{response, warnings};
 use crate::api::error::Error;
 use crate::audit::{Audit, Lost};
 use crate::auth::authn::{Authenticated, Authenticator, Notes, Shown, Unauthenticated, forget_credentials};

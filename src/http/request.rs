@@ -1,12 +1,15 @@
 //! Reads the head of a request: the user, the parameters, and the wanted form of the answer.
 
+pub(in crate::http) mod body;
+pub(in crate::http) mod info;
+pub(in crate::http) mod path;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use super::negotiate::wants_pretty;
-use crate::api::options::query::Query;
+use super::response::negotiate::wants_pretty;
+use crate::api::input::options::query::Query;
 use crate::random::Random;
 use crate::user::User;
 
@@ -52,7 +55,7 @@ pub fn accept(headers: &HeaderMap) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::codec::media_type::MediaType;
-    use crate::http::negotiate::{self, PLAIN};
+    use crate::http::response::negotiate::{self, PLAIN};
 
     #[test]
     fn a_header_that_cannot_be_read_accepts_nothing() {

@@ -25,23 +25,24 @@ use tokio_util::sync::CancellationToken;
 
 use self::action::Action;
 use super::app::App;
-use super::audited;
-use super::compress::compress;
-use super::encode::{self, Encoder};
-use super::fair_share::Seated;
-use super::negotiate::{self, CUSTOM, Negotiated, Offer, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
+use super::door::audited;
+use super::door::fair_share::Seated;
+use super::request::path::ResourcePath;
 use super::request::{self, accept};
-use super::request_body;
-use super::request_path::ResourcePath;
 use super::response;
+use super::response::compress::compress;
+use super::response::encode::{self, Encoder};
+use super::response::negotiate::{
+    self, CUSTOM, Negotiated, Offer, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE,
+};
+use super::response::warnings;
 use super::server::ConnectionInfo;
 use super::server::delivery::{Terms, is_long};
-use super::warnings;
 use crate::api::Target;
 use crate::api::catalog::Served;
 use crate::api::error::Error;
-use crate::api::options::query::Query;
-use crate::api::options::request_timeout;
+use crate::api::input::options::query::Query;
+use crate::api::input::options::request_timeout;
 use crate::api::request::{Hooks, Options, Request};
 use crate::api::resource::Resource;
 use crate::audit::Record;
@@ -231,7 +232,7 @@ impl Context<'_> {
 
     /// Reads the body. What follows a large one is done where no other request waits for it.
     async fn read(&self, body: Body) -> Result<Bytes, Error> {
-        let bytes = request_body::read(body, self.app.limits.request_body).await?;
+        let bytes = request::body::read(body, self.app.limits.request_body).await?;
         if bytes.len() >= LONG {
             self.is_long.store(true, Ordering::Relaxed);
             tokio::task::yield_now().await;

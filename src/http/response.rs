@@ -1,15 +1,23 @@
 //! Responses that are not streamed, and the only conversion of errors into responses.
 
+pub(in crate::http) mod body;
+pub(in crate::http) mod compress;
+pub(in crate::http) mod encode;
+pub mod negotiate;
+pub mod status;
+pub mod table;
+pub(in crate::http) mod warnings;
+
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 
-use super::audited;
-use super::encode::{encode, encode_json};
-use super::negotiate::{self, PLAIN};
+use self::encode::{encode, encode_json};
+use self::negotiate::PLAIN;
+use self::status::Failure;
+use super::door::audited;
 use super::request::{accept, pretty};
-use super::status::Failure;
 use crate::api::error::Error;
 use crate::codec::media_type::MediaType;
 use crate::gotext::quote;

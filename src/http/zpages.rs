@@ -10,12 +10,12 @@ use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use rand::RngExt as _;
 
-use super::discovery::index::DEBUGGING;
-use super::discovery::version;
-use super::encode::encode;
-use super::negotiate::page::{self, Chosen, PageVersion};
+use super::documents::discovery::index::DEBUGGING;
+use super::documents::discovery::version;
 use super::request::{accept, pretty};
-use super::warnings;
+use super::response::encode::encode;
+use super::response::negotiate::page::{self, Chosen, PageVersion};
+use super::response::warnings;
 use crate::api::error::Error;
 use crate::gotext;
 use crate::random::Random;

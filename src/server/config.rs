@@ -10,7 +10,7 @@ use axum::http::HeaderValue;
 
 use super::datastore::Datastore;
 pub use super::reloads::SettingsFile;
-use crate::api::connect::kubelets;
+use crate::api::subresource::connect::kubelets;
 use crate::api::{admission, service_routes, services};
 use crate::audit;
 use crate::auth::abac::Abac;
@@ -22,7 +22,7 @@ use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
 use crate::encryption;
-use crate::http::cors::Cors;
+use crate::http::door::cors::Cors;
 use crate::http::limits::InFlightLimits;
 use crate::http::{server, tls};
 use crate::schema::names::{GroupResource, GroupVersion};

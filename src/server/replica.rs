@@ -3,13 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use super::config::Registration;
-use crate::api::gate::Gate;
-use crate::api::registration::OwnRegistration;
+use crate::api::storage_version::gate::Gate;
+use crate::api::storage_version::registration::OwnRegistration;
 use crate::api::{Api, Target};
-use crate::controllers::identity_lease::{Claimant, Claimed, claim};
-use crate::controllers::leader::{self, Election};
+use crate::controllers::Runner;
 use crate::controllers::migration::Agreement;
-use crate::controllers::{Runner, identity_lease_gc};
+use crate::controllers::servers::identity_lease::{Claimant, Claimed, claim};
+use crate::controllers::servers::identity_lease_gc;
+use crate::controllers::servers::leader::{self, Election};
 use crate::http::health::HealthChecks;
 
 #[derive(Clone)]

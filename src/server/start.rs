@@ -29,7 +29,7 @@ use crate::auth::token_file::Tokens;
 use crate::auth::trust::Trust;
 use crate::cache::LoadProgress;
 use crate::flow_control::FlowControl;
-use crate::http::discovery::version;
+use crate::http::documents::discovery::version;
 use crate::http::door::Door;
 use crate::http::health::HealthChecks;
 use crate::http::limits::InFlightLimits;

@@ -10,7 +10,7 @@ mod proxies;
 #[path = "connect/streams.rs"]
 mod streams;
 
-use rowplane::api::connect::kubelets::Config;
+use rowplane::api::subresource::connect::kubelets::Config;
 
 use crate::support::kubelet::Kubelet;
 use crate::support::server::{Setup, TestServer};

@@ -1,5 +1,5 @@
 //! Tables; assertions of `docs/spec/wire.md` by number. 47 is tested as `cr83_…`. What each kind's cells say is in
-//! `src/http/table/tests`.
+//! `src/http/response/table/tests`.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ async fn w48_kinds_without_a_printer(setup: Setup) {
     assert_eq!(table["rows"][0]["cells"], json!(["r", role["metadata"]["creationTimestamp"]]));
 }
 
-/// The seconds are in `src/http/table/age.rs`; here they may pass.
+/// The seconds are in `src/http/response/table/age.rs`; here they may pass.
 async fn w49_ages(setup: Setup) {
     let server = setup.start().await;
     let events = "/api/v1/namespaces/t/events";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::Method;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rowplane::auth::pki::NamedFiles;
-use rowplane::http::cors::Cors;
+use rowplane::http::door::cors::Cors;
 use rowplane::http::tls::{Http2, Oldest};
 use rustls::version::{TLS12, TLS13};
 use rustls::{CipherSuite, ProtocolVersion};

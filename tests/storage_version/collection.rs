@@ -1,6 +1,6 @@
 //! Servers that are gone are removed from StorageVersions.
 
-use rowplane::api::registration::{Extent, OwnRegistration};
+use rowplane::api::storage_version::registration::{Extent, OwnRegistration};
 use rowplane::controllers::create_system_namespaces;
 use serde_json::{Value, json};
 

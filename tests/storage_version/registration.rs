@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rowplane::api::registration::{Extent, OwnRegistration};
+use rowplane::api::storage_version::registration::{Extent, OwnRegistration};
 use rowplane::controllers::create_system_namespaces;
 use serde_json::{Value, json};
 

@@ -4,7 +4,8 @@
 use super::{Admission, Attempt, Operation, Verdict};
 use crate::api::error::Error;
 use crate::api::request::Request;
-use crate::api::{ObjectMap, escalation, fields, signing};
+use crate::api::rights::{escalation, signing};
+use crate::api::{ObjectMap, fields};
 use crate::auth::signing::{API_CLIENTS, SigningRequest};
 use crate::gotext::quote;
 use crate::user::MASTERS;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{Admission, Attempt, Operation, Verdict};
 use crate::api::error::Error;
-use crate::api::options::DryRun;
+use crate::api::input::options::DryRun;
 use crate::api::request::Request;
 use crate::api::{ObjectMap, fields};
 use crate::tree::Value;

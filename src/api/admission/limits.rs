@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::usage::{self, Amounts};
+use super::pods::usage::{self, Amounts};
 use super::view::{self, View};
 use super::{Admission, Attempt, Operation, Verdict, of_kind};
 use crate::api::request::Request;

@@ -2,9 +2,9 @@
 
 use super::{Admission, Attempt, Operation, Verdict};
 use crate::api::Target;
-use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::options::DryRun;
+use crate::api::input::decode::Body;
+use crate::api::input::options::DryRun;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::cache::State;

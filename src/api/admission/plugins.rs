@@ -2,37 +2,37 @@
 //!
 //! To add a plugin: write its file, with an `impl Admission`, and put [`Here`](Stock::Here) into its line in [`PLUGINS`].
 
-use super::always_pull::AlwaysPullImages;
-use super::anti_affinity::LimitPodHardAntiAffinityTopology;
 use super::certificates::{
     CertificateApproval, CertificateSigning, CertificateSubjectRestriction, ClusterTrustBundleAttest,
 };
 use super::claim_resize::PersistentVolumeClaimResize;
 use super::classes::{DefaultIngressClass, DefaultStorageClass};
 use super::deny::AlwaysDeny;
+use super::dynamic::hooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
+use super::dynamic::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
 use super::event_rate_limit::EventRateLimit;
-use super::extended_resources::ExtendedResourceToleration;
 use super::external_ips::DenyServiceExternalIPs;
-use super::hooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
-use super::image_policy::ImagePolicyWebhook;
 use super::limits::LimitRanger;
 use super::namespace::NamespaceLifecycle;
 use super::namespace_exists::{NamespaceAutoProvision, NamespaceExists};
 use super::node_restriction::NodeRestriction;
-use super::node_selector::PodNodeSelector;
 use super::owner_references::OwnerReferencesPermissionEnforcement;
-use super::pod_resize::{NodeDeclaredFeatureValidator, PodResizeValidator};
-use super::pod_security::PodSecurity;
-use super::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
-use super::priority::Priority;
+use super::pods::always_pull::AlwaysPullImages;
+use super::pods::anti_affinity::LimitPodHardAntiAffinityTopology;
+use super::pods::extended_resources::ExtendedResourceToleration;
+use super::pods::image_policy::ImagePolicyWebhook;
+use super::pods::node_selector::PodNodeSelector;
+use super::pods::priority::Priority;
+use super::pods::resize::{NodeDeclaredFeatureValidator, PodResizeValidator};
+use super::pods::runtime_class::RuntimeClass;
+use super::pods::security::PodSecurity;
+use super::pods::service_account::ServiceAccount;
+use super::pods::toleration_restriction::PodTolerationRestriction;
+use super::pods::tolerations::{DefaultTolerationSeconds, TaintNodesByCondition};
+use super::pods::topology_labels::PodTopologyLabels;
 use super::protection::StorageObjectInUseProtection;
 use super::resource_quota::ResourceQuota;
-use super::runtime_class::RuntimeClass;
-use super::service_account::ServiceAccount;
 use super::settings::{Configuration, Settings};
-use super::toleration_restriction::PodTolerationRestriction;
-use super::tolerations::{DefaultTolerationSeconds, TaintNodesByCondition};
-use super::topology_labels::PodTopologyLabels;
 use super::{Admission, Member};
 use crate::metrics::Metrics;
 use crate::tree::Value;

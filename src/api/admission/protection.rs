@@ -1,7 +1,7 @@
 //! StorageObjectInUseProtection: volumes get a finalizer that keeps them as long as they are used.
 //! kube-controller-manager removes it.
 
-use super::tolerations::list_mut;
+use super::pods::tolerations::list_mut;
 use super::{Admission, Attempt, Operation, Verdict, of_kind};
 use crate::api::request::Request;
 use crate::api::{ObjectMap, metadata_mut};

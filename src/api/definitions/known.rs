@@ -7,7 +7,7 @@ use imbl::OrdMap;
 use tokio_util::sync::CancellationToken;
 
 use super::{Custom, StoredDefinition};
-use crate::api::conversion::Hook;
+use crate::api::definitions::conversion::Hook;
 use crate::cache::Objects;
 use crate::codec::object::Object;
 use crate::kinds::custom::{CustomDefinition, Digest, Unserved};

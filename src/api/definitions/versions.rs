@@ -84,7 +84,7 @@ impl Custom {
     }
 
     /// An object of any version in another one; as it is, if there is no such version. Where a webhook converts, its
-    /// answers are asked for before ([`Conversions`](crate::api::conversion::managers::Conversions)).
+    /// answers are asked for before ([`Conversions`](crate::api::definitions::conversion::managers::Conversions)).
     pub fn to_version(&self, object: ObjectMap, api_version: &str) -> ObjectMap {
         match self.version.definition.version(api_version) {
             Some(_) if self.hook.is_some() => ObjectMap::new(),

@@ -2,7 +2,7 @@
 //! malformed have been dropped before.
 
 use super::{Metadata, text};
-use crate::api::options::write::validate_manager;
+use crate::api::input::options::write::validate_manager;
 use crate::causes::Cause;
 use crate::causes::Causes;
 use crate::tree::Value;

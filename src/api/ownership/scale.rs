@@ -4,10 +4,10 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{Tracking, first_managers};
 use crate::api::ObjectMap;
-use crate::api::decode::configuration;
 use crate::api::error::Error;
+use crate::api::input::decode::configuration;
 use crate::api::resource::Resource;
-use crate::api::scale::{self, GVK};
+use crate::api::subresource::scale::{self, GVK};
 use crate::kinds::behavior::part::Part;
 use crate::patch::apply::fields::{FieldSet, field_paths};
 use crate::patch::apply::filter::Filter;

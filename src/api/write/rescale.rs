@@ -2,7 +2,8 @@
 
 use crate::api::error::Error;
 use crate::api::ownership::{self, Tracking};
-use crate::api::{ObjectMap, Target, metadata, metadata_mut, scale};
+use crate::api::subresource::scale;
+use crate::api::{ObjectMap, Target, metadata, metadata_mut};
 use crate::kinds::behavior::part::Part;
 use crate::tree::Value;
 

@@ -9,7 +9,7 @@ use rustls::{CipherSuite, NamedGroup};
 
 use super::audit::switch;
 use crate::auth::pki::NamedFiles;
-use crate::http::cors::Cors;
+use crate::http::door::cors::Cors;
 use crate::http::tls::{Http2, Oldest, Settings};
 
 #[derive(Clone, Debug, Args)]

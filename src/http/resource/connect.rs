@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use super::forward::without_hops;
-use crate::api::connect::{Location, options};
 use crate::api::error::Error;
 use crate::api::request::Options;
+use crate::api::subresource::connect::{Location, options};
 use crate::http::server::ConnectionInfo;
 use crate::http::server::takeover::Takeover;
 use crate::metrics::LongRunning;

@@ -13,8 +13,8 @@ use super::{Outcome, serve_found, unknown};
 use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::http::app::App;
-use crate::http::audited;
-use crate::http::request_path::ResourcePath;
+use crate::http::door::audited;
+use crate::http::request::path::ResourcePath;
 use crate::http::response;
 
 /// How often a request is judged again whose definition has changed meanwhile.

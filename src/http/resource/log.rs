@@ -8,13 +8,13 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 
 use super::Context;
 use super::passing::streaming;
-use crate::api::connect::Location;
-use crate::api::connect::log::LogOptions;
 use crate::api::error::Error;
 use crate::api::request::Options;
+use crate::api::subresource::connect::Location;
+use crate::api::subresource::connect::log::LogOptions;
 use crate::auth::authn::is_websocket;
 use crate::gotext::quote;
-use crate::http::negotiate::Shape;
+use crate::http::response::negotiate::Shape;
 use crate::http::websocket;
 use crate::metrics::LongRunning;
 use crate::relay::dial::dial;

@@ -7,22 +7,24 @@ use tokio::time::Instant;
 
 use super::Context;
 use crate::api::error::Error;
+use crate::api::input::options::GetOptions;
+use crate::api::input::options::list::{Collection, ListOptions};
+use crate::api::input::options::watch::{WatchOptions, WatchPath};
 use crate::api::list::List;
-use crate::api::options::GetOptions;
-use crate::api::options::list::{Collection, ListOptions};
-use crate::api::options::watch::{WatchOptions, WatchPath};
 use crate::api::resource::Resource;
-use crate::api::{Answer, ObjectMap, Target, scale};
+use crate::api::subresource::scale;
+use crate::api::{Answer, ObjectMap, Target};
 use crate::auth::authn::is_websocket;
 use crate::codec::media_type::MediaType;
-use crate::http::body::WatchWriter;
-use crate::http::compress::compress_stream;
-use crate::http::encode::Encoder;
-use crate::http::negotiate::{self, Negotiated, Shape, WATCH_ROUTE_TYPES};
-use crate::http::request::accept;
+use crate::http::request::{self, accept};
+use crate::http::response;
+use crate::http::response::body::WatchWriter;
+use crate::http::response::compress::compress_stream;
+use crate::http::response::encode::Encoder;
+use crate::http::response::negotiate::{self, Negotiated, Shape, WATCH_ROUTE_TYPES};
+use crate::http::response::{body, encode};
 use crate::http::server::delivery::SLACK;
 use crate::http::websocket::{self, Form};
-use crate::http::{body, encode, request_body, response};
 use crate::metrics::LongRunning;
 use crate::schema::names::GroupResource;
 use crate::tree::Value;
@@ -60,7 +62,7 @@ impl Context<'_> {
         };
         let (media, pretty) = (encoder.media, encoder.pretty);
         let text = body::list(encoder.into_json_encoder(), list, &self.app.printing).await?;
-        let text = request_body::read(text, usize::MAX).await?;
+        let text = request::body::read(text, usize::MAX).await?;
         let value: Value = serde_json::from_slice(&text)
             .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
         let body = match (media, pretty) {

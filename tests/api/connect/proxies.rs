@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use http::Method;
-use rowplane::api::connect::kubelets::Config;
 use rowplane::api::service_routes::{self, FixedAddresses, parse_fixed};
+use rowplane::api::subresource::connect::kubelets::Config;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

@@ -1,0 +1,293 @@
+//! Authentication: the chain of authenticators that finds out who makes a request.
+//!
+//! The order is upstream's: the headers of a front proxy, the client's certificate, a bearer token in a header, one in a
+//! WebSocket's subprotocol. The first that knows the user decides. One that refuses what it was shown leaves it to the next
+//! ones, but then nobody is anonymous any more: who shows a bad credential and no good one is refused on every path.
+
+mod anonymous;
+mod bearer;
+mod certificate;
+mod front_proxy;
+mod tokens;
+
+use std::fmt;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use arc_swap::ArcSwap;
+use http::{HeaderMap, header};
+
+pub use self::anonymous::Anonymous;
+pub use self::bearer::is_websocket;
+pub use self::certificate::{
+    CREDENTIAL_ID, Certified, certificate_identifier, common_name_of, user_of_certificate,
+};
+pub use self::front_proxy::{FrontProxy, unescaped};
+pub use self::tokens::{Accepted, Audiences, Notes, Refusals, TokenError};
+use super::bootstrap_tokens::BootstrapTokens;
+use super::jwt;
+use super::oidc::Oidc;
+use super::service_accounts::Verifier;
+use super::token_file::Tokens;
+use super::token_webhook::TokenWebhook;
+use crate::storage;
+use crate::user::User;
+
+/// The issuer of this server's tokens, and the audience that they are for, unless flags say otherwise.
+pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
+static ANONYMOUS: LazyLock<Arc<User>> = LazyLock::new(|| Arc::new(User::anonymous()));
+
+/// Why a request has no user.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Unauthenticated {
+    /// 401. The text is for logs, clients never see it.
+    #[error("{0}")]
+    Refused(String),
+    /// 401: no credential was shown.
+    #[error("no credentials")]
+    Missing,
+    /// The credential cannot be checked before the server has read its objects.
+    #[error("the server is starting")]
+    Starting,
+    /// Whether the credential is still valid, only the database knows.
+    #[error("{0}")]
+    Unknown(storage::Error),
+}
+
+/// What a request shows of who makes it.
+pub struct Shown<'a> {
+    /// `None` without a client certificate.
+    pub certified: Option<Certified>,
+    pub headers: &'a mut HeaderMap,
+    pub path: &'a str,
+}
+
+/// Who makes a request.
+#[derive(Debug)]
+pub struct Authenticated {
+    pub user: Arc<User>,
+    /// What is to be said about the credential.
+    pub notes: Notes,
+    /// Whether nothing was shown at all.
+    pub is_anonymous: bool,
+}
+
+/// The settings of the chain.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub anonymous: Anonymous,
+    /// `None` without `--requestheader-client-ca-file`.
+    pub front_proxy: Option<FrontProxy>,
+    /// The audiences that tokens for this server name, at least one.
+    pub audiences: Arc<[String]>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            anonymous: Anonymous::Everywhere,
+            front_proxy: None,
+            audiences: [DEFAULT_ISSUER.to_owned()].into(),
+        }
+    }
+}
+
+/// Finds the [`User`] of a request or of a token. Cheap to clone; clones share everything.
+#[derive(Clone, Default)]
+pub struct Authenticator {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    settings: Settings,
+    token_file: ArcSwap<Tokens>,
+    /// Set once the server has read its objects.
+    service_accounts: OnceLock<Verifier>,
+    /// As above, if bootstrap tokens are accepted.
+    bootstrap_tokens: OnceLock<BootstrapTokens>,
+    /// Issuers elsewhere, if there are any.
+    oidc: OnceLock<Arc<Oidc>>,
+    /// A webhook that knows tokens, if there is one.
+    webhook: OnceLock<TokenWebhook>,
+}
+
+impl Authenticator {
+    pub fn new(settings: Settings, tokens: Tokens) -> Self {
+        let token_file = ArcSwap::from_pointee(tokens);
+        let shared = Shared { settings, token_file, ..Shared::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Replaces all tokens of the token file from the next request on. Returns whether they have changed.
+    pub fn replace_tokens(&self, tokens: Tokens) -> bool {
+        let changed = **self.shared.token_file.load() != tokens;
+        if changed {
+            self.shared.token_file.store(Arc::new(tokens));
+        }
+        changed
+    }
+
+    /// From now on tokens of service accounts are accepted.
+    pub fn know_service_accounts(&self, verifier: Verifier) {
+        let _ = self.shared.service_accounts.set(verifier);
+    }
+
+    /// From now on bootstrap tokens are accepted.
+    pub fn know_bootstrap_tokens(&self, verifier: BootstrapTokens) {
+        let _ = self.shared.bootstrap_tokens.set(verifier);
+    }
+
+    /// From now on tokens of issuers elsewhere are accepted.
+    pub fn know_oidc(&self, oidc: Arc<Oidc>) {
+        let _ = self.shared.oidc.set(oidc);
+    }
+
+    /// From now on this webhook is asked about tokens that nobody else knows.
+    pub fn know_webhook(&self, webhook: TokenWebhook) {
+        let _ = self.shared.webhook.set(webhook);
+    }
+
+    /// The audiences of tokens for this server.
+    pub fn audiences(&self) -> &Arc<[String]> {
+        &self.shared.settings.audiences
+    }
+
+    /// Asks the chain. Takes the credential that it has accepted out of the headers.
+    pub async fn authenticate(&self, shown: Shown<'_>) -> Result<Authenticated, Unauthenticated> {
+        let Shown { certified, headers, path } = shown;
+        let mut refused = Refusals::default();
+        let mut notes = Notes::default();
+        if let Some(certified) = certified {
+            if let Some(user) = self.of_proxy(&certified, headers, &mut refused) {
+                return Ok(Authenticated::of(user));
+            }
+            match certified.user {
+                Ok(Some(user)) => return Ok(Authenticated::of(user)),
+                Ok(None) => {}
+                Err(why) => refused.add(&*why),
+            }
+        }
+        for find in [bearer::in_header, bearer::in_subprotocol] {
+            match find(headers, &mut notes) {
+                Ok(None) => {}
+                Ok(Some(token)) => match self.token(&token, self.audiences()).await {
+                    Ok(accepted) => {
+                        let user = accepted.user;
+                        notes.extend(accepted.notes);
+                        bearer::withdraw(headers);
+                        return Ok(Authenticated { user, notes, is_anonymous: false });
+                    }
+                    Err(TokenError::Refused(why)) => refused.extend(why),
+                    Err(TokenError::Starting) => return Err(Unauthenticated::Starting),
+                    Err(TokenError::Unknown(error)) => return Err(Unauthenticated::Unknown(error)),
+                },
+                Err(why) => refused.add(why),
+            }
+        }
+        if !refused.is_empty() {
+            return Err(Unauthenticated::Refused(refused.to_string()));
+        }
+        if !self.shared.settings.anonymous.admits(path) {
+            return Err(Unauthenticated::Missing);
+        }
+        Ok(Authenticated { user: ANONYMOUS.clone(), notes, is_anonymous: true })
+    }
+
+    /// The user for whom a front proxy speaks.
+    fn of_proxy(
+        &self,
+        certified: &Certified,
+        headers: &mut HeaderMap,
+        refused: &mut Refusals,
+    ) -> Option<Arc<User>> {
+        let front_proxy = self.shared.settings.front_proxy.as_ref()?;
+        match certified.proxy.as_ref()? {
+            Ok(()) => front_proxy.take_user(headers).map(Arc::new),
+            Err(why) => {
+                refused.add(&**why);
+                None
+            }
+        }
+    }
+
+    /// The user of a bearer token that is for one of these audiences.
+    pub async fn token(&self, token: &str, audiences: &[String]) -> Result<Accepted, TokenError> {
+        let mut refused = Refusals::default();
+        if let Some(user) = self.shared.token_file.load().user(token)
+            && let Some(audiences) = self.api_audiences(audiences)
+        {
+            return Ok(Accepted { user: user.clone(), audiences, notes: Notes::default() });
+        }
+        match self.shared.service_accounts.get() {
+            Some(verifier) => match verifier.verify(token, audiences, self.audiences()).await {
+                Some(Ok(accepted)) => return Ok(accepted),
+                Some(Err(TokenError::Refused(why))) => refused.extend(why),
+                Some(Err(error)) => return Err(error),
+                None => {}
+            },
+            None if jwt::claimed_issuer(token).is_some() => return Err(TokenError::Starting),
+            None => {}
+        }
+        if let Some(verifier) = self.shared.bootstrap_tokens.get()
+            && let Some(own) = self.api_audiences(audiences)
+            && let Some(user) = verifier.verify(token).await?
+        {
+            return Ok(Accepted { user, audiences: own, notes: Notes::default() });
+        }
+        if let Some(oidc) = self.shared.oidc.get()
+            && let Some(own) = self.api_audiences(audiences)
+        {
+            match Box::pin(oidc.verify(token)).await {
+                Some(Ok(user)) => return Ok(Accepted { user, audiences: own, notes: Notes::default() }),
+                Some(Err(why)) => refused.extend(why),
+                None => {}
+            }
+        }
+        if let Some(webhook) = self.shared.webhook.get() {
+            match Box::pin(webhook.verify(token, audiences, self.audiences())).await {
+                Ok(Some((user, for_these))) => {
+                    let audiences = Audiences::These(for_these);
+                    return Ok(Accepted { user, audiences, notes: Notes::default() });
+                }
+                Ok(None) => {}
+                Err(why) => refused.extend(why),
+            }
+        }
+        if refused.is_empty() {
+            refused.add("invalid bearer token");
+        }
+        Err(TokenError::Refused(refused))
+    }
+
+    /// What a credential is for that names no audience: the wanted ones among this server's own, if there are any.
+    fn api_audiences(&self, wanted: &[String]) -> Option<Audiences> {
+        let own = self.audiences();
+        if wanted == &**own {
+            return Some(Audiences::Api);
+        }
+        let common: Vec<String> = own.iter().filter(|own| wanted.contains(own)).cloned().collect();
+        (!common.is_empty()).then_some(Audiences::These(common))
+    }
+}
+
+impl fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authenticator").field("settings", &self.shared.settings).finish_non_exhaustive()
+    }
+}
+
+impl Authenticated {
+    fn of(user: Arc<User>) -> Self {
+        Self { user, notes: Notes::default(), is_anonymous: false }
+    }
+}
+
+/// Removes what names a user from the headers of an authenticated request, whether it was a credential or not.
+pub fn forget_credentials(headers: &mut HeaderMap) {
+    headers.remove(header::AUTHORIZATION);
+    front_proxy::forget(headers);
+}
+
+#[cfg(test)]
+mod tests;

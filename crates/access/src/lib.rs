@@ -1,0 +1,15 @@
+//! Who asks and what they may do, which requests run when not all can, and the record of what was done.
+//!
+//! A module imports only from modules below it in this list. Nothing here knows verbs or HTTP bodies.
+#![forbid(unsafe_code)]
+
+pub mod audit;
+pub mod flow_control;
+
+pub mod auth;
+
+use rowplane_objects::{causes, codec, expression, fields, kinds, protowire, revision, schema, user};
+use rowplane_store::{
+    cache, failpoints, grpc, metrics, private_files, runtime, storage, tasks, wall_clock, webhook,
+};
+use rowplane_values::{gotext, json, tree};

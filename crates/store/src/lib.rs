@@ -1,0 +1,32 @@
+//! Where objects are kept and found: the store on SQL or in memory, values sealed at rest, and the watch cache; beneath them
+//! what every part of a server is handed, and how hooks and key services are called.
+//!
+//! A module imports only from modules below it in this list.
+#![forbid(unsafe_code)]
+
+pub mod cache;
+
+pub mod encryption;
+
+pub mod storage;
+
+pub mod relay;
+
+pub mod webhook;
+
+pub mod runtime;
+
+pub mod metrics;
+
+pub mod failpoints;
+pub mod grpc;
+pub mod identity;
+pub mod private_files;
+pub mod random;
+pub mod server_trust;
+pub mod tasks;
+pub mod wall_clock;
+pub mod watched_file;
+
+use rowplane_objects::{codec, fields, protowire, revision, schema};
+use rowplane_values::{gotext, tree};

@@ -1,0 +1,231 @@
+//! Nobody grants what he does not have: a write of a role or binding needs the rights that it would grant, unless the
+//! user may `escalate` or `bind` (`pkg/registry/rbac/*/policybased`).
+
+use std::collections::BTreeSet;
+
+use crate::api::admission::Attempt;
+use crate::api::error::Error;
+use crate::api::request::Request;
+use crate::api::{ObjectMap, fields, metadata};
+use crate::auth::authorizer::{Attributes, Decision};
+use crate::auth::rbac::{GROUP, PolicyRule, RoleRef, quoted_list};
+use crate::gotext::quote;
+use crate::schema::names::GroupResource;
+use crate::tree::Value;
+use crate::user::MASTERS;
+
+/// The most single rights of one object that are looked at. Lists in a rule multiply: a small one may stand for billions.
+const MAX_RIGHTS: usize = 100_000;
+/// How many comparisons of a right with a rule of the user are made.
+const MAX_COMPARISONS: usize = 20_000_000;
+
+/// The fields that garbage collection changes, and what follows from any change.
+const COLLECTED: [&str; 3] = ["ownerReferences", "finalizers", "managedFields"];
+
+/// Whether a write may grant something.
+pub(in crate::api) fn concerns(request: &Request<'_>) -> bool {
+    let definition = &request.target.resource.definition;
+    definition.group().as_str() == GROUP && !request.user.is_in(MASTERS)
+}
+
+/// 403 if the write would grant what the user does not have.
+pub(in crate::api) async fn check(attempt: &Attempt<'_>) -> Result<(), Error> {
+    let definition = &attempt.request.target.resource.definition;
+    let Some(object) = &attempt.object else { return Ok(()) };
+    match &*definition.plural {
+        "roles" | "clusterroles" => role(attempt, object).await,
+        "rolebindings" | "clusterrolebindings" => binding(attempt, object).await,
+        _ => Ok(()),
+    }
+}
+
+async fn role(attempt: &Attempt<'_>, role: &ObjectMap) -> Result<(), Error> {
+    let request = attempt.request;
+    let plural = &*request.target.resource.definition.plural;
+    let (namespace, name) = (request.target.namespace, request.target.name);
+    if may(attempt, "escalate", plural, namespace, name).await || only_collected(role, attempt.old) {
+        return Ok(());
+    }
+    confirm(attempt, &PolicyRule::of_role(role))?;
+    let aggregates =
+        |role: &ObjectMap| !fields::items(role, &["aggregationRule", "clusterRoleSelectors"]).is_empty();
+    if aggregates(role) || attempt.old.is_some_and(aggregates) {
+        let why = "must have cluster-admin privileges to use the aggregationRule";
+        confirm(attempt, &PolicyRule::everything()).map_err(|_| forbidden(attempt, why.to_owned()))?;
+    }
+    Ok(())
+}
+
+async fn binding(attempt: &Attempt<'_>, binding: &ObjectMap) -> Result<(), Error> {
+    if only_collected(binding, attempt.old) {
+        return Ok(());
+    }
+    let role = RoleRef::of(binding);
+    let plural = match role.kind {
+        "ClusterRole" => "clusterroles",
+        "Role" => "roles",
+        _ => "",
+    };
+    let namespace = attempt.request.target.namespace;
+    if !plural.is_empty() && may(attempt, "bind", plural, namespace, role.name).await {
+        return Ok(());
+    }
+    let Some(rbac) = &attempt.api.rbac else { return Err(Error::UnknownResource) };
+    match rbac.rules_of_role(role, namespace) {
+        Ok(rules) => confirm(attempt, rules.rules()),
+        Err(_) if plural.is_empty() => {
+            Err(Error::Unclassified(format!("unsupported role reference kind: {}", quote(role.kind))))
+        }
+        Err(_) => {
+            Err(Error::NotFound { resource: GroupResource::new(GROUP, plural), name: role.name.to_owned() })
+        }
+    }
+}
+
+/// Whether the user may do this to a role, by any authorizer.
+async fn may(attempt: &Attempt<'_>, verb: &str, resource: &str, namespace: &str, name: &str) -> bool {
+    let request = attempt.request;
+    let path = Attributes::of_path(request.user, verb, "");
+    let attributes = Attributes { group: GROUP, version: "*", resource, namespace, name, ..path };
+    let decision = request.authorizer.decide(&attributes).decided().await;
+    matches!(decision, Decision::Allow(_))
+}
+
+/// Whether an update changes nothing but what garbage collection changes.
+pub(in crate::api) fn only_collected(new: &ObjectMap, old: Option<&ObjectMap>) -> bool {
+    let Some(old) = old else { return false };
+    let empty = ObjectMap::new();
+    let of_metadata = |object: &ObjectMap| metadata(object).cloned().unwrap_or_default();
+    let (new_metadata, old_metadata) = (of_metadata(new), of_metadata(old));
+    same(&new_metadata, &old_metadata, &COLLECTED) && {
+        let strip = |object: &ObjectMap| {
+            let mut object = object.clone();
+            object.insert("metadata", Value::Object(empty.clone()));
+            object
+        };
+        same(&strip(new), &strip(old), &[])
+    }
+}
+
+/// Whether two objects have the same members but for some. Absent, null and empty mean the same.
+fn same(one: &ObjectMap, other: &ObjectMap, but: &[&str]) -> bool {
+    let is_empty = |value: Option<&Value>| match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(Value::Object(members)) => members.is_empty(),
+        Some(_) => false,
+    };
+    one.keys().chain(other.keys()).filter(|name| !but.contains(&name.as_str())).all(|name| {
+        let (one, other) = (one.get(name), other.get(name));
+        one == other || is_empty(one) && is_empty(other)
+    })
+}
+
+/// 403 unless the user has all rights of these rules, by RBAC alone.
+fn confirm(attempt: &Attempt<'_>, rules: &[PolicyRule]) -> Result<(), Error> {
+    let (user, namespace) = (attempt.request.user, attempt.request.target.namespace);
+    let (held, error) = match &attempt.api.rbac {
+        Some(rbac) => rbac.rules_of(user, namespace),
+        None => Default::default(),
+    };
+    let missing = missing(&held, rules).map_err(|why| forbidden(attempt, why.to_owned()))?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = missing.into_iter().collect();
+    let mut why = format!(
+        "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+        quote(&user.name),
+        quoted_list(&user.groups),
+        lines.join("\n")
+    );
+    if let Some(error) = error {
+        why.push_str(&format!("; resolution errors: [{error}]"));
+    }
+    Err(forbidden(attempt, why))
+}
+
+/// The rights of `rules` that no single one of the held rules covers, as upstream shows them.
+fn missing(held: &[PolicyRule], rules: &[PolicyRule]) -> Result<BTreeSet<String>, &'static str> {
+    let mut uncovered = Vec::new();
+    let (mut rights, mut comparisons) = (0, 0);
+    // Most often one rule covers all of another.
+    for rule in rules.iter().filter(|rule| !held.iter().any(|own| own.covers(rule))) {
+        rights += rule.count_of_rights();
+        comparisons += rule.count_of_rights().saturating_mul(held.len());
+        if rights > MAX_RIGHTS || comparisons > MAX_COMPARISONS {
+            return Err("the rules stand for too many permissions to be compared with those currently held");
+        }
+        let single = rule.single_rights().into_iter();
+        uncovered.extend(single.filter(|right| !held.iter().any(|own| own.covers(right))));
+    }
+    Ok(compacted(uncovered).iter().map(PolicyRule::compact_text).collect())
+}
+
+/// One rule for all verbs of a resource, or of an object of it.
+fn compacted(rights: Vec<PolicyRule>) -> Vec<PolicyRule> {
+    let mut compacted: Vec<PolicyRule> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    for right in rights {
+        if !right.urls.is_empty() {
+            compacted.push(right);
+            continue;
+        }
+        let subject = (right.groups.clone(), right.resources.clone(), right.names.clone());
+        match places.get(&subject) {
+            Some(&at) => {
+                let rule: &mut PolicyRule = &mut compacted[at];
+                rule.verbs.extend(right.verbs);
+            }
+            None => {
+                places.insert(subject, compacted.len());
+                compacted.push(right);
+            }
+        }
+    }
+    compacted
+}
+
+fn forbidden(attempt: &Attempt<'_>, reason: String) -> Error {
+    let target = attempt.target;
+    Error::Forbidden { resource: target.resource.group_resource(), name: target.name.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::json;
+
+    fn rules(value: Value) -> Vec<PolicyRule> {
+        PolicyRule::of_role(json!({"rules": value}).as_object().expect("a role"))
+    }
+
+    #[test]
+    fn a58_what_is_missing_is_sorted_and_compacted() {
+        let held = rules(json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]));
+        let wanted = rules(json!([
+            {"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["secrets", "pods"]},
+            {"verbs": ["get"], "nonResourceURLs": ["/metrics"]},
+            {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["x"]},
+        ]));
+        let lines: Vec<String> = missing(&held, &wanted).expect("few").into_iter().collect();
+        assert_eq!(
+            lines,
+            [
+                r#"{APIGroups:[""], Resources:["pods"], Verbs:["list" "watch"]}"#,
+                r#"{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list" "watch"]}"#,
+                r#"{NonResourceURLs:["/metrics"], Verbs:["get"]}"#,
+            ]
+        );
+        assert!(missing(&wanted, &held).expect("few").is_empty());
+    }
+
+    #[test]
+    fn rules_that_stand_for_billions_are_refused_and_not_counted_out() {
+        let many: Vec<String> = (0..5000).map(|n| format!("x{n}")).collect();
+        let wanted =
+            rules(json!([{"verbs": many, "apiGroups": many, "resources": many, "resourceNames": many}]));
+        assert!(missing(&[], &wanted).is_err());
+        assert!(missing(&PolicyRule::everything(), &wanted).expect("covered at once").is_empty());
+    }
+}

@@ -1,0 +1,172 @@
+//! The one loop around every write: read, change, write, and repeat if another write came in between.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::{Current, Existing, Next, Placed, Propose, Reads, Ready, Write};
+use crate::api::error::Error;
+use crate::api::input::options::DryRun;
+use crate::api::{Answer, Api, Target};
+use crate::codec::object::Object;
+use crate::long_work::LONG;
+use crate::revision::Revision;
+
+/// How many names are tried for a `generateName` (apiserver's `maxNameGenerationCreateAttempts`).
+const NAMES: usize = 8;
+/// How many attempts may fail because another write has changed the object meanwhile. Usually the request's time is
+/// over before.
+const LOST: usize = 4096;
+/// How many attempts may fail at the commit because a requirement of admission had changed, though admission accepted
+/// the write again. A client that labels a namespace in every batch makes about half of the concurrent creates in it
+/// fail so.
+const UNMET: usize = 16;
+
+/// The result of a write.
+pub struct Modified {
+    pub answer: Answer,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Unchanged,
+    Created,
+    Updated,
+    /// The revision of the deletion; in a dry run, the object's revision.
+    Deleted(Revision),
+}
+
+/// The number of failed attempts.
+#[derive(Default)]
+struct Failed {
+    lost: usize,
+    unmet: usize,
+}
+
+impl Api {
+    /// Tries a write until its result is stored or refused: first on the state that this replica has, then, if that
+    /// loses a race or fails, on the newest state.
+    pub(in crate::api) async fn modify(
+        &self,
+        write: Write<'_>,
+        propose: &mut Propose<'_>,
+    ) -> Result<Modified, Error> {
+        let target = write.request.target;
+        let looks = write.existing == Existing::Change;
+        let mut state = self.cache.any();
+        let mut proven = !looks || !self.store.backend().shared();
+        let mut failed = Failed::default();
+        loop {
+            let stored = match looks {
+                true => state.get(target.resource.id, target.namespace, target.name),
+                false => None,
+            };
+            let is_long = AtomicBool::new(stored.as_ref().is_some_and(|stored| stored.size() >= LONG));
+            // Within a block, so that the request's future has one room for this attempt and for what follows it.
+            let (current, ready) = {
+                let attempt = pin!(async {
+                    let current = match stored {
+                        Some(stored) => Some(self.current(target, write.reads, stored).await?),
+                        None => None,
+                    };
+                    let ready = self.attempt(write, propose, current.as_ref()).await;
+                    Ok::<_, Error>((current, ready))
+                });
+                self.lanes.drive(attempt, &is_long).await?
+            };
+            if !proven && !proves_itself(&write, &ready) {
+                state = self.cache.fresh().await?;
+                proven = true;
+                continue;
+            }
+            let judged_at = match self.put(write, ready?, current).await? {
+                Placed::Done(mut modified) => {
+                    if self.definitions.are(target.resource) {
+                        Box::pin(self.show_definitions()).await;
+                    }
+                    if self.are_quotas(target.resource) && write.request.options.dry_run() == DryRun::No {
+                        Box::pin(self.recount_written(target.resource, &mut modified)).await?;
+                    }
+                    if self.are_device_classes(target.resource) {
+                        Box::pin(self.recount_devices()).await?;
+                    }
+                    if write.reads == Reads::AsServed {
+                        modified.answer = self.converter.answer(target.resource, modified.answer).await?;
+                    }
+                    return Ok(modified);
+                }
+                // Of writes of ClusterRoles at the same time, one passes.
+                Placed::Unmet { judged_at } if self.aggregation.concerns(target.resource) => {
+                    failed.lost += 1;
+                    judged_at
+                }
+                Placed::Unmet { judged_at } => {
+                    failed.unmet += 1;
+                    if target.resource.custom.is_some() {
+                        self.cache.at_least(judged_at).await?;
+                        Box::pin(self.follow_definitions()).await?;
+                        self.check_current(target)?;
+                    }
+                    judged_at
+                }
+                Placed::Lost { judged_at, naming } => {
+                    failed.lost += 1;
+                    if let (Existing::Refuse, Some(naming)) = (write.existing, &naming)
+                        && (!naming.generated || failed.lost >= NAMES)
+                    {
+                        self.cache.at_least(judged_at).await?;
+                        return Err(self.already_exists(write.target(Some(naming)), naming.prefixed));
+                    }
+                    judged_at
+                }
+            };
+            failed.check(target)?;
+            state = self.cache.at_least(judged_at).await?;
+            proven = true;
+        }
+    }
+}
+
+impl Api {
+    /// A stored object as a write finds it.
+    pub(in crate::api) async fn current(
+        &self,
+        target: Target<'_>,
+        reads: Reads,
+        stored: Arc<Object>,
+    ) -> Result<Current, Error> {
+        let resource = target.resource;
+        let Some((custom, _)) = resource.hooked() else {
+            return Ok(Current { object: resource.decode_closed(&stored)?, stored, conversions: None });
+        };
+        let object = match reads {
+            Reads::AsStored => custom.as_stored(stored.to_closed_map()?)?,
+            Reads::AsServed => {
+                resource.decode_closed(&*self.converter.object(resource, stored.clone()).await?)?
+            }
+        };
+        Ok(Current { object, stored, conversions: Some(Box::default()) })
+    }
+}
+
+/// Whether the result is valid even if it was computed from an old state. A refusal or a no-op is not; a write is,
+/// since the store checks what it was based on.
+fn proves_itself(write: &Write<'_>, ready: &Result<Ready, Error>) -> bool {
+    match ready {
+        Err(_) | Ok(Ready { next: Next::Unchanged, .. }) => false,
+        Ok(_) => write.request.options.dry_run() == DryRun::No,
+    }
+}
+
+impl Failed {
+    /// 500 for a write that has lost too many races.
+    fn check(&self, target: Target<'_>) -> Result<(), Error> {
+        let operation = match self {
+            _ if self.unmet >= UNMET => "create",
+            _ if self.lost >= LOST => "update",
+            _ => return Ok(()),
+        };
+        Err(Error::ServerTimeout { resource: target.resource.group_resource(), operation })
+    }
+}

@@ -1,0 +1,166 @@
+//! The roles and bindings that exist from the start are brought up to date at each start, as upstream's hook
+//! `rbac/bootstrap-roles` does (`component-helpers/auth/rbac/reconciliation`): what is missing is added, what was added
+//! by others stays. They are compared with the cache, and written in one transaction.
+
+use crate::api::error::Error;
+use crate::api::write::together::{InsteadOf, Wanted};
+use crate::api::{Api, ObjectMap, Target, fields};
+use crate::auth::rbac::bootstrap::{self, AUTOUPDATE};
+use crate::auth::rbac::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, PolicyRule, ROLE_BINDINGS, ROLES};
+use crate::cache::State;
+use crate::tree::Value;
+
+/// How often others may be faster before the server gives up.
+const ATTEMPTS: usize = 100;
+
+pub async fn reconcile(api: &Api) -> Result<(), Error> {
+    let expected = bootstrap::objects();
+    for _ in 0..ATTEMPTS {
+        let state = api.cache.fresh().await?;
+        let wanted: Vec<Wanted<'_>> =
+            expected.iter().filter_map(|object| wanted(api, &state, object)).collect();
+        let count = wanted.len();
+        if api.write_all(wanted).await? {
+            if count > 0 {
+                tracing::info!(objects = count, "brought the roles and bindings of the system up to date");
+            }
+            return Ok(());
+        }
+    }
+    Err(Error::Internal("the roles and bindings of the system keep changing".to_owned()))
+}
+
+/// What has to be written of an expected object; `None` if nothing has.
+fn wanted<'a>(api: &'a Api, state: &State, expected: &'a ObjectMap) -> Option<Wanted<'a>> {
+    let (resource, is_role) = match fields::text(expected, &["kind"]) {
+        "ClusterRole" => (CLUSTER_ROLES, true),
+        "Role" => (ROLES, true),
+        "ClusterRoleBinding" => (CLUSTER_ROLE_BINDINGS, false),
+        _ => (ROLE_BINDINGS, false),
+    };
+    let text = |name| fields::text(expected, &["metadata", name]);
+    let target =
+        Target { resource: api.resources.get(&resource)?, namespace: text("namespace"), name: text("name") };
+    let Some(stored) = state.get(target.resource.id, target.namespace, target.name) else {
+        return Some(Wanted { target, object: expected.clone(), instead_of: InsteadOf::Nothing });
+    };
+    let existing = target.resource.decode_closed(&stored).ok()?;
+    if annotation(&existing, AUTOUPDATE) == "false" {
+        return None;
+    }
+    if !is_role && fields::object(&existing, "roleRef") != fields::object(expected, "roleRef") {
+        return Some(Wanted { target, object: expected.clone(), instead_of: InsteadOf::Another(stored) });
+    }
+    let mut object = existing.clone();
+    add_metadata(&mut object, expected);
+    match is_role {
+        true => add_rules(&mut object, expected),
+        false => add_subjects(&mut object, expected),
+    }
+    (object != existing).then_some(Wanted { target, object, instead_of: InsteadOf::Older(stored) })
+}
+
+fn annotation<'a>(object: &'a ObjectMap, name: &str) -> &'a str {
+    fields::text(object, &["metadata", "annotations", name])
+}
+
+/// Adds missing labels and annotations; those that are there keep their values.
+fn add_metadata(object: &mut ObjectMap, expected: &ObjectMap) {
+    for map in ["labels", "annotations"] {
+        let wanted = fields::at(expected, &["metadata", map]).and_then(Value::as_object);
+        let own = fields::object_mut(fields::object_mut(object, "metadata"), map);
+        for (name, value) in wanted.into_iter().flatten() {
+            if !own.contains_key(name) {
+                own.insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Adds missing rights, one rule for each, and missing selectors.
+fn add_rules(object: &mut ObjectMap, expected: &ObjectMap) {
+    let (own, wanted) = (PolicyRule::of_role(object), PolicyRule::of_role(expected));
+    let rules = wanted.iter().filter(|rule| !own.iter().any(|own| own.covers(rule)));
+    let rights = rules.flat_map(PolicyRule::single_rights);
+    let missing = rights.filter(|right| !own.iter().any(|own| own.covers(right)));
+    let missing = missing.map(|right| right.to_value()).collect();
+    append(object, "rules", missing);
+    let selectors =
+        |role: &ObjectMap| fields::items(role, &["aggregationRule", "clusterRoleSelectors"]).to_vec();
+    match fields::object(expected, "aggregationRule") {
+        None => _ = object.shift_remove("aggregationRule"),
+        Some(_) => {
+            let own = selectors(object);
+            let missing = selectors(expected).into_iter().filter(|one| !own.contains(one)).collect();
+            append(fields::object_mut(object, "aggregationRule"), "clusterRoleSelectors", missing);
+        }
+    }
+}
+
+fn add_subjects(object: &mut ObjectMap, expected: &ObjectMap) {
+    let own = fields::items(object, &["subjects"]);
+    let missing = |one: &&Value| !own.iter().any(|own| is_same_subject(own, one));
+    let missing = fields::items(expected, &["subjects"]).iter().filter(missing).cloned().collect();
+    append(object, "subjects", missing);
+}
+
+fn is_same_subject(one: &Value, other: &Value) -> bool {
+    ["kind", "apiGroup", "name", "namespace"].iter().all(|name| {
+        let text = |subject: &Value| subject[*name].as_str().unwrap_or_default().to_owned();
+        text(one) == text(other)
+    })
+}
+
+/// Appends items to a list that may be missing.
+fn append(object: &mut ObjectMap, name: &str, items: Vec<Value>) {
+    if items.is_empty() {
+        return;
+    }
+    let mut all = fields::items(object, &[name]).to_vec();
+    all.extend(items);
+    object.insert(name, Value::Array(all));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::json;
+
+    fn map(value: Value) -> ObjectMap {
+        value.as_object().expect("an object").clone()
+    }
+
+    #[test]
+    fn a64_rights_are_added_and_others_stay() {
+        let expected =
+            map(json!({"rules": [{"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}]}));
+        let mut role = map(json!({"rules": [
+            {"verbs": ["get"], "apiGroups": [""], "resources": ["*"]},
+            {"verbs": ["delete"], "apiGroups": [""], "resources": ["nodes"]}], "aggregationRule": {}}));
+        add_rules(&mut role, &expected);
+        assert_eq!(
+            Value::Object(role.clone()),
+            json!({"rules": [
+                {"verbs": ["get"], "apiGroups": [""], "resources": ["*"]},
+                {"verbs": ["delete"], "apiGroups": [""], "resources": ["nodes"]},
+                {"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}]})
+        );
+        let before = role.clone();
+        add_rules(&mut role, &expected);
+        assert_eq!(role, before);
+    }
+
+    #[test]
+    fn a64_labels_subjects_and_selectors_are_added_and_never_changed() {
+        let expected = map(json!({"metadata": {"labels": {"a": "1", "b": "2"}},
+            "subjects": [{"kind": "User", "name": "u"}], "aggregationRule": {"clusterRoleSelectors": [{"x": 1}]}}));
+        let mut object = map(json!({"metadata": {"labels": {"b": "own"}},
+            "subjects": [{"kind": "User", "name": "v"}], "aggregationRule": {"clusterRoleSelectors": [{"y": 1}]}}));
+        add_metadata(&mut object, &expected);
+        add_rules(&mut object, &expected);
+        add_subjects(&mut object, &expected);
+        assert_eq!(object["metadata"]["labels"], json!({"b": "own", "a": "1"}));
+        assert_eq!(object["subjects"], json!([{"kind": "User", "name": "v"}, {"kind": "User", "name": "u"}]));
+        assert_eq!(object["aggregationRule"]["clusterRoleSelectors"], json!([{"y": 1}, {"x": 1}]));
+    }
+}
