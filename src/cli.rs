@@ -43,7 +43,7 @@ pub fn main(arguments: Vec<OsString>, give_back: fn()) -> ExitCode {
     match run(arguments, give_back) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("rowplane: {}", error.one_line());
+            let _ = writeln!(std::io::stderr(), "rowplane: {}", error.one_line());
             ExitCode::from(error.exit_code())
         }
     }

@@ -103,6 +103,61 @@ async fn both_on_postgres() {
     assert_eq!(new_server.end().await.code(), Some(0));
 }
 
+/// A rolling upgrade: servers of both releases write to one database at once. The older one goes on when the newer one has
+/// added to the schema, but cannot be started again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "tests/upstream/releases/run has the server of an earlier release"]
+async fn both_write_at_once() {
+    const WRITES: usize = 150;
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let schema = Schema::create().await;
+    let (old, new) = (Installation::postgres(&schema).of(&older()), Installation::postgres(&schema));
+    let old_server = old.start().await;
+    let new_server = new.start().await;
+    let clients = [old.client().await, new.client().await];
+    let start = revision(&clients[0].get(MAPS).await.expect("an answer").ok());
+    let watched = |server: usize| {
+        let client = clients[server].clone();
+        tokio::spawn(async move {
+            let path = format!("{MAPS}?watch=true&resourceVersion={start}");
+            let mut watch = client.watch(&path).await.expect("a watch");
+            let mut seen = Vec::new();
+            while seen.len() < 4 * WRITES {
+                seen.push(revision(&watch.event().await["object"]));
+            }
+            seen
+        })
+    };
+    let watches = [watched(0), watched(1)];
+    let writers = (0..4).map(|writer| {
+        let client = clients[writer % 2].clone();
+        tokio::spawn(async move {
+            let mut revisions = Vec::new();
+            for n in 0..WRITES {
+                let name = format!("w{writer}-{n}");
+                let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+                revisions.push(revision(&client.post(MAPS, &map).await.expect("an answer").ok()));
+            }
+            revisions
+        })
+    });
+    let mut answered = Vec::new();
+    for writer in writers.collect::<Vec<_>>() {
+        answered.extend(writer.await.expect("a writer"));
+    }
+    answered.sort_unstable();
+    assert!(answered.windows(2).all(|pair| pair[0] < pair[1]), "a revision was given twice");
+    for watch in watches {
+        assert_eq!(watch.await.expect("a watch"), answered, "each event once, in order");
+    }
+    old_server.terminate().await;
+    assert_eq!(old_server.end().await.code(), Some(0));
+    let (code, message) = old.refused().await;
+    assert!(code != Some(0) && message.contains("newer"), "{message}");
+    new_server.terminate().await;
+    assert_eq!(new_server.end().await.code(), Some(0));
+}
+
 /// The file goes to the newer release, and back: nothing in it is unknown to the older one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "tests/upstream/releases/run has the server of an earlier release"]

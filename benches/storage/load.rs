@@ -30,14 +30,19 @@ impl Measured {
     }
 }
 
-pub async fn through_store(backend: &Arc<dyn Backend>, writers: usize, duration: Duration) -> Measured {
+/// Loads a store that several servers have open: each has a share of the writers.
+pub async fn through_stores(servers: &[Arc<dyn Backend>], writers: usize, duration: Duration) -> Measured {
     let group = GroupResource::new("bench", &format!("load-{writers}"));
-    let resource = backend.resource_ids(&[group]).await.expect("an id")[0];
-    let mark = HighWaterMark::load(std::env::temp_dir().join("rowplane-bench-mark"));
-    let store = Store::start(backend.clone(), None, Arc::new(mark), &Runtime::default());
+    let resource = servers[0].resource_ids(&[group]).await.expect("an id")[0];
+    let store = |backend: &Arc<dyn Backend>| {
+        let mark = HighWaterMark::load(std::env::temp_dir().join("rowplane-bench-mark"));
+        Store::start(backend.clone(), None, Arc::new(mark), &Runtime::default())
+    };
+    let stores: Vec<Store> = servers.iter().map(store).collect();
     let start = Instant::now();
     let tasks: Vec<_> = (0..writers)
-        .map(|writer| tokio::spawn(write_until(store.clone(), resource, writer, start + duration)))
+        .zip(stores.iter().cycle())
+        .map(|(writer, store)| tokio::spawn(write_until(store.clone(), resource, writer, start + duration)))
         .collect();
     let mut latencies = Vec::new();
     for task in tasks {

@@ -1,13 +1,14 @@
 //! Writes per second of the storage layer alone, beside etcd and beside bare transactions, in one run.
 //!
 //!     cargo bench --bench storage -- [--etcd PATH] [--postgres URL] [--seconds N]
-//!         [--writers 1,16,128] [--only NAME]
+//!         [--writers 1,16,128] [--only NAME] [--distance MS] [--servers N]
 //!
 //! N writers each wait for their own durable commit of a 2 KB object. Without `--postgres`, a durable cluster is
 //! started for the run (below TMPDIR, as are all files: put it on a real disk). With `--etcd`, an etcd is loaded the
 //! same way by the Go program in `benches/etcd-load`. Absolutes depend on the machine; the ratios are the result.
 
 mod bare;
+mod distance;
 mod etcd;
 mod load;
 mod report;
@@ -42,6 +43,12 @@ struct Arguments {
     /// Run only `etcd`, `sqlite` or `postgres`.
     #[arg(long)]
     only: Option<String>,
+    /// How far away PostgreSQL is: the milliseconds of a round trip, which a proxy on loopback adds.
+    #[arg(long, default_value_t = 0.0)]
+    distance: f64,
+    /// How many servers the writers on PostgreSQL are spread over.
+    #[arg(long, default_value_t = 1)]
+    servers: usize,
     /// Cargo passes it.
     #[arg(long, hide = true)]
     bench: bool,
@@ -65,7 +72,11 @@ fn main() {
         runtime.block_on(measure_sqlite(&arguments.writers, duration, &mut report));
     }
     if wanted("postgres") {
-        runtime.block_on(measure_postgres(&url, &arguments.writers, duration, &mut report));
+        let url = match arguments.distance > 0.0 {
+            true => distance::between(&url, Duration::from_secs_f64(arguments.distance / 1000.0)),
+            false => url,
+        };
+        runtime.block_on(measure_postgres(&url, &arguments, duration, &mut report));
     }
     report.print();
 }
@@ -82,21 +93,27 @@ async fn measure_sqlite(writers: &[usize], duration: Duration, report: &mut Repo
     let path = directory.path().join("bare.db");
     Sqlite::open(&path).await.expect("open").close().await;
     report.add("sqlite, bare", vec![bare::sqlite(&path, duration).await]);
-    let backend = Arc::new(Sqlite::open(&directory.path().join("rowplane.db")).await.expect("open"));
-    report.add("sqlite", measure(backend, writers, duration).await);
+    let backend: Arc<dyn Backend> =
+        Arc::new(Sqlite::open(&directory.path().join("rowplane.db")).await.expect("open"));
+    report.add("sqlite", measure(&[backend], writers, duration).await);
 }
 
-async fn measure_postgres(url: &str, writers: &[usize], duration: Duration, report: &mut Report) {
-    let backend = Arc::new(Postgres::open(url).await.expect("open"));
+async fn measure_postgres(url: &str, arguments: &Arguments, duration: Duration, report: &mut Report) {
+    let mut servers: Vec<Arc<dyn Backend>> = Vec::new();
+    for _ in 0..arguments.servers {
+        servers.push(Arc::new(Postgres::open(url).await.expect("open")));
+    }
     report.add("postgres, bare", vec![bare::postgres(url, duration).await]);
-    report.add("postgres", measure(backend, writers, duration).await);
+    report.add("postgres", measure(&servers, &arguments.writers, duration).await);
 }
 
-async fn measure(backend: Arc<dyn Backend>, writers: &[usize], duration: Duration) -> Vec<load::Measured> {
+async fn measure(servers: &[Arc<dyn Backend>], writers: &[usize], duration: Duration) -> Vec<load::Measured> {
     let mut measured = Vec::new();
     for writers in writers {
-        measured.push(load::through_store(&backend, *writers, duration).await);
+        measured.push(load::through_stores(servers, *writers, duration).await);
     }
-    backend.close().await;
+    for server in servers {
+        server.close().await;
+    }
     measured
 }

@@ -8,8 +8,12 @@ use super::config::{LogConfig, LogFormat};
 
 /// Starts logging. A second start in one process keeps the first configuration.
 pub(super) fn init(config: LogConfig) {
-    let builder =
-        tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter(config.verbosity));
+    // A line that cannot be written, since the log's disk is full, is lost. By default that is told on standard error by a
+    // macro that panics if it cannot write, and whoever logs would die of it.
+    let builder = tracing_subscriber::fmt()
+        .log_internal_errors(false)
+        .with_writer(std::io::stderr)
+        .with_env_filter(filter(config.verbosity));
     let started = match config.format {
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),

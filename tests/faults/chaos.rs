@@ -59,6 +59,8 @@ enum Trouble {
     Cut,
     /// The peer vanishes silently.
     Lost,
+    /// The peer vanishes silently when a call to the database lacks nothing but its end.
+    LostInCalls,
     Held(Direction),
     HeldBothWays,
     Delayed,
@@ -140,7 +142,8 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
         (_, 7..10) => Fault::Link(Side::Front, trouble),
         (_, 21..23) => Fault::Migrate,
         (Database::Sqlite, _) => Fault::DiskFull,
-        (Database::Postgres(_), 10..15) => Fault::Link(Side::Back, trouble),
+        (Database::Postgres(_), 10) => Fault::Link(Side::Back, Trouble::LostInCalls),
+        (Database::Postgres(_), 11..15) => Fault::Link(Side::Back, trouble),
         (Database::Postgres(_), 15) => Fault::DatabaseKilled,
         (Database::Postgres(_), 16) => Fault::DatabaseStoppedImmediately,
         (Database::Postgres(_), 17) => Fault::DatabaseRestarted,
@@ -210,6 +213,11 @@ async fn disturb(link: &Proxy, trouble: Trouble, lasts: Duration) {
     let directions = match trouble {
         Trouble::Cut => return link.cut(),
         Trouble::Lost => return link.lose(),
+        Trouble::LostInCalls => {
+            link.lose_in_calls();
+            tokio::time::sleep(lasts).await;
+            return link.lose();
+        }
         Trouble::Held(direction) => vec![direction],
         Trouble::HeldBothWays | Trouble::Delayed => vec![Direction::Up, Direction::Down],
     };
@@ -241,9 +249,9 @@ async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
             }
         }
         Fault::StatementsCancelled => {
-            // COMMIT is not cancelled: it would be answered without having waited for the standby.
+            // What commits a batch is not cancelled: it would be answered without having waited for the standby.
             let cancel = "SELECT COUNT(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE application_name = 'rowplane' \
-                 AND state = 'active' AND query <> 'COMMIT' AND query_start < now() - interval '5 ms'";
+                 AND state = 'active' AND query <> 'COMMIT' AND query NOT LIKE '%commit_batch_1%' AND query NOT LIKE '%INTO batches%' AND query_start < now() - interval '5 ms'";
             let until = Instant::now() + lasts;
             while Instant::now() < until {
                 cluster.try_execute(cancel).await;

@@ -1,4 +1,4 @@
-//! A COMMIT that is not answered because the database crashed.
+//! A batch that is not answered because the database crashed.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use sqlx::Connection;
 
 use super::cluster::Cluster;
 use super::process::pause;
+use super::proxy::{Proxy, Target};
 use crate::support::object::{create, names, pass, resource};
 
 const TRIES: usize = 10;
@@ -21,7 +22,9 @@ async fn a_commit_lost_in_a_crash_is_not_taken_for_somebody_elses() {
     // Nothing is written to the log before it must be.
     cluster.execute("ALTER SYSTEM SET wal_writer_delay = '10s'").await;
     cluster.execute("SELECT pg_reload_conf()").await;
-    let backend: Arc<dyn Backend> = Arc::new(Postgres::open(&cluster.url()).await.expect("open the store"));
+    let link = Proxy::start(cluster.target()).await;
+    let address = Cluster::url_through(link.address().port());
+    let backend: Arc<dyn Backend> = Arc::new(Postgres::open(&address).await.expect("open the store"));
     let resource = resource(&*backend, "things").await;
     cluster
         .execute(
@@ -40,16 +43,20 @@ async fn a_commit_lost_in_a_crash_is_not_taken_for_somebody_elses() {
             let backend = backend.clone();
             async move { backend.commit(&write, Revision(0)).await }
         });
-        const WAITING: &str = "FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'advisory'";
+        const WAITING: &str =
+            "FROM pg_stat_activity WHERE query LIKE '%CALL commit_batch_1%' AND wait_event = 'advisory'";
         while cluster.number(&format!("SELECT COUNT(*) {WAITING}")).await == 0 {
             pause().await;
         }
         let lost = cluster.number(&format!("SELECT backend_xid::text::bigint {WAITING}")).await;
+        // What the store asks itself would take the id.
+        link.retarget(Target::Unix("nowhere".into()));
         cluster.kill().await;
         let _ = holder.close_hard().await;
         cluster.start().await;
         let reused = cluster.number("SELECT pg_current_xact_id()::text::bigint").await <= lost;
         while cluster.number("SELECT pg_current_xact_id()::text::bigint").await < lost {}
+        link.retarget(cluster.target());
 
         let outcome = commit.await.expect("the commit");
         assert!(outcome.is_err(), "{outcome:?} of a transaction that is gone");

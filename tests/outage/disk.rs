@@ -98,6 +98,42 @@ async fn ends_with_the_line(server: Process, part: &str) {
     assert!(last.contains("Input/output error") || last.contains("disk I/O error"), "{last}");
 }
 
+/// The disk of the server's own log is full. Controllers tell of what fails, and were gone once they could not: a definition
+/// that was deleted then stayed for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_cannot_be_written_is_done_without() {
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let installation = Installation::sqlite().with("--v=6");
+    let log = installation.dir().join("server.log");
+    std::os::unix::fs::symlink("/dev/full", &log).expect("a link");
+    let server = installation.start().await;
+    // The server has its log open. It is not to be read: that would have no end.
+    std::fs::remove_file(&log).expect("remove the link");
+    std::fs::write(&log, "").expect("a file in its place");
+    let client = installation.client().await;
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version =
+        json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.full.example.com"},
+        "spec": {"group": "full.example.com", "scope": "Namespaced", "versions": [version],
+                 "names": {"plural": "things", "kind": "Thing"}},
+    });
+    client.post(DEFINITIONS, &definition).await.expect("an answer").ok();
+    let thing = json!({"apiVersion": "full.example.com/v1", "kind": "Thing", "metadata": {"name": "one"}});
+    let things = "/apis/full.example.com/v1/namespaces/default/things";
+    client.post(things, &thing).await.expect("an answer").ok();
+    let item = format!("{DEFINITIONS}/things.full.example.com");
+    client.delete(&item, None).await.expect("an answer").ok();
+    while client.get(&item).await.expect("an answer").status != 404 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    server.terminate().await;
+    assert_eq!(server.end().await.code(), Some(0));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sync_of_the_log_that_fails_ends_the_server() {
     let installation = Installation::sqlite().without_heartbeats();

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use rowplane::revision::Revision;
 use rowplane::storage::postgres::{Address, ClusterId, Postgres};
 use rowplane::storage::{Backend, Commit, Error, HighWaterMark, Key, OpenError, ResourceId, SAFETY_GAP};
+use serde_json::json;
 
 use crate::support::cluster::{Cluster, pause};
 use crate::support::object::{committed, create, pass, resource};
+use crate::support::process::Installation;
 use crate::support::proxy::Proxy;
+use crate::support::rest;
 
 const REVISION: &str = "SELECT revision FROM clock";
 
@@ -144,7 +147,7 @@ async fn a_row_from_another_cluster_moves_the_clock() {
     assert!(write(&*backend, resource, "c").await.0 > before.0 + 1 + SAFETY_GAP);
 }
 
-/// The backend of a COMMIT that waits for a standby is ended: its rows are visible, but on no standby.
+/// The backend of a batch that waits for a standby is ended: its rows are visible, but on no standby.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_is_found_out_is_on_the_standby_before_it_is_answered() {
     const WAITS: &str = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
@@ -161,12 +164,12 @@ async fn a_commit_that_is_found_out_is_on_the_standby_before_it_is_answered() {
         let backend = backend.clone();
         async move { try_to_write(&*backend, resource, "waits").await }
     });
-    let committing = format!("SELECT COUNT(*) {WAITS} AND query = 'COMMIT'");
+    let committing = format!("SELECT COUNT(*) {WAITS} AND query LIKE '%CALL commit_batch_1%'");
     while cluster.number(&committing).await == 0 {
         pause().await;
     }
-    cluster.execute(&format!("SELECT pg_terminate_backend(pid) {WAITS} AND query = 'COMMIT'")).await;
-    let confirming = format!("SELECT COUNT(*) {WAITS} AND query LIKE '%pg_logical_emit_message%'");
+    cluster.execute(&format!("SELECT pg_terminate_backend(pid) {WAITS}")).await;
+    let confirming = format!("SELECT COUNT(*) {WAITS} AND query LIKE '%INSERT INTO batches%'");
     while cluster.number(&confirming).await == 0 {
         assert!(!commit.is_finished(), "answered without a standby: {:?}", commit.await);
         pause().await;
@@ -175,4 +178,42 @@ async fn a_commit_that_is_found_out_is_on_the_standby_before_it_is_answered() {
     cluster.execute("SELECT pg_reload_conf()").await;
     let commit = commit.await.expect("the writer").expect("committed");
     assert_eq!(committed(commit.outcomes[0]).0, cluster.number(REVISION).await as u64);
+}
+
+/// As after `docker compose down --volumes`: the data directories of the servers are left, and the database is new.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_database_begins_above_the_one_before_it_and_says_so_once() {
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let old = Cluster::create().await;
+    let proxy = Proxy::start(old.target()).await;
+    let installation = Installation::sqlite().with(&format!("--datastore={}", url_through(&proxy)));
+    let run = async |name: &str| {
+        let server = installation.start().await;
+        let client = installation.client().await;
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let made = client.post(MAPS, &object).await.expect("an answer");
+        assert_eq!(made.status, 201, "{}", made.body);
+        server.terminate().await;
+        assert!(server.end().await.success());
+        rest::revision(&made.body)
+    };
+    let before = run("a").await;
+    let log = || std::fs::read_to_string(installation.dir().join("server.log")).expect("a log");
+    assert!(!log().contains("ERROR"), "{}", log());
+
+    let new = Cluster::create().await;
+    proxy.retarget(new.target());
+    let first = run("a").await;
+    assert!(first > before + SAFETY_GAP, "{first} after {before}");
+    let second = run("b").await;
+    assert!(second > first && second < first + SAFETY_GAP, "{second} after {first}: it is known by now");
+    let log = log();
+    let told: Vec<_> = log.lines().filter(|line| line.contains("the database is a new one")).collect();
+    assert!(told.len() == 1 && told[0].contains("INFO"), "{told:?}");
+    assert!(!log.contains("ERROR"), "{log}");
+
+    // The one before is still refused.
+    proxy.retarget(old.target());
+    let (code, said) = installation.refused().await;
+    assert!(code != Some(0) && said.contains("--datastore-accept="), "{said}");
 }

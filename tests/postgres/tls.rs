@@ -142,6 +142,16 @@ async fn sslmode_is_what_libpq_means_by_it() {
         let text = refused(url(&cluster, name, &query)).await;
         assert!(text.contains(why), "{name} {query}: {text}");
     }
+    // Each host of a list has to have its own name.
+    let list = url(&cluster, "other.test", &root("verify-full", &right))
+        .replace("@other.test", "@elsewhere.test,db.test")
+        .replace("hostaddr=127.0.0.1", "hostaddr=127.0.0.1,127.0.0.1")
+        .replace(&format!(":{}/", cluster.port()), "/")
+        + &format!("&port={}", cluster.port());
+    assert!(over_tls(&cluster, &list).await);
+    let text = refused(list.replace("db.test", "db2.test")).await;
+    assert!(text.matches("not valid for name").count() == 2, "{text}");
+
     let bad = url(&cluster, "db.test", &root("verify-full", &right)).replace(PASSWORD, "wrong-horse");
     let text = refused(bad).await;
     assert!(text.contains("password authentication failed") && !text.contains("wrong-horse"), "{text}");

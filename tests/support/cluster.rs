@@ -240,16 +240,9 @@ impl Cluster {
         sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&mut connection).await.expect("query")
     }
 
-    /// A program of PostgreSQL's, which is killed when this process ends.
+    /// A program of PostgreSQL's.
     fn tool(&self, name: &str) -> Command {
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "QUIT"]);
-        // PostgreSQL refuses to run as root.
-        if let Some((user, group)) = other_user() {
-            command.arg(format!("--reuid={user}")).arg(format!("--regid={group}")).arg("--clear-groups");
-        }
-        command.arg(self.tools.join(name)).current_dir("/").stdin(Stdio::null());
-        command
+        as_user(&self.tools.join(name))
     }
 
     fn data(&self) -> PathBuf {
@@ -275,8 +268,27 @@ impl Drop for Cluster {
     }
 }
 
+/// A program that runs as PostgreSQL's user, and is killed when this process ends.
+pub fn as_user(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "QUIT"]);
+    // PostgreSQL refuses to run as root.
+    if let Some((user, group)) = other_user() {
+        command.arg(format!("--reuid={user}")).arg(format!("--regid={group}")).arg("--clear-groups");
+    }
+    command.arg(program).current_dir("/").stdin(Stdio::null());
+    command
+}
+
+/// A directory that belongs to PostgreSQL's user.
+pub fn give(path: &Path) {
+    if let Some((user, group)) = other_user() {
+        std::os::unix::fs::chown(path, Some(user), Some(group)).expect("chown");
+    }
+}
+
 /// The directory of PostgreSQL's server programs, found like `tests/support/with-postgres` does.
-fn tools() -> PathBuf {
+pub fn tools() -> PathBuf {
     let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut versions: Vec<PathBuf> = installed.map(|entry| entry.path().join("bin")).collect();
     versions.sort();

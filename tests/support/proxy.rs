@@ -53,13 +53,25 @@ struct Weather {
     cut_before: u64,
     /// Connections with smaller numbers transport nothing any more, without an error.
     lost_before: u64,
+    /// A connection is lost before it transports PostgreSQL's Sync message, the end of a call.
+    without_sync: bool,
 }
+
+/// PostgreSQL's Sync message.
+const SYNC: &[u8] = b"S\0\0\0\x04";
 
 impl Proxy {
     pub async fn start(target: Target) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound socket");
-        let weather = Weather { target, up: Flow::Open, down: Flow::Open, cut_before: 0, lost_before: 0 };
+        let weather = Weather {
+            target,
+            up: Flow::Open,
+            down: Flow::Open,
+            cut_before: 0,
+            lost_before: 0,
+            without_sync: false,
+        };
         let weather = watch::Sender::new(weather);
         let opened = Arc::new(AtomicU64::new(0));
         let accepting = tokio::spawn(accept(listener, weather.clone(), opened.clone()));
@@ -86,7 +98,16 @@ impl Proxy {
     /// All present connections stop to transport bytes, but do not end: the peer has vanished silently.
     pub fn lose(&self) {
         let next = self.opened.load(Ordering::SeqCst);
-        self.weather.send_modify(|weather| weather.lost_before = next);
+        self.weather.send_modify(|weather| {
+            weather.lost_before = next;
+            weather.without_sync = false;
+        });
+    }
+
+    /// From now on the network is lost in the middle of every call to PostgreSQL: everything has arrived but its end. Ended
+    /// by [`Proxy::lose`].
+    pub fn lose_in_calls(&self) {
+        self.weather.send_modify(|weather| weather.without_sync = true);
     }
 
     /// New connections lead to another target; present ones end.
@@ -175,7 +196,14 @@ async fn pump(
         if length == 0 {
             return Ok(());
         }
-        to.write_all(&buffer[..length]).await?;
+        let cut_off = weather.borrow().without_sync && direction == Direction::Up;
+        match buffer[..length].strip_suffix(SYNC).filter(|_| cut_off) {
+            Some(rest) => {
+                to.write_all(rest).await?;
+                return std::future::pending().await;
+            }
+            None => to.write_all(&buffer[..length]).await?,
+        }
     }
 }
 

@@ -241,7 +241,7 @@ pub enum Error {
     /// The database cannot be reached, is full, or refuses to work.
     #[error("the database is unavailable: {0}")]
     Unavailable(Arc<str>),
-    /// The connection broke during COMMIT and the outcome could not be learned in time.
+    /// The connection broke during the commit and the outcome could not be learned in time.
     #[error("the outcome of the write is not known: {0}")]
     Unknown(Arc<str>),
     /// The clock stands before a revision that was acknowledged earlier: the database has lost commits.
@@ -310,14 +310,14 @@ pub trait Backend: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Takes the clock's lock, seals the batch, judges its mutations in order inside that transaction, and writes those
-    /// that pass under `terms`. They are durable on return. If the batch has not been sealed on return, none of its
-    /// mutations was looked at.
+    /// Seals the batch when its turn comes, judges its mutations in order inside a transaction that holds the clock's lock,
+    /// and writes those that pass under `terms`. They are durable on return. If the batch has not been sealed on return,
+    /// none of its mutations was looked at.
     ///
     /// A clock below the floor means that the database has lost commits: [`Error::Regressed`]. If the server's fence is
     /// lost, the mutations that the fence does not exempt fail, and a change of the registry fails together with the
-    /// whole batch: [`Error::Fenced`]. If the connection breaks during COMMIT, this call finds out whether the batch
-    /// was committed before it returns.
+    /// whole batch: [`Error::Fenced`]. If the connection breaks before the batch is answered, this call finds out whether
+    /// it was committed before it returns.
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error>;
 
     /// Commits a batch that needs no registration.

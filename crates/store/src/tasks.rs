@@ -136,8 +136,7 @@ fn fail(failure: &watch::Sender<Option<Failure>>, why: Failure) {
     failure.send_if_modified(|first| {
         let fresh = first.is_none();
         if fresh {
-            tracing::error!(%why, "the server cannot go on");
-            *first = Some(why);
+            tracing::error!(why = %first.insert(why), "the server cannot go on");
         }
         fresh
     });

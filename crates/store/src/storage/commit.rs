@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use super::counting::{Charge, Counted};
 use super::judge::Write;
@@ -98,7 +99,7 @@ pub(super) fn audit_rows<'a>(batch: &'a [Mutation], writes: &[Write]) -> Vec<&'a
 }
 
 /// The keys of all [requirements](Requirement) of a batch, each once, the shared ones last. A backend
-/// reads their live versions in the statement that reads those of the mutations' own keys, behind these.
+/// reads their live versions with those of the mutations' own keys, behind these.
 pub(super) fn required_keys(batch: &[Mutation]) -> Vec<&Key> {
     let mut keys: Vec<&Key> = Vec::new();
     let mut seen = HashSet::new();
@@ -143,9 +144,14 @@ impl Change {
     }
 }
 
-/// The mutations of one transaction. A batch accepts more mutations until the transaction holds the clock's lock, so
-/// that writes which arrive while the lock is waited for need no transaction of their own.
+/// The mutations of one transaction. A batch accepts more mutations until it is its turn to be committed, so that writes
+/// which arrive while others are being committed need no transaction of their own.
 pub trait Batch: Send {
+    /// Takes in mutations that come. Ready once the batch has as many as are wanted, or accepts no more.
+    fn poll_gather(&mut self, _context: &mut Context<'_>, _wanted: usize) -> Poll<()> {
+        Poll::Ready(())
+    }
+
     /// Seals the batch: it accepts no more mutations. Returns those that it has.
     fn close(&mut self) -> &[Mutation];
 }
@@ -169,12 +175,13 @@ pub struct Commit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Committed(Revision),
-    /// The precondition failed. `found` is the live version of the row, if there is one.
+    /// The precondition failed. `found` is the live version of the row, if there is one, or
+    /// [`UNWRITTEN`](super::judge::UNWRITTEN).
     Conflict {
         found: Option<Revision>,
     },
     /// The mutation's own precondition held, but the requirement with this index failed. `found` is the live version of
-    /// that requirement's row, if there is one.
+    /// that requirement's row, if there is one, or [`UNWRITTEN`](super::judge::UNWRITTEN).
     Unmet {
         requirement: usize,
         found: Option<Revision>,

@@ -105,8 +105,8 @@ struct Open {
     charged: bool,
 }
 
-/// The version of a counted row that the batch has charged: none that anybody can have seen.
-const UNWRITTEN: Revision = Revision(u64::MAX);
+/// The version of a counted row that the batch has charged. It holds for no expectation: nobody can have seen it.
+pub const UNWRITTEN: Revision = Revision(u64::MAX);
 
 impl<'a> Judging<'a> {
     fn new(
@@ -233,7 +233,7 @@ impl<'a> Judging<'a> {
         let shared = mutation.shares.as_deref().and_then(|shared| {
             let found = self.current.get(&shared.key).copied().flatten();
             let requirement = mutation.requires.len();
-            (!shared.expect.holds(found)).then_some(Outcome::Unmet { requirement, found })
+            (!holds(shared.expect, found)).then_some(Outcome::Unmet { requirement, found })
         });
         let slot = self.current.entry(&mutation.key).or_insert(self.live[index]);
         let found = *slot;
@@ -244,7 +244,7 @@ impl<'a> Judging<'a> {
         };
         let deletes_nothing = kind == ChangeKind::Deleted && found.is_none();
         let is_stale = found.is_some() && mutation.expect != Expect::Absent && strikes(Bug::StaleUpdate);
-        if deletes_nothing || !mutation.expect.holds(found) && !is_stale {
+        if deletes_nothing || !holds(mutation.expect, found) && !is_stale {
             return Outcome::Conflict { found };
         }
         if let Some(unmet) = shared.filter(|_| !strikes(Bug::ConfigurationIgnored)) {
@@ -290,10 +290,14 @@ fn open_accounts<'a>(
     opened.collect()
 }
 
+fn holds(expect: Expect, found: Option<Revision>) -> bool {
+    found != Some(UNWRITTEN) && expect.holds(found)
+}
+
 fn first_unmet(requires: &[Requirement], current: &HashMap<&Key, Option<Revision>>) -> Option<Outcome> {
     requires.iter().enumerate().find_map(|(requirement, Requirement { key, expect })| {
         let found = current.get(key).copied().flatten();
-        (!expect.holds(found)).then_some(Outcome::Unmet { requirement, found })
+        (!holds(*expect, found)).then_some(Outcome::Unmet { requirement, found })
     })
 }
 

@@ -8,6 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use self::file::Saved;
 use crate::revision::Revision;
@@ -25,6 +26,8 @@ pub struct Sighting {
     pub flushed: u64,
     /// The cluster's system identifier; `None` where the role may not read it.
     pub system: Option<u64>,
+    /// The database's own identity; `None` in what earlier builds have remembered.
+    pub identity: Option<u64>,
 }
 
 /// The mark only grows. Raising it is cheap; [`HighWaterMark::save`] writes it to its file. The default mark has no
@@ -32,6 +35,8 @@ pub struct Sighting {
 #[derive(Default)]
 pub struct HighWaterMark {
     path: Option<PathBuf>,
+    /// When the file was written last, before this process read it.
+    written: Option<SystemTime>,
     newest: AtomicU64,
     sighting: Mutex<Option<Sighting>>,
     /// A lower bound of what the file contains.
@@ -52,6 +57,7 @@ impl HighWaterMark {
             Saved::default()
         });
         Self {
+            written: std::fs::metadata(&path).and_then(|file| file.modified()).ok(),
             path: Some(path),
             newest: AtomicU64::new(saved.revision.0),
             sighting: Mutex::new(saved.sighting),
@@ -65,6 +71,11 @@ impl HighWaterMark {
 
     pub fn raise(&self, revision: Revision) {
         self.newest.fetch_max(revision.0, Ordering::AcqRel);
+    }
+
+    /// When an earlier process has written the mark last.
+    pub fn written(&self) -> Option<SystemTime> {
+        self.written
     }
 
     /// Where the database stood at the last look.
@@ -97,7 +108,7 @@ mod tests {
     use super::*;
 
     fn at(revision: u64, flushed: u64) -> Sighting {
-        Sighting { revision: Revision(revision), timeline: 1, flushed, system: Some(7) }
+        Sighting { revision: Revision(revision), timeline: 1, flushed, system: Some(7), identity: Some(9) }
     }
 
     #[test]

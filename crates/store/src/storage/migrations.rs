@@ -5,6 +5,7 @@ use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 
 use super::OpenError;
+use super::postgres::lacks_rights;
 
 /// The migrations of one kind of database, in order, put into the program. `sqlx::migrate!` does the same, but the macro
 /// crate of sqlx compiles both databases' drivers once more for the compiler itself, a twentieth of a cold build.
@@ -59,6 +60,15 @@ fn open_error(url: &str, error: MigrateError) -> OpenError {
         }
         MigrateError::Dirty(version) => {
             OpenError::ForeignSchema(format!("migration {version} was left half done"))
+        }
+        MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)
+            if lacks_rights(&source) =>
+        {
+            let reason = format!(
+                "its user has to make tables and procedures there: GRANT USAGE, CREATE ON SCHEMA …, and GRANT USAGE ON LANGUAGE \
+                 plpgsql, to the user ({source})"
+            );
+            OpenError::Refused { url: url.to_owned(), reason }
         }
         MigrateError::Execute(source) => OpenError::Unreachable { url: url.to_owned(), source },
         other => OpenError::ForeignSchema(other.to_string()),

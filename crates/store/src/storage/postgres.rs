@@ -3,21 +3,31 @@
 mod address;
 mod audit;
 mod batch;
+mod charged;
+mod commit;
+mod engine;
 mod error;
 mod fate;
+mod flight;
+mod hosts;
 mod lineage;
 mod link;
 mod listener;
 mod pool;
+mod pooler;
+mod procedure;
 mod reads;
 mod registration;
+mod rows;
 mod session;
 mod stale;
+mod ticket;
 mod tls;
 mod transfer;
 mod upkeep;
+mod whole;
 
-use std::collections::HashMap;
+use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -30,22 +40,24 @@ use sqlx::postgres::PgConnection;
 use tokio::time::Instant;
 
 pub use self::address::Address;
-use self::batch::{Failure, JudgeInput};
+use self::charged::Remembered;
+pub(super) use self::error::lacks_rights;
 use self::error::unavailable;
-use self::fate::Fate;
+use self::flight::Flights;
+use self::hosts::{Hosts, Use};
 pub use self::lineage::ClusterId;
 use self::lineage::Lineage;
 use self::listener::{Channel, Listener};
-use self::pool::{Lent, Pool, long, short};
+use self::pool::{LONG, Lent, Pool, SHORT, long, short};
 use self::session::{Connector, Purpose};
-use super::counting::counted_versions;
-use super::judge::{Found, Write, judge_under};
+use self::ticket::Tickets;
 use super::migrations::embedded_migrations;
 use super::{
     AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error,
-    HighWaterMark, Mutation, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    HighWaterMark, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
     migrations,
 };
+use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
@@ -57,18 +69,15 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0004_system_identifier.sql",
     "0005_value_formats.sql",
     "0006_audit_events.sql",
+    "0007_commit_batch.sql",
+    "0008_identity.sql",
+    "0009_turns.sql",
 );
 
-/// Connections for two batches in flight, upkeep, and short reads. Few, since the database is shared with other
-/// replicas.
-const CONNECTIONS: usize = 6;
+/// Connections for the batches under way, upkeep, and short reads. Few, since the database is shared with other replicas.
+const CONNECTIONS: usize = 8;
 /// Connections for lists from SQL. They are separate so that a slow client that reads a list does not hold up writes.
 const SCANS: usize = 4;
-/// A second batch waits for the lock while the first commits: about a fifth more throughput (measured).
-const BATCHES_IN_FLIGHT: usize = 2;
-/// How long the database is asked for the outcome of a broken COMMIT before the caller gets [`Error::Unknown`].
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
-const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// A store in one PostgreSQL schema.
 pub struct Postgres {
@@ -79,81 +88,59 @@ pub struct Postgres {
     scans: Pool,
     listener: Listener,
     channel: Channel,
+    tickets: Tickets,
+    flights: Flights,
+    /// The number of the format in which the last batch was written.
+    format: AtomicI32,
+    remembered: tokio::sync::Mutex<Remembered>,
 }
 
 impl Postgres {
     /// Connects and migrates the schema. The tables live in the connection's current schema.
     pub async fn open(address: impl Into<Address>) -> Result<Self, OpenError> {
-        let (connector, shown) = connector(&address.into()).await?;
-        let mut connection =
-            connector.connect(Purpose::Whole).await.map_err(|error| unreachable(&shown, error))?;
-        migrate(&mut connection, &shown).await?;
-        warn_of_settings(&mut connection).await.map_err(|error| unreachable(&shown, error))?;
+        let (connector, shown) = connector(&address.into(), Use::Serving)?;
+        let connected = connector.connect(Purpose::Whole).await;
+        let (mut connection, host) = connected.map_err(|error| not_opened(&shown, error))?;
+        let pooler =
+            pooler::find(&host, &mut connection).await.map_err(|error| unreachable(&shown, error))?;
+        if let Some(lends) = pooler {
+            return Err(OpenError::Refused { url: shown, reason: lends.reason() });
+        }
+        migrate(&connector, &mut connection, &shown).await?;
+        soon(&shown, SHORT, procedure::check(&mut connection, &shown)).await?;
+        let channel = soon(&shown, SHORT, async {
+            warn_of_settings(&mut connection).await.map_err(|error| unreachable(&shown, error))?;
+            channel(&mut connection).await.map_err(|error| unreachable(&shown, error))
+        });
+        let channel = channel.await?;
         let _ = connection.close().await;
         let (pool, scans) = (Pool::new(connector.clone(), CONNECTIONS), Pool::new(connector.clone(), SCANS));
-        let mut connection = pool.try_acquire().await.map_err(|error| not_opened(&shown, error))?;
-        // The channel's name uses the schema's number: a name with the schema's name in it could be too long.
-        let channel: String = sqlx::query_scalar(
-            "SELECT 'rowplane_' || oid FROM pg_namespace WHERE nspname = current_schema()",
-        )
-        .fetch_one(&mut *connection)
-        .await
-        .map_err(|error| unreachable(&shown, error))?;
-        drop(connection);
-        let channel = Channel::new(&channel);
+        let connection = pool.try_acquire().await.map_err(|error| not_opened(&shown, error))?;
+        pool.keep(connection);
         Ok(Self {
             listener: Listener::spawn(connector.clone(), channel.clone()),
             connector,
             shown,
             pool,
             scans,
+            tickets: Tickets::new(&channel.sender),
+            flights: Flights::new(),
+            format: AtomicI32::new(ValueFormat::NEWEST.number()),
+            remembered: tokio::sync::Mutex::default(),
             channel,
         })
-    }
-
-    /// Asks the database whether a batch was committed, until it answers.
-    async fn settle(
-        &self,
-        transaction: &str,
-        mutations: &[Mutation],
-        writes: &[Write],
-        error: Error,
-    ) -> Result<(), Error> {
-        let deadline = Instant::now() + SETTLE_TIMEOUT;
-        loop {
-            match self.fate(transaction, mutations, writes).await {
-                Ok(Fate::Committed) => return Ok(()),
-                Ok(Fate::Aborted) => return Err(error),
-                Ok(Fate::InProgress) | Err(_) if Instant::now() < deadline => {
-                    tokio::time::sleep(SETTLE_PAUSE).await;
-                }
-                Ok(Fate::InProgress | Fate::Forgotten) | Err(_) => {
-                    return Err(Error::Unknown(error.to_string().into()));
-                }
-            }
-        }
-    }
-
-    async fn fate(&self, transaction: &str, mutations: &[Mutation], writes: &[Write]) -> Result<Fate, Error> {
-        let mut connection = self.pool.acquire().await?;
-        let fate = async {
-            let fate = fate::of(&mut connection, transaction, mutations, writes).await?;
-            if matches!(fate, Fate::Committed) {
-                fate::confirm(&mut connection).await?;
-            }
-            Ok(fate)
-        };
-        let fate = short(fate).await;
-        checked(connection, fate)
     }
 }
 
 /// How to connect to a database, and its URL without secrets.
-async fn connector(address: &Address) -> Result<(Connector, String), OpenError> {
+fn connector(address: &Address, used: Use) -> Result<(Connector, String), OpenError> {
     let shown = address.to_string();
     let route = address.resolve()?;
-    let connector = Connector::new(route, Lineage::new(address.accepted)).await;
-    Ok((connector.map_err(|error| unreachable(&shown, error))?, shown))
+    for warning in &route.warnings {
+        tracing::warn!("{warning}");
+    }
+    let hosts = Hosts::new(route, used).map_err(|reason| OpenError::Url { url: shown.clone(), reason })?;
+    Ok((Connector::new(hosts, Lineage::new(address.accepted)), shown))
 }
 
 fn unreachable(shown: &str, source: sqlx::Error) -> OpenError {
@@ -166,21 +153,60 @@ fn not_opened(shown: &str, error: lineage::Error) -> OpenError {
         lineage::Error::Refused(refusal) => {
             OpenError::Refused { url: shown.to_owned(), reason: refusal.to_string() }
         }
+        nowhere @ lineage::Error::Nowhere(_) => {
+            unreachable(shown, sqlx::Error::Io(std::io::Error::other(nowhere.to_string())))
+        }
     }
 }
 
 /// Brings the schema up to date.
-async fn migrate(connection: &mut PgConnection, shown: &str) -> Result<(), OpenError> {
+async fn migrate(connector: &Connector, connection: &mut PgConnection, shown: &str) -> Result<(), OpenError> {
+    let locks = soon(shown, SHORT, async {
+        engine::has_advisory_locks(connection).await.map_err(|error| unreachable(shown, error))
+    });
+    if !locks.await? {
+        tracing::info!("the database has no advisory locks; a row is locked while the schema is changed");
+        let connected = connector.connect(Purpose::Whole).await;
+        let (mut lock, _host) = connected.map_err(|error| not_opened(shown, error))?;
+        soon(shown, LONG, async {
+            engine::lock_schema(&mut lock).await.map_err(|error| unreachable(shown, error))
+        })
+        .await?;
+        let mut migrations = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
+        let applied = migrations::apply(migrations.set_locking(false), connection, shown).await;
+        let _ = lock.close().await;
+        return applied;
+    }
     // Migrations may take long; the common case, a schema that is up to date, is found out with a short limit of time.
-    let newest = pool::short(reads::newest_migration(connection)).await.ok();
+    let newest = soon(shown, SHORT, async { Ok(reads::newest_migration(connection).await.ok()) }).await?;
     let known = MIGRATIONS.iter().map(|migration| migration.version).max();
     let applied = migrations::apply(&MIGRATIONS, connection, shown);
-    if newest.is_some() && newest == known {
-        let silent = |_| unreachable(shown, sqlx::Error::PoolTimedOut);
-        tokio::time::timeout(pool::LONG, applied).await.map_err(silent)?
-    } else {
-        applied.await
+    // Others that start at once take turns.
+    if newest.is_some() && newest == known { soon(shown, LONG, applied).await } else { applied.await }
+}
+
+/// Ends work at the start that the database does not answer: its network may have gone without a word.
+async fn soon<T>(
+    shown: &str,
+    limit: Duration,
+    work: impl Future<Output = Result<T, OpenError>>,
+) -> Result<T, OpenError> {
+    let silent = |_| Err(unreachable(shown, sqlx::Error::PoolTimedOut));
+    tokio::time::timeout(limit, work).await.unwrap_or_else(silent)
+}
+
+/// The channel of the connection's schema.
+async fn channel(connection: &mut PgConnection) -> Result<Channel, sqlx::Error> {
+    // The channel's name uses the schema's number: a name with the schema's name in it could be too long.
+    let name = "SELECT 'rowplane_' || oid FROM pg_namespace WHERE nspname = current_schema()";
+    let name: String = sqlx::query_scalar(name).fetch_one(&mut *connection).await?;
+    let notifies = engine::notifies(connection, &name).await?;
+    if !notifies {
+        tracing::warn!(
+            "the database has no pg_notify: the other servers find this one's changes by asking for them"
+        );
     }
+    Ok(Channel::new(&name, notifies))
 }
 
 /// Warns about settings that an operator may switch off in a test, but not in production.
@@ -208,7 +234,8 @@ impl Backend for Postgres {
     }
 
     fn pipeline_depth(&self) -> usize {
-        BATCHES_IN_FLIGHT
+        // The second one waits for its turn, and gathers meanwhile.
+        flight::MOST + 1
     }
 
     fn shared(&self) -> bool {
@@ -216,62 +243,7 @@ impl Backend for Postgres {
     }
 
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
-        let floor = terms.floor;
-        let mut connection = self.pool.acquire().await?;
-        let begun = match short(batch::begin(&mut connection)).await {
-            Ok(begun) if begun.base >= floor => begun,
-            other => {
-                connection.discard();
-                return Err(other.map_or_else(|e| e, |begun| Error::Regressed { floor, found: begun.base }));
-            }
-        };
-        connection.observe(begun.base, begun.flushed);
-        let mutations = batch.close();
-        let found = short(batch::look_up(&mut connection, mutations, terms.fence)).await;
-        let counted = match &found {
-            Ok(found) => {
-                let counted = counted_versions(mutations, &found.live);
-                short(batch::values_of(&mut connection, &counted)).await
-            }
-            Err(_) => Ok(HashMap::new()),
-        };
-        let judged = found.and_then(|JudgeInput { live, registered, format }| {
-            let found = Found { live: &live, counted: &counted?, registered, compacted: begun.compacted };
-            Ok((judge_under(mutations, begun.base, found, terms)?, format))
-        });
-        let ((verdict, registry), format) = match judged {
-            Ok(judged) => judged,
-            Err(error) => {
-                connection.discard();
-                return Err(error);
-            }
-        };
-        let commit = Commit { base: begun.base, outcomes: verdict.outcomes };
-        let writes = &verdict.writes;
-        let finished =
-            batch::finish(&mut connection, &self.channel, mutations, (writes, format), registry).await;
-        match finished {
-            Ok(()) if connection.is_current() => {
-                self.pool.keep(connection);
-                Ok(commit)
-            }
-            // Another server has been promoted meanwhile, and it may not have this commit.
-            Ok(()) => {
-                connection.discard();
-                let error = Error::Unavailable("the database has been promoted".into());
-                let settled = self.settle(&begun.transaction, mutations, writes, error).await;
-                settled.map(|()| commit)
-            }
-            Err(Failure::Before(error)) => {
-                connection.discard();
-                Err(error)
-            }
-            Err(Failure::During(error)) => {
-                connection.leave();
-                let settled = self.settle(&begun.transaction, mutations, writes, error).await;
-                settled.map(|()| commit)
-            }
-        }
+        self.commit_batch(batch, terms).await
     }
 
     async fn hold_to(&self, mark: &Arc<HighWaterMark>) -> Result<(), OpenError> {
@@ -279,7 +251,9 @@ impl Backend for Postgres {
         self.pool.forget_idle();
         self.scans.forget_idle();
         let looked = self.pool.try_acquire().await;
-        looked.map(drop).map_err(|error| not_opened(&self.shown, error))
+        looked.map_err(|error| not_opened(&self.shown, error))?;
+        self.connector.lineage().settle();
+        Ok(())
     }
 
     async fn clock(&self) -> Result<Clock, Error> {

@@ -1,5 +1,5 @@
 //! Group commit: the mutations of all requests share transactions. While one batch is being committed, the next one
-//! gathers mutations, until it holds the clock's lock.
+//! gathers mutations, until the database has room for it.
 
 mod gathering;
 

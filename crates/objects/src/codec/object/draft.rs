@@ -116,11 +116,6 @@ impl Draft {
         at_rest::in_format(&self.value, format).unwrap_or_else(|_| self.value.clone())
     }
 
-    /// Whether `found` are the bytes of this value, in any format.
-    pub fn is_stored_as(&self, found: &[u8]) -> bool {
-        found == &self.value[..] || found == &self.value_in(ValueFormat::Plain)[..]
-    }
-
     /// The object that readers share.
     pub fn into_object(self, revision: Revision) -> Object {
         let Some(layout) = self.layout else {

@@ -82,6 +82,7 @@ fn parse(text: &str) -> Option<Saved> {
         timeline: timeline.parse().ok()?,
         flushed: number("flushed")?.ok()?,
         system: number("system").transpose().ok()?,
+        identity: number("identity").transpose().ok()?,
     };
     Some(Saved { revision, sighting: Some(sighting) })
 }
@@ -94,10 +95,13 @@ impl Saved {
 
     fn to_text(self) -> String {
         let mut text = format!("revision {}\n", self.revision);
-        if let Some(Sighting { revision, timeline, flushed, system }) = self.sighting {
+        if let Some(Sighting { revision, timeline, flushed, system, identity }) = self.sighting {
             text.push_str(&format!("sighted {revision}\ntimeline {timeline}\nflushed {flushed}\n"));
             if let Some(system) = system {
                 text.push_str(&format!("system {system}\n"));
+            }
+            if let Some(identity) = identity {
+                text.push_str(&format!("identity {identity}\n"));
             }
         }
         text

@@ -1,16 +1,19 @@
 //! Where a PostgreSQL database is and how to get there: a URL in libpq's terms, what the environment adds to it, and files
 //! with passwords and certificates.
 
+mod hosts;
 mod password;
 mod secure;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::PgConnectOptions;
 use url::Url;
 
+pub use self::hosts::Wanted;
 pub use self::secure::{Identity, Roots, Trust};
 
 use super::lineage::ClusterId;
@@ -83,11 +86,25 @@ pub struct Environment<'a> {
 
 /// How to connect to a database.
 pub struct Route {
+    /// One at least, in the order in which they are to be tried.
+    pub places: Vec<Place>,
+    /// Whether the order is not to matter.
+    pub shuffled: bool,
+    pub wanted: Wanted,
+    /// How long each host may take.
+    pub limit: Option<Duration>,
+    /// Warnings for the operator, a line each.
+    pub warnings: Vec<String>,
+}
+
+/// How to connect to one of the hosts.
+#[derive(Clone)]
+pub struct Place {
+    /// Host and port, or the directory of a socket.
+    pub name: String,
     /// Host, port or socket, user, database, password. TLS is described by `transport`.
     pub options: PgConnectOptions,
     pub transport: Transport,
-    /// Warnings for the operator, a line each.
-    pub warnings: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,9 +140,11 @@ impl Address {
     }
 
     fn route(&self, environment: &Environment<'_>) -> Result<Route, String> {
-        let url = Url::parse(&self.url).map_err(|error| error.to_string())?;
+        let (without_hosts, hosts) = hosts::split_off(&self.url);
+        let url = Url::parse(&without_hosts).map_err(|error| error.to_string())?;
         let mut found = UrlParts::default();
-        found.read(&url)?;
+        found.read(&url, hosts)?;
+        found.complete(environment)?;
         let mut warnings = std::mem::take(&mut found.warnings);
         if found.password.is_some() && self.in_arguments {
             warnings.push(
@@ -135,12 +154,8 @@ impl Address {
             );
         }
         let mut options = PgConnectOptions::new_without_pgpass().application_name("rowplane");
-        options = options.disable_statement_logging();
-        let host = found.host.clone().unwrap_or_else(|| options.get_host().to_owned());
-        let target = found.address.clone().unwrap_or_else(|| host.clone());
-        if let Some(port) = found.port {
-            options = options.port(port);
-        }
+        // No number of the store is a float, and poolers do not know the parameter.
+        options = options.disable_statement_logging().extra_float_digits(None);
         if let Some(user) = &found.user {
             options = options.username(user);
         }
@@ -150,37 +165,53 @@ impl Address {
         if let Some(setting) = found.settings.take() {
             options = options.options(setting);
         }
-        options = match target.starts_with('/') {
-            true => options.socket(&target),
-            false => options.host(target.trim_matches(['[', ']'])),
-        };
-        // A password from libpq's environment variable is in the options already.
-        if let Some(file) = &self.password_file {
-            if found.password.is_some() {
+        let password = match (&self.password_file, &found.password) {
+            (Some(_), Some(_)) => {
                 return Err("it has a password, and a password file is named too".to_owned());
             }
-            options = options.password(&password::of_file(file)?);
-        } else if let Some(password) = &found.password {
-            options = options.password(password);
-        } else if (environment.variable)("PGPASSWORD").is_none() {
-            let file = found.passfile.clone().map(PathBuf::from);
-            let found = password::of_passfile(file, &host, &options, environment, &mut warnings);
-            if let Some(password) = found {
+            (Some(file), None) => Some(password::of_file(file)?),
+            (None, password) => password.clone(),
+        };
+        let mut places = Vec::new();
+        for host in found.hosts()? {
+            let mut options = options.clone().port(host.port);
+            let target = host.target();
+            options = match target.starts_with('/') {
+                true => options.socket(target),
+                false => options.host(target.trim_matches(['[', ']'])),
+            };
+            // A password from libpq's environment variable is in the options already.
+            let password = match &password {
+                None if (environment.variable)("PGPASSWORD").is_none() => {
+                    let file = found.passfile.clone().map(PathBuf::from);
+                    password::of_passfile(file, &host.name, &options, environment, &mut warnings)
+                }
+                given => given.clone(),
+            };
+            if let Some(password) = password {
                 options = options.password(&password);
             }
+            let transport = found.transport(&host.name, target, &options, environment, &mut warnings)?;
+            places.push(Place { name: host.to_string(), options, transport });
         }
-        let transport = found.transport(&host, &target, &options, environment, &mut warnings)?;
-        Ok(Route { options, transport, warnings })
+        let mut told = std::collections::HashSet::new();
+        warnings.retain(|warning| told.insert(warning.clone()));
+        let (shuffled, limit) = (found.shuffled.unwrap_or_default(), found.limit);
+        Ok(Route { places, shuffled, wanted: found.wanted.unwrap_or_default(), limit, warnings })
     }
 }
 
 /// The parts of a URL.
 #[derive(Default)]
 struct UrlParts {
-    host: Option<String>,
-    /// The address to connect to, so that the host's name is not looked up.
-    address: Option<String>,
-    port: Option<u16>,
+    /// Lists with commas between.
+    hosts: Option<String>,
+    /// The addresses to connect to, so that the hosts' names are not looked up.
+    addresses: Option<String>,
+    ports: Option<String>,
+    wanted: Option<Wanted>,
+    shuffled: Option<bool>,
+    limit: Option<Duration>,
     user: Option<String>,
     password: Option<String>,
     passfile: Option<String>,
@@ -191,12 +222,8 @@ struct UrlParts {
     warnings: Vec<String>,
 }
 
-/// libpq's parameters that are accepted and ignored: connecting has limits of time of its own, and connections are kept
-/// alive as `postgres/session.rs` says.
-const IGNORED: [&str; 12] = [
-    "connect_timeout",
-    "target_session_attrs",
-    "load_balance_hosts",
+/// libpq's parameters that are accepted and ignored: connections are kept alive as `postgres/session.rs` says.
+const IGNORED: [&str; 9] = [
     "keepalives",
     "keepalives_idle",
     "keepalives_interval",
@@ -209,14 +236,16 @@ const IGNORED: [&str; 12] = [
 ];
 
 impl UrlParts {
-    fn read(&mut self, url: &Url) -> Result<(), String> {
+    /// Reads a URL without its hosts, and the hosts.
+    fn read(&mut self, url: &Url, hosts: &str) -> Result<(), String> {
         let text = |text: &str| {
             let decoded = percent_encoding::percent_decode_str(text).decode_utf8();
             decoded.map(|text| text.into_owned()).map_err(|error| error.to_string())
         };
         let given = |text: String| Some(text).filter(|text| !text.is_empty());
-        self.host = given(text(url.host_str().unwrap_or_default())?);
-        self.port = url.port();
+        let (hosts, ports) = hosts::names_and_ports(hosts);
+        self.hosts = given(text(&hosts)?);
+        self.ports = given(ports);
         self.user = given(text(url.username())?);
         self.password = url.password().map(text).transpose()?.and_then(given);
         self.database = given(text(url.path().trim_start_matches('/'))?);
@@ -230,13 +259,12 @@ impl UrlParts {
     /// must not be ignored. Errors do not show values, since a value may be a password.
     fn parameter(&mut self, name: &str, value: String) -> Result<(), String> {
         match name {
-            "host" => self.host = Some(value),
-            "hostaddr" => {
-                let parsed = value.parse::<std::net::IpAddr>();
-                parsed.map_err(|error| format!("hostaddr: {error}"))?;
-                self.address = Some(value);
-            }
-            "port" => self.port = Some(value.parse().map_err(|error| format!("port: {error}"))?),
+            "host" => self.hosts = Some(value),
+            "hostaddr" => self.addresses = Some(value),
+            "port" => self.ports = Some(value),
+            "target_session_attrs" => self.wanted = Some(Wanted::parse(&value)?),
+            "load_balance_hosts" => self.shuffled = Some(hosts::is_shuffled(&value)?),
+            "connect_timeout" => self.limit = hosts::limit(&value)?,
             "dbname" => self.database = Some(value),
             "user" => self.user = Some(value),
             "password" => self.password = Some(value),

@@ -1,185 +1,328 @@
-//! A batch on PostgreSQL: lock the clock, read the keys, write everything, commit. It takes four round trips, and more
-//! if the registry changes.
+//! A batch on PostgreSQL: one call of a procedure that locks the clock, reads the keys, judges, writes everything and
+//! commits. What it is told and what it answers is described in `migrations/postgres/0007_commit_batch.sql`.
 
-use std::collections::HashMap;
+use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::TryFutureExt;
-use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{Executor, Row as _};
+use sqlx::Row as _;
+use sqlx::postgres::{PgConnection, PgDatabaseError, PgRow, PgSeverity};
 
 use super::error::{corrupt, unavailable};
 use super::listener::Channel;
-use super::pool::short;
-use super::{audit, registration};
+use super::registration;
+use super::rows::Rows;
+use super::ticket::Ticket;
 use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
-use crate::storage::commit::{audit_rows, required_keys};
-use crate::storage::judge::Write;
-use crate::storage::{Change, Error, Fence, Mutation, RegistryChange};
+use crate::storage::{
+    AuditRow, Change, ChangeKind, Commit, Error, Expect, Mutation, Outcome, Requirement, Terms,
+};
 
-/// A transaction that holds the clock's lock.
-pub struct Begun {
+/// The version of no row, and one that no row has.
+const NONE: i64 = 0;
+const IMPOSSIBLE: i64 = -1;
+
+/// A batch on its way.
+pub struct Call<'a> {
+    pub mutations: Vec<&'a Mutation>,
+    pub rows: &'a Rows<'a>,
+    pub terms: Terms<'a>,
+    pub format: ValueFormat,
+    /// How the batch was judged, if that was not left to the database.
+    pub assumed: Option<Assumed<'a>>,
+}
+
+/// The state of the rows by which a batch was judged before it was sent. It is committed only if they are so.
+pub struct Assumed<'a> {
+    /// The live version of each row.
+    pub live: &'a [Option<Revision>],
+    /// Whether the fence's registration is gone.
+    pub lost: bool,
+    /// The clock's `compacted`, if the verdict depends on it.
+    pub compacted: Option<Revision>,
+    /// The places of the counted rows.
+    pub counted: &'a [i32],
+}
+
+/// The database's reply.
+pub struct Reply {
     pub base: Revision,
-    pub compacted: Revision,
-    /// The transaction's id, with which its outcome can be asked for later.
-    pub transaction: String,
     /// The position in the write-ahead log up to which the disk had everything; all earlier commits lie before it.
     pub flushed: u64,
+    /// How long the call waited for the clock's lock, and then held it.
+    pub waited: Duration,
+    pub held: Duration,
+    /// An error says that nothing was written.
+    pub answer: Result<Answer, Error>,
 }
 
-/// What a batch is judged by.
-pub struct JudgeInput {
-    /// The live version of every mutation's key, and then of every [required key](required_keys).
+pub enum Answer {
+    Done(Recorded),
+    /// Nothing was written, since values must be in this format.
+    Format(ValueFormat),
+    /// Nothing was written, since the rows are not as they were assumed to be.
+    Stale(Standing),
+}
+
+/// The result of a batch, as the database records it.
+pub struct Recorded {
+    pub base: Revision,
+    /// `None` if everything has passed.
+    pub outcomes: Option<Vec<i32>>,
+    pub standing: Option<Vec<i64>>,
+}
+
+/// The rows of a batch that are not as they were assumed to be.
+pub struct Standing {
     pub live: Vec<Option<Revision>>,
-    /// Whether the fence's registration exists; false without a fence.
-    pub registered: bool,
-    /// The newest format of values that every registered server can read. If no server is registered, unknown servers
-    /// may be reading, so it is the format that every release can read.
-    pub format: ValueFormat,
+    pub lost: bool,
+    pub compacted: Revision,
+    /// The values of the counted rows.
+    pub counts: Vec<Option<Bytes>>,
 }
 
-/// When a batch failed.
+/// Why there is no reply.
 pub enum Failure {
-    /// Before COMMIT was sent: nothing was written.
-    Before(Error),
-    /// COMMIT was sent, and its answer is missing.
-    During(Error),
+    /// Nothing was written.
+    Refused(Error),
+    /// It is not known whether the batch was committed.
+    Open(Error),
 }
 
-/// Opens a transaction and takes the clock's lock.
-pub async fn begin(connection: &mut PgConnection) -> Result<Begun, Error> {
-    let clock = connection
-        .fetch_one(sqlx::raw_sql(
-            "BEGIN; SELECT revision, pg_current_xact_id()::text, \
-             (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint, compacted FROM clock FOR UPDATE",
-        ))
-        .await
-        .map_err(unavailable)?;
-    let base: i64 = clock.try_get(0).map_err(corrupt)?;
-    let flushed: i64 = clock.try_get(2).map_err(corrupt)?;
-    let compacted: i64 = clock.try_get(3).map_err(corrupt)?;
-    let transaction = clock.try_get(1).map_err(corrupt)?;
-    let [base, compacted] = [base, compacted].map(|revision| Revision(revision as u64));
-    Ok(Begun { base, compacted, transaction, flushed: flushed as u64 })
-}
-
-/// Reads the live versions and the registrations while the lock is held. The read needs a snapshot of its own: with the
-/// snapshot of the statement that took the lock, it would miss what others committed while that statement waited.
-pub async fn look_up(
+/// Commits a batch.
+pub async fn commit(
     connection: &mut PgConnection,
-    mutations: &[Mutation],
-    fence: Option<&Fence>,
-) -> Result<JudgeInput, Error> {
-    let required = required_keys(mutations);
-    let keys = || mutations.iter().map(|mutation| &mutation.key).chain(required.iter().copied());
-    let rows = sqlx::query(include_str!("../sql/postgres/live_versions.sql"))
-        .bind(keys().map(|key| key.resource.0).collect::<Vec<_>>())
-        .bind(keys().map(|key| &*key.namespace).collect::<Vec<_>>())
-        .bind(keys().map(|key| &*key.name).collect::<Vec<_>>())
+    ticket: &Ticket<'_>,
+    channel: &Channel,
+    call: &Call<'_>,
+) -> Result<Reply, Failure> {
+    let Call { mutations, rows, terms, format, assumed } = call;
+    let values: Vec<Bytes> = mutations.iter().map(|mutation| value(mutation, *format)).collect();
+    let stored = |pick: fn(&Change) -> &str| {
+        mutations.iter().map(|mutation| pick(mutation.change.settled())).collect::<Vec<_>>()
+    };
+    let fence = terms.fence;
+    let exempt = fence.map(|fence| fence.exempt.iter().map(|id| id.0).collect::<Vec<_>>());
+    let needs = Needs::of(mutations, rows);
+    let joins = mutations.iter().any(|mutation| mutation.joins_next);
+    let joins = joins.then(|| mutations.iter().map(|mutation| mutation.joins_next).collect::<Vec<_>>());
+    let decided = mutations.iter().any(|mutation| mutation.decided_at.is_some());
+    let decided = decided.then(|| mutations.iter().map(|mutation| decision(mutation)).collect::<Vec<_>>());
+    let live = assumed.as_ref().map(|assumed| assumed.live.iter().copied().map(number).collect::<Vec<_>>());
+    let audits: Vec<(i32, &AuditRow)> = (1..)
+        .zip(mutations)
+        .filter_map(|(place, mutation)| Some((place, mutation.audit.as_deref()?)))
+        .collect();
+    let audited = !audits.is_empty();
+    let texts = |pick: fn(&AuditRow) -> &str| {
+        audited.then(|| audits.iter().map(|(_, row)| pick(row)).collect::<Vec<_>>())
+    };
+    // The last row is answered when the connection is ready again.
+    let row = sqlx::query(include_str!("../sql/postgres/commit_batch.sql"))
+        .bind(ticket.writer())
+        .bind(ticket.place)
+        .bind(ticket.number)
+        .bind(channel.announced())
+        .bind(terms.floor.0 as i64)
         .bind(fence.map(|fence| &*fence.server))
         .bind(fence.map(|fence| &*fence.incarnation))
-        .fetch_all(connection)
-        .await
-        .map_err(unavailable)?;
-    let mut live = vec![None; mutations.len() + required.len()];
-    let mut registered = false;
-    let mut format = ValueFormat::Plain;
-    for row in rows {
-        let ordinal: i64 = row.try_get(0).map_err(corrupt)?;
-        let found: Option<i64> = row.try_get(1).map_err(corrupt)?;
-        if ordinal == 0 {
-            registered = found == Some(1);
-            let common: Option<i32> = row.try_get(2).map_err(corrupt)?;
-            if fence.is_some() {
-                format = common.map_or(ValueFormat::NEWEST, ValueFormat::up_to);
-            }
-        } else if let (Some(slot), Some(found)) = (live.get_mut(ordinal as usize - 1), found) {
-            *slot = (found & 1 == 0).then_some(Revision((found >> 1) as u64));
-        }
-    }
-    Ok(JudgeInput { live, registered, format })
-}
-
-/// The values of these versions. Makes no query for none.
-pub async fn values_of(
-    connection: &mut PgConnection,
-    versions: &[Revision],
-) -> Result<HashMap<Revision, Bytes>, Error> {
-    if versions.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let list: Vec<i64> = versions.iter().map(|version| version.0 as i64).collect();
-    let rows = sqlx::query(include_str!("../sql/postgres/rows_of.sql"))
-        .bind(list)
-        .fetch_all(connection)
-        .await
-        .map_err(unavailable)?;
-    let value = |row: &PgRow| -> Result<(Revision, Bytes), sqlx::Error> {
-        let (version, value): (i64, &[u8]) = (row.try_get(2)?, row.try_get(3)?);
-        Ok((Revision(version as u64), Bytes::copy_from_slice(value)))
-    };
-    rows.iter().map(value).collect::<Result<_, _>>().map_err(corrupt)
-}
-
-/// Writes what passed and commits. If there is nothing to write, rolls back.
-pub async fn finish(
-    connection: &mut PgConnection,
-    channel: &Channel,
-    mutations: &[Mutation],
-    verdict: (&[Write], ValueFormat),
-    registry: Option<&RegistryChange>,
-) -> Result<(), Failure> {
-    let (writes, format) = verdict;
-    if writes.is_empty() && registry.is_none() {
-        let ended = connection.execute(sqlx::raw_sql("ROLLBACK"));
-        return short(ended.map_err(unavailable)).await.map(drop).map_err(Failure::Before);
-    }
-    if !writes.is_empty() {
-        let inserted = insert(connection, channel, mutations, writes, format);
-        short(inserted.map_err(unavailable)).await.map_err(Failure::Before)?;
-    }
-    if let Some(change) = registry {
-        let changed = registration::change(connection, change);
-        short(changed.map_err(unavailable)).await.map_err(Failure::Before)?;
-    }
-    let committed = connection.execute(sqlx::raw_sql("COMMIT"));
-    short(committed.map_err(unavailable)).await.map(drop).map_err(Failure::During)
-}
-
-async fn insert(
-    connection: &mut PgConnection,
-    channel: &Channel,
-    mutations: &[Mutation],
-    writes: &[Write],
-    format: ValueFormat,
-) -> Result<(), sqlx::Error> {
-    audit::insert(connection, &audit_rows(mutations, writes)).await?;
-    let keys = || writes.iter().map(|write| &mutations[write.index].key);
-    let stored = |pick: fn(&Change) -> &str| {
-        writes.iter().map(|write| pick(mutations[write.index].change.settled())).collect::<Vec<_>>()
-    };
-    let values = |write: &Write| match mutations[write.index].change.settled() {
-        Change::Put { draft, .. } => draft.value_in(format),
-        Change::Delete | Change::Count(_) => bytes::Bytes::new(),
-    };
-    let values: Vec<bytes::Bytes> = writes.iter().map(values).collect();
-    sqlx::query(include_str!("../sql/postgres/write_batch.sql"))
-        .bind(writes.iter().map(|write| write.revision.0 as i64).collect::<Vec<_>>())
-        .bind(keys().map(|key| key.resource.0).collect::<Vec<_>>())
-        .bind(keys().map(|key| &*key.namespace).collect::<Vec<_>>())
-        .bind(keys().map(|key| &*key.name).collect::<Vec<_>>())
+        .bind(exempt.unwrap_or_default())
+        .bind(format.number())
+        .bind(ValueFormat::NEWEST.number())
+        .bind(rows.keys.iter().map(|key| key.resource.0).collect::<Vec<_>>())
+        .bind(rows.keys.iter().map(|key| &*key.namespace).collect::<Vec<_>>())
+        .bind(rows.keys.iter().map(|key| &*key.name).collect::<Vec<_>>())
+        .bind(rows.same.as_deref())
+        .bind(mutations.iter().map(|mutation| expected(mutation.expect)).collect::<Vec<_>>())
+        .bind(mutations.iter().map(|mutation| kind(mutation).code()).collect::<Vec<_>>())
         .bind(stored(uid))
         .bind(stored(stored_version))
         .bind(values.iter().map(|value| &value[..]).collect::<Vec<_>>())
-        .bind(writes.iter().map(|write| write.kind.code()).collect::<Vec<_>>())
-        .bind(writes.iter().map(|write| write.previous.map(|v| v.0 as i64)).collect::<Vec<_>>())
-        .bind(writes.last().map_or(0, |write| write.revision.0 as i64))
-        .bind(&*channel.name)
-        .bind(&*channel.sender)
-        .execute(connection)
+        .bind(joins)
+        .bind(needs.as_ref().map(|needs| &needs.ends[..]))
+        .bind(needs.as_ref().map(|needs| &needs.places[..]))
+        .bind(needs.as_ref().map(|needs| &needs.expects[..]))
+        .bind(decided)
+        .bind(live)
+        .bind(assumed.as_ref().map(|assumed| assumed.lost))
+        .bind(assumed.as_ref().and_then(|assumed| assumed.compacted).map(|at| at.0 as i64))
+        .bind(assumed.as_ref().map(|assumed| assumed.counted))
+        .bind(audited.then(|| audits.iter().map(|(place, _)| *place).collect::<Vec<_>>()))
+        .bind(audited.then(|| audits.iter().map(|(_, row)| row.at).collect::<Vec<_>>()))
+        .bind(texts(|row| &row.user))
+        .bind(texts(|row| &row.verb))
+        .bind(texts(|row| &row.object))
+        .bind(audited.then(|| audits.iter().map(|(_, row)| &row.event[..]).collect::<Vec<_>>()))
+        .bind(terms.registry.map(|change| registration::told(change).to_string()))
+        .fetch_all(connection)
         .await
-        .map(drop)
+        .map_err(Failure::of)?
+        .pop();
+    let row =
+        row.ok_or_else(|| Failure::Open(Error::Corrupt("the procedure has answered nothing".into())))?;
+    Reply::read(&row, terms.floor).map_err(|error| Failure::Open(corrupt(error)))
+}
+
+/// The requirements of all mutations, one behind the other.
+struct Needs {
+    /// Where those of each mutation end.
+    ends: Vec<i32>,
+    places: Vec<i32>,
+    expects: Vec<i64>,
+}
+
+impl Needs {
+    fn of(mutations: &[&Mutation], rows: &Rows<'_>) -> Option<Self> {
+        if mutations.iter().all(|mutation| mutation.shares.is_none() && mutation.requires.is_empty()) {
+            return None;
+        }
+        let mut needs = Self { ends: Vec::with_capacity(mutations.len()), places: vec![], expects: vec![] };
+        for mutation in mutations {
+            for Requirement { key, expect } in requirements(mutation) {
+                needs.places.push(rows.place(key));
+                needs.expects.push(expected(*expect));
+            }
+            needs.ends.push(needs.places.len() as i32);
+        }
+        Some(needs)
+    }
+}
+
+/// What a mutation requires of other rows, in the order in which it is judged.
+fn requirements(mutation: &Mutation) -> impl Iterator<Item = &Requirement> {
+    mutation.shares.as_deref().into_iter().chain(&mutation.requires)
+}
+
+impl Reply {
+    fn read(row: &PgRow, floor: Revision) -> Result<Self, sqlx::Error> {
+        let time = |column: &str| -> Result<Duration, sqlx::Error> {
+            let micros: Option<i64> = row.try_get(column)?;
+            Ok(Duration::from_micros(micros.unwrap_or_default().max(0) as u64))
+        };
+        let base = Revision(row.try_get::<i64, _>("base")? as u64);
+        let answer = match row.try_get::<&str, _>("verdict")? {
+            "done" => Ok(Answer::Done(Recorded {
+                base,
+                outcomes: row.try_get("outcomes")?,
+                standing: row.try_get("standing")?,
+            })),
+            "regressed" => Err(Error::Regressed { floor, found: base }),
+            "fenced" => Err(Error::Fenced),
+            "format" => Ok(Answer::Format(ValueFormat::up_to(row.try_get("format")?))),
+            "stale" => {
+                let live: Vec<i64> = row.try_get("live")?;
+                let counts: Vec<Option<Vec<u8>>> = row.try_get("counts")?;
+                Ok(Answer::Stale(Standing {
+                    live: live.into_iter().map(version).collect(),
+                    lost: row.try_get("lost")?,
+                    compacted: Revision(row.try_get::<i64, _>("compacted")? as u64),
+                    counts: counts.into_iter().map(|value| value.map(Bytes::from)).collect(),
+                }))
+            }
+            other => return Err(sqlx::Error::Decode(format!("a verdict {other:?}").into())),
+        };
+        Ok(Self {
+            base,
+            flushed: row.try_get::<i64, _>("flushed")? as u64,
+            waited: time("waited")?,
+            held: time("held")?,
+            answer,
+        })
+    }
+}
+
+impl Recorded {
+    /// The outcomes of the mutations that were sent.
+    pub fn commit(&self, mutations: &[Mutation]) -> Result<Commit, Error> {
+        let mut last = self.base;
+        let outcome = |(index, mutation): (usize, &Mutation)| {
+            let code = self.outcomes.as_ref().map_or(Some(0), |codes| codes.get(index).copied())?;
+            let standing = self.standing.as_ref().and_then(|standing| standing.get(index).copied());
+            let found = version(standing.unwrap_or(NONE));
+            Some(match code {
+                0 => {
+                    last = Revision(last.0 + 1);
+                    Outcome::Committed(last)
+                }
+                -1 => Outcome::Conflict { found },
+                -2 => Outcome::Apart,
+                -3 => Outcome::Fenced,
+                -4 => Outcome::Outdated,
+                number => {
+                    let number = usize::try_from(number).ok()? - 1;
+                    let requirement = match mutation.shares {
+                        Some(_) if number == 0 => mutation.requires.len(),
+                        Some(_) => number - 1,
+                        None => number,
+                    };
+                    Outcome::Unmet { requirement, found }
+                }
+            })
+        };
+        let outcomes: Option<_> = mutations.iter().enumerate().map(outcome).collect();
+        let outcomes = outcomes.ok_or_else(|| Error::Corrupt("a batch has other outcomes".into()))?;
+        Ok(Commit { base: self.base, outcomes })
+    }
+}
+
+impl Failure {
+    /// An error that the database reports before it commits says that nothing was written. All others may hide a commit:
+    /// even a statement that was cancelled may have been, just after it.
+    fn of(error: sqlx::Error) -> Self {
+        /// Classes of SQLSTATE: constraints, conflicts with other transactions, locks, syntax or rights, and what the
+        /// procedure raises; of those about resources, disks. (Memory may be short after the commit.)
+        const BEFORE_COMMIT: [&str; 6] = ["23", "40", "55", "42", "53100", "P0"];
+        let told = error.as_database_error().and_then(|told| told.try_downcast_ref::<PgDatabaseError>());
+        let refused = told.is_some_and(|told| {
+            told.severity() == PgSeverity::Error
+                && BEFORE_COMMIT.iter().any(|class| told.code().starts_with(class))
+        });
+        match refused {
+            true => Self::Refused(unavailable(error)),
+            false => Self::Open(unavailable(error)),
+        }
+    }
+}
+
+/// A live version as a number. No row has the version 0, nor one that is no `BIGINT`.
+fn number(version: Option<Revision>) -> i64 {
+    match version {
+        None => NONE,
+        Some(Revision(0)) => IMPOSSIBLE,
+        Some(Revision(version)) => i64::try_from(version).unwrap_or(IMPOSSIBLE),
+    }
+}
+
+fn version(number: i64) -> Option<Revision> {
+    (number != NONE).then_some(Revision(number as u64))
+}
+
+fn expected(expect: Expect) -> i64 {
+    match expect {
+        Expect::Absent => number(None),
+        Expect::At(version) => number(Some(version)),
+    }
+}
+
+/// The revision at which a mutation was decided.
+fn decision(mutation: &Mutation) -> Option<i64> {
+    mutation.decided_at.map(|decided_at| i64::try_from(decided_at.0).unwrap_or(i64::MAX))
+}
+
+/// What the mutation does if it passes.
+fn kind(mutation: &Mutation) -> ChangeKind {
+    match (mutation.change.settled(), mutation.expect) {
+        (Change::Put { .. }, Expect::Absent) => ChangeKind::Added,
+        (Change::Put { .. }, Expect::At(_)) => ChangeKind::Modified,
+        (Change::Delete | Change::Count(_), _) => ChangeKind::Deleted,
+    }
+}
+
+fn value(mutation: &Mutation, format: ValueFormat) -> Bytes {
+    match mutation.change.settled() {
+        Change::Put { draft, .. } => draft.value_in(format),
+        Change::Delete | Change::Count(_) => Bytes::new(),
+    }
 }
 
 fn uid(change: &Change) -> &str {

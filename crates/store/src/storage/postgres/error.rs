@@ -2,6 +2,13 @@
 
 use crate::storage::Error;
 
+/// The SQLSTATE of a statement that the role may not execute.
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
+
+pub fn lacks_rights(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|told| told.code().as_deref() == Some(INSUFFICIENT_PRIVILEGE))
+}
+
 /// A failed statement or connection: nothing was written, and the request may be tried again later.
 pub fn unavailable(error: sqlx::Error) -> Error {
     Error::Unavailable(error.to_string().into())

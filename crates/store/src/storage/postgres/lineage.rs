@@ -10,22 +10,27 @@
 //!   as it is. The clock jumps too. A restart, clean or after a crash, never goes back, since only flushed positions are
 //!   remembered.
 //!
+//! A database has an identity of its own besides, which shows that it is simply a new one: its clock jumps over what this
+//! server has shown its clients of the one before.
+//!
 //! The first two cases show in the clock's row, so that all servers notice them; the last one shows only in what
 //! servers remember outside the database.
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Executor as _, Row as _};
 
+use super::address::Wanted;
+use super::error::lacks_rights;
+use super::whole;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::storage::mark::{HighWaterMark, SAFETY_GAP, Sighting};
-
-/// The SQLSTATE of a statement that the role may not execute.
-const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// A cluster's system identifier, which `initdb` makes, and its present timeline, for example `7711040465732606656/1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +72,18 @@ impl From<&Sighting> for ClusterId {
 pub enum Refusal {
     #[error("the database is a standby, and nothing can be written to it until it is promoted")]
     Standby,
+    #[error("the database is not what target_session_attrs={0} asks for")]
+    Unwanted(Wanted),
     #[error(
         "the database is the cluster {present}, and this server knows {known} (system identifier/timeline): a connection to the \
          wrong one, or to an old primary that is back; if it has been restored or moved on purpose, start the servers with \
          --datastore-accept={present}"
     )]
     Stranger { known: ClusterId, present: ClusterId },
+    #[error(
+        "the database is another one than this server has started with; restart the server if that is meant to be"
+    )]
+    Replaced,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +92,23 @@ pub enum Error {
     Sql(#[from] sqlx::Error),
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// What each of several hosts said.
+    #[error("none of the database's hosts serves ({})", listed(.0))]
+    Nowhere(Box<[(String, Error)]>),
+}
+
+impl Error {
+    /// The error if every host has failed; the only host's error is told as it is.
+    pub fn nowhere(mut failures: Vec<(String, Error)>) -> Self {
+        match (failures.pop(), failures.is_empty()) {
+            (Some((_, error)), true) => error,
+            (last, _) => Self::Nowhere(failures.into_iter().chain(last).collect()),
+        }
+    }
+}
+
+fn listed(failures: &[(String, Error)]) -> String {
+    failures.iter().map(|(host, error)| format!("{host}: {error}")).collect::<Vec<_>>().join("; ")
 }
 
 /// How a cluster compares with the one that this server knows.
@@ -91,14 +119,35 @@ enum Verdict {
     SetBack,
     /// It is unknown, and the operator has accepted it.
     Successor,
+    /// It was made after this server has used the one that it knows.
+    New,
+}
+
+/// What a server may take for the database that it knows.
+#[derive(Clone, Copy, Debug)]
+enum Trust {
+    /// It starts, and its mark was written at this time. A database that is younger than that is a new one.
+    Starting(Option<SystemTime>),
+    /// It runs, and relies on what it has read of the database.
+    Running,
 }
 
 fn judge(
     known: Option<Sighting>,
-    present: &Sighting,
+    (present, made): (&Sighting, Option<SystemTime>),
+    trust: Trust,
     accepted: Option<ClusterId>,
 ) -> Result<Verdict, Refusal> {
     let Some(known) = known else { return Ok(Verdict::Whole) };
+    if known.identity.zip(present.identity).is_some_and(|(known, present)| known != present) {
+        match trust {
+            Trust::Running => return Err(Refusal::Replaced),
+            Trust::Starting(Some(written)) if made.is_some_and(|made| made > written) => {
+                return Ok(Verdict::New);
+            }
+            Trust::Starting(_) => {}
+        }
+    }
     let elsewhere = known.system.zip(present.system).is_some_and(|(known, present)| known != present);
     if elsewhere || present.timeline < known.timeline {
         let present = ClusterId::from(present);
@@ -120,6 +169,8 @@ pub struct Lineage {
     known: Mutex<Option<Sighting>>,
     /// Where the sighting is kept between runs of the server. Not set for a store that is only read or filled.
     mark: OnceLock<Arc<HighWaterMark>>,
+    /// Whether the server has begun to rely on what it has read of the database.
+    running: AtomicBool,
 }
 
 /// A backend process as `pg_stat_activity` names it. The start time is part of it, since process ids are reused.
@@ -144,13 +195,22 @@ impl Lineage {
         let _ = self.mark.set(mark.clone());
     }
 
+    /// From now on, the database must not be replaced by another one.
+    pub fn settle(&self) {
+        self.running.store(true, Ordering::Relaxed);
+    }
+
     /// Checks a new connection before its first use. Returns the backend process and its timeline.
     pub async fn follow(&self, connection: &mut PgConnection) -> Result<(BackendId, u32), Error> {
         // Read before the cluster is looked at: a sighting noted later may be younger than that look.
         let known = *self.known();
         let system = system_identifier(connection).await?;
         let look = Look::take(connection, system).await?;
-        let verdict = judge(known, &look.present, self.accepted)?;
+        let trust = match self.running.load(Ordering::Relaxed) {
+            true => Trust::Running,
+            false => Trust::Starting(self.mark.get().and_then(|mark| mark.written())),
+        };
+        let verdict = judge(known, (&look.present, look.made), trust, self.accepted)?;
         let mut present = look.present;
         if verdict == Verdict::SetBack {
             tracing::error!(
@@ -208,22 +268,32 @@ impl Lineage {
         verdict: Verdict,
         floor: Option<Revision>,
     ) -> Result<Option<Revision>, sqlx::Error> {
-        let moved: Option<(i64, bool)> = sqlx::query_as(include_str!("../sql/postgres/follow.sql"))
-            .bind(SAFETY_GAP as i64)
-            .bind(i64::from(look.present.timeline))
-            .bind(look.present.system.map(|system| system as i64))
-            .bind(floor.unwrap_or_default().0 as i64)
-            .bind(verdict != Verdict::Whole)
-            .fetch_optional(connection)
-            .await?;
-        if let Some((revision, true)) = moved {
-            tracing::error!(
-                cluster = %ClusterId::from(&look.present),
+        let statement = format!(
+            include_str!("../sql/postgres/follow.sql"),
+            gap = SAFETY_GAP,
+            timeline = look.present.timeline,
+            system = whole::number(look.present.system.map(|system| system as i64)),
+            known = floor.unwrap_or_default().0 as i64,
+            set_back = verdict != Verdict::Whole,
+        );
+        let moved = whole::run(connection, statement).await?.pop();
+        let moved = moved.map(|row| Ok::<(i64, bool), sqlx::Error>((row.try_get(0)?, row.try_get(1)?)));
+        let moved = moved.transpose()?;
+        let cluster = ClusterId::from(&look.present);
+        match moved {
+            Some((revision, true)) if verdict == Verdict::New => tracing::info!(
+                %cluster,
+                revision,
+                "the database is a new one; its clock begins above all revisions of the one before it"
+            ),
+            Some((revision, true)) => tracing::error!(
+                %cluster,
                 before = ?look.row,
                 revision,
                 "the database has been promoted or restored and may have lost acknowledged commits; its clock is moved \
                  ahead and older history is given up"
-            );
+            ),
+            _ => {}
         }
         Ok(moved.map(|(revision, _)| Revision(revision as u64)))
     }
@@ -238,6 +308,8 @@ struct Look {
     backend: BackendId,
     present: Sighting,
     row: (Option<i64>, Option<i64>),
+    /// When the database was made, if nothing older has been put into it.
+    made: Option<SystemTime>,
 }
 
 impl Look {
@@ -251,9 +323,12 @@ impl Look {
             timeline: timeline as u32,
             flushed: row.try_get::<i64, _>(3)? as u64,
             system,
+            identity: row.try_get::<Option<i64>, _>(7)?.map(|identity| identity as u64),
         };
         let backend = BackendId { process: row.try_get(0)?, started: row.try_get(1)? };
-        Ok(Self { backend, present, row: (row.try_get(5)?, row.try_get(6)?) })
+        let made: Option<i64> = row.try_get(8)?;
+        let made = made.map(|at| UNIX_EPOCH + Duration::from_micros(at.unsigned_abs()));
+        Ok(Self { backend, present, row: (row.try_get(5)?, row.try_get(6)?), made })
     }
 
     fn is_news(&self) -> bool {
@@ -268,9 +343,7 @@ async fn system_identifier(connection: &mut PgConnection) -> Result<Option<u64>,
     let asked = sqlx::raw_sql("SELECT system_identifier FROM pg_control_system()");
     match connection.fetch_one(asked).await {
         Ok(row) => Ok(Some(row.try_get::<i64, _>(0)? as u64)),
-        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(INSUFFICIENT_PRIVILEGE) => {
-            Ok(None)
-        }
+        Err(error) if lacks_rights(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -280,11 +353,38 @@ mod tests {
     use super::*;
 
     fn at(system: u64, timeline: u32, flushed: u64) -> Sighting {
-        Sighting { revision: Revision(1), timeline, flushed, system: Some(system) }
+        Sighting { revision: Revision(1), timeline, flushed, system: Some(system), identity: Some(5) }
+    }
+
+    #[test]
+    fn a_new_database_is_told_from_one_that_came_back() {
+        let (known, other) = (at(7, 3, 100), Sighting { identity: Some(6), ..at(8, 1, 1) });
+        let [before, written, after] = [1, 2, 3].map(|at| Some(UNIX_EPOCH + Duration::from_secs(at)));
+        let starting = Trust::Starting(written);
+        let judge = |present: &Sighting, made, trust| judge(Some(known), (present, made), trust, None);
+        assert_eq!(judge(&other, after, starting), Ok(Verdict::New));
+        // One that was there before, one with an older content, and where nobody knows when the mark was written.
+        for (made, trust) in [(before, starting), (None, starting), (after, Trust::Starting(None))] {
+            assert!(
+                matches!(judge(&other, made, trust), Err(Refusal::Stranger { .. })),
+                "{made:?} {trust:?}"
+            );
+        }
+        assert_eq!(judge(&other, after, Trust::Running), Err(Refusal::Replaced));
+        // Of the same cluster: a database that was dropped and made again.
+        let again = Sighting { identity: Some(6), ..at(7, 3, 101) };
+        assert_eq!(judge(&again, after, starting), Ok(Verdict::New));
+        assert_eq!(judge(&again, None, starting), Ok(Verdict::Whole));
+        // Earlier builds have remembered no identity.
+        let unnamed = Sighting { identity: None, ..other };
+        assert!(matches!(judge(&unnamed, after, starting), Err(Refusal::Stranger { .. })));
     }
 
     #[test]
     fn what_a_look_means() {
+        let judge = |known, present: &Sighting, accepted| {
+            judge(known, (present, None), Trust::Starting(None), accepted)
+        };
         let known = at(7, 3, 100);
         let cases = [
             (at(7, 3, 100), Ok(Verdict::Whole)),

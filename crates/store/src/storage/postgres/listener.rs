@@ -1,6 +1,7 @@
 //! Hints from other replicas: a connection that LISTENs, and a slow poll that takes its place while it is lost.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::Executor;
@@ -10,10 +11,14 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::engine::lacks;
+use super::hosts::{Host, Hosts};
 use super::session::{Connector, Purpose, prepare};
 
 /// The longest time between two hints, so that a lost connection costs latency and nothing else.
 const POLL: Duration = Duration::from_millis(500);
+/// The same where nobody announces anything.
+const POLL_ALONE: Duration = Duration::from_millis(100);
 /// The pause between attempts to connect: doubles after each failure, from the first value up to the second.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
 /// After this time without a notification the connection is probed.
@@ -27,11 +32,18 @@ pub struct Channel {
     pub name: Box<str>,
     /// Identifies the process that opened this store, which ignores its own notifications.
     pub sender: Box<str>,
+    /// Whether the database can announce anything.
+    notifies: bool,
 }
 
 impl Channel {
-    pub fn new(name: &str) -> Self {
-        Self { name: name.into(), sender: Uuid::new_v4().simple().to_string().into() }
+    pub fn new(name: &str, notifies: bool) -> Self {
+        Self { name: name.into(), sender: Uuid::new_v4().simple().to_string().into(), notifies }
+    }
+
+    /// The channel on which commits are to be announced, if that is possible.
+    pub fn announced(&self) -> Option<&str> {
+        self.notifies.then_some(&*self.name)
     }
 
     /// Whether a notification came from another server. Unknown forms, which other releases may send, count as news.
@@ -42,19 +54,24 @@ impl Channel {
 
 pub struct Listener {
     notified: Arc<Notify>,
+    /// Whether notifications come, or may come again after a pause.
+    hears: Arc<AtomicBool>,
     task: AbortHandle,
 }
 
 impl Listener {
     pub fn spawn(connector: Connector, channel: Channel) -> Self {
         let notified = Arc::new(Notify::new());
-        let task = tokio::spawn(listen(connector, channel, notified.clone())).abort_handle();
-        Self { notified, task }
+        let hears = Arc::new(AtomicBool::new(channel.notifies));
+        let listening = listen(connector, channel, notified.clone(), hears.clone());
+        let task = tokio::spawn(listening).abort_handle();
+        Self { notified, hears, task }
     }
 
     /// Returns when there may be something new: after a notification, or when the poll is due.
     pub async fn hint(&self) {
-        let _ = tokio::time::timeout(POLL, self.notified.notified()).await;
+        let poll = if self.hears.load(Ordering::Relaxed) { POLL } else { POLL_ALONE };
+        let _ = tokio::time::timeout(poll, self.notified.notified()).await;
     }
 
     pub fn stop(&self) {
@@ -68,20 +85,38 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(connector: Connector, channel: Channel, notified: Arc<Notify>) {
+async fn listen(connector: Connector, channel: Channel, notified: Arc<Notify>, hears: Arc<AtomicBool>) {
     let mut pause = RECONNECT.0;
     loop {
         let mut listened = false;
-        if let Err(error) = listen_once(&connector, &channel, &notified, &mut listened).await {
-            tracing::debug!(%error, "LISTEN connection lost, polling until it is back");
+        for (host, _) in connector.hosts().in_order() {
+            match listen_at(&host, connector.hosts(), &channel, &notified, &mut listened).await {
+                Ok(()) => {}
+                Err(error) if lacks(&error) => {
+                    tracing::warn!(
+                        %error,
+                        "the database has no LISTEN: this server finds the others' changes by asking for them"
+                    );
+                    hears.store(false, Ordering::Relaxed);
+                    return;
+                }
+                Err(error) => {
+                    tracing::debug!(host = host.name, %error, "LISTEN connection lost, polling until it is back");
+                }
+            }
+            if listened {
+                break;
+            }
         }
         pause = if listened { RECONNECT.0 } else { RECONNECT.1.min(pause * 2) };
         tokio::time::sleep(pause).await;
     }
 }
 
-async fn listen_once(
-    connector: &Connector,
+/// Listens at a host, as long as it is the one that serves. A standby refuses LISTEN.
+async fn listen_at(
+    host: &Arc<Host>,
+    hosts: &Hosts,
     channel: &Channel,
     notified: &Notify,
     listened: &mut bool,
@@ -91,7 +126,7 @@ async fn listen_once(
         .max_connections(1)
         .acquire_timeout(ANSWER)
         .after_connect(|connection, _| Box::pin(prepare(connection, Purpose::Store)))
-        .connect_lazy_with(connector.options().clone());
+        .connect_lazy_with(host.options().clone());
     let mut listener = PgListener::connect_with(&pool).await?;
     timeout(ANSWER, listener.listen(&channel.name)).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
     *listened = true;
@@ -107,6 +142,9 @@ async fn listen_once(
             Err(_) => {
                 let alive = timeout(ANSWER, listener.execute("SELECT 1")).await;
                 alive.map_err(|_| sqlx::Error::PoolTimedOut)??;
+                if !hosts.is_latest(host) {
+                    return Ok(());
+                }
             }
         }
     }

@@ -14,7 +14,7 @@ use sqlx::postgres::PgConnection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::lineage;
+use super::lineage::{self, Refusal};
 use super::session::{Connector, PING, Session};
 use crate::storage::Error;
 
@@ -22,7 +22,7 @@ use crate::storage::Error;
 const TRUSTED: Duration = Duration::from_millis(250);
 const ACQUIRE: Duration = Duration::from_secs(5);
 /// Enough for every short statement, including the wait for other servers' batches.
-const SHORT: Duration = Duration::from_secs(10);
+pub const SHORT: Duration = Duration::from_secs(10);
 /// The limit for work that grows with the data.
 pub const LONG: Duration = Duration::from_secs(60);
 /// A connection that was not needed for this long is closed.
@@ -204,6 +204,10 @@ fn needs_time(error: &lineage::Error) -> bool {
     match error {
         lineage::Error::Sql(sqlx::Error::Io(error)) => error.kind() == std::io::ErrorKind::ConnectionRefused,
         lineage::Error::Sql(sqlx::Error::Database(error)) => error.is_transient_in_connect_phase(),
+        // One of the standbys is about to be promoted.
+        lineage::Error::Nowhere(hosts) => hosts.iter().any(|(_, error)| {
+            matches!(error, lineage::Error::Refused(Refusal::Standby)) || needs_time(error)
+        }),
         _ => false,
     }
 }
@@ -225,7 +229,7 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// Ends the connection, whatever state it is in. Must not be called in the middle of COMMIT.
+    /// Ends the connection, whatever state it is in. Must not be called while its backend may be committing a batch.
     pub fn discard(mut self) {
         let (Some(session), place) = (self.session.take(), self.place.take()) else { return };
         let connector = self.pool.0.connector.clone();
@@ -235,8 +239,8 @@ impl Lent {
         });
     }
 
-    /// Abandons a connection in the middle of COMMIT without ending its backend. There is one such backend at most,
-    /// since it holds the clock's lock.
+    /// Abandons a connection without ending its backend, which may be committing a batch. It ends by itself when it notices
+    /// that its client is gone, and waits for the clock's lock no longer than for any lock.
     pub fn leave(mut self) {
         drop(self.session.take());
     }
@@ -298,8 +302,11 @@ pub async fn long<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, 
 }
 
 async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let unanswered = || Error::Unavailable(format!("no answer within {} s", limit.as_secs()).into());
-    timeout(limit, work).await.unwrap_or_else(|_| Err(unanswered()))
+    timeout(limit, work).await.unwrap_or_else(|_| Err(unanswered(limit)))
+}
+
+pub fn unanswered(limit: Duration) -> Error {
+    Error::Unavailable(format!("no answer within {} s", limit.as_secs()).into())
 }
 
 #[cfg(test)]

@@ -1,75 +1,47 @@
-//! Changes of the tables of registered servers on PostgreSQL, as a part of a batch.
+//! Changes of the tables of registered servers on PostgreSQL, as the procedure that commits batches is told them.
 
-use sqlx::postgres::PgConnection;
+use serde_json::{Value, json};
 
-use crate::storage::{Amendment, EncodedResource, Registration, RegistryChange};
+use crate::storage::{EncodedResource, RegistryChange};
 
 /// Separates the versions in a list; no apiVersion contains it.
 const COMMA: &str = ",";
 
-/// Carries out a batch's change of the registry, within its transaction.
-pub async fn change(connection: &mut PgConnection, change: &RegistryChange) -> Result<(), sqlx::Error> {
+/// Rows that go: those of the servers `removed`, and of `server` those of the resources `dropped`. Then rows that come: the
+/// servers `added`, and of `server` what is `encoded`.
+pub fn told(change: &RegistryChange) -> Value {
     match change {
-        RegistryChange::Put(registration) => put(connection, registration).await,
-        RegistryChange::Amend(amendment) => amend(connection, amendment).await,
-        RegistryChange::Remove(servers) => {
-            let servers: Vec<&str> = servers.iter().map(|server| &**server).collect();
-            remove(connection, &servers).await
+        RegistryChange::Put(registration) => json!({
+            "removed": [&*registration.server],
+            "added": [{
+                "id": &*registration.server,
+                "incarnation": &*registration.incarnation,
+                "value_format": registration.format.number(),
+            }],
+            "server": &*registration.server,
+            "encoded": encoded(&registration.resources),
+        }),
+        RegistryChange::Amend(amendment) => {
+            let changed = amendment.encoded.iter().map(|encoded| encoded.resource);
+            let dropped = changed.chain(amendment.dropped.iter().copied());
+            json!({
+                "server": &*amendment.server,
+                "dropped": dropped.map(|resource| resource.0).collect::<Vec<_>>(),
+                "encoded": encoded(&amendment.encoded),
+            })
         }
+        RegistryChange::Remove(servers) => json!({ "removed": servers }),
     }
 }
 
-async fn put(connection: &mut PgConnection, registration: &Registration) -> Result<(), sqlx::Error> {
-    remove(connection, &[&registration.server]).await?;
-    sqlx::query("INSERT INTO servers (id, incarnation, value_format) VALUES ($1, $2, $3)")
-        .bind(&*registration.server)
-        .bind(&*registration.incarnation)
-        .bind(registration.format.number())
-        .execute(&mut *connection)
-        .await?;
-    insert(connection, &registration.server, &registration.resources).await
-}
-
-async fn amend(connection: &mut PgConnection, amendment: &Amendment) -> Result<(), sqlx::Error> {
-    let changed = amendment.encoded.iter().map(|encoded| encoded.resource);
-    let resources: Vec<i32> =
-        changed.chain(amendment.dropped.iter().copied()).map(|resource| resource.0).collect();
-    sqlx::query("DELETE FROM storage_versions WHERE resource = ANY($1) AND server = $2")
-        .bind(resources)
-        .bind(&*amendment.server)
-        .execute(&mut *connection)
-        .await?;
-    insert(connection, &amendment.server, &amendment.encoded).await
-}
-
-async fn insert(
-    connection: &mut PgConnection,
-    server: &str,
-    resources: &[EncodedResource],
-) -> Result<(), sqlx::Error> {
-    let lists = |pick: fn(&EncodedResource) -> &[Box<str>]| {
-        resources.iter().map(|resource| pick(resource).join(COMMA)).collect::<Vec<_>>()
+fn encoded(resources: &[EncodedResource]) -> Vec<Value> {
+    let told = |encoded: &EncodedResource| {
+        json!({
+            "resource": encoded.resource.0,
+            "encoding": &*encoded.encoding,
+            "decodable": encoded.decodable.join(COMMA),
+            "served": encoded.served.join(COMMA),
+        })
     };
-    sqlx::query(
-        "INSERT INTO storage_versions (resource, server, encoding_version, decodable_versions, served_versions)
-         SELECT v.resource, $1, v.encoding, v.decodable, v.served
-         FROM unnest($2::int[], $3::text[], $4::text[], $5::text[]) AS v (resource, encoding, decodable, served)",
-    )
-    .bind(server)
-    .bind(resources.iter().map(|resource| resource.resource.0).collect::<Vec<_>>())
-    .bind(resources.iter().map(|resource| &*resource.encoding).collect::<Vec<_>>())
-    .bind(lists(|resource| &resource.decodable))
-    .bind(lists(|resource| &resource.served))
-    .execute(connection)
-    .await
-    .map(drop)
-}
-
-async fn remove(connection: &mut PgConnection, servers: &[&str]) -> Result<(), sqlx::Error> {
-    for sql in
-        ["DELETE FROM servers WHERE id = ANY($1)", "DELETE FROM storage_versions WHERE server = ANY($1)"]
-    {
-        sqlx::query(sql).bind(servers).execute(&mut *connection).await?;
-    }
-    Ok(())
+    resources.iter().map(told).collect()
 }

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::address::{Route, TlsTarget, Transport};
+use super::address::Wanted;
+use super::hosts::{Host, Hosts, unanswered};
 use super::lineage::{self, BackendId, Lineage};
-use super::link::{self, Link};
 use crate::storage::mark::HighWaterMark;
 
-/// How long a new session may take until it is ready for work.
+/// How long a session that has been accepted may take until it is ready for work.
 const BEGIN: Duration = Duration::from_secs(5);
 /// A session that does not answer in this time is busy, or its peer is gone.
 pub const PING: Duration = Duration::from_secs(1);
@@ -40,8 +40,8 @@ const WATCH_CLIENT: &str = "SET client_connection_check_interval = '2s'";
 /// What a session is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A server's session. If a server stops within a transaction, or is cut off, its session loses the clock's lock
-    /// after five seconds, since all other servers wait for the lock.
+    /// A server's session. No transaction of it holds the clock's lock between two messages; those that sweep, or change small
+    /// tables, end after five seconds if their server stops or is cut off.
     ///
     /// Every statement of the store is written for an index, and plans are kept for as long as the session lives.
     /// Sequential scans are disabled, since a plan that was made while the tables were small would otherwise scan them
@@ -85,14 +85,14 @@ pub struct Session {
     pub connection: PgConnection,
     pub timeline: u32,
     pub born: Instant,
+    host: Arc<Host>,
     backend: BackendId,
 }
 
 /// Opens sessions. Clones share what is known about the database.
 #[derive(Clone)]
 pub struct Connector {
-    options: PgConnectOptions,
-    link: Option<Arc<Link>>,
+    hosts: Arc<Hosts>,
     lineage: Arc<Lineage>,
     /// Only one session at a time is ended from another connection: a database in trouble should not get more
     /// connections.
@@ -100,44 +100,12 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Finds out how the database can be reached, without keeping a connection.
-    pub async fn new(route: Route, lineage: Lineage) -> Result<Self, sqlx::Error> {
-        for warning in &route.warnings {
-            tracing::warn!("{warning}");
-        }
-        let connector = Self {
-            options: route.options,
-            link: None,
-            lineage: Arc::new(lineage),
-            ending: Arc::new(Semaphore::new(1)),
-        };
-        match route.transport {
-            Transport::Plain => Ok(connector),
-            Transport::Tls(target) => connector.over_tls(target),
-            Transport::PlainElseTls(target) => match connector.connect(Purpose::Whole).await {
-                // The server is there, but does not accept connections in plain text.
-                Err(sqlx::Error::Database(plain)) => {
-                    let secured = connector.clone().over_tls(target)?;
-                    match secured.connect(Purpose::Whole).await {
-                        Ok(_) => Ok(secured),
-                        Err(_) => Err(sqlx::Error::Database(plain)),
-                    }
-                }
-                _ => Ok(connector),
-            },
-        }
+    pub fn new(hosts: Hosts, lineage: Lineage) -> Self {
+        Self { hosts: Arc::new(hosts), lineage: Arc::new(lineage), ending: Arc::new(Semaphore::new(1)) }
     }
 
-    fn over_tls(mut self, target: TlsTarget) -> Result<Self, sqlx::Error> {
-        let link = Link::open(target)?;
-        self.options = link.route(self.options);
-        self.link = Some(Arc::new(link));
-        Ok(self)
-    }
-
-    /// Options that lead to the database as all sessions do. A link stays open as long as the connector.
-    pub fn options(&self) -> &PgConnectOptions {
-        &self.options
+    pub fn hosts(&self) -> &Hosts {
+        &self.hosts
     }
 
     pub fn lineage(&self) -> &Lineage {
@@ -148,45 +116,66 @@ impl Connector {
         self.lineage.hold_to(mark);
     }
 
-    /// Opens a connection for work outside a server.
-    pub async fn connect(&self, purpose: Purpose) -> Result<PgConnection, sqlx::Error> {
-        let connecting = async {
-            let mut connection = self.options.connect().await?;
-            prepare(&mut connection, purpose).await?;
-            Ok(connection)
-        };
-        timeout(BEGIN, connecting).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(untold)
+    /// Opens a connection for work outside a server. Returns the host too, whose link it may lead through.
+    pub async fn connect(&self, purpose: Purpose) -> Result<(PgConnection, Arc<Host>), lineage::Error> {
+        let mut failures = Vec::new();
+        for (host, wanted) in self.hosts.in_order() {
+            let connecting = async {
+                let mut connection = host.connect_to(wanted).await?;
+                ready(prepare(&mut connection, purpose)).await?;
+                Ok(connection)
+            };
+            match connecting.await {
+                Ok(connection) => {
+                    self.hosts.note(&host);
+                    return Ok((connection, host));
+                }
+                Err(error) => failures.push((host.name.clone(), error)),
+            }
+        }
+        Err(lineage::Error::nowhere(failures))
     }
 
-    /// Opens a session, and checks that it leads to the database that this server knows.
+    /// Opens a session, and checks that it leads to the database that this server knows: of several hosts the first for
+    /// which that is true.
     pub async fn begin(&self) -> Result<Session, lineage::Error> {
-        let beginning = async {
-            let mut connection = self.options.connect().await?;
-            prepare(&mut connection, Purpose::Store).await?;
-            let (backend, timeline) = self.lineage.follow(&mut connection).await?;
-            Ok(Session { connection, timeline, born: Instant::now(), backend })
-        };
-        match timeout(BEGIN, beginning).await {
-            Ok(Err(lineage::Error::Sql(error))) => Err(untold(error).into()),
-            Ok(result) => result,
-            Err(_) => Err(sqlx::Error::PoolTimedOut.into()),
+        let mut failures = Vec::new();
+        for (host, wanted) in self.hosts.in_order() {
+            match self.begin_at(&host, wanted).await {
+                Ok(session) => {
+                    self.hosts.note(&host);
+                    return Ok(session);
+                }
+                Err(error) => failures.push((host.name.clone(), error)),
+            }
         }
+        Err(lineage::Error::nowhere(failures))
+    }
+
+    async fn begin_at(&self, host: &Arc<Host>, wanted: Wanted) -> Result<Session, lineage::Error> {
+        let mut connection = host.connect_to(wanted).await?;
+        let (backend, timeline) = ready(async {
+            prepare(&mut connection, Purpose::Store).await?;
+            self.lineage.follow(&mut connection).await
+        })
+        .await?;
+        Ok(Session { connection, timeline, born: Instant::now(), host: host.clone(), backend })
     }
 
     /// Ends a session, whatever state it is in. A busy session is terminated by the database: otherwise it would go on,
-    /// and wait, after this server has forgotten it. COMMIT must not be under way: while it waits for a standby its
-    /// rows are invisible, and ending the wait would make them visible.
+    /// and wait, after this server has forgotten it. No batch may be under way: while its commit waits for a
+    /// standby its rows are invisible, and ending the wait would make them visible.
     pub async fn end(&self, mut session: Session) {
         match timeout(PING, session.connection.ping()).await {
             Ok(Ok(())) => drop(timeout(PING, session.connection.close()).await),
             Ok(Err(_)) => {}
-            Err(_) => drop(timeout(TERMINATE, self.terminate(&session.backend)).await),
+            Err(_) => drop(timeout(TERMINATE, self.terminate(&session)).await),
         }
     }
 
-    async fn terminate(&self, backend: &BackendId) -> Result<(), sqlx::Error> {
+    async fn terminate(&self, session: &Session) -> Result<(), sqlx::Error> {
         let Ok(_turn) = self.ending.acquire().await else { return Ok(()) };
-        let mut connection = self.options.connect().await?;
+        let (backend, mut connection) = (&session.backend, session.host.connect().await?);
         sqlx::query(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
              WHERE pid = $1 AND backend_start::text IS NOT DISTINCT FROM $2",
@@ -199,12 +188,6 @@ impl Connector {
     }
 }
 
-/// Turns an error that the link has made up into an error of the connection, since it did not come from the database.
-fn untold(error: sqlx::Error) -> sqlx::Error {
-    match error {
-        sqlx::Error::Database(told) if told.code().as_deref() == Some(link::NO_CONNECTION) => {
-            sqlx::Error::Io(std::io::Error::other(told.message().to_owned()))
-        }
-        other => other,
-    }
+async fn ready<T, E: From<sqlx::Error>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    timeout(BEGIN, work).await.unwrap_or_else(|_| Err(unanswered(BEGIN).into()))
 }

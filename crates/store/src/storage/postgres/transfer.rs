@@ -1,6 +1,7 @@
 //! Copying a whole store out of PostgreSQL while servers may be running, and filling a new store.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -9,8 +10,9 @@ use sqlx::postgres::PgConnection;
 use tokio::sync::mpsc;
 
 use super::error::unavailable;
-use super::session::{Connector, Purpose};
-use super::{Address, MIGRATIONS, Postgres, connector, reads, unreachable};
+use super::hosts::{Host, Use};
+use super::session::Purpose;
+use super::{Address, MIGRATIONS, Postgres, connector, not_opened, reads, unreachable};
 use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -26,20 +28,20 @@ use crate::storage::{self, AuditQuery, TokenKey, migrations, transfer};
 impl Postgres {
     /// The newest state of the store, from one snapshot. Takes no lock: servers go on writing.
     pub async fn export(address: &Address) -> Result<Export, Error> {
-        let Snapshot { mut connection, revision, connector, .. } = snapshot(address).await?;
+        let Snapshot { mut connection, revision, host, .. } = snapshot(address).await?;
         let count = sqlx::query_scalar(LIVE_COUNT).fetch_one(&mut connection);
         let count: i64 = count.await.map_err(unavailable)?;
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
         let batches = stream(receiver, async move {
             send(&mut connection, &sender).await;
-            drop(connector);
+            drop(host);
         });
         Ok(Export { revision, length: Length::Objects(count as u64), batches })
     }
 
     /// What the store contains, from one snapshot. Takes no lock.
     pub async fn inventory(address: &Address) -> Result<Inventory, Error> {
-        let Snapshot { mut connection, revision, schema, connector: _connector } = snapshot(address).await?;
+        let Snapshot { mut connection, revision, schema, host: _host } = snapshot(address).await?;
         let stored =
             sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF).bind(ENCRYPTED);
         let stored = stored.fetch_all(&mut connection).await.map_err(unavailable)?;
@@ -61,7 +63,7 @@ impl Postgres {
         address: &Address,
         resource: &GroupResource,
     ) -> Result<Vec<StoredObject>, Error> {
-        let Snapshot { mut connection, connector: _connector, .. } = snapshot(address).await?;
+        let Snapshot { mut connection, host: _host, .. } = snapshot(address).await?;
         let rows = sqlx::query_as(LIVE_OBJECTS_OF).bind(&*resource.group).bind(&*resource.plural);
         let rows: Vec<ObjectRow> = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
         Ok(rows.into_iter().map(StoredObject::from).collect())
@@ -69,7 +71,7 @@ impl Postgres {
 
     /// The audit events that are asked for, from one snapshot. Takes no lock.
     pub async fn audit_events(address: &Address, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
-        let Snapshot { mut connection, schema, connector: _connector, .. } = snapshot(address).await?;
+        let Snapshot { mut connection, schema, host: _host, .. } = snapshot(address).await?;
         if schema < storage::audit::MIGRATION {
             return Ok(Vec::new());
         }
@@ -91,22 +93,23 @@ impl Postgres {
 struct Snapshot {
     connection: PgConnection,
     /// Kept alive since the connection may lead through its link.
-    connector: Connector,
+    host: Arc<Host>,
     revision: Revision,
     /// The schema's newest migration.
     schema: i64,
 }
 
 async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
-    let (connector, shown) = connector(address).await?;
+    let (connector, shown) = connector(address, Use::Reading)?;
+    let connected = connector.connect(Purpose::Whole).await;
+    let (mut connection, host) = connected.map_err(|error| not_opened(&shown, error))?;
     let unreachable = |source| unreachable(&shown, source);
-    let mut connection = connector.connect(Purpose::Whole).await.map_err(unreachable)?;
     let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
     let schema: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
     migrations::refuse_newer(&MIGRATIONS, schema)?;
     sqlx::query(reads::SNAPSHOT).execute(&mut connection).await.map_err(unavailable)?;
     let revision = reads::clock(&mut connection).await?.revision;
-    Ok(Snapshot { connection, connector, revision, schema })
+    Ok(Snapshot { connection, host, revision, schema })
 }
 
 /// Sends everything in the connection's snapshot, until the receiver is gone.
@@ -140,7 +143,7 @@ async fn import(connection: &mut PgConnection, export: Export, meter: &Meter) ->
         }
         copy_objects(&mut transaction, &objects, &mut ids).await?;
     }
-    sqlx::query("UPDATE clock SET revision = $1, compacted = $1")
+    sqlx::query("UPDATE clock SET revision = $1, compacted = $1, made = NULL")
         .bind(clock_after(revision).0 as i64)
         .execute(&mut *transaction)
         .await

@@ -5,13 +5,13 @@ use sqlx::{Connection, Row as _, Transaction};
 
 use super::error::{corrupt, unavailable};
 use super::pool::Pool;
-use super::reads;
+use super::{reads, whole};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
 
-/// The advisory lock of the replica that is sweeping. The number is arbitrary, but must stay the same.
-const SWEEP_LOCK: i64 = 0x726f_7770_6c61_6e65;
+/// Nobody asks what became of a batch for so long.
+const FORGET_BATCHES: &str = "DELETE FROM batches WHERE at < now() - interval '1 day'";
 
 async fn begin(connection: &mut PgConnection) -> Result<Transaction<'_, sqlx::Postgres>, Error> {
     connection.begin().await.map_err(unavailable)
@@ -19,11 +19,10 @@ async fn begin(connection: &mut PgConnection) -> Result<Transaction<'_, sqlx::Po
 
 pub async fn compact(pool: &Pool, to: Revision) -> Result<Clock, Error> {
     let mut connection = pool.acquire().await?;
-    sqlx::query("UPDATE clock SET compacted = LEAST(revision, $1) WHERE compacted < LEAST(revision, $1)")
-        .bind(to.0 as i64)
-        .execute(&mut *connection)
-        .await
-        .map_err(unavailable)?;
+    let to = whole::number(Some(to.0 as i64));
+    let statement =
+        format!("UPDATE clock SET compacted = LEAST(revision, {to}) WHERE compacted < LEAST(revision, {to})");
+    whole::run(&mut connection, statement).await.map_err(unavailable)?;
     reads::clock(&mut connection).await
 }
 
@@ -45,12 +44,11 @@ pub async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
         .execute(&mut *transaction)
         .await
         .map_err(unavailable)?;
-    let mine: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1 + hashtext(current_schema()))")
-        .bind(SWEEP_LOCK)
-        .fetch_one(&mut *transaction)
+    let mine = sqlx::query("SELECT FROM turns WHERE work = 'sweep' FOR UPDATE SKIP LOCKED")
+        .fetch_optional(&mut *transaction)
         .await
         .map_err(unavailable)?;
-    if !mine {
+    if mine.is_none() {
         return Ok(0);
     }
     let row = sqlx::query(
@@ -72,17 +70,17 @@ pub async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
     .await
     .map_err(unavailable)?;
     transaction.commit().await.map_err(unavailable)?;
+    whole::run(&mut connection, FORGET_BATCHES.to_owned()).await.map_err(unavailable)?;
     let swept: i64 = row.try_get(0).map_err(corrupt)?;
     Ok(swept as u64)
 }
 
 pub async fn advance_clock(pool: &Pool, floor: Revision) -> Result<Clock, Error> {
     let mut connection = pool.acquire().await?;
-    sqlx::query("UPDATE clock SET revision = $1, compacted = $1 WHERE revision < $1")
-        .bind(floor.0 as i64)
-        .execute(&mut *connection)
-        .await
-        .map_err(unavailable)?;
+    let floor = whole::number(Some(floor.0 as i64));
+    let statement =
+        format!("UPDATE clock SET revision = {floor}, compacted = {floor} WHERE revision < {floor}");
+    whole::run(&mut connection, statement).await.map_err(unavailable)?;
     reads::clock(&mut connection).await
 }
 

@@ -1,10 +1,12 @@
-//! A batch that accepts more mutations while it waits for the clock's lock.
+//! A batch that accepts more mutations while it waits for its turn.
+
+use std::task::{Context, Poll, ready};
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Pending, Reply};
 use crate::storage::commit::LARGEST_BATCH;
-use crate::storage::counting::{Charge, charged_keys, count};
+use crate::storage::counting::count;
 use crate::storage::{Batch, Change, Key, Mutation};
 
 /// A batch is sealed when its values have this many bytes, so that large objects do not delay all small ones.
@@ -17,6 +19,10 @@ pub struct Gathering {
     replies: Vec<Option<Reply>>,
     /// While the batch is open: the queue, and the channel by which it returns to the writer.
     open: Option<(mpsc::Receiver<Pending>, oneshot::Sender<mpsc::Receiver<Pending>>)>,
+    /// The size of all values.
+    bytes: usize,
+    /// How many rows the mutations charge.
+    charged: usize,
 }
 
 impl Gathering {
@@ -26,7 +32,8 @@ impl Gathering {
         queue: mpsc::Receiver<Pending>,
     ) -> (Self, oneshot::Receiver<mpsc::Receiver<Pending>>) {
         let (back, returned) = oneshot::channel();
-        let mut batch = Self { mutations: Vec::new(), replies: Vec::new(), open: Some((queue, back)) };
+        let open = Some((queue, back));
+        let mut batch = Self { mutations: Vec::new(), replies: Vec::new(), open, bytes: 0, charged: 0 };
         batch.push(first);
         (batch, returned)
     }
@@ -38,25 +45,26 @@ impl Gathering {
         (std::mem::take(&mut self.mutations), std::mem::take(&mut self.replies))
     }
 
+    fn is_full(&self) -> bool {
+        self.mutations.len() + self.charged >= LARGEST_BATCH || self.bytes >= BYTES
+    }
+
     fn gather(&mut self) {
-        let mut bytes: usize = self.mutations.iter().map(size).sum();
-        // Each row that is charged takes a place, too.
-        let mut charged = charged_keys(self.mutations.iter()).len();
-        while self.mutations.len() + charged < LARGEST_BATCH && bytes < BYTES {
+        while !self.is_full() {
             let Some(Ok(pending)) = self.open.as_mut().map(|(queue, _)| queue.try_recv()) else { return };
-            bytes += size(&pending.mutation);
-            let charges = &pending.mutation.charges;
-            let is_new = |charge: &&Charge| !self.charges(&charge.key);
-            charged += charges.iter().filter(is_new).count();
             self.push(pending);
         }
     }
 
     fn push(&mut self, Pending { before, mutation, reply }: Pending) {
         self.replies.extend(before.iter().map(|_| None));
-        self.mutations.extend(before);
-        self.mutations.push(mutation);
         self.replies.push(Some(reply));
+        for mutation in before.into_iter().chain([mutation]) {
+            self.bytes += size(&mutation);
+            // Each row that is charged takes a place, too.
+            self.charged += mutation.charges.iter().filter(|charge| !self.charges(&charge.key)).count();
+            self.mutations.push(mutation);
+        }
     }
 
     /// Whether a mutation of the batch charges the row.
@@ -74,6 +82,15 @@ impl Gathering {
 }
 
 impl Batch for Gathering {
+    fn poll_gather(&mut self, context: &mut Context<'_>, wanted: usize) -> Poll<()> {
+        while self.mutations.len() < wanted && !self.is_full() {
+            let Some((queue, _)) = &mut self.open else { break };
+            let Some(pending) = ready!(queue.poll_recv(context)) else { break };
+            self.push(pending);
+        }
+        Poll::Ready(())
+    }
+
     fn close(&mut self) -> &[Mutation] {
         if self.open.is_some() {
             self.gather();

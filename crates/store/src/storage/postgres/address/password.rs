@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnectOptions;
 use super::Environment;
 
 /// Where Debian's and PostgreSQL's own builds look for a socket; `.pgpass` calls these directories `localhost`.
-const USUAL_SOCKETS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+pub const USUAL_SOCKETS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
 /// Reads a file that contains nothing but a password, such as a mounted secret.
 pub fn of_file(path: &Path) -> Result<String, String> {

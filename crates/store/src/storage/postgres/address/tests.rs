@@ -45,7 +45,7 @@ fn plain_text_to_another_host_is_only_asked_for_by_its_name() {
     let transport = |host: &str, mode: &str| {
         let query = if mode.is_empty() { String::new() } else { format!("?sslmode={mode}") };
         let route = resolve(&format!("postgres://me@{host}/db{query}"), home.path(), &[]).unwrap();
-        described(&route.transport)
+        described(&route.places[0].transport)
     };
     for (mode, here, elsewhere) in [
         ("", "plain or anybody", "anybody"),
@@ -71,7 +71,7 @@ fn root_certificates_are_looked_for_where_libpq_does() {
     write(&file, "", 0o644);
     let with = |query: &str, variables: &[(&str, &str)]| {
         let url = format!("postgres://me@db.example/db?{query}").replace("FILE", file.to_str().unwrap());
-        resolve(&url, home.path(), variables).map(|route| described(&route.transport))
+        resolve(&url, home.path(), variables).map(|route| described(&route.places[0].transport))
     };
     let named = [("PGSSLROOTCERT", file.to_str().unwrap())];
     assert_eq!(with("sslmode=require&sslrootcert=FILE", &[]).unwrap(), "ca", "as verify-ca");
@@ -109,17 +109,21 @@ fn a_key_that_others_can_read_is_refused() {
     let error = resolve(&with_key, home.path(), &[]).err().unwrap();
     assert!(error.contains("me.key; its mode has to be 0600"), "{error}");
     write(&key, "", 0o600);
-    let Transport::Tls(target) = resolve(&with_key, home.path(), &[]).unwrap().transport else {
-        panic!("TLS")
-    };
-    assert_eq!(target.identity, Some(Identity { certificate: certificate.clone(), key }));
+    let found = resolve(&with_key, home.path(), &[]).unwrap();
+    let Transport::Tls(target) = &found.places[0].transport else { panic!("TLS") };
+    assert_eq!(target.identity, Some(Identity { certificate: certificate.clone(), key: key.clone() }));
     let error = resolve(&url(""), home.path(), &[]).err().unwrap();
     assert!(error.contains("there is no sslkey"), "{error}");
 }
 
-/// The password in the options, read from the URL that sqlx prints them as.
+/// The password for the first host.
 fn password(route: &Route) -> Option<String> {
-    let url = route.options.to_url_lossy();
+    password_at(&route.places[0])
+}
+
+/// The password in the options, read from the URL that sqlx prints them as.
+fn password_at(place: &Place) -> Option<String> {
+    let url = place.options.to_url_lossy();
     url.password().map(|text| percent_encoding::percent_decode_str(text).decode_utf8().unwrap().into_owned())
 }
 
@@ -178,7 +182,7 @@ fn a_password_on_the_command_line_is_told_of_and_never_shown() {
 #[test]
 fn urls_are_libpq_s() {
     let home = tempfile::tempdir().unwrap();
-    let options = |url: &str| resolve(url, home.path(), &[]).unwrap().options;
+    let options = |url: &str| resolve(url, home.path(), &[]).unwrap().places[0].options.clone();
     let found = options("postgres://a%40b@[::1]:77/db?options=-csearch_path%3Da%5C%20b%20--work-mem%3D8MB");
     assert_eq!((found.get_host(), found.get_port()), ("::1", 77));
     assert_eq!((found.get_username(), found.get_database()), ("a@b", Some("db")));
@@ -188,8 +192,76 @@ fn urls_are_libpq_s() {
     assert_eq!((found.get_username(), found.get_database()), ("u", Some("y")));
     let route =
         resolve("postgres://db.example/x?hostaddr=10.0.0.9&sslmode=require", home.path(), &[]).unwrap();
-    let Transport::Tls(target) = route.transport else { panic!("TLS") };
+    let Transport::Tls(target) = &route.places[0].transport else { panic!("TLS") };
     assert_eq!((&*target.host, &*target.name), ("10.0.0.9", "db.example"));
-    let route = resolve("postgres://localhost/x?connect_timeout=1", home.path(), &[]).unwrap();
-    assert_eq!(route.warnings, ["connect_timeout in the datastore's URL is ignored"]);
+    let route = resolve("postgres://localhost/x?keepalives=1", home.path(), &[]).unwrap();
+    assert_eq!(route.warnings, ["keepalives in the datastore's URL is ignored"]);
+}
+
+#[test]
+fn lists_of_hosts_are_libpq_s() {
+    let home = tempfile::tempdir().unwrap();
+    let names = |url: &str, variables: &[(&str, &str)]| -> Result<Vec<String>, String> {
+        let route = resolve(url, home.path(), variables)?;
+        Ok(route.places.iter().map(|place| place.name.clone()).collect())
+    };
+    let environment = [("PGHOST", "e,f"), ("PGPORT", "9")];
+    for (url, variables, expected) in [
+        ("postgres://u@a,b:6,[::1]:7/d?sslmode=require", &[][..], vec!["a:5432", "b:6", "[::1]:7"]),
+        ("postgres://u:p@a,b/d?sslmode=require", &environment[1..], vec!["a:5432", "b:5432"]),
+        ("postgres://u@a/d?sslmode=require", &environment, vec!["a:9"]),
+        ("postgres:///d?sslmode=require", &environment, vec!["e:9", "f:9"]),
+        ("postgres://x:1/d?host=a,b,c&port=1,2,3&sslmode=require", &[], vec!["a:1", "b:2", "c:3"]),
+        ("postgres:///d?host=a,b&port=7&sslmode=require", &[], vec!["a:7", "b:7"]),
+        ("postgres://%2Frun%2Fone,%2Frun%2Ftwo:5433/d", &[], vec!["/run/one:5432", "/run/two:5433"]),
+        ("postgres://u@a?target_session_attrs=primary&sslmode=require", &[], vec!["a:5432"]),
+    ] {
+        assert_eq!(names(url, variables).unwrap(), expected, "{url}");
+    }
+    for (url, why) in [
+        ("postgres://a,b/d?port=1,2,3", "2 hosts and 3 ports"),
+        ("postgres://a,b/d?hostaddr=10.0.0.1", "2 hosts and 1 addresses"),
+        ("postgres://a,b/d?hostaddr=10.0.0.1,b", "hostaddr"),
+        ("postgres://a:1,b:0/d", "port"),
+        ("postgres://a:1,b:two/d", "port"),
+        ("postgres://a/d?target_session_attrs=master", "\"master\" is none of libpq's"),
+        ("postgres://a/d?load_balance_hosts=yes", "\"yes\" is none of libpq's"),
+        ("postgres://a/d?connect_timeout=soon", "connect_timeout"),
+    ] {
+        let error = names(url, &[]).unwrap_err();
+        assert!(error.contains(why), "{url}: {error}");
+    }
+    let url = "postgres://a,b/d?target_session_attrs=read-write&load_balance_hosts=random&connect_timeout=1&sslmode=require";
+    let route = resolve(url, home.path(), &[]).unwrap();
+    let two = Some(Duration::from_secs(2));
+    assert_eq!((route.wanted, route.shuffled, route.limit), (Wanted::ReadWrite, true, two));
+    let url = "postgres://a/d?connect_timeout=0&sslmode=require";
+    let variables =
+        [("PGTARGETSESSIONATTRS", "primary"), ("PGCONNECT_TIMEOUT", "7"), ("PGLOADBALANCEHOSTS", "random")];
+    let route = resolve(url, home.path(), &variables).unwrap();
+    assert_eq!((route.wanted, route.shuffled), (Wanted::Primary, true));
+}
+
+#[test]
+fn each_host_has_its_own_password_and_name() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join(".pgpass");
+    write(&file, "a:*:*:*:of-a\nb:6:*:*:of-b\nb:*:*:*:of-another-b\n", 0o600);
+    let url = "postgres://u@a,b:6,b/d?hostaddr=10.0.0.1,10.0.0.2,10.0.0.3&sslmode=require";
+    let route = resolve(url, home.path(), &[]).unwrap();
+    let passwords: Vec<_> = route.places.iter().map(|place| password_at(place).unwrap()).collect();
+    assert_eq!(passwords, ["of-a", "of-b", "of-another-b"]);
+    let targets: Vec<_> = route
+        .places
+        .iter()
+        .map(|place| match &place.transport {
+            Transport::Tls(target) => (&*target.name, &*target.host, target.port),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(targets, [("a", "10.0.0.1", 5432), ("b", "10.0.0.2", 6), ("b", "10.0.0.3", 5432)]);
+    // What is true of all hosts is told once.
+    write(&file, "", 0o644);
+    let warnings = resolve(url, home.path(), &[]).unwrap().warnings;
+    assert_eq!(warnings.iter().filter(|warning| warning.contains("is ignored")).count(), 1, "{warnings:?}");
 }

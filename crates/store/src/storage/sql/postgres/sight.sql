@@ -5,5 +5,5 @@ SELECT pg_backend_pid(),
        CASE WHEN NOT here.standby
             THEN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint END,
        CASE WHEN NOT here.standby THEN (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint END,
-       clock.revision, clock.timeline, clock.system_identifier
+       clock.revision, clock.timeline, clock.system_identifier, clock.identity, clock.made
 FROM clock, (SELECT pg_is_in_recovery() AS standby) here

@@ -1,0 +1,243 @@
+//! Batches with charges. What a charge makes of a counted row only this server can say (`storage/counting.rs`), and it
+//! must not hold the clock's lock while it does. So it judges the batch by the state that it expects, and the batch is
+//! committed if the rows are so in the database; otherwise the database tells how they are, and the batch is judged again.
+//!
+//! The batch's own revisions are not known while it is judged. So a mutation that expects a version which only this batch
+//! gives, and which nobody can have seen, is a conflict here, and would pass where the clock is locked first.
+//!
+//! Servers that charge one row at once may have to try several times. Each time, another one has committed.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::Postgres;
+use super::batch::{Answer, Assumed, Call, Standing};
+use super::rows::Rows;
+use crate::codec::at_rest::ValueFormat;
+use crate::revision::Revision;
+use crate::storage::commit::required_keys;
+use crate::storage::counting::Counted;
+use crate::storage::judge::{self, Found, Verdict, judge_under};
+use crate::storage::{Change, Commit, Error, Expect, Key, Mutation, Outcome, Requirement, Terms};
+
+/// How long a batch is tried while others are faster.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Counted rows that are remembered.
+const REMEMBERED: usize = 1024;
+/// Stands for the clock while a batch is judged; later than all versions, so that what the batch writes can be told from
+/// what it finds.
+const BASE: Revision = Revision(1 << 62);
+/// The assumed version of a counted row that is not remembered. No row has it.
+const UNKNOWN: Revision = Revision((1 << 62) - 1);
+
+/// What this server has seen last.
+#[derive(Default)]
+pub struct Remembered {
+    counted: HashMap<Key, (Revision, Bytes)>,
+    compacted: Revision,
+}
+
+impl Remembered {
+    fn insert(&mut self, key: &Key, version: Revision, value: Bytes) {
+        if self.counted.len() >= REMEMBERED {
+            self.counted.clear();
+        }
+        self.counted.insert(key.clone(), (version, value));
+    }
+}
+
+/// Whether the batch charges rows.
+pub fn is_charged(batch: &[Mutation]) -> bool {
+    batch.iter().any(|mutation| !mutation.charges.is_empty() || matches!(mutation.change, Change::Count(_)))
+}
+
+impl Postgres {
+    /// Commits a batch with charges. One at a time: the next one has to know what this one makes of the counted rows.
+    pub(super) async fn commit_charged(
+        &self,
+        mutations: &[Mutation],
+        terms: Terms<'_>,
+    ) -> Result<Commit, Error> {
+        let mut remembered = self.remembered.lock().await;
+        let mut belief = Belief::new(mutations, &remembered);
+        let mut format = self.format(terms);
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            let copies = with_counts_of_their_own(mutations);
+            let judged = belief.judge(&copies, terms)?;
+            let connection = self.pool.acquire().await?;
+            match self.send(connection, &judged.call(format)).await? {
+                Answer::Done(recorded) => {
+                    return Ok(judged.settle(mutations, recorded.base, format, &mut remembered));
+                }
+                Answer::Stale(standing) => belief = judged.learn(standing, &mut remembered),
+                Answer::Format(needed) => format = self.note_format(needed),
+            }
+        }
+        Err(Error::Unavailable("other servers were faster, again and again".into()))
+    }
+}
+
+/// Judging a batch settles its counts, which can be done once.
+fn with_counts_of_their_own(mutations: &[Mutation]) -> Vec<Mutation> {
+    let copy = |mutation: &Mutation| match mutation.change {
+        Change::Count(_) => Mutation { change: Change::Count(Counted::default()), ..mutation.clone() },
+        Change::Put { .. } | Change::Delete => mutation.clone(),
+    };
+    mutations.iter().map(copy).collect()
+}
+
+/// The state that a batch expects to find.
+struct Belief {
+    live: HashMap<Key, Option<Revision>>,
+    counted: HashMap<Revision, Bytes>,
+    lost: bool,
+    compacted: Revision,
+}
+
+impl Belief {
+    /// The counted rows are as they are remembered, and all others as the batch wants them to be.
+    fn new(batch: &[Mutation], remembered: &Remembered) -> Self {
+        let compacted = remembered.compacted;
+        let mut belief = Self { live: HashMap::new(), counted: HashMap::new(), lost: false, compacted };
+        for mutation in batch.iter().filter(|mutation| matches!(mutation.change, Change::Count(_))) {
+            let version = match remembered.counted.get(&mutation.key) {
+                Some((version, value)) => {
+                    belief.counted.insert(*version, value.clone());
+                    *version
+                }
+                None => UNKNOWN,
+            };
+            belief.live.insert(mutation.key.clone(), Some(version));
+        }
+        let own = batch.iter().map(|mutation| (&mutation.key, mutation.expect));
+        let required =
+            batch.iter().flat_map(|mutation| mutation.requires.iter().chain(mutation.shares.as_deref()));
+        let required = required.map(|Requirement { key, expect }| (key, *expect));
+        for (key, expect) in own.chain(required) {
+            let version = match expect {
+                Expect::Absent => None,
+                Expect::At(version) => Some(version.min(UNKNOWN)),
+            };
+            belief.live.entry(key.clone()).or_insert(version);
+        }
+        belief
+    }
+
+    fn judge<'a>(&self, batch: &'a [Mutation], terms: Terms<'a>) -> Result<Judged<'a>, Error> {
+        let version = |key: &Key| self.live.get(key).copied().flatten();
+        let keys = || batch.iter().map(|mutation| &mutation.key).chain(required_keys(batch));
+        let live: Vec<_> = keys().map(version).collect();
+        let Self { counted, compacted, lost, .. } = self;
+        let found = Found { live: &live, counted, registered: !lost, compacted: *compacted };
+        let (verdict, registry) = judge_under(batch, BASE, found, terms)?;
+        let rows = Rows::new(verdict.writes.iter().map(|write| &batch[write.index].key), keys());
+        let live = rows.keys.iter().map(|key| version(key)).collect();
+        let counted = counted_keys(batch).map(|key| rows.place(key)).collect();
+        let decided = batch.iter().any(|mutation| mutation.decided_at.is_some());
+        Ok(Judged {
+            batch,
+            rows,
+            live,
+            counted,
+            lost: *lost,
+            compacted: decided.then_some(*compacted),
+            verdict,
+            terms: Terms { registry, ..terms },
+        })
+    }
+}
+
+fn counted_keys(batch: &[Mutation]) -> impl Iterator<Item = &Key> {
+    let counted = batch.iter().filter(|mutation| matches!(mutation.change, Change::Count(_)));
+    counted.map(|mutation| &mutation.key)
+}
+
+/// A batch with its verdict, and the state by which it was judged.
+struct Judged<'a> {
+    batch: &'a [Mutation],
+    rows: Rows<'a>,
+    live: Vec<Option<Revision>>,
+    counted: Vec<i32>,
+    lost: bool,
+    compacted: Option<Revision>,
+    verdict: Verdict,
+    terms: Terms<'a>,
+}
+
+impl Judged<'_> {
+    /// The call that commits what has passed.
+    fn call(&self, format: ValueFormat) -> Call<'_> {
+        Call {
+            mutations: self.verdict.writes.iter().map(|write| &self.batch[write.index]).collect(),
+            rows: &self.rows,
+            terms: self.terms,
+            format,
+            assumed: Some(Assumed {
+                live: &self.live,
+                lost: self.lost,
+                compacted: self.compacted,
+                counted: &self.counted,
+            }),
+        }
+    }
+
+    /// The batch is committed: settles the counts of its mutations.
+    fn settle(
+        self,
+        mutations: &[Mutation],
+        base: Revision,
+        format: ValueFormat,
+        remembered: &mut Remembered,
+    ) -> Commit {
+        for write in &self.verdict.writes {
+            let (judged, asked) = (&self.batch[write.index], &mutations[write.index]);
+            if let (Change::Count(judged), Change::Count(asked)) = (&judged.change, &asked.change) {
+                asked.set(judged.get().clone());
+                if let Change::Put { draft, .. } = judged.get() {
+                    let version = moved(write.revision, base);
+                    remembered.insert(&mutations[write.index].key, version, draft.value_in(format));
+                }
+            }
+        }
+        let outcomes = self.verdict.outcomes.into_iter().map(|outcome| match outcome {
+            Outcome::Committed(revision) => Outcome::Committed(moved(revision, base)),
+            Outcome::Conflict { found } => Outcome::Conflict { found: found.map(|found| moved(found, base)) },
+            Outcome::Unmet { requirement, found } => {
+                Outcome::Unmet { requirement, found: found.map(|found| moved(found, base)) }
+            }
+            other @ (Outcome::Apart | Outcome::Unfit { .. } | Outcome::Outdated | Outcome::Fenced) => other,
+        });
+        Commit { base, outcomes: outcomes.collect() }
+    }
+
+    /// The rows are otherwise.
+    fn learn(self, standing: Standing, remembered: &mut Remembered) -> Belief {
+        let live: HashMap<Key, Option<Revision>> =
+            self.rows.keys.iter().map(|key| (*key).clone()).zip(standing.live).collect();
+        let mut counted = HashMap::new();
+        for (key, value) in counted_keys(self.batch).zip(standing.counts) {
+            match (live.get(key).copied().flatten(), value) {
+                (Some(version), Some(value)) => {
+                    remembered.insert(key, version, value.clone());
+                    counted.insert(version, value);
+                }
+                _ => drop(remembered.counted.remove(key)),
+            }
+        }
+        remembered.compacted = standing.compacted;
+        Belief { live, counted, lost: standing.lost, compacted: standing.compacted }
+    }
+}
+
+/// A revision of a batch that was judged at [`BASE`], and committed at `base`.
+fn moved(revision: Revision, base: Revision) -> Revision {
+    match revision {
+        judge::UNWRITTEN => revision,
+        Revision(number) if number > BASE.0 => Revision(number - BASE.0 + base.0),
+        found => found,
+    }
+}

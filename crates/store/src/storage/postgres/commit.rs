@@ -1,0 +1,124 @@
+//! Committing a batch: sending it, and finding out what became of it where the answer is lost.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::Postgres;
+use super::batch::{self, Answer, Call, Failure, Recorded};
+use super::charged::is_charged;
+use super::fate;
+use super::pool::{Lent, SHORT, short, unanswered};
+use super::rows::Rows;
+use super::ticket::Ticket;
+use crate::codec::at_rest::ValueFormat;
+use crate::storage::commit::required_keys;
+use crate::storage::{Batch, Commit, Error, Terms};
+
+/// How long the database is asked for the outcome of a batch before the caller gets [`Error::Unknown`].
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+const SETTLE_PAUSE: Duration = Duration::from_millis(100);
+
+impl Postgres {
+    pub(super) async fn commit_batch(
+        &self,
+        batch: &mut dyn Batch,
+        terms: Terms<'_>,
+    ) -> Result<Commit, Error> {
+        let _flight = self.flights.begin().await;
+        self.flights.gather(batch).await;
+        let mut connection = self.pool.acquire().await?;
+        let mutations = batch.close();
+        if is_charged(mutations) {
+            self.pool.keep(connection);
+            return self.commit_charged(mutations, terms).await;
+        }
+        let own = mutations.iter().map(|mutation| &mutation.key);
+        let rows = Rows::new(own, required_keys(mutations).into_iter());
+        let mut format = self.format(terms);
+        loop {
+            let call =
+                Call { mutations: mutations.iter().collect(), rows: &rows, terms, format, assumed: None };
+            match self.send(connection, &call).await? {
+                Answer::Done(recorded) => return recorded.commit(mutations),
+                Answer::Format(needed) => format = self.note_format(needed),
+                Answer::Stale(_) => return Err(Error::Corrupt("nothing was assumed of the rows".into())),
+            }
+            connection = self.pool.acquire().await?;
+        }
+    }
+
+    /// Sends a batch. If there is no answer, finds out what became of it.
+    pub(super) async fn send(&self, mut connection: Lent, call: &Call<'_>) -> Result<Answer, Error> {
+        let ticket = self.tickets.draw();
+        let begun = Instant::now();
+        let answered = timeout(SHORT, batch::commit(&mut connection, &ticket, &self.channel, call)).await;
+        let lost = match answered.unwrap_or_else(|_| Err(Failure::Open(unanswered(SHORT)))) {
+            Ok(reply) if connection.is_current() => {
+                self.flights.note(begun.elapsed(), call.mutations.len(), &reply);
+                connection.observe(reply.base, reply.flushed);
+                self.pool.keep(connection);
+                ticket.settled();
+                return reply.answer;
+            }
+            // Another server has been promoted meanwhile, and it may not have this commit.
+            Ok(_) => promoted(),
+            Err(Failure::Refused(error)) => {
+                connection.discard();
+                ticket.settled();
+                return Err(error);
+            }
+            Err(Failure::Open(error)) => error,
+        };
+        self.settle(connection, ticket, lost).await.map(Answer::Done)
+    }
+
+    /// Asks the database what became of a batch, until it answers. The connection keeps its place meanwhile: its backend
+    /// may be at work, and must not be ended while it may be committing.
+    async fn settle(&self, connection: Lent, ticket: Ticket<'_>, lost: Error) -> Result<Recorded, Error> {
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
+        loop {
+            match self.fate(&ticket).await {
+                Ok(recorded) => {
+                    connection.discard();
+                    ticket.settled();
+                    return recorded.ok_or(lost);
+                }
+                Err(_) if Instant::now() < deadline => tokio::time::sleep(SETTLE_PAUSE).await,
+                Err(_) => {
+                    connection.leave();
+                    return Err(Error::Unknown(lost.to_string().into()));
+                }
+            }
+        }
+    }
+
+    async fn fate(&self, ticket: &Ticket<'_>) -> Result<Option<Recorded>, Error> {
+        let mut connection = self.pool.acquire().await?;
+        let fate = short(fate::of(&mut connection, ticket)).await;
+        match connection.is_current() {
+            true => super::checked(connection, fate),
+            // Another server has been promoted meanwhile, and has to be asked.
+            false => Err(promoted()),
+        }
+    }
+
+    /// The format in which values are probably to be written.
+    pub(super) fn format(&self, terms: Terms<'_>) -> ValueFormat {
+        match terms.fence {
+            Some(_) => ValueFormat::up_to(self.format.load(Ordering::Relaxed)),
+            // Servers that are not known may read.
+            None => ValueFormat::Plain,
+        }
+    }
+
+    pub(super) fn note_format(&self, needed: ValueFormat) -> ValueFormat {
+        self.format.store(needed.number(), Ordering::Relaxed);
+        needed
+    }
+}
+
+fn promoted() -> Error {
+    Error::Unavailable("the database has been promoted".into())
+}
