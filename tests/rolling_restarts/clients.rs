@@ -51,7 +51,8 @@ pub async fn write(
             return;
         }
         let path = format!("{MAPS}/{name}-{n}");
-        let mut object = client.post(MAPS, &json!({"metadata": {"name": format!("{name}-{n}")}})).await.expect(201);
+        let mut object =
+            client.post(MAPS, &json!({"metadata": {"name": format!("{name}-{n}")}})).await.expect(201);
         counts.count(&name);
         rest().await;
         assert_eq!(client.get(&path).await.ok(), object);
