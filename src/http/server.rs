@@ -36,7 +36,7 @@ use crate::metrics::Metrics;
 pub(super) use connection::panicked;
 use connection_state::{Connection, Stage};
 use connections::{ConnectionEntry, Connections};
-pub use leaving::PATIENCE;
+use leaving::PATIENCE;
 
 /// The pause after an error of the system, such as a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -57,6 +57,8 @@ pub struct Limits {
     pub idle: Duration,
     /// How long the reader of a response may accept no data.
     pub response_progress: Duration,
+    /// How long a connection in use is kept for one more request when the server drains.
+    pub patience: Duration,
 }
 
 impl Default for Limits {
@@ -69,6 +71,7 @@ impl Default for Limits {
             // Upstream's `IdleTimeout`.
             idle: Duration::from_secs(90),
             response_progress: Duration::from_secs(60),
+            patience: PATIENCE,
         }
     }
 }

@@ -1,12 +1,9 @@
 //! GET, LIST and WATCH as HTTP.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use crate::api::error::Error;
@@ -23,17 +20,12 @@ use crate::http::compress::compress_stream;
 use crate::http::encode::Encoder;
 use crate::http::negotiate::{self, Negotiated, Shape, WATCH_ROUTE_TYPES};
 use crate::http::request::accept;
-use crate::http::server::PATIENCE;
 use crate::http::server::delivery::SLACK;
 use crate::http::websocket::{self, Form};
 use crate::http::{body, encode, request_body, response};
 use crate::metrics::LongRunning;
 use crate::schema::names::GroupResource;
 use crate::tree::Value;
-
-/// How long a watch lasts that is begun on a connection whose server drains. client-go lists anew after a watch that has
-/// ended within a second and told nothing.
-const LATE_WATCH: Duration = PATIENCE;
 
 impl Context<'_> {
     pub async fn get(&self) -> Result<Response, Error> {
@@ -87,16 +79,11 @@ impl Context<'_> {
         let resource = self.resource;
         let group_resource = resource.group_resource();
         let path = if self.path.watch { WatchPath::Deprecated } else { WatchPath::Collection };
-        let mut options = WatchOptions::parse(&self.query, self.collection(resource, &group_resource), path)?;
+        let options = WatchOptions::parse(&self.query, self.collection(resource, &group_resource), path)?;
         let encoder = self.encoder(&negotiated)?;
-        let mut draining = self.draining();
-        if draining.is_cancelled() {
-            options.timeout = Some(options.timeout.map_or(LATE_WATCH, |timeout| timeout.min(LATE_WATCH)));
-            draining = CancellationToken::new();
-        }
         let streams_list = options.start.streams_list();
         let namespace = self.path.namespace.as_deref();
-        let watch = self.app.api.watch(resource, namespace, options, draining);
+        let watch = self.app.api.watch(resource, namespace, options, self.draining());
         let counter = self.app.metrics.watch_events(&self.definition.gvr());
         let until = watch.deadline() + SLACK;
         let media = encoder.media;
