@@ -237,8 +237,11 @@ impl Watch {
             // Checked before events are read, so that a watch with a constant stream of events ends in time and gets
             // its bookmarks.
             let now = Instant::now();
-            if self.draining.is_cancelled() || self.is_replaced() {
+            if self.draining.is_cancelled() {
                 return self.last_word(watcher.at());
+            }
+            if self.is_replaced() {
+                return None;
             }
             // Sent even after the deadline, if there was no time for the last bookmark before.
             if self.bookmarks.as_ref().is_some_and(|bookmark| bookmark.due <= now)
@@ -276,7 +279,7 @@ impl Watch {
                 () = watcher.changed() => {}
                 () = &mut self.alarm => {}
                 () = self.draining.cancelled() => {}
-                () = replaced(&self.resource) => {}
+                () = replaced(&self.resource) => return None,
             }
         }
     }
