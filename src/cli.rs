@@ -64,7 +64,8 @@ fn run(arguments: Vec<OsString>, give_back: fn()) -> Result<(), Error> {
             let mut config = flags.into_config()?;
             config.server.flags = flagz::shown(&arguments);
             logging::init(config.log);
-            serve(config.server, Banner::Print, give_back)
+            let banner = Banner::Print { kubeconfig: config.shown_kubeconfig };
+            serve(config.server, banner, give_back)
         }
         Command::Backup(arguments) => {
             let (file, datastore) = arguments.backup.into_config()?;

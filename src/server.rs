@@ -33,6 +33,7 @@ mod startup;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
@@ -178,14 +179,32 @@ impl Server {
         self.reloads.run().await;
     }
 
-    /// Lets requests finish for at most the grace period, then stops everything.
-    pub async fn stop(mut self) {
+    /// Goes on as ever for the delay of the settings, only not ready; then lets requests finish for at most the grace
+    /// period, and stops everything.
+    pub async fn stop(self) {
+        let Running { ending, delay, .. } = &self.running;
+        ending.stopping.cancel();
+        if !delay.is_zero() {
+            tokio::time::sleep(*delay).await;
+        }
+        self.stop_now().await;
+    }
+
+    /// Like [`Server::stop`], without the delay.
+    pub async fn stop_now(mut self) {
         let Running { tasks, ending, application, .. } = &mut self.running;
+        ending.stopping.cancel();
         tasks.stop();
         ending.draining.cancel();
         self.under_way.close();
-        let _ = tokio::join!(tasks.ended(), tokio::time::timeout(ending.grace, self.under_way.wait()));
+        let (_, answered) =
+            tokio::join!(tasks.ended(), tokio::time::timeout(ending.grace, self.under_way.wait()));
+        if answered.is_err() {
+            let requests = self.under_way.len();
+            tracing::warn!(requests, "the grace period is over, which cuts requests of this process");
+        }
         self.routes.close(stopped_router());
+        // Nobody writes any more but the server itself, which takes its registration away last.
         if let Some(stop) = application.take() {
             stop.await;
         }
@@ -195,6 +214,8 @@ impl Server {
 /// Everything that must be stopped with the server.
 struct Running {
     tasks: Tasks,
+    /// Between the end of readiness and that of the listener.
+    delay: Duration,
     ending: Ending,
     /// Ends the application's tasks and closes the store; `None` once that has started.
     application: Option<BoxFuture<'static, ()>>,
@@ -203,10 +224,9 @@ struct Running {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let Running { tasks, ending, application, runtime } = &mut self.running;
+        let Running { tasks, ending, application, runtime, .. } = &mut self.running;
         tasks.stop();
-        ending.draining.cancel();
-        ending.over.cancel();
+        ending.abort();
         self.routes.close(stopped_router());
         if let Some(stop) = application.take() {
             runtime.spawn(stop);

@@ -69,6 +69,24 @@ fn the_kubeconfig_names_the_bound_address_and_signals_end_the_server() {
     }
 }
 
+/// In a container the file has another path than for those who read the line.
+#[test]
+fn the_path_of_the_kubeconfig_is_shown_as_its_reader_knows_it() {
+    let dir = TempDir::new().unwrap();
+    let path = "/home/you/a directory/admin.kubeconfig";
+    let mut child = rowplane(dir.path(), &["--secure-port=0"])
+        .env("ROWPLANE_KUBECONFIG_SHOWN_AS", path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let shown = lines.find(|line| line.starts_with("export KUBECONFIG="));
+    assert_eq!(shown, Some(format!("export KUBECONFIG='{path}'")));
+    assert!(dir.path().join("admin.kubeconfig").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 #[test]
 fn a_taken_port_is_named_in_one_line() {
     let (first, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());

@@ -65,14 +65,19 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
         assert!(service["ports"].is_null(), "the one address is that of the proxy");
 
         let grace = service["stop_grace_period"].as_str().unwrap().trim_end_matches('s');
-        assert!(grace.parse::<u64>().unwrap() > config.shutdown_grace.as_secs());
+        let patience = config.shutdown_delay + config.shutdown_grace;
+        assert!(grace.parse::<u64>().unwrap() > patience.as_secs());
+        // The proxy looks twice a second.
+        assert!(config.shutdown_delay.as_secs() >= 1);
+        let shown = &service["environment"]["ROWPLANE_KUBECONFIG_SHOWN_AS"];
+        assert_eq!(shown, "${PWD:-.}/rowplane-compose/admin.kubeconfig");
     }
     // The kubeconfig contains the port inside the container.
     let address = &compose["services"]["address"];
     assert_eq!(texts(&address["ports"]), ["127.0.0.1:6443:6443"]);
     let mounted = texts(&address["volumes"])[0].split(':').next().unwrap().to_owned();
     let proxy = file(&mounted);
-    for line in ["bind :6443", "server a a:6443", "server b b:6443", "option httpchk GET /readyz"] {
+    for line in ["bind :6443", "server a a:6443", "server b b:6443", "http-check send meth GET uri /readyz"] {
         assert!(proxy.contains(&format!("    {line}\n")), "{line}");
     }
     assert_eq!(hostnames, ["rowplane-a", "rowplane-b"]);
@@ -119,7 +124,9 @@ fn the_program_knows_the_variables_of_the_image() {
     let help = String::from_utf8(help.stdout).unwrap();
     let environment = image_environment();
     assert!(!environment.is_empty());
-    for (name, _) in environment {
+    let shown =
+        compose()["services"]["a"]["environment"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    for name in environment.into_iter().map(|(name, _)| name).chain(shown) {
         assert!(help.contains(&format!("[env: {name}=")), "{name} is not in:\n{help}");
     }
 }

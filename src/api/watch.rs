@@ -63,6 +63,8 @@ pub struct Watch {
     /// Fires at the next bookmark or at the deadline.
     alarm: Pin<Box<Sleep>>,
     draining: CancellationToken,
+    /// Whether the client was told nothing yet.
+    is_silent: bool,
     random: Random,
 }
 
@@ -116,6 +118,7 @@ impl Api {
             deadline,
             alarm: Box::pin(sleep_until(alarm)),
             draining,
+            is_silent: true,
             random,
         }
     }
@@ -149,7 +152,10 @@ impl Watch {
             match step {
                 // The watch has started, or a scan's turn has ended without a match.
                 Ok(events) if events.is_empty() => tokio::task::yield_now().await,
-                Ok(events) => return Some(events),
+                Ok(events) => {
+                    self.is_silent = false;
+                    return Some(events);
+                }
                 Err(error) => {
                     self.phase = Phase::Ended;
                     return Some(vec![WatchEvent::Error(error)]);
@@ -231,7 +237,10 @@ impl Watch {
             // Checked before events are read, so that a watch with a constant stream of events ends in time and gets
             // its bookmarks.
             let now = Instant::now();
-            if self.draining.is_cancelled() || self.is_replaced() {
+            if self.draining.is_cancelled() {
+                return self.last_word(watcher.at());
+            }
+            if self.is_replaced() {
                 return None;
             }
             // Sent even after the deadline, if there was no time for the last bookmark before.
@@ -269,10 +278,17 @@ impl Watch {
             tokio::select! {
                 () = watcher.changed() => {}
                 () = &mut self.alarm => {}
-                () = self.draining.cancelled() => return None,
+                () = self.draining.cancelled() => {}
                 () = replaced(&self.resource) => return None,
             }
         }
+    }
+
+    /// Ends the watch, with a bookmark if nothing was told before: client-go takes a watch that ends within a second without
+    /// an event for a failure, and lists anew.
+    fn last_word(&self, revision: Revision) -> Option<Result<Vec<WatchEvent>, Error>> {
+        let is_wanted = self.is_silent && self.bookmarks.is_some();
+        is_wanted.then(|| Ok(vec![WatchEvent::Bookmark { revision, end_of_state: false }]))
     }
 
     /// Whether the resource is served in another form now. Who watches asks again, and misses nothing.

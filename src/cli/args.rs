@@ -416,7 +416,12 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_REQUEST_TIMEOUT", value_name = "DURATION", default_value = "60s", value_parser = duration)]
     request_timeout: Duration,
 
-    /// How long requests may finish after SIGTERM or SIGINT
+    /// How long, after SIGTERM or SIGINT, the server goes on as ever, only not ready, before it closes its listener: time for
+    /// load balancers to notice
+    #[arg(long, env = "ROWPLANE_SHUTDOWN_DELAY_DURATION", value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    shutdown_delay_duration: Duration,
+
+    /// How long requests may finish after that
     #[arg(long, env = "ROWPLANE_SHUTDOWN_GRACE_PERIOD", value_name = "DURATION", default_value = "10s", value_parser = duration)]
     shutdown_grace_period: Duration,
 
@@ -462,6 +467,11 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     audit: AuditArgs,
+
+    /// The path in the line `export KUBECONFIG=`, where the reader knows the file by another one: that of a volume's
+    /// directory, for a server in a container
+    #[arg(long, env = "ROWPLANE_KUBECONFIG_SHOWN_AS", value_name = "PATH")]
+    kubeconfig_shown_as: Option<PathBuf>,
 
     /// How much to log: 0 to 3 informs, 4 and 5 debug, 6 and more trace
     #[arg(long = "v", short = 'v', env = "ROWPLANE_V", value_name = "LEVEL", default_value_t = 0)]
@@ -549,6 +559,7 @@ impl ServeArgs {
                 node_ports: self.service_node_port_range,
             },
             compaction: compaction(self.compaction_interval, self.compaction_history),
+            shutdown_delay: self.shutdown_delay_duration,
             shutdown_grace: self.shutdown_grace_period,
             identity: self.feature_gates.api_server_identity.then_some(identity),
             storage_versions: self.storage_version,
@@ -558,7 +569,8 @@ impl ServeArgs {
             audit: self.audit.into_config(has_database)?,
             ..Config::default()
         };
-        Ok(ServeConfig { server, log: LogConfig { verbosity: self.v, format: self.log_format } })
+        let log = LogConfig { verbosity: self.v, format: self.log_format };
+        Ok(ServeConfig { server, shown_kubeconfig: self.kubeconfig_shown_as, log })
     }
 }
 

@@ -1,22 +1,24 @@
 //! The message that a server is ready, for people.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use crate::http::documents::discovery::version;
 use crate::server::Server;
 use crate::server::datastore::Datastore;
 
 /// Prints the server's URL, and how kubectl reaches it.
-pub fn print(server: &Server, store: &Datastore) {
+pub fn print(server: &Server, store: &Datastore, shown: Option<PathBuf>) {
     // The standard output may be closed, which is no reason to end.
     let mut out = std::io::stdout().lock();
-    let _ = write!(out, "{}", banner(server, store)).and_then(|()| out.flush());
+    let _ = write!(out, "{}", banner(server, store, shown)).and_then(|()| out.flush());
 }
 
-fn banner(server: &Server, store: &Datastore) -> String {
+/// `shown` is the path by which the reader knows the kubeconfig.
+fn banner(server: &Server, store: &Datastore, shown: Option<PathBuf>) -> String {
     let clients = match server.kubeconfig_path() {
         Some(path) => {
-            let path = std::path::absolute(&path).unwrap_or(path);
+            let path = shown.unwrap_or_else(|| std::path::absolute(&path).unwrap_or(path));
             format!("export KUBECONFIG={}", for_shell(&path.to_string_lossy()))
         }
         None => "  users  of --client-ca-file and --token-auth-file".to_owned(),

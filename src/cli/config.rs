@@ -1,5 +1,7 @@
 //! The result of parsing the flags of `rowplane serve`.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 
 use crate::server::config::Config;
@@ -8,6 +10,8 @@ use crate::server::config::Config;
 #[derive(Clone, Debug)]
 pub struct ServeConfig {
     pub server: Config,
+    /// The path of the kubeconfig in the message that the server is ready, if it differs from the server's own.
+    pub shown_kubeconfig: Option<PathBuf>,
     pub log: LogConfig,
 }
 

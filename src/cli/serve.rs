@@ -1,5 +1,6 @@
 //! `rowplane serve`: runs a server until a signal arrives.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -16,9 +17,12 @@ use crate::tasks::Failure;
 const ABANDONED: Duration = Duration::from_secs(5);
 
 /// Whether to print a message once the server is ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Banner {
-    Print,
+    Print {
+        /// The path by which the reader knows the kubeconfig, if it differs from the server's.
+        kubeconfig: Option<PathBuf>,
+    },
     Omit,
 }
 
@@ -37,8 +41,8 @@ pub(super) async fn serve_with(config: Config, banner: Banner, build: Build) -> 
         // The server has not promised anything to anybody yet.
         _ = signals.next() => return Ok(()),
     };
-    if banner == Banner::Print {
-        banner::print(&server, &store);
+    if let Banner::Print { kubeconfig } = banner {
+        banner::print(&server, &store, kubeconfig);
     }
     tokio::select! {
         signal = signals.next() => tracing::info!(signal, "shutting down"),
@@ -57,7 +61,7 @@ pub(super) async fn serve_with(config: Config, banner: Banner, build: Build) -> 
 
 /// Ends a server that has failed. Running requests may finish within a short time.
 async fn abandon(server: Server, failure: Failure) -> Result<(), Error> {
-    if tokio::time::timeout(ABANDONED, server.stop()).await.is_err() {
+    if tokio::time::timeout(ABANDONED, server.stop_now()).await.is_err() {
         tracing::warn!("not everything has ended in time");
     }
     Err(Error::Failed(failure))

@@ -149,7 +149,7 @@ impl Door {
     /// What is asked for.
     fn info(&self, parts: &Parts) -> Result<RequestInfo, Error> {
         let info = RequestInfo::of(&parts.method, &parts.uri)?;
-        self.refuse_while_draining(parts)?;
+        self.refuse_in_process(parts)?;
         Ok(info)
     }
 
@@ -248,8 +248,11 @@ impl Door {
         }
     }
 
-    fn refuse_while_draining(&self, parts: &Parts) -> Result<(), Error> {
-        match self.shutdown.is_cancelled() && !is_public_path(parts.uri.path()) {
+    /// A server that drains serves every connection that stands, and tells its peer to go elsewhere; whoever asks in
+    /// process can be told by an answer only.
+    fn refuse_in_process(&self, parts: &Parts) -> Result<(), Error> {
+        let is_over = self.shutdown.is_cancelled() && parts.extensions.get::<Caller>().is_some();
+        match is_over && !is_public_path(parts.uri.path()) {
             true => Err(Error::shutting_down()),
             false => Ok(()),
         }

@@ -8,6 +8,7 @@ mod connections;
 pub mod debts;
 pub mod delivery;
 mod gather;
+mod leaving;
 mod sliced;
 mod streams;
 pub mod takeover;
@@ -22,7 +23,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::Response;
 use futures_util::future::{BoxFuture, FutureExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
@@ -35,9 +36,13 @@ use crate::metrics::Metrics;
 pub(super) use connection::panicked;
 use connection_state::{Connection, Stage};
 use connections::{ConnectionEntry, Connections};
+use leaving::PATIENCE;
 
 /// The pause after an error of the system, such as a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The most connections that wait to be accepted: tokio's backlog.
+const BACKLOG: usize = 1024;
 
 /// Limits of connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +57,8 @@ pub struct Limits {
     pub idle: Duration,
     /// How long the reader of a response may accept no data.
     pub response_progress: Duration,
+    /// How long a connection in use is kept for one more request when the server drains.
+    pub patience: Duration,
 }
 
 impl Default for Limits {
@@ -64,6 +71,7 @@ impl Default for Limits {
             // Upstream's `IdleTimeout`.
             idle: Duration::from_secs(90),
             response_progress: Duration::from_secs(60),
+            patience: PATIENCE,
         }
     }
 }
@@ -155,7 +163,9 @@ impl Routes {
 /// How serving ends.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// Starts the end: no connection is accepted any more, watches end, and other requests may finish.
+    /// The server is not ready any more, so that load balancers send nobody new. It is cancelled before `draining`.
+    pub stopping: CancellationToken,
+    /// Starts the end: no connection is accepted any more, those there are get told, and watches end.
     pub draining: CancellationToken,
     /// How long requests may take to finish.
     pub grace: Duration,
@@ -165,7 +175,15 @@ pub struct Ending {
 
 impl Ending {
     pub fn new(grace: Duration) -> Self {
-        Self { draining: CancellationToken::new(), grace, over: CancellationToken::new() }
+        let token = CancellationToken::new;
+        Self { stopping: token(), draining: token(), grace, over: token() }
+    }
+
+    /// Ends everything without waiting.
+    pub fn abort(&self) {
+        self.stopping.cancel();
+        self.draining.cancel();
+        self.over.cancel();
     }
 
     /// Returns when the grace period is over.
@@ -206,19 +224,43 @@ impl Server {
     async fn serve(self: &Arc<Self>, listener: TcpListener) {
         let tasks = TaskTracker::new();
         self.accept_until_shutdown(&listener, &tasks).await;
-        drop(listener);
+        self.accept_the_rest(listener, &tasks);
         tasks.close();
-        self.connections.advance_all(Stage::Going);
+        self.connections.leave();
         tokio::select! {
             biased;
             () = tasks.wait() => return,
             () = self.ending.patience() => {}
         }
         if !self.ending.over.is_cancelled() {
-            tracing::warn!(connections = tasks.len(), "dropping what did not end in time");
+            let (connections, requests) = self.connections.running();
+            tracing::warn!(connections, requests, "the grace period is over, which cuts what has not ended");
         }
         self.connections.advance_all(Stage::Dropped);
         tasks.wait().await;
+    }
+
+    fn begin(self: &Arc<Self>, stream: TcpStream, remote: SocketAddr, tasks: &TaskTracker) {
+        let span = tracing::debug_span!("connection", %remote);
+        let place = self.connections.admit();
+        tasks.spawn(self.clone().run(stream, remote, place).instrument(span));
+    }
+
+    /// Closes the listener, but not on those who are connected already: the system would reset what waits to be accepted.
+    fn accept_the_rest(self: &Arc<Self>, listener: TcpListener, tasks: &TaskTracker) {
+        let Ok(listener) = listener.into_std() else { return };
+        for _ in 0..BACKLOG {
+            let accepted = match listener.accept() {
+                Err(error) if is_the_peers(error.kind()) => continue,
+                accepted => accepted,
+            };
+            let Ok((stream, remote)) = accepted else { return };
+            if stream.set_nonblocking(true).is_ok()
+                && let Ok(stream) = TcpStream::from_std(stream)
+            {
+                self.begin(stream, remote, tasks);
+            }
+        }
     }
 
     async fn accept_until_shutdown(self: &Arc<Self>, listener: &TcpListener, tasks: &TaskTracker) {
@@ -230,11 +272,7 @@ impl Server {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, remote)) => {
-                    let span = tracing::debug_span!("connection", %remote);
-                    let place = self.connections.admit();
-                    tasks.spawn(self.clone().run(stream, remote, place).instrument(span));
-                }
+                Ok((stream, remote)) => self.begin(stream, remote, tasks),
                 Err(error) if is_the_peers(error.kind()) => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections");

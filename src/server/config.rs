@@ -64,7 +64,9 @@ pub struct Config {
     pub kubelets: kubelets::Config,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
-    /// How long requests may take to finish when the server is stopped.
+    /// For how long a server that is stopped goes on as ever, only not ready, before it closes its listener.
+    pub shutdown_delay: Duration,
+    /// How long requests may take to finish afterwards.
     pub shutdown_grace: Duration,
     /// `None` means that the server is alone and holds no lease (the feature gate `APIServerIdentity` is off).
     pub identity: Option<IdentityConfig>,
@@ -97,6 +99,7 @@ impl Default for Config {
             service_routes: service_routes::Config::default(),
             kubelets: kubelets::Config::default(),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
+            shutdown_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(10),
             identity: None,
             storage_versions: Vec::new(),

@@ -92,7 +92,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
     let audit = Audit::start(&config.audit, &runtime)?;
     let door = Arc::new(door(&config, authenticator, audit.clone(), &ending.draining, &runtime));
     let startup = Startup::default();
-    let routes = Routes::new(Starting::new(door.clone(), health(&ending.draining, &startup)));
+    let routes = Routes::new(Starting::new(door.clone(), health(&ending.stopping, &startup)));
     let network = match network {
         Some(network) => Some(network.listen(&routes, &ending, &runtime).await?),
         None => None,
@@ -111,7 +111,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
         door,
         identity,
         progress: startup.progress.clone(),
-        health: health(&ending.draining, &startup),
+        health: health(&ending.stopping, &startup),
         runtime: runtime.clone(),
     };
     let application = tokio::select! {
@@ -134,6 +134,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
     unfinished.finish();
     let running = Running {
         tasks: runtime.tasks,
+        delay: config.shutdown_delay,
         ending,
         application: Some(application.stop),
         runtime: Handle::current(),

@@ -27,8 +27,7 @@ impl Drop for Unfinished {
     fn drop(&mut self) {
         if let Some((tasks, ending)) = self.0.take() {
             tasks.stop();
-            ending.draining.cancel();
-            ending.over.cancel();
+            ending.abort();
         }
     }
 }
@@ -51,17 +50,17 @@ impl Startup {
 }
 
 /// The health checks that exist from the first request on.
-pub fn health(shutdown: &CancellationToken, startup: &Startup) -> HealthChecks {
+pub fn health(stopping: &CancellationToken, startup: &Startup) -> HealthChecks {
     let mut health = HealthChecks::default();
     let startup = startup.clone();
     health.add("startup", &[Endpoint::Readyz, Endpoint::Healthz], move || {
         let result = startup.check();
         async { result }
     });
-    let shutdown = shutdown.clone();
+    let stopping = stopping.clone();
     health.add("shutdown", &[Endpoint::Readyz], move || {
         let result =
-            if shutdown.is_cancelled() { Err("process is shutting down".to_owned()) } else { Ok(()) };
+            if stopping.is_cancelled() { Err("process is shutting down".to_owned()) } else { Ok(()) };
         async { result }
     });
     health

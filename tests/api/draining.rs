@@ -1,6 +1,7 @@
 //! A server that goes down, as those see it who are connected: docs/spec/list-watch.md, 4.4.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use futures_util::stream;
 use http::{Method, Request, StatusCode};
@@ -15,17 +16,22 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::frames::{DATA, GOAWAY, Http2};
-use crate::support::client::{connect, failure, patient};
-use crate::support::server::{CONFIGMAPS, Setup, config_map, names};
+use crate::support::client::{connect, patient};
+use crate::support::server::{CONFIGMAPS, Setup, config_map, names, rv};
 
 on_every_store! {
     who_asks_a_server_that_drains,
+    connections_in_use_get_one_more_answer,
+    for_the_delay_everything_goes_on,
 }
 
-async fn who_asks_a_server_that_drains(setup: Setup) {
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases\
+    ?labelSelector=apiserver.kubernetes.io/identity";
+
+async fn who_asks_a_server_that_drains(mut setup: Setup) {
+    setup.register("draining");
     let server = setup.start().await;
     let kubeconfig = server.kubeconfig.clone();
-    let mut idle = http1(&kubeconfig).await;
     // In both HTTPs a write of which a part has arrived.
     let one = Begun::new(&kubeconfig, "one").await;
     let two = config_map("two", json!({})).to_string();
@@ -40,22 +46,35 @@ async fn who_asks_a_server_that_drains(setup: Setup) {
     watch.expect_end().await;
     while http2.next().await.kind != GOAWAY {}
     // It has been told to go elsewhere; these requests were on their way.
-    let details = json!({"retryAfterSeconds": 1});
-    let refusal = failure(503, "ServiceUnavailable", "apiserver is shutting down", details);
-    let paths = [CONFIGMAPS, &format!("{CONFIGMAPS}?watch=1"), "/apis", &format!("{CONFIGMAPS}/two")];
-    for (stream, path) in (3..).step_by(2).zip(paths) {
-        let (headers, body) = http2.get(stream, path).await;
-        assert_eq!(serde_json::from_slice::<Value>(&body).expect("JSON"), refusal, "{path}");
-        // `retry-after: 1`, as HPACK has it.
-        assert!(headers.windows(3).any(|window| window == [0x0f, 0x26, 0x81]), "{path}: {headers:x?}");
+    for (stream, path, kind) in [
+        (3, CONFIGMAPS, "ConfigMapList"),
+        (5, "/apis", "APIGroupList"),
+        (7, &*format!("{CONFIGMAPS}/two"), "Status"),
+        (9, LEASES, "LeaseList"),
+    ] {
+        let answered: Value = serde_json::from_slice(&http2.get(stream, path).await.1).expect("JSON");
+        assert_eq!(answered["kind"], kind, "{answered}");
+        if kind == "LeaseList" {
+            assert_eq!(names(&answered).len(), 1, "it writes, so it is registered: {answered}");
+        }
+    }
+    http2.begin(11, "POST", CONFIGMAPS).await;
+    http2.send(DATA, 1, 11, config_map("three", json!({})).to_string().as_bytes()).await;
+    let created: Value = serde_json::from_slice(&http2.answer(11).await.1).expect("JSON");
+    assert_eq!(created["metadata"]["name"], "three", "{created}");
+    // A watch tells what there is, or where it stands, before it ends: without that, clients would list anew.
+    let seen = created["metadata"]["resourceVersion"].as_str().expect("a revision");
+    for (stream, from, told) in [(13, "0", "ADDED"), (15, seen, "BOOKMARK")] {
+        let path = format!("{CONFIGMAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={from}");
+        let (_, event) = http2.get(stream, &path).await;
+        let event: Value = serde_json::from_slice(&event).expect("one event");
+        assert_eq!((&event["type"], rv(&event["object"])), (&json!(told), rv(&created)));
     }
     let (_, ready) = http2.get(21, "/readyz").await;
     let ready = String::from_utf8_lossy(&ready).into_owned();
     assert!(ready.contains("[-]shutdown failed"), "{ready}");
     assert_eq!(http2.get(23, "/livez").await.1, b"ok");
     assert!(connect(&kubeconfig, "http/1.1").await.is_err(), "nobody new gets in");
-    let late = idle.send_request(request(Method::GET, CONFIGMAPS, Full::default().boxed_unsync()));
-    assert!(patient("an idle connection", late).await.is_err(), "nobody waits for it");
 
     // What was begun before is carried out.
     assert_eq!(one.finish().await, 201);
@@ -66,7 +85,59 @@ async fn who_asks_a_server_that_drains(setup: Setup) {
     http2.end().await;
     patient("stop", stopping).await.expect("no panic");
     let server = setup.start().await;
-    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["one", "two"]);
+    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["one", "three", "two"]);
+}
+
+/// Whoever has just asked, or has just connected, may ask once more, and is told that this was the last time.
+async fn connections_in_use_get_one_more_answer(setup: Setup) {
+    let server = setup.start().await;
+    let kubeconfig = server.kubeconfig.clone();
+    let (mut used, mut fresh, mut watching) =
+        (http1(&kubeconfig).await, http1(&kubeconfig).await, http1(&kubeconfig).await);
+    let first = used.send_request(create("first")).await.expect("an answer");
+    assert_eq!((first.status(), first.headers().get("connection")), (StatusCode::CREATED, None));
+    first.into_body().collect().await.expect("a body");
+    let path = format!("{CONFIGMAPS}?watch=1");
+    let watch = watching.send_request(request(Method::GET, &path, Full::default().boxed_unsync())).await;
+    let watch = watch.expect("a watch");
+    assert_eq!((watch.status(), watch.headers().get("connection")), (StatusCode::OK, None));
+
+    let stopping = tokio::spawn(server.stop());
+    watch.into_body().collect().await.expect("a clean end");
+    assert!(connect(&kubeconfig, "http/1.1").await.is_err(), "nobody new gets in");
+    for (client, name) in [(&mut used, "second"), (&mut fresh, "third"), (&mut watching, "fourth")] {
+        client.ready().await.expect("a connection that stands");
+        let answer = client.send_request(create(name)).await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::CREATED);
+        assert_eq!(answer.headers()["connection"], "close");
+        answer.into_body().collect().await.expect("a body");
+    }
+    patient("stop", stopping).await.expect("no panic");
+    for client in [&mut used, &mut fresh, &mut watching] {
+        assert!(client.ready().await.is_err(), "it has been closed");
+    }
+    let server = setup.start().await;
+    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["first", "fourth", "second", "third"]);
+}
+
+/// For the delay, a server that is stopped is not ready, and all else as ever.
+async fn for_the_delay_everything_goes_on(mut setup: Setup) {
+    // Nobody waits for its end.
+    setup.shutdown_delay = Duration::from_secs(60 * 60);
+    let server = setup.start().await;
+    let kubeconfig = server.kubeconfig.clone();
+    let (client, mut watch) = (server.admin.clone(), server.watch(format!("{CONFIGMAPS}?watch=1")).await);
+    let stopping = tokio::spawn(server.stop());
+    while !client.get("/readyz").await.text().contains("[-]shutdown failed") {}
+    let mut new = http1(&kubeconfig).await;
+    let created = new.send_request(create("one")).await.expect("an answer");
+    assert_eq!((created.status(), created.headers().get("connection")), (StatusCode::CREATED, None));
+    watch.expect_named("ADDED", "one").await;
+    stopping.abort();
+}
+
+fn create(name: &str) -> Request<Body> {
+    request(Method::POST, CONFIGMAPS, Full::from(config_map(name, json!({})).to_string()).boxed_unsync())
 }
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;

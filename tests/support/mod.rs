@@ -46,6 +46,7 @@ pub mod cluster;
 pub mod database;
 pub mod faulty;
 pub mod grpc;
+pub mod haproxy;
 pub mod kms;
 pub mod kubelet;
 pub mod object;

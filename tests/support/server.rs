@@ -78,6 +78,8 @@ pub struct Setup {
     pub cluster_authentication: bool,
     /// The clock by which certificates expire.
     pub clock: WallClock,
+    /// For how long a server that is stopped goes on as ever.
+    pub shutdown_delay: Duration,
     data: TempDir,
     /// Who decides who may do what.
     pub authorization: Authorization,
@@ -112,6 +114,7 @@ impl Setup {
             namespace_contents: false,
             cluster_authentication: false,
             clock: WallClock::default(),
+            shutdown_delay: Duration::ZERO,
             data,
         }
     }
@@ -208,6 +211,7 @@ impl Setup {
             storage_media_type: self.storage_media_type,
             limits: self.limits,
             compaction: self.compaction,
+            shutdown_delay: self.shutdown_delay,
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
             authorization: self.authorization.clone(),

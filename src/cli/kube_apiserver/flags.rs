@@ -48,7 +48,7 @@ const NO_PEERS: &str = "all replicas serve the same resources";
 const NO_GO: &str = "there is no Go runtime to look into";
 const LOGS: &str = "logs are written at once, in one stream";
 const METRICS: &str = "all metrics are shown as they are";
-const SHUTDOWN: &str = "the server stops accepting at once, and requests finish in their grace period";
+const SHUTDOWN: &str = "connections that stand are served until they end, in their grace period";
 
 /// All flags of the reference except `help` and `version`, sorted by name.
 pub const FLAGS: &[Flag] = &[
@@ -224,7 +224,7 @@ pub const FLAGS: &[Flag] = &[
     flag("service-cluster-ip-range", Scalar, Serve("service-cluster-ip-range")),
     flag("service-node-port-range", Scalar, Serve("service-node-port-range")),
     flag("show-hidden-metrics-for-version", Scalar, None(METRICS)),
-    flag("shutdown-delay-duration", Scalar, None(SHUTDOWN)),
+    flag("shutdown-delay-duration", Scalar, Serve("shutdown-delay-duration")),
     flag("shutdown-send-retry-after", Bool, None(SHUTDOWN)),
     flag("shutdown-watch-termination-grace-period", Scalar, None(SHUTDOWN)),
     flag("storage-backend", Scalar, Own),

@@ -1,17 +1,15 @@
 //! One connection from its first byte to its last.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use futures_util::FutureExt as _;
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -23,11 +21,12 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::connection_state::{Connection, Requests, Stage};
+use super::connection_state::{Requests, Stage};
 use super::connections::ConnectionEntry;
 use super::debts::{Debts, Settled};
 use super::delivery::deliver;
 use super::gather::Gathered;
+use super::leaving::{Protocol, given_up, run_protocol};
 use super::sliced::Sliced;
 use super::streams::Streams;
 use super::takeover::{self, Slot};
@@ -88,7 +87,7 @@ impl Server {
         let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, self.handshake(stream));
         let shaken = tokio::select! {
             shaken = handshake => shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
-            _ = poll_fn(|context| place.connection().poll_stage(context, Stage::Serving)) => return,
+            () = given_up(place.connection(), &self.connections) => return,
         };
         match shaken {
             Ok(Some(stream)) => self.serve_http(stream, remote, place).await,
@@ -113,9 +112,8 @@ impl Server {
     async fn serve_http(&self, stream: TlsStream<TcpStream>, remote: SocketAddr, place: ConnectionEntry) {
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let certificates = self.tls.client(chain);
-        // Each connection has its own child: if all watches polled the shared token, they would wait for its lock.
-        let draining = self.ending.draining.child_token();
         let connection = place.connection().clone();
+        let draining = connection.draining.clone();
         let debts = Arc::new(Debts::default());
         let info = Arc::new(ConnectionInfo { remote, certificates, draining, debts: debts.clone(), place });
         if info.certified().is_some_and(|certified| matches!(certified.user, Ok(Some(_)))) {
@@ -139,14 +137,17 @@ impl Server {
             let builder = tuned_http2(Streams::of(connection.clone()), limits.streams);
             let protocol = pin!(builder.serve_connection(TokioIo::new(stream), service));
             let go_away = |protocol: Pin<&mut http2::Connection<_, _, _>>| protocol.graceful_shutdown();
-            sender.drive(run_protocol(protocol, &connection, go_away)).await
+            let run = run_protocol(protocol, Protocol::Http2, &connection, &self.connections, go_away);
+            let ended = sender.drive(run).await;
+            connection.draining.cancel();
+            ended
         } else {
             let builder = tuned_http1(limits.idle);
             let protocol = builder.serve_connection(TokioIo::new(stream), service);
             let protocol = pin!(protocol.with_upgrades());
             let go_away =
                 |protocol: Pin<&mut http1::UpgradeableConnection<_, _>>| protocol.graceful_shutdown();
-            run_protocol(protocol, &connection, go_away).await
+            run_protocol(protocol, Protocol::Http1, &connection, &self.connections, go_away).await
         };
         match ended {
             Ok(()) => takeover::run(&slot, &connection).await,
@@ -154,34 +155,6 @@ impl Server {
         }
         drop(held);
     }
-}
-
-/// Serves until the peer closes the connection or the connection is dropped. After it was told to close, it ends as
-/// soon as no request is running.
-async fn run_protocol<P>(
-    mut protocol: Pin<&mut P>,
-    connection: &Connection,
-    go_away: impl Fn(Pin<&mut P>),
-) -> hyper::Result<()>
-where
-    P: Future<Output = hyper::Result<()>>,
-{
-    let mut stage = Stage::Serving;
-    poll_fn(|context| {
-        if let Poll::Ready(next) = connection.poll_stage(context, stage) {
-            stage = next;
-            if stage == Stage::Going {
-                go_away(protocol.as_mut());
-                // Registers the waker for the next stage.
-                let _ = connection.poll_stage(context, stage);
-            }
-        }
-        if stage == Stage::Dropped || connection.is_stopped() {
-            return Poll::Ready(Ok(()));
-        }
-        protocol.as_mut().poll(context)
-    })
-    .await
 }
 
 async fn refuse_plain_http(mut stream: TcpStream) -> io::Result<()> {
@@ -201,15 +174,22 @@ async fn respond(
 ) -> Result<Response<Body>, Infallible> {
     request.extensions_mut().insert(info);
     let is_head = request.method() == Method::HEAD;
+    let is_http1 = request.version() <= Version::HTTP_11;
     // Without this, a bug in one request would end all streams of its connection.
-    match AssertUnwindSafe(responder.respond(request.map(Body::new))).catch_unwind().await {
-        Ok(response) if is_head => Ok(without_body(response)),
-        Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-            let response = deliver(response, under_way.clone()).await;
-            Ok(takeover::note(response, under_way, &slot))
-        }
-        Ok(response) => Ok(deliver(response, under_way).await),
-        Err(_) => Ok(panicked()),
+    let answered = AssertUnwindSafe(responder.respond(request.map(Body::new))).catch_unwind().await;
+    let mut response = answered.unwrap_or_else(|_| panicked());
+    let connection = &under_way.connection;
+    connection.note_request(under_way.connections.now());
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let response = deliver(response, under_way.clone()).await;
+        return Ok(takeover::note(response, under_way, &slot));
+    }
+    if is_http1 && connection.stage() == Stage::Leaving {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    match is_head {
+        true => Ok(without_body(response)),
+        false => Ok(deliver(response, under_way).await),
     }
 }
 

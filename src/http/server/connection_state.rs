@@ -6,6 +6,8 @@ use std::task::{Context, Poll};
 
 use futures_util::task::AtomicWaker;
 use tokio::task::Id;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::connections::Connections;
 use super::delivery::Delivery;
@@ -14,6 +16,8 @@ use super::delivery::Delivery;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     Serving,
+    /// The server drains, and the peer is told so at the next occasion ([`super::leaving`]).
+    Leaving,
     /// The peer was told to send no more requests; running ones may finish.
     Going,
     /// The connection is closed without waiting for anything.
@@ -21,7 +25,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    const ALL: [Self; 3] = [Self::Serving, Self::Going, Self::Dropped];
+    const ALL: [Self; 4] = [Self::Serving, Self::Leaving, Self::Going, Self::Dropped];
 }
 
 #[derive(Debug, Default)]
@@ -31,8 +35,16 @@ pub struct Connection {
     /// Wakes the connection's task.
     waker: AtomicWaker,
     authenticated: AtomicBool,
-    /// The tick of the last request; 0 before the first one.
+    /// The tick at which it was accepted.
+    since: u64,
+    /// The tick of the last request or of its answer; 0 before the first one.
     last_request: AtomicU64,
+    /// Ends watches. Each connection has its own: if all watches polled one token, they would wait for its lock.
+    pub draining: CancellationToken,
+    /// Whether the server drains.
+    leaving: AtomicBool,
+    /// When the last long answer ended since then.
+    resting_since: Mutex<Option<Instant>>,
     /// Counts the running requests by its references.
     requests: OnceLock<Weak<Requests>>,
     /// Long responses that are being sent.
@@ -43,6 +55,10 @@ pub struct Connection {
 }
 
 impl Connection {
+    pub fn accepted_at(tick: u64) -> Self {
+        Self { since: tick, ..Self::default() }
+    }
+
     pub fn stage(&self) -> Stage {
         Stage::ALL[usize::from(self.stage.load(Ordering::Acquire))]
     }
@@ -52,6 +68,19 @@ impl Connection {
         if self.stage.fetch_max(stage as u8, Ordering::AcqRel) < stage as u8 {
             self.waker.wake();
         }
+    }
+
+    /// The server drains. A peer that was told to go before is told nothing more.
+    pub fn leave(&self) {
+        self.leaving.store(true, Ordering::Release);
+        self.advance(Stage::Leaving);
+        if self.stage() > Stage::Leaving {
+            self.draining.cancel();
+        }
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Acquire)
     }
 
     /// Ready when the stage is later than `known`. Only for the task of the connection.
@@ -84,6 +113,23 @@ impl Connection {
         self.last_request.load(Ordering::Relaxed)
     }
 
+    /// The tick at which the peer was heard of for the last time, or answered.
+    pub fn last_used(&self) -> u64 {
+        self.since.max(self.last_request())
+    }
+
+    /// Notes that a long answer has ended.
+    pub fn rest(&self) {
+        if self.is_leaving() {
+            *lock(&self.resting_since) = Some(Instant::now());
+        }
+    }
+
+    /// When the last long answer ended since the server drains.
+    pub fn resting_since(&self) -> Option<Instant> {
+        *lock(&self.resting_since)
+    }
+
     /// The number of running requests.
     pub fn active(&self) -> usize {
         self.requests.get().map_or(0, |requests| requests.strong_count().saturating_sub(1))
@@ -96,6 +142,7 @@ impl Connection {
     /// Removes a delivery that has ended. If its task was to be stopped, that is cancelled, since it has ended.
     pub fn remove_delivery(&self, delivery: &Arc<Delivery>) {
         lock(&self.deliveries).retain(|other| !Arc::ptr_eq(other, delivery));
+        self.rest();
         if let Some(task) = delivery.reset_task() {
             let mut stopped = lock(&self.stopped);
             stopped.retain(|other| *other != task);

@@ -64,7 +64,7 @@ impl Connections {
         let mut open = self.open();
         let id = open.next_id;
         open.next_id += 1;
-        let connection = Arc::new(Connection::default());
+        let connection = Arc::new(Connection::accepted_at(now));
         open.all.insert(id, Watched { connection: connection.clone(), busy_at: now, going_since: None });
         open.without_credential.insert(id);
         if self.limits.unauthenticated_connections < open.without_credential.len()
@@ -94,6 +94,24 @@ impl Connections {
         }
     }
 
+    /// The server drains: tells all connections.
+    pub fn leave(&self) {
+        for watched in self.open().all.values() {
+            watched.connection.leave();
+        }
+    }
+
+    /// How many connections there are, and how many requests run on them.
+    pub fn running(&self) -> (usize, usize) {
+        let open = self.open();
+        (open.all.len(), open.all.values().map(|watched| watched.connection.active()).sum())
+    }
+
+    /// Whether a request has come on this connection, or was answered, or it was accepted, within this time.
+    pub fn is_in_use(&self, connection: &Connection, within: Duration) -> bool {
+        self.now().saturating_sub(connection.last_used()) <= self.ticks(within)
+    }
+
     pub fn now(&self) -> u64 {
         self.now.load(Ordering::Relaxed)
     }
@@ -112,7 +130,7 @@ impl Connections {
         self.metrics.limit_reached(limit).increment(1);
     }
 
-    fn sweep(&self) {
+    pub(super) fn sweep(&self) {
         let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
         let (stalled, idle) = (self.ticks(self.limits.response_progress), self.ticks(self.limits.idle));
         for watched in self.open().all.values_mut() {
@@ -137,7 +155,7 @@ impl Connections {
                         connection.advance(Stage::Dropped);
                     }
                 }
-                Stage::Serving | Stage::Dropped => {}
+                Stage::Serving | Stage::Leaving | Stage::Dropped => {}
             }
         }
     }

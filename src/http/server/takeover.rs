@@ -59,10 +59,17 @@ pub fn note(mut response: Response, request: Arc<Requests>, slot: &Slot) -> Resp
 pub async fn run(slot: &Slot, connection: &Connection) {
     let Some(work) = take(slot) else { return };
     let mut work = pin!(work);
-    poll_fn(|context| match connection.poll_stage(context, Stage::Going) {
-        Poll::Ready(_) => Poll::Ready(()),
-        Poll::Pending if connection.is_stopped() => Poll::Ready(()),
-        Poll::Pending => work.as_mut().poll(context),
+    let mut stage = Stage::Serving;
+    poll_fn(|context| {
+        while let Poll::Ready(next) = connection.poll_stage(context, stage) {
+            stage = next;
+            match stage {
+                Stage::Leaving => connection.draining.cancel(),
+                Stage::Dropped => return Poll::Ready(()),
+                Stage::Serving | Stage::Going => {}
+            }
+        }
+        if connection.is_stopped() { Poll::Ready(()) } else { work.as_mut().poll(context) }
     })
     .await;
 }

@@ -6,12 +6,14 @@
 //	live custom KUBECONFIG
 //	live outlive KUBECONFIG
 //	live upgrade KUBECONFIG
+//	live roll KUBECONFIG
 //	live pod USER
 //
 // forms creates the objects that it reads, once in each form, and reads each back in the other one. follow lets
 // informers of every sort follow many writes; what they hold in the end is compared with a list. operate runs a
 // controller, custom one of a kind that it defines itself. outlive is follow over 10,000 objects in a server that is killed, replaced and compacted meanwhile, by
-// whom it is told so on standard input (tests/client_go.rs). upgrade goes over to server-side apply. pod runs in a
+// whom it is told so on standard input (tests/client_go.rs). upgrade goes over to server-side apply. roll uses
+// replicas that are restarted meanwhile, and counts what its transports see of that (tests/rolling_restarts.rs). pod runs in a
 // Pod (tests/support/pod.rs). Use an empty server.
 package main
 
@@ -62,6 +64,7 @@ func main() {
 		"custom":  custom,
 		"outlive": outlive,
 		"upgrade": upgrade,
+		"roll":    roll,
 		"pod":     pod,
 	}
 	test, known := tests[name]
