@@ -6,8 +6,11 @@ mod connect;
 mod custom;
 mod forward;
 mod log;
+mod page;
 mod passing;
 mod read;
+mod translation;
+mod tunnel;
 mod write;
 
 use std::pin::pin;

@@ -4,8 +4,10 @@
 //! The frames are the answer's body, so seats, records, metrics and limits see what they see of other answers. What the client
 //! sends is read and forgotten, but for pings and for its goodbye.
 
+pub mod channels;
 mod client;
 mod messages;
+mod tunnel;
 
 use std::sync::Arc;
 
@@ -29,12 +31,15 @@ use super::server::takeover::Takeover;
 use crate::api::error::Error;
 
 pub use self::messages::Form;
+pub use self::tunnel::Tunnel;
 
 const VERSION: HeaderValue = HeaderValue::from_static("13");
 /// What RFC 6455 hashes with the client's key.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// Messages are bytes as they come.
 const BINARY: &str = "binary.k8s.io";
+/// What the protocol of a connection within a WebSocket is named with.
+const TUNNEL: &str = "SPDY/3.1+";
 /// Messages are bytes in base64, for clients that cannot read others.
 const BASE64: &str = "base64.binary.k8s.io";
 
@@ -78,6 +83,31 @@ pub fn accept_log(parts: &Parts) -> Result<Accepted, Refusal> {
         return Err(refusal(StatusCode::FORBIDDEN, ""));
     };
     Ok(Accepted { accept, protocol: Some(protocol), form })
+}
+
+/// The handshake of a tunnel, which is accepted once the other end is there.
+pub fn accept_tunnel(headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
+    handshake(headers).map(|(accept, _)| accept)
+}
+
+/// The subprotocols that a client offers for a tunnel, without what says that it is one.
+pub fn tunnelled(headers: &HeaderMap) -> Vec<HeaderValue> {
+    let offered = header_text(headers, header::SEC_WEBSOCKET_PROTOCOL).unwrap_or_default().split(',');
+    let known = offered.filter_map(|offered| offered.trim().strip_prefix(TUNNEL));
+    known.filter(|known| known.ends_with(".k8s.io")).filter_map(|known| known.parse().ok()).collect()
+}
+
+/// The head of the answer that begins a tunnel of this protocol.
+pub fn open_tunnel(accept: HeaderValue, protocol: Option<&HeaderValue>) -> HeaderMap {
+    let protocol =
+        protocol.and_then(|protocol| protocol.to_str().ok()).map(|protocol| format!("{TUNNEL}{protocol}"));
+    let protocol = protocol.and_then(|protocol| HeaderValue::try_from(protocol).ok());
+    let mut headers = HeaderMap::new();
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    protocol.map(|protocol| headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol));
+    headers
 }
 
 /// The answer that speaks these messages.
@@ -124,7 +154,7 @@ fn handshake(headers: &HeaderMap) -> Result<(HeaderValue, Vec<&str>), Refusal> {
 }
 
 /// The end of a connection whose handshake is wrong.
-fn refusal(status: StatusCode, text: &'static str) -> Refusal {
+pub fn refusal(status: StatusCode, text: &'static str) -> Refusal {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -11,6 +11,10 @@ use crate::support::client::Answer;
 use crate::support::database::Database;
 use crate::support::server::Setup;
 
+on_every_store! {
+    a069_kubelets_write_what_is_of_their_node,
+}
+
 const PODS: &str = "/api/v1/namespaces/t/pods";
 const NODES: &str = "/api/v1/nodes";
 
@@ -25,9 +29,7 @@ fn pod(name: &str, node: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}})
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a069_kubelets_write_what_is_of_their_node() {
-    let mut setup = Setup::new(Database::memory());
+async fn a069_kubelets_write_what_is_of_their_node(mut setup: Setup) {
     setup.admission = Settings::new(&["NodeRestriction"], &["ServiceAccount"]).expect("it is there");
     let lines = [
         "root-token,root,u-2,system:masters",

@@ -4,9 +4,18 @@
 use rowplane::api::admission::Settings;
 use serde_json::{Value, json};
 
-use crate::support::database::Database;
 use crate::support::server::{Setup, TestServer, config_map, deployment};
 use crate::support::webhook::WebhookServer;
+
+on_every_store! {
+    q107_users_namespaces_and_runtime_classes_are_exempt,
+    q116_events_are_limited,
+    q116_selectors_and_tolerations_are_configured,
+    anti_affinity_is_limited_to_nodes,
+    updates_need_their_namespace,
+    q99_custom_objects_count_and_what_no_quota_covers_is_refused,
+    images_are_reviewed_by_a_webhook,
+}
 
 const PODS: &str = "/api/v1/namespaces/t/pods";
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -21,7 +30,7 @@ fn pod(name: &str, spec: Value) -> Value {
 }
 
 /// Starts a server with these plugins on, and with configurations of plugins.
-async fn start(mut setup: Setup, enabled: &[&str], configurations: Value) -> TestServer {
+async fn start(setup: &mut Setup, enabled: &[&str], configurations: Value) -> TestServer {
     let plugins = configurations.as_object().expect("an object").iter();
     let plugins: Vec<Value> =
         plugins.map(|(name, content)| json!({"name": name, "configuration": content})).collect();
@@ -31,10 +40,6 @@ async fn start(mut setup: Setup, enabled: &[&str], configurations: Value) -> Tes
     setup.admission = Settings::new(enabled, &["ServiceAccount"]).expect("known plugins");
     setup.admission.read_file(&path).expect("a configuration");
     setup.start().await
-}
-
-fn in_memory() -> Setup {
-    Setup::new(Database::memory())
 }
 
 #[track_caller]
@@ -51,12 +56,11 @@ async fn metrics(server: &TestServer, name: &str) -> Vec<String> {
 }
 
 /// 107, and the metrics of PodSecurity.
-#[tokio::test]
-async fn q107_users_namespaces_and_runtime_classes_are_exempt() {
+async fn q107_users_namespaces_and_runtime_classes_are_exempt(mut setup: Setup) {
     let configuration = json!({"apiVersion": "pod-security.admission.config.k8s.io/v1", "kind": "PodSecurityConfiguration",
         "defaults": {"enforce": "baseline", "enforce-version": "v1.99", "warn": "restricted", "warn-version": "latest"},
         "exemptions": {"usernames": ["root"], "namespaces": ["free"], "runtimeClasses": ["sandboxed"]}});
-    let server = start(in_memory(), &[], json!({"PodSecurity": configuration})).await;
+    let server = start(&mut setup, &[], json!({"PodSecurity": configuration})).await;
     server.namespace("free").await;
     let handler = json!({"metadata": {"name": "sandboxed"}, "handler": "h"});
     server.post("/apis/node.k8s.io/v1/runtimeclasses", &handler).await.expect(201);
@@ -99,14 +103,12 @@ async fn q107_users_namespaces_and_runtime_classes_are_exempt() {
 }
 
 /// 116: events are limited, each limit for itself; the bucket fills again only with time.
-#[tokio::test]
-async fn q116_events_are_limited() {
+async fn q116_events_are_limited(mut setup: Setup) {
     let configuration = json!({"apiVersion": "eventratelimit.admission.k8s.io/v1alpha1", "kind": "Configuration",
         "limits": [{"type": "Namespace", "qps": 1, "burst": 2, "cacheSize": 100}, {"type": "User", "qps": 1, "burst": 3}]});
-    let mut setup = in_memory();
     let now = setup.clock.now();
     setup.clock = rowplane::wall_clock::WallClock::new(move || now);
-    let server = start(setup, &["EventRateLimit"], json!({"EventRateLimit": configuration})).await;
+    let server = start(&mut setup, &["EventRateLimit"], json!({"EventRateLimit": configuration})).await;
     server.namespace("other").await;
     let event = |name: &str, namespace: &str| {
         json!({"metadata": {"name": name}, "type": "Normal", "reason": "r", "source": {"component": "c"},
@@ -130,15 +132,14 @@ async fn q116_events_are_limited() {
 }
 
 /// 116: what nodes Pods may ask for, and what they may tolerate, where namespaces say nothing.
-#[tokio::test]
-async fn q116_selectors_and_tolerations_are_configured() {
+async fn q116_selectors_and_tolerations_are_configured(mut setup: Setup) {
     let tolerations = json!({"apiVersion": "podtolerationrestriction.admission.k8s.io/v1alpha1", "kind": "Configuration",
         "default": [{"key": "a", "operator": "Exists"}],
         "whitelist": [{"key": "a", "operator": "Exists"}, {"operator": "Exists", "effect": "NoExecute"}]});
     let configurations = json!({
         "PodNodeSelector": {"podNodeSelectorPluginConfig": {"clusterDefaultNodeSelector": "zone=a", "t": "zone=a,disk=fast"}},
         "PodTolerationRestriction": tolerations});
-    let server = start(in_memory(), &["PodNodeSelector", "PodTolerationRestriction"], configurations).await;
+    let server = start(&mut setup, &["PodNodeSelector", "PodTolerationRestriction"], configurations).await;
     let made = server.post(PODS, &pod("p", json!({}))).await.expect(201);
     assert_eq!(made["spec"]["nodeSelector"], json!({"zone": "a"}));
     let tolerations = made["spec"]["tolerations"].as_array().expect("tolerations");
@@ -155,9 +156,8 @@ async fn q116_selectors_and_tolerations_are_configured() {
 }
 
 /// 4.6: Pods are kept away from nodes, and from nothing larger.
-#[tokio::test]
-async fn anti_affinity_is_limited_to_nodes() {
-    let server = start(in_memory(), &["LimitPodHardAntiAffinityTopology"], json!({})).await;
+async fn anti_affinity_is_limited_to_nodes(mut setup: Setup) {
+    let server = start(&mut setup, &["LimitPodHardAntiAffinityTopology"], json!({})).await;
     let apart = |key: &str| {
         let term = json!({"labelSelector": {}, "topologyKey": key});
         json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}})
@@ -169,9 +169,8 @@ async fn anti_affinity_is_limited_to_nodes() {
 }
 
 /// 4.1: what is in a namespace that is gone can be deleted, and not changed.
-#[tokio::test]
-async fn updates_need_their_namespace() {
-    let server = start(in_memory(), &[], json!({})).await;
+async fn updates_need_their_namespace(mut setup: Setup) {
+    let server = start(&mut setup, &[], json!({})).await;
     server.namespace("gone").await;
     let maps = "/api/v1/namespaces/gone/configmaps";
     let mut map = config_map("m", json!({}));
@@ -190,13 +189,12 @@ async fn updates_need_their_namespace() {
 }
 
 /// 4.3.6, and 99: custom objects are counted by their resource.
-#[tokio::test]
-async fn q99_custom_objects_count_and_what_no_quota_covers_is_refused() {
+async fn q99_custom_objects_count_and_what_no_quota_covers_is_refused(mut setup: Setup) {
     let limited = json!([{"resource": "services", "matchContains": ["services.loadbalancers"]},
         {"apiGroup": "ex.io", "resource": "widgets", "matchContains": ["count/widgets"]},
         {"resource": "pods", "matchScopes": [{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]}]);
     let configuration = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "ResourceQuotaConfiguration", "limitedResources": limited});
-    let server = start(in_memory(), &[], json!({"ResourceQuota": configuration})).await;
+    let server = start(&mut setup, &[], json!({"ResourceQuota": configuration})).await;
     let names =
         json!({"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"});
     let schema = json!({"openAPIV3Schema": {"type": "object"}});
@@ -238,8 +236,7 @@ async fn q99_custom_objects_count_and_what_no_quota_covers_is_refused() {
 }
 
 /// 4.6: a webhook decides about images; its verdicts are kept, and its failures let nobody in unless the configuration does.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn images_are_reviewed_by_a_webhook() {
+async fn images_are_reviewed_by_a_webhook(mut setup: Setup) {
     let mut web = WebhookServer::start(&[], |seen| {
         let review = &seen.body;
         let images = review["spec"]["containers"].as_array().cloned().unwrap_or_default();
@@ -261,8 +258,7 @@ async fn images_are_reviewed_by_a_webhook() {
     std::fs::write(&kubeconfig, content.to_string()).expect("written");
     let configuration = |default_allow: bool| json!({"imagePolicy": {"kubeConfigFile": kubeconfig, "retryBackoff": 1, "allowTTL": 60, "denyTTL": 60, "defaultAllow": default_allow}});
     let server =
-        start(in_memory(), &["ImagePolicyWebhook"], json!({"ImagePolicyWebhook": configuration(false)}))
-            .await;
+        start(&mut setup, &["ImagePolicyWebhook"], json!({"ImagePolicyWebhook": configuration(false)})).await;
     let of = |name: &str, image: &str| {
         let mut pod = pod(
             name,
@@ -307,8 +303,9 @@ async fn images_are_reviewed_by_a_webhook() {
     let failure = server.post(PODS, &of("d", "new")).await.failure();
     let start_of = format!("pods \"d\" is forbidden: Post \"{}", web.url("/review"));
     assert!(failure["message"].as_str().is_some_and(|text| text.starts_with(&start_of)), "{failure}");
+    server.stop().await;
     let open =
-        start(in_memory(), &["ImagePolicyWebhook"], json!({"ImagePolicyWebhook": configuration(true)})).await;
+        start(&mut setup, &["ImagePolicyWebhook"], json!({"ImagePolicyWebhook": configuration(true)})).await;
     open.post(PODS, &of("d", "new")).await.expect(201);
     open.post("/api/v1/namespaces/t/configmaps", &config_map("m", json!({}))).await.expect(201);
     assert_eq!(open.get(format!("{NAMESPACES}/t")).await.status, 200);

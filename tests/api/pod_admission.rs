@@ -4,8 +4,16 @@
 use rowplane::api::admission::Settings;
 use serde_json::{Value, json};
 
-use crate::support::database::Database;
 use crate::support::server::{Setup, TestServer, deployment};
+
+on_every_store! {
+    q90_q91_q92_pods_have_accounts,
+    q102_to_q108_namespaces_say_what_pods_may,
+    q109_q111_q112_q113_changes_that_nodes_and_classes_allow,
+    q114_a_class_does_not_become_a_second_default,
+    q116_plugins_that_are_off_do_as_upstream_when_on,
+    q117_owners_take_rights,
+}
 
 const PODS: &str = "/api/v1/namespaces/t/pods";
 const ACCOUNTS: &str = "/api/v1/namespaces/t/serviceaccounts";
@@ -29,8 +37,7 @@ fn forbidden(refused: &Value, text: &str) {
     assert_eq!(refused["message"], text);
 }
 
-async fn start(enabled: &[&str]) -> TestServer {
-    let mut setup = Setup::new(Database::memory());
+async fn start(setup: &mut Setup, enabled: &[&str]) -> TestServer {
     setup.namespace_contents = true;
     setup.admission = Settings::new(enabled, &[]).expect("known plugins");
     setup.start().await
@@ -41,9 +48,8 @@ fn warnings(answer: &crate::support::client::Answer) -> Vec<String> {
     values.map(|value| value["299 - \"".len()..value.len() - 1].replace("\\\"", "\"")).collect()
 }
 
-#[tokio::test]
-async fn q90_q91_q92_pods_have_accounts() {
-    let server = start(&[]).await;
+async fn q90_q91_q92_pods_have_accounts(mut setup: Setup) {
+    let server = start(&mut setup, &[]).await;
     let two = json!({"initContainers": [{"name": "i", "image": "i"}],
         "containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i", "volumeMounts": [{"name": "v", "mountPath": MOUNT}]}],
         "volumes": [{"name": "v", "emptyDir": {}}]});
@@ -110,9 +116,8 @@ async fn label(server: &TestServer, labels: Value) -> crate::support::client::An
     server.patch(format!("{NAMESPACES}/t"), &json!({"metadata": {"labels": labels}})).await
 }
 
-#[tokio::test]
-async fn q102_to_q108_namespaces_say_what_pods_may() {
-    let server = start(&[]).await;
+async fn q102_to_q108_namespaces_say_what_pods_may(mut setup: Setup) {
+    let server = start(&mut setup, &[]).await;
     let host = json!({"hostNetwork": true});
     server.post(PODS, &pod("old-b", host.clone())).await.expect(201);
     server.post(PODS, &pod("old-a", host.clone())).await.expect(201);
@@ -160,9 +165,8 @@ async fn q102_to_q108_namespaces_say_what_pods_may() {
     server.post(PODS, &pod("p", probed)).await.expect(201);
 }
 
-#[tokio::test]
-async fn q109_q111_q112_q113_changes_that_nodes_and_classes_allow() {
-    let server = start(&[]).await;
+async fn q109_q111_q112_q113_changes_that_nodes_and_classes_allow(mut setup: Setup) {
+    let server = start(&mut setup, &[]).await;
     let claim = json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast",
         "volumeName": "v", "resources": {"requests": {"storage": "1Gi"}}}});
     server.post(CLAIMS, &claim).await.expect(201);
@@ -218,9 +222,8 @@ async fn q109_q111_q112_q113_changes_that_nodes_and_classes_allow() {
     server.patch(format!("{PODS}/p"), &json!({"metadata": {"labels": {"a": "b"}}})).await.ok();
 }
 
-#[tokio::test]
-async fn q114_a_class_does_not_become_a_second_default() {
-    let server = start(&[]).await;
+async fn q114_a_class_does_not_become_a_second_default(mut setup: Setup) {
+    let server = start(&mut setup, &[]).await;
     let classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
     for (name, default) in [("usual", true), ("other", false)] {
         let class = json!({"metadata": {"name": name}, "value": 7, "globalDefault": default});
@@ -233,9 +236,8 @@ async fn q114_a_class_does_not_become_a_second_default() {
     server.patch(format!("{classes}/usual"), &json!({"description": "x"})).await.ok();
 }
 
-#[tokio::test]
-async fn q116_plugins_that_are_off_do_as_upstream_when_on() {
-    let plain = start(&[]).await;
+async fn q116_plugins_that_are_off_do_as_upstream_when_on(mut setup: Setup) {
+    let plain = start(&mut setup, &[]).await;
     let service = |addresses: Value| json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 1}], "externalIPs": addresses}});
     plain.post("/api/v1/namespaces/t/services", &service(json!(["1.2.3.4"]))).await.expect(201);
     let made =
@@ -245,16 +247,22 @@ async fn q116_plugins_that_are_off_do_as_upstream_when_on() {
         plain.post("/api/v1/namespaces/new/configmaps", &json!({"metadata": {"name": "c"}})).await.status,
         404
     );
+    plain.delete("/api/v1/namespaces/t/services/s").await.ok();
+    plain.delete(format!("{PODS}/p?gracePeriodSeconds=0")).await.ok();
+    plain.stop().await;
 
-    let server = start(&[
-        "DenyServiceExternalIPs",
-        "AlwaysPullImages",
-        "NamespaceAutoProvision",
-        "NamespaceExists",
-        "PodNodeSelector",
-        "ExtendedResourceToleration",
-        "PodTolerationRestriction",
-    ])
+    let server = start(
+        &mut setup,
+        &[
+            "DenyServiceExternalIPs",
+            "AlwaysPullImages",
+            "NamespaceAutoProvision",
+            "NamespaceExists",
+            "PodNodeSelector",
+            "ExtendedResourceToleration",
+            "PodTolerationRestriction",
+        ],
+    )
     .await;
     let text = "services \"s\" is forbidden: Use of external IPs is denied by admission control";
     forbidden(
@@ -292,9 +300,8 @@ async fn q116_plugins_that_are_off_do_as_upstream_when_on() {
     assert_eq!(made["spec"]["nodeSelector"], json!({"a": "b", "zone": "a"}));
 }
 
-#[tokio::test]
-async fn q117_owners_take_rights() {
-    let server = start(&["OwnerReferencesPermissionEnforcement"]).await;
+async fn q117_owners_take_rights(mut setup: Setup) {
+    let server = start(&mut setup, &["OwnerReferencesPermissionEnforcement"]).await;
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "update", "patch"]}]);
     server
         .post(

@@ -12,7 +12,6 @@ mod validating;
 
 use serde_json::Value;
 
-use crate::support::database::Database;
 use crate::support::server::{Setup, TestServer};
 
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
@@ -24,8 +23,4 @@ fn extend(object: &mut Value, more: Value) {
     if let (Value::Object(object), Value::Object(more)) = (object, more) {
         object.extend(more);
     }
-}
-
-async fn in_memory() -> TestServer {
-    Setup::new(Database::memory()).start().await
 }

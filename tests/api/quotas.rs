@@ -28,6 +28,8 @@ on_every_store! {
     devices_count_as_the_extended_resource_of_their_class,
     pods_past_their_grace_period_hold_nothing,
     random_deletions_give_back_once,
+    figures_without_measure,
+    q96_q98_q100_kinds_and_scopes_count_as_they_do_upstream,
 }
 
 fn quota(name: &str, hard: Value) -> Value {
@@ -149,9 +151,46 @@ async fn q101_a_quota_is_counted_when_it_is_written(setup: Setup) {
     assert_eq!(used(&server, "q").await["resourcequotas"], "1");
 }
 
-#[tokio::test]
-async fn q96_q98_q100_kinds_and_scopes_count_as_they_do_upstream() {
-    let setup = Setup::new(Database::memory());
+/// What is larger than 64 bits is as much as there can be, as for upstream; sums go beyond it.
+async fn figures_without_measure(setup: Setup) {
+    let server = setup.start().await;
+    for (hard, text) in [
+        (json!({"pods": "-1"}), "must be greater than or equal to 0"),
+        (json!({"pods": "0.5"}), "must be an integer"),
+        (json!({"nothing": "1"}), "must be a standard resource for quotas"),
+    ] {
+        let refused = server.post(QUOTAS, &quota("q", hard)).await.failure();
+        assert_eq!(refused["code"], 422, "{refused}");
+        assert!(refused["message"].as_str().is_some_and(|found| found.contains(text)), "{refused}");
+    }
+    for wrong in ["much", "1e", "1Zi", "0x10"] {
+        let refused = server.post(QUOTAS, &quota("q", json!({"pods": wrong}))).await.failure();
+        assert_eq!(refused["code"], 400, "{refused}");
+    }
+    let hard = json!({"pods": "9223372036854775807", "requests.cpu": "9223372036854775807", "configmaps": "99999999E"});
+    server.post(QUOTAS, &quota("q", hard)).await.expect(201);
+    server.post(PODS, &pod("a", "9223372036854775806")).await.expect(201);
+    server.post(PODS, &pod("b", "1")).await.expect(201);
+    assert_eq!(used(&server, "q").await["requests.cpu"], "9223372036854775807");
+    let refused = server.post(PODS, &pod("c", "1m")).await.failure();
+    assert!(refused["message"].as_str().is_some_and(|text| text.contains("exceeded quota: q")), "{refused}");
+    let refused = server.post(PODS, &pod("c", "9223372036854775807")).await.failure();
+    assert!(refused["message"].as_str().is_some_and(|text| text.contains("exceeded quota: q")), "{refused}");
+    // What nobody limits counts without an end, and is given back exactly.
+    server.delete(format!("{QUOTAS}/q")).await.ok();
+    for name in ["c", "d"] {
+        server.post(PODS, &pod(name, "9223372036854775807")).await.expect(201);
+    }
+    server.post(QUOTAS, &quota("q", json!({"requests.cpu": "1"}))).await.expect(201);
+    assert_ne!(used(&server, "q").await["requests.cpu"], "0");
+    let now = json!({"gracePeriodSeconds": 0});
+    for name in ["a", "c", "d"] {
+        server.delete(format!("{PODS}/{name}")).json(&now).await.ok();
+    }
+    assert_eq!(used(&server, "q").await["requests.cpu"], "1");
+}
+
+async fn q96_q98_q100_kinds_and_scopes_count_as_they_do_upstream(setup: Setup) {
     let server = setup.start().await;
     server
         .post(QUOTAS, &quota("limits", json!({"limits.cpu": "1", "limits.memory": "1Gi"})))

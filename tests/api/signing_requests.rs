@@ -9,6 +9,12 @@ use crate::support::client::{Client, Protocol};
 use crate::support::database::Database;
 use crate::support::server::{Setup, TestServer};
 
+on_every_store! {
+    controllers_approve_and_sign,
+    signers_have_their_own_authorities,
+    a079_a080_a081_a082_a083_a084_who_may_approve_sign_and_attest,
+}
+
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 const NODE_CLIENT: [&str; 2] = ["client auth", "digital signature"];
@@ -48,9 +54,7 @@ async fn approve(server: &TestServer, path: &str) {
 }
 
 /// A kubelet without a certificate gets one, by which it is known as its node.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn controllers_approve_and_sign() {
-    let mut setup = Setup::new(Database::memory());
+async fn controllers_approve_and_sign(mut setup: Setup) {
     let controllers = &mut setup.certificate_controllers;
     (controllers.approving, controllers.signing, controllers.cleaning) = (true, true, true);
     let server = setup.start().await;
@@ -101,9 +105,7 @@ async fn controllers_approve_and_sign() {
 }
 
 /// Each signer has a CA of its own, whose files may change; a signer without one signs nothing.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn signers_have_their_own_authorities() {
-    let mut setup = Setup::new(Database::memory());
+async fn signers_have_their_own_authorities(mut setup: Setup) {
     let files = ["kubelets.crt", "kubelets.key"].map(|name| setup.file(name));
     let make = |name: &str| {
         let mut params = CertificateParams::default();
@@ -172,9 +174,8 @@ fn ca() -> String {
 }
 
 /// Assertions 79 to 84.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a079_a080_a081_a082_a083_a084_who_may_approve_sign_and_attest() {
-    let server = Setup::new(Database::memory()).start().await;
+async fn a079_a080_a081_a082_a083_a084_who_may_approve_sign_and_attest(setup: Setup) {
+    let server = setup.start().await;
     let all = json!([{"apiGroups": ["certificates.k8s.io"], "verbs": ["*"], "resources": [
         "certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status",
         "clustertrustbundles", "podcertificaterequests/status"]}]);

@@ -79,8 +79,3 @@ fn told(failure: &Value) -> (u64, String) {
 async fn metric(client: &Client, line: &str) -> bool {
     client.get("/metrics").await.text().lines().any(|found| found.starts_with(line))
 }
-
-async fn in_memory() -> TestServer {
-    use crate::support::database::Database;
-    Setup::new(Database::memory()).start().await
-}

@@ -3,6 +3,7 @@
 
 pub mod dial;
 pub mod exchange;
+pub mod spdy;
 pub mod tunnel;
 
 use std::sync::Arc;

@@ -17,6 +17,7 @@ use crate::cache::State;
 use crate::relay::Address;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::schema::resource::Verb;
+use crate::tree::Value;
 
 const PODS: Gvr = Gvr::fixed("v1", "pods");
 const NODES: Gvr = Gvr::fixed("v1", "nodes");
@@ -31,6 +32,8 @@ pub struct Location {
     pub path: String,
     /// As it stands in a URL.
     pub query: String,
+    /// It is a kubelet that says of itself that it speaks all that clients speak in WebSockets.
+    pub takes_websockets: bool,
 }
 
 impl Location {
@@ -138,7 +141,10 @@ impl Api {
     ) -> Result<Location, Error> {
         let node = self.stored(state, &NODES, "", node)?;
         let address = self.kubelets.address(&node).await?;
-        Ok(Location { address, path, query })
+        let features = node.get("status").map(|status| &status["declaredFeatures"]);
+        let features = features.and_then(Value::as_array).into_iter().flatten();
+        let takes_websockets = features.into_iter().any(|feature| *feature == "ExtendWebSocketsToKubelet");
+        Ok(Location { address, path, query, takes_websockets })
     }
 
     /// An object as it is now; 404 if there is none.

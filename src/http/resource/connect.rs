@@ -6,14 +6,18 @@ use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version, header};
 use axum::response::Response;
+use futures_util::TryFutureExt as _;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use super::forward::without_hops;
+use super::translation::offers_channels;
+use super::tunnel::offers_tunnel;
 use crate::api::error::Error;
 use crate::api::request::Options;
 use crate::api::subresource::connect::{Location, options};
@@ -52,7 +56,15 @@ impl Context<'_> {
         };
         if wants_upgrade(&self.parts.headers) {
             if is_stream {
-                self.count_stream(&subresource.name);
+                self.count_stream(&subresource.name, !location.takes_websockets);
+            }
+            let is_forwarding = subresource.name == "portforward";
+            let translates = is_stream && !location.takes_websockets;
+            if translates && is_forwarding && offers_tunnel(&self.parts.headers) {
+                return self.tunnel(&location, active).await;
+            }
+            if translates && !is_forwarding && offers_channels(&self.parts.headers) {
+                return self.translate(location, &options, active).await;
             }
             return self.upgrade(&location, active).await;
         }
@@ -67,9 +79,9 @@ impl Context<'_> {
         self.definition.subresource(name).ok_or(Error::UnknownResource)
     }
 
-    fn count_stream(&self, subresource: &str) {
+    fn count_stream(&self, subresource: &str, is_translated: bool) {
         let known = ["attach", "exec", "portforward"].into_iter().find(|known| *known == subresource);
-        known.into_iter().for_each(|known| self.app.metrics.stream_passed_on(known));
+        known.into_iter().for_each(|known| self.app.metrics.stream_asked(known, is_translated));
     }
 
     /// The path behind a proxy, with its slashes.
@@ -84,19 +96,15 @@ impl Context<'_> {
 
     /// Passes an upgrade on, and then bytes in both directions.
     async fn upgrade(&self, location: &Location, active: LongRunning) -> Result<Response, Error> {
-        let failed = |what: &str, why: String| Error::Unclassified(format!("{what}: {why}"));
-        let Some(client) = self.parts.extensions.get::<OnUpgrade>().cloned() else {
-            let why = format!("{:?} has no upgrades", self.parts.version);
-            return Err(failed("request connection cannot be hijacked", why));
-        };
-        let stream = self.until_draining(dial(&location.address)).await?;
-        let stream = stream.map_err(|why| failed("error dialing backend", why))?;
+        let client = self.client()?;
         let request =
             upgrade_request(self.parts, location).map_err(|why| failed("error sending request", why))?;
-        let answer = self.until_draining(exchange(stream, request)).await?;
-        let answer = answer.map_err(|why| failed("error sending request", why))?;
+        let answer = self.ask_for_upgrade(location, request).await?;
         match answer.status() {
-            StatusCode::SWITCHING_PROTOCOLS => self.take_over(client, answer, active),
+            StatusCode::SWITCHING_PROTOCOLS => {
+                let headers = answer.headers().clone();
+                self.take_over(client.map_ok(TokioIo::new), answer, headers, active)
+            }
             status if status.is_client_error() || status.is_server_error() => refused(answer).await,
             status => {
                 Err(Error::Unclassified(format!("invalid upgrade response: status code {}", status.as_u16())))
@@ -104,7 +112,36 @@ impl Context<'_> {
         }
     }
 
-    fn take_over(&self, client: OnUpgrade, answer: Answer, active: LongRunning) -> Result<Response, Error> {
+    /// The client's connection, once an answer has given it away.
+    pub(super) fn client(&self) -> Result<OnUpgrade, Error> {
+        self.parts.extensions.get::<OnUpgrade>().cloned().ok_or_else(|| {
+            let why = format!("{:?} has no upgrades", self.parts.version);
+            failed("request connection cannot be hijacked", why)
+        })
+    }
+
+    pub(super) async fn ask_for_upgrade(
+        &self,
+        location: &Location,
+        request: Request<Empty<Bytes>>,
+    ) -> Result<Answer, Error> {
+        let stream = self.until_draining(dial(&location.address)).await?;
+        let stream = stream.map_err(|why| failed("error dialing backend", why))?;
+        let answer = self.until_draining(exchange(stream, request)).await?;
+        answer.map_err(|why| failed("error sending request", why))
+    }
+
+    /// Answers with these headers, and passes bytes on between the client and who has answered.
+    pub(super) fn take_over<C>(
+        &self,
+        client: impl Future<Output = hyper::Result<C>> + Send + 'static,
+        answer: Answer,
+        headers: HeaderMap,
+        active: LongRunning,
+    ) -> Result<Response, Error>
+    where
+        C: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let (mut head, body) = answer.into_parts();
         let (_, mut driven) = body.into_parts();
         let Some(backend) = head.extensions.remove::<OnUpgrade>() else {
@@ -114,7 +151,7 @@ impl Context<'_> {
         let takeover = Takeover::new(async move {
             let copied = async {
                 if let (Ok(client), Ok(backend)) = (client.await, driven.until(backend).await) {
-                    copy_both_ways(TokioIo::new(client), TokioIo::new(backend), limit).await;
+                    copy_both_ways(client, TokioIo::new(backend), limit).await;
                 }
             };
             draining.run_until_cancelled(copied).await;
@@ -122,7 +159,7 @@ impl Context<'_> {
         });
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-        *response.headers_mut() = head.headers;
+        *response.headers_mut() = headers;
         response.extensions_mut().insert(takeover);
         Ok(response)
     }
@@ -134,6 +171,10 @@ impl Context<'_> {
     }
 }
 
+fn failed(what: &str, why: String) -> Error {
+    Error::Unclassified(format!("{what}: {why}"))
+}
+
 /// Upstream's `IsUpgradeRequest`.
 fn wants_upgrade(headers: &HeaderMap) -> bool {
     let names = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
@@ -141,7 +182,7 @@ fn wants_upgrade(headers: &HeaderMap) -> bool {
 }
 
 /// The client's request, but for its target.
-fn upgrade_request(parts: &Parts, location: &Location) -> Result<Request<Empty<Bytes>>, String> {
+pub(super) fn upgrade_request(parts: &Parts, location: &Location) -> Result<Request<Empty<Bytes>>, String> {
     let mut request = Request::new(Empty::new());
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = location.target().parse().map_err(|error| format!("{error}"))?;
@@ -167,7 +208,7 @@ pub(super) fn forwarded_for(parts: &Parts, headers: &mut HeaderMap) {
 }
 
 /// The backend's own answer to an upgrade that it refuses.
-async fn refused(answer: Answer) -> Result<Response, Error> {
+pub(super) async fn refused(answer: Answer) -> Result<Response, Error> {
     let (head, body) = answer.into_parts();
     let read = timeout(REFUSAL_TIME, Limited::new(body, LARGEST_REFUSAL).collect()).await;
     let body = match read {

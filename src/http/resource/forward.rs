@@ -4,9 +4,11 @@ use axum::body::Body;
 use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use axum::response::Response;
+use http_body::Body as _;
 
 use super::Context;
 use super::connect::forwarded_for;
+use super::page::{Page, Rewrite, encoding_of_page};
 use super::passing::passing;
 use crate::api::error::Error;
 use crate::api::subresource::connect::Location;
@@ -58,7 +60,21 @@ impl Context<'_> {
         let headers = response.headers_mut();
         CORS.iter().for_each(|name| _ = headers.remove(name));
         self.rewrite_location(location, headers);
-        Ok(response.map(|_| passing(answer.into_body(), self.draining(), active)))
+        let (draining, body) = (self.draining(), answer.into_body());
+        // A redirect's page is read by nobody, and an answer to HEAD has none.
+        let encoding = if body.is_end_stream() || headers.contains_key(header::LOCATION) {
+            None
+        } else {
+            encoding_of_page(headers)
+        };
+        let body = match encoding {
+            Some(encoding) => {
+                headers.remove(header::CONTENT_LENGTH);
+                passing(Page::new(body, encoding, self.rewrite_links(location)), draining, active)
+            }
+            None => passing(body, draining, active),
+        };
+        Ok(response.map(|_| body))
     }
 
     /// Pages at the root of what is behind a proxy refer to what is beside them, which only works below a slash.
@@ -106,6 +122,15 @@ impl Context<'_> {
         path.split('/').take(segments).flat_map(|segment| ["/", segment]).collect()
     }
 
+    /// Links to somewhere behind the proxy lead through the proxy. A link is compared as it stands in the page: references to
+    /// characters are not looked through.
+    fn rewrite_links(&self, location: &Location) -> Rewrite {
+        let host = self.host();
+        let host = host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
+        let (prefix, backend) = (escaped(&self.prefix()), location.address.authority());
+        Box::new(move |link| rewritten(link, &prefix, &backend, &host))
+    }
+
     /// A redirect to somewhere behind the proxy leads through the proxy.
     fn rewrite_location(&self, location: &Location, headers: &mut HeaderMap) {
         let Some(to) = headers.get(header::LOCATION).and_then(|value| value.to_str().ok()) else { return };
@@ -116,6 +141,22 @@ impl Context<'_> {
             headers.insert(header::LOCATION, value);
         }
     }
+}
+
+/// Text that is put into an attribute of HTML.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '"' => escaped.push_str("&#34;"),
+            '\'' => escaped.push_str("&#39;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
 }
 
 /// The headers without those that are about one connection.

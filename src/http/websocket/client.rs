@@ -12,9 +12,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, co
 
 use super::messages::{CLOSE, NORMAL, PING, PROTOCOL_ERROR, Replies};
 
-const MASKED: u8 = 0x80;
+pub const MASKED: u8 = 0x80;
 /// The most that a frame beside messages may hold.
-const MOST_OF_CONTROL: u64 = 125;
+pub const MOST_OF_CONTROL: u64 = 125;
 
 /// Sends the body, whose frames are messages, until it ends or the client has gone.
 pub async fn speak(client: OnUpgrade, body: Body, replies: Arc<Replies>) {

@@ -12,11 +12,11 @@ use futures_util::Stream;
 use futures_util::task::AtomicWaker;
 
 const FINAL: u8 = 0x80;
-const TEXT: u8 = 1;
-const BINARY: u8 = 2;
+pub const TEXT: u8 = 1;
+pub const BINARY: u8 = 2;
 pub const CLOSE: u8 = 8;
 pub const PING: u8 = 9;
-const PONG: u8 = 10;
+pub const PONG: u8 = 10;
 
 /// Codes of an end.
 pub const NORMAL: u16 = 1000;
@@ -117,7 +117,7 @@ impl<S: Stream<Item = Result<Bytes, BoxError>> + Unpin> Stream for Messages<S> {
     }
 }
 
-fn frame(kind: u8, payload: &[u8]) -> Bytes {
+pub fn frame(kind: u8, payload: &[u8]) -> Bytes {
     let mut frame = Vec::with_capacity(payload.len() + 10);
     frame.push(FINAL | kind);
     match payload.len() {

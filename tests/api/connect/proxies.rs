@@ -1,8 +1,13 @@
 //! Proxies of Nodes, Pods and Services: 2.4.
 
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 
+use flate2::Compression;
+use flate2::read::{DeflateDecoder, GzDecoder};
+use flate2::write::{DeflateEncoder, GzEncoder};
 use http::Method;
+use http_body_util::BodyExt as _;
 use rowplane::api::service_routes::{self, FixedAddresses, parse_fixed};
 use rowplane::api::subresource::connect::kubelets::Config;
 use serde_json::json;
@@ -20,6 +25,7 @@ on_every_store! {
     c44_services,
     who_cannot_be_reached,
     c46_redirects_lead_through_the_proxy,
+    c46_links_of_pages_lead_through_the_proxy,
     all_methods_and_bodies_pass,
     upgrades_pass_with_their_query,
     who_may_use_a_proxy,
@@ -189,6 +195,60 @@ async fn c46_redirects_lead_through_the_proxy(mut setup: Setup) {
         assert_eq!(head.header("x-forwarded-for"), Some("127.0.0.1"));
         assert_eq!(head.header("authorization"), None);
     }
+}
+
+async fn c46_links_of_pages_lead_through_the_proxy(mut setup: Setup) {
+    const PAGE: &str = "<html><a href=\"/x?y=1&amp;z\">/x</a><img src=/y/><a href=z>";
+    let kubelet = Kubelet::start(|head, mut stream| async move {
+        let headers = head.header("x-headers").expect("headers").replace('|', "\r\n");
+        let mut body = PAGE.as_bytes().to_vec();
+        let is = |encoding: &str| headers.contains(encoding) && !headers.contains("X-Plain");
+        if is("gzip") {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(&body).expect("compressed");
+            body = encoder.finish().expect("compressed");
+        } else if is("deflate") {
+            let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(&body).expect("compressed");
+            body = encoder.finish().expect("compressed");
+        }
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{headers}\r\n\r\n", body.len());
+        stream.write_all(answer.as_bytes()).await.expect("written");
+        if !head.line.starts_with("HEAD") {
+            stream.write_all(&body).await.expect("written");
+        }
+        let _ = stream.shutdown().await;
+    })
+    .await;
+    let server = with_service(&mut setup, &kubelet).await;
+    let changed = format!("<html><a href=\"{SERVICE}/x?y=1&amp;z\">/x</a><img src={SERVICE}/y/><a href=z>");
+    for (headers, want) in [
+        ("Content-Type: text/html", &*changed),
+        ("Content-Type: text/html; charset=utf-8", &*changed),
+        ("Content-Type: text/html|Content-Encoding: gzip", &*changed),
+        ("Content-Type: text/html|Content-Encoding: deflate", &*changed),
+        ("Content-Type: text/html|Content-Encoding: br", PAGE),
+        ("Content-Type: text/plain", PAGE),
+        ("Content-Type: text/html|Location: z", PAGE),
+    ] {
+        let answer = server.get(format!("{SERVICE}/a")).header("x-headers", headers).await;
+        let mut body = String::new();
+        let read = match answer.header("content-encoding") {
+            Some("gzip") => GzDecoder::new(&*answer.body).read_to_string(&mut body),
+            Some("deflate") => DeflateDecoder::new(&*answer.body).read_to_string(&mut body),
+            _ => (&*answer.body).read_to_string(&mut body),
+        };
+        assert_eq!((answer.status, read.expect("the page"), &*body), (200, want.len(), want), "{headers}");
+    }
+    let headers = "Content-Type: text/html";
+    let head = server.request(Method::HEAD, format!("{SERVICE}/a")).header("x-headers", headers).await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(head.header("content-length"), Some(&*PAGE.len().to_string()));
+    // What only says that it is compressed breaks off.
+    let headers = "Content-Type: text/html|Content-Encoding: gzip|X-Plain: 1";
+    let broken = server.get(format!("{SERVICE}/a")).header("x-headers", headers).send().await;
+    assert_eq!(broken.status(), 200);
+    assert!(broken.into_body().collect().await.is_err());
 }
 
 async fn all_methods_and_bodies_pass(mut setup: Setup) {

@@ -25,6 +25,8 @@ on_every_store! {
     c34_what_is_no_upgrade,
     c35_spdy_passes_through,
     c36_websockets_pass_through,
+    c36_port_forward_is_tunnelled_through_websockets,
+    c36_channels_are_translated_to_streams,
     c37_kubelets_that_refuse,
     c41_a_limit_of_bytes,
     c72_a_server_that_stops_ends_streams,
@@ -136,7 +138,7 @@ async fn c35_spdy_passes_through(mut setup: Setup) {
     assert_eq!(answer.header("upgrade"), Some("SPDY/3.1"));
     assert_eq!(kubelet.only().line, "POST /attach/t/p/c?error=1");
     let metrics = server.get("/metrics").await.text();
-    let counted = r#"apiserver_websocket_streaming_requests_total{subresource="exec",proxy_type="proxied_to_kubelet"} 1"#;
+    let counted = r#"apiserver_websocket_streaming_requests_total{subresource="exec",proxy_type="translated_at_apiserver"} 1"#;
     assert!(metrics.contains(counted), "{metrics}");
     let gauge = r#"apiserver_longrunning_requests{verb="CONNECT",group="",version="v1",resource="pods",subresource="exec",scope="resource",component="apiserver"}"#;
     assert!(metrics.contains(&format!("{gauge} 1")), "{metrics}");
@@ -160,6 +162,173 @@ async fn c36_websockets_pass_through(setup: Setup) {
     assert_eq!(head.line, "GET /portForward/t/p?port=80%2C443");
     assert_eq!(head.header("sec-websocket-key"), Some("eA=="));
     echoed(&mut stream, "frame").await;
+}
+
+/// A frame of binary data as clients send it, with a mask of zeros.
+fn masked(payload: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(payload.len()).expect("short");
+    [&[0x82, 0x80 | length, 0, 0, 0, 0], payload].concat()
+}
+
+/// Reads a frame: its first byte, and what it holds.
+async fn framed(stream: &mut TlsStream<TcpStream>) -> (u8, Vec<u8>) {
+    let mut head = [0; 2];
+    patient("a frame", stream.read_exact(&mut head)).await.expect("a frame");
+    let length = match head[1] {
+        126 => patient("a frame", stream.read_u16()).await.expect("a frame"),
+        length => length.into(),
+    };
+    let mut payload = vec![0; length.into()];
+    patient("a frame", stream.read_exact(&mut payload)).await.expect("a frame");
+    (head[0], payload)
+}
+
+async fn c36_port_forward_is_tunnelled_through_websockets(setup: Setup) {
+    let spdy = "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: portforward.k8s.io";
+    let kubelet = Kubelet::echoing(spdy).await;
+    let server = with_pod(&setup, &kubelet).await;
+    let websocket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+        Sec-WebSocket-Protocol: v4.channel.k8s.io, SPDY/3.1+portforward.k8s.io";
+    let line = format!("GET {POD}/portforward");
+    let (mut stream, answer) = upgrade(&server.kubeconfig, &line, websocket).await;
+    assert_eq!(answer.line, "HTTP/1.1 101 Switching Protocols");
+    assert_eq!(answer.header("upgrade"), Some("websocket"));
+    assert_eq!(answer.header("sec-websocket-protocol"), Some("SPDY/3.1+portforward.k8s.io"));
+    assert_eq!(answer.header("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    assert_eq!(answer.header("x-stream-protocol-version"), None);
+    let head = kubelet.only();
+    assert_eq!((&*head.line, head.header("upgrade")), ("POST /portForward/t/p", Some("SPDY/3.1")));
+    assert_eq!(head.all("x-stream-protocol-version"), ["portforward.k8s.io"]);
+    let left = ["sec-websocket-key", "sec-websocket-protocol", "sec-websocket-version"];
+    assert_eq!(left.map(|name| head.header(name)), [None; 3]);
+    stream.write_all(&masked(b"ping")).await.expect("written");
+    let mut found = Vec::new();
+    while found.len() < 4 {
+        let (kind, payload) = framed(&mut stream).await;
+        assert_eq!(kind, 0x82);
+        found.extend(payload);
+    }
+    assert_eq!(found, b"ping");
+    // A ping of the WebSocket is none of the kubelet's, and a goodbye ends all.
+    stream.write_all(&[0x89, 0x81, 0, 0, 0, 0, b'x']).await.expect("written");
+    assert_eq!(framed(&mut stream).await, (0x8a, b"x".to_vec()));
+    stream.write_all(&[0x88, 0x80, 0, 0, 0, 0]).await.expect("written");
+    assert_eq!(framed(&mut stream).await, (0x88, vec![3, 0xe8]));
+    assert_eq!(patient("the end", stream.read(&mut [0; 1])).await.unwrap_or(0), 0);
+
+    // Without a key nobody is asked.
+    let keyless = websocket.replace("Sec-WebSocket-Key", "X-Key");
+    assert_eq!(upgrade(&server.kubeconfig, &line, &keyless).await.1.line, "HTTP/1.1 400 Bad Request");
+    assert_eq!(kubelet.seen().len(), 0);
+    // Other protocols, and kubelets that know this one, get what the client says.
+    let plain = websocket.replace(", SPDY/3.1+portforward.k8s.io", "");
+    upgrade(&server.kubeconfig, &line, &plain).await;
+    assert_eq!(kubelet.only().line, "GET /portForward/t/p");
+    let status = json!({"status": {"declaredFeatures": ["ExtendWebSocketsToKubelet"]}});
+    server.patch("/api/v1/nodes/n/status", &status).await.ok();
+    upgrade(&server.kubeconfig, &line, websocket).await;
+    let head = kubelet.only();
+    assert_eq!((&*head.line, head.header("upgrade")), ("GET /portForward/t/p", Some("websocket")));
+    let metrics = server.get("/metrics").await.text();
+    for counted in [
+        "apiserver_stream_tunnel_requests_total{code=\"101\"} 1",
+        "apiserver_stream_tunnel_requests_total{code=\"400\"} 1",
+        "apiserver_websocket_streaming_requests_total{subresource=\"portforward\",proxy_type=\"translated_at_apiserver\"} 3",
+        "apiserver_websocket_streaming_requests_total{subresource=\"portforward\",proxy_type=\"proxied_to_kubelet\"} 1",
+    ] {
+        assert!(metrics.contains(counted), "{counted}: {metrics}");
+    }
+}
+
+/// A frame of SPDY: its first four bytes as a number, its flags, and what it holds.
+async fn spdy_frame(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Option<(u32, u32, Vec<u8>)> {
+    let (head, length) = (stream.read_u32().await.ok()?, stream.read_u32().await.ok()?);
+    let mut payload = vec![0; (length & 0x00ff_ffff) as usize];
+    stream.read_exact(&mut payload).await.ok()?;
+    Some((head, length >> 24, payload))
+}
+
+fn spdy_data(stream: u32, payload: &[u8], is_last: bool) -> Vec<u8> {
+    let length = u32::from(is_last) << 24 | u32::try_from(payload.len()).expect("short");
+    [&stream.to_be_bytes()[..], &length.to_be_bytes(), payload].concat()
+}
+
+/// A kubelet whose `cat` ends with the code 42.
+async fn cat() -> Kubelet {
+    Kubelet::start(|head, mut stream| async move {
+        if head.header("upgrade") != Some("SPDY/3.1") {
+            let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nonly";
+            stream.write_all(refusal.as_bytes()).await.expect("written");
+            return;
+        }
+        let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\
+            X-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.expect("written");
+        // Errors, stdin, stdout.
+        for number in [1, 3, 5] {
+            let (kind, _, payload) = spdy_frame(&mut stream).await.expect("a stream");
+            assert_eq!((kind, &payload[..4]), (0x8003_0001, &u32::to_be_bytes(number)[..]));
+        }
+        stream.write_all(&[0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 2]).await.expect("a ping");
+        let mut has_pong = false;
+        loop {
+            match spdy_frame(&mut stream).await {
+                Some((3, 0, payload)) => {
+                    stream.write_all(&spdy_data(5, &payload, false)).await.expect("written");
+                }
+                Some((3, _, _)) => break,
+                Some((0x8003_0006, _, payload)) if payload == [0, 0, 0, 2] => has_pong = true,
+                Some(_) => {}
+                None => return,
+            }
+        }
+        assert!(has_pong);
+        let status = json!({"metadata": {}, "status": "Failure", "reason": "NonZeroExitCode", "message": "m",
+            "details": {"causes": [{"reason": "ExitCode", "message": "42"}]}});
+        let end = [spdy_data(5, b"", true), spdy_data(1, status.to_string().as_bytes(), true)].concat();
+        stream.write_all(&end).await.expect("written");
+        while spdy_frame(&mut stream).await.is_some() {}
+    })
+    .await
+}
+
+async fn c36_channels_are_translated_to_streams(setup: Setup) {
+    let kubelet = cat().await;
+    let server = with_pod(&setup, &kubelet).await;
+    let websocket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: v5.channel.k8s.io";
+    let line = format!("GET {POD}/exec?command=cat&stdin=1&stdout=1");
+    let (mut stream, answer) = upgrade(&server.kubeconfig, &line, websocket).await;
+    assert_eq!(answer.line, "HTTP/1.1 101 Switching Protocols");
+    assert_eq!(answer.header("sec-websocket-protocol"), Some("v5.channel.k8s.io"));
+    assert_eq!(framed(&mut stream).await, (0x82, vec![1]));
+    stream.write_all(&masked(b"\x00hello")).await.expect("written");
+    assert_eq!(framed(&mut stream).await, (0x82, b"\x01hello".to_vec()));
+    let head = kubelet.only();
+    assert_eq!(head.line, "POST /exec/t/p/c?command=cat&input=1&output=1");
+    assert_eq!(head.all("x-stream-protocol-version"), ["v5.channel.k8s.io", "v4.channel.k8s.io"]);
+    assert_eq!(head.header("sec-websocket-key"), None);
+    stream.write_all(&masked(&[255, 0])).await.expect("written");
+    let message = framed(&mut stream).await;
+    let status: Value = serde_json::from_slice(&message.1[1..]).expect("a status");
+    assert_eq!((message.1[0], &status["reason"]), (3, &json!("NonZeroExitCode")));
+    assert_eq!(status["details"], json!({"causes": [{"reason": "ExitCode", "message": "42"}]}));
+    assert_eq!(framed(&mut stream).await, (0x88, vec![3, 0xe8]));
+
+    // A kubelet that cannot be reached is told of in the channel for errors.
+    drop(kubelet);
+    let mut told = Value::Null;
+    while !told["message"].as_str().is_some_and(|text| text.contains("connection refused")) {
+        let (mut stream, _) = upgrade(&server.kubeconfig, &line, websocket).await;
+        assert_eq!(framed(&mut stream).await, (0x82, vec![1]));
+        let (_, message) = framed(&mut stream).await;
+        assert_eq!(message[0], 3);
+        told = serde_json::from_slice(&message[1..]).expect("a status");
+        assert_eq!((&told["reason"], &told["code"]), (&json!("InternalError"), &json!(500)));
+    }
+    let metrics = server.get("/metrics").await.text();
+    assert!(metrics.contains("apiserver_stream_translator_requests_total{code=\"200\"} 1"), "{metrics}");
 }
 
 async fn c37_kubelets_that_refuse(setup: Setup) {

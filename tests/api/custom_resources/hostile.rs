@@ -136,6 +136,21 @@ async fn patterns_that_explode(setup: Setup) {
     .ok();
     let told = refusal(&server.post(WIDGETS, &long).await, 422);
     assert!(told.ends_with("failed rule: self.matches('^(x+x+)+y$')"), "{told:.300}");
+    change(&server, WIDGETS_DEFINITION, |definition| {
+        let x = json!({"type": "string", "pattern": "(a|b)*a(a|b){900}$"});
+        schema(definition)["properties"]["spec"]["properties"]["x"] = x;
+    })
+    .await
+    .ok();
+    // Nothing of it can be remembered: nearly three thousand million looks at it, which are not begun.
+    let text: String =
+        (0..3_u32 << 20).map(|n| if n.wrapping_mul(2_654_435_761) >> 31 == 0 { 'a' } else { 'b' }).collect();
+    let huge = widget("w", json!({"x": &text[..(3 << 20) - 1000]}));
+    let told = refusal(&server.post(WIDGETS, &huge).await, 422);
+    assert!(told.ends_with("not all were made"), "{told:.300}");
+    // What is short enough to be looked at.
+    let short = widget("w", json!({"x": &text[..50_000]}));
+    server.post(WIDGETS, &short).await;
     is_well(&server).await;
 }
 

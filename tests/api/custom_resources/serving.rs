@@ -21,7 +21,7 @@ on_every_store! {
 }
 
 // A store in memory has one server.
-on_both_databases! { other_servers_serve_a_definition_when_its_post_is_answered }
+on_both_databases! { cr35_other_servers_serve_a_definition_when_its_post_is_answered }
 
 async fn cr24_a_definition_is_served_when_its_post_is_answered(setup: Setup) {
     let server = setup.start().await;
@@ -231,7 +231,7 @@ async fn a_restart_serves_what_is_defined(setup: Setup) {
     assert_eq!(server.get(format!("{WIDGETS}/a")).await.ok(), made);
 }
 
-async fn other_servers_serve_a_definition_when_its_post_is_answered(setup: Setup) {
+async fn cr35_other_servers_serve_a_definition_when_its_post_is_answered(setup: Setup) {
     if setup.is_sqlite() {
         return;
     }

@@ -5,8 +5,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{MUTATING, MUTATING_BINDINGS, VALIDATING, VALIDATING_BINDINGS, extend};
-use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, config_map};
+
+on_every_store! {
+    a123_policies_of_files,
+}
 
 const VERSION: &str = "admissionregistration.k8s.io/v1";
 
@@ -54,8 +57,7 @@ fn configure(setup: &mut Setup, below: &Path) {
 }
 
 /// 123. Policies of files come before stored ones, see policies too, are no objects, and follow the files.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a123_policies_of_files() {
+async fn a123_policies_of_files(mut setup: Setup) {
     let below = tempfile::tempdir().expect("a directory");
     let below = below.path();
     // A server never sees half of a file.
@@ -79,7 +81,6 @@ async fn a123_policies_of_files() {
         ),
     );
     write("mutating/label.yml", &labelling("label.static.k8s.io", "one"));
-    let mut setup = Setup::new(Database::memory());
     configure(&mut setup, below);
     let server = setup.start().await;
 
@@ -144,7 +145,6 @@ async fn a123_policies_of_files() {
     server.stop().await;
 
     // At the start everything has to be usable.
-    let mut setup = Setup::new(Database::memory());
     configure(&mut setup, below);
     let text = setup.builder().start().await.err().expect("an error").one_line();
     assert!(text.contains("must have a name ending with"), "{text}");

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{MUTATING, MUTATING_BINDINGS, VALIDATING, VALIDATING_BINDINGS, extend, in_memory};
+use super::{MUTATING, MUTATING_BINDINGS, VALIDATING, VALIDATING_BINDINGS, extend};
 use crate::support::client::Answer;
 use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map, deployment};
@@ -11,6 +11,11 @@ use crate::support::webhook::WebhookServer;
 
 on_every_store! {
     a83_a_policy_counts_from_its_answer_on,
+    a83_a84_configurations,
+    a85_a86_patches,
+    a4_a87_reinvocation,
+    conditions_variables_and_params,
+    a88_every_kind_and_verb,
 }
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
@@ -88,9 +93,8 @@ async fn a83_a_policy_counts_from_its_answer_on(setup: Setup) {
 }
 
 /// 83, 84. Configurations are merged by key and by field, get their defaults, and may not replace anything as a whole.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a83_a84_configurations() {
-    let server = in_memory().await;
+async fn a83_a84_configurations(setup: Setup) {
+    let server = setup.start().await;
     let container = "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{containers: [
         Object.spec.template.spec.containers{name: 'main', env: [
             Object.spec.template.spec.containers.env{name: 'A', value: object.metadata.name}]},
@@ -157,9 +161,8 @@ async fn a83_a84_configurations() {
 }
 
 /// 85, 86. JSON patches.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a85_a86_patches() {
-    let server = in_memory().await;
+async fn a85_a86_patches(setup: Setup) {
+    let server = setup.start().await;
     let applied = async |expression: &str, more: Value| {
         only(&server, json!([patch(expression)]), more).await;
         server.post(format!("{CONFIGMAPS}?dryRun=All"), &config_map("a", json!({"k": "v"}))).await
@@ -212,9 +215,8 @@ async fn a85_a86_patches() {
 }
 
 /// 4, 87. Mutations see those before them, webhooks see mutations, and policies that ask for it see the object again.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a4_a87_reinvocation() {
-    let server = in_memory().await;
+async fn a4_a87_reinvocation(setup: Setup) {
+    let server = setup.start().await;
     let web = WebhookServer::start(&[], |seen| {
         use base64::Engine as _;
         let operations = json!([{"op": "add", "path": "/data/web", "value": "1"}]).to_string();
@@ -262,9 +264,8 @@ async fn a4_a87_reinvocation() {
 }
 
 /// Conditions, variables, params, the authorizer, the Namespace, and configuration errors.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditions_variables_and_params() {
-    let server = in_memory().await;
+async fn conditions_variables_and_params(setup: Setup) {
+    let server = setup.start().await;
     let label = |value: &str| {
         json!([configuration(&format!("Object{{metadata: Object.metadata{{labels: {{'l': {value}}}}}}}"))])
     };
@@ -325,9 +326,8 @@ async fn conditions_variables_and_params() {
 }
 
 /// Custom resources, subresources, other versions, patches and applies; and 88: what a policy may not match.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a88_every_kind_and_verb() {
-    let server = in_memory().await;
+async fn a88_every_kind_and_verb(setup: Setup) {
+    let server = setup.start().await;
     let mut deleting = policy("d", json!([configuration("Object{}")]), json!({}));
     deleting["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = json!(["DELETE"]);
     let failure = server.post(MUTATING, &deleting).await.failure();

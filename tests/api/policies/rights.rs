@@ -7,6 +7,10 @@ use crate::support::client::Client;
 use crate::support::database::Database;
 use crate::support::server::Setup;
 
+on_every_store! {
+    writers_may_read_the_params,
+}
+
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 fn policy(kind: &str, param: Value) -> Value {
@@ -46,9 +50,7 @@ async fn forbidden(client: &Client, kind: &str, body: &Value) -> (String, String
 }
 
 /// 3.9. Policies need `get` on all params, bindings on those that they name; members of system:masters need nothing.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writers_may_read_the_params() {
-    let setup = Setup::new(Database::memory());
+async fn writers_may_read_the_params(setup: Setup) {
     let lines = "root-token,root,u-2,system:masters\nalice-token,alice,u-1,devs\n";
     std::fs::write(setup.file("tokens.csv"), lines).expect("write");
     let server = setup.start().await;

@@ -2,13 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::{VALIDATING as POLICIES, VALIDATING_BINDINGS as BINDINGS, extend, in_memory};
+use super::{MUTATING, MUTATING_BINDINGS, VALIDATING as POLICIES, VALIDATING_BINDINGS as BINDINGS, extend};
 use crate::support::client::Answer;
 use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map, deployment};
 
 on_every_store! {
     a62_a_binding_counts_from_its_answer_on,
+    a63_a64_a65_a66_a67_refusals_and_messages,
+    a68_a69_a70_a71_a72_params,
+    a73_a74_a75_a76_a77_a82_matching_and_variables,
+    a78_a79_annotations_and_costs,
+    a80_the_authorizer,
+    a81_what_configures_admission,
+    a89_types_are_checked,
 }
 
 /// A policy on ConfigMaps with these members of its spec.
@@ -76,9 +83,8 @@ async fn a62_a_binding_counts_from_its_answer_on(setup: Setup) {
 }
 
 /// 63, 64, 65, 66, 67. Refusals, their messages, and what else may become of a failure.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a63_a64_a65_a66_a67_refusals_and_messages() {
-    let server = in_memory().await;
+async fn a63_a64_a65_a66_a67_refusals_and_messages(setup: Setup) {
+    let server = setup.start().await;
     let long = "x".repeat(6000);
     for (more, reason, code, message) in [
         (json!({}), "Invalid", 422, "failed expression: 'k' in object.data"),
@@ -124,9 +130,8 @@ async fn a63_a64_a65_a66_a67_refusals_and_messages() {
 }
 
 /// 68, 69, 70, 71, 72. Params.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a68_a69_a70_a71_a72_params() {
-    let server = in_memory().await;
+async fn a68_a69_a70_a71_a72_params(setup: Setup) {
+    let server = setup.start().await;
     let limits = |name: &str, label: &str, most: &str| json!({"metadata": {"name": name, "labels": {"l": label}}, "data": {"most": most}});
     let secrets = "/api/v1/namespaces/t/secrets";
     let text = |value: Value| json!({"metadata": value["metadata"], "stringData": value["data"]});
@@ -207,9 +212,8 @@ async fn a68_a69_a70_a71_a72_params() {
 }
 
 /// 73, 74, 75, 76, 77, 82. What a policy matches and sees.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a73_a74_a75_a76_a77_a82_matching_and_variables() {
-    let server = in_memory().await;
+async fn a73_a74_a75_a76_a77_a82_matching_and_variables(setup: Setup) {
+    let server = setup.start().await;
     let rule = |resources: Value, more: Value| {
         let mut rule =
             json!({"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": resources});
@@ -278,9 +282,8 @@ async fn a73_a74_a75_a76_a77_a82_matching_and_variables() {
 }
 
 /// 78, 79. Annotations that fail, and expressions that cost too much.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a78_a79_annotations_and_costs() {
-    let server = in_memory().await;
+async fn a78_a79_annotations_and_costs(setup: Setup) {
+    let server = setup.start().await;
     let annotated =
         json!({"auditAnnotations": [{"key": "k", "valueExpression": "string(object.data.missing)"}]});
     only(&server, annotated, json!({"validationActions": ["Audit"]})).await;
@@ -302,9 +305,8 @@ async fn a78_a79_annotations_and_costs() {
 }
 
 /// 80. What an expression asks of the authorizer.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a80_the_authorizer() {
-    let server = in_memory().await;
+async fn a80_the_authorizer(setup: Setup) {
+    let server = setup.start().await;
     for (expression, holds) in [
         ("authorizer.group('').resource('pods').namespace('x').check('get').allowed()", true),
         ("authorizer.requestResource.check('create').allowed()", true),
@@ -342,11 +344,37 @@ async fn a80_the_authorizer() {
     assert_eq!(refused["code"], 422, "{refused}");
 }
 
+/// 81. Policies see writes of webhooks' configurations, and none of policies and bindings.
+async fn a81_what_configures_admission(setup: Setup) {
+    let server = setup.start().await;
+    let rule = json!({"apiGroups": ["admissionregistration.k8s.io"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]});
+    let refusing =
+        json!({"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "false"}]});
+    only(&server, refusing, json!({})).await;
+    for kind in ["validating", "mutating"] {
+        let hooks = format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations");
+        let refused = server.post(hooks, &json!({"metadata": {"name": "h"}})).await.failure();
+        let text = refused["message"].as_str().unwrap_or_default();
+        assert!(text.contains("ValidatingAdmissionPolicy 'p' with binding 'b' denied request"), "{refused}");
+    }
+    server.post(POLICIES, &policy("q", json!({"validations": [{"expression": "false"}]}))).await.expect(201);
+    server.post(BINDINGS, &binding("c", "q", json!({}))).await.expect(201);
+    let mutations =
+        json!([{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}]);
+    let mut mutating = policy("m", json!({"mutations": mutations, "reinvocationPolicy": "Never"}));
+    mutating["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = json!(["CREATE"]);
+    server.post(MUTATING, &mutating).await.expect(201);
+    let bound = json!({"metadata": {"name": "n"}, "spec": {"policyName": "m"}});
+    server.post(MUTATING_BINDINGS, &bound).await.expect(201);
+    // So an administrator gets out.
+    server.delete(format!("{POLICIES}/p")).await.ok();
+    server.delete(format!("{BINDINGS}/c")).await.ok();
+}
+
 /// 89. What is wrong with expressions if objects have their types is a warning at the write, and then in the status, which
 /// follows the generation. Nothing is refused for it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a89_types_are_checked() {
-    let server = in_memory().await;
+async fn a89_types_are_checked(setup: Setup) {
+    let server = setup.start().await;
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties":
         {"size": {"type": "integer"}, "any": {"x-kubernetes-int-or-string": true}}}}});
     let definition = json!({"metadata": {"name": "gauges.ex.io"}, "spec": {"group": "ex.io", "scope": "Cluster",

@@ -6,12 +6,22 @@ use rowplane::api::service_routes::{Config, FixedAddresses, Routing, parse_fixed
 use serde_json::{Value, json};
 
 use super::{
-    MUTATING, VALIDATING, allowing, configuration, configure, hook, in_memory, metric, patch, requests,
-    reviewed, told,
+    MUTATING, VALIDATING, allowing, configuration, configure, hook, metric, patch, requests, reviewed, told,
 };
 use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
 use crate::support::webhook::WebhookServer;
+
+on_every_store! {
+    a35_a37_a38_a39_a40_a41_a52_a58_answers,
+    a36_a53_times,
+    a49_side_by_side,
+    a50_dry_runs,
+    a51_a54_a55_a56_who_is_not_reached,
+    webhooks_of_services_by_endpoints_and_by_fixed_addresses,
+    a57_credentials,
+    a59_static_names,
+}
 
 /// Writes a ConfigMap on trial.
 async fn attempt(server: &TestServer) -> crate::support::client::Answer {
@@ -26,10 +36,9 @@ async fn only(server: &TestServer, kind: &str, hook: Value) {
     configure(server, kind, "only", json!([hook])).await;
 }
 
-/// 35, 36, 37, 38, 39, 40, 41, 52: answers, by the path that is asked.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a35_a37_a38_a39_a40_a41_a52_answers() {
-    let server = in_memory().await;
+/// 35, 37 to 41, 52, 58: answers, by the path that is asked.
+async fn a35_a37_a38_a39_a40_a41_a52_a58_answers(setup: Setup) {
+    let server = setup.start().await;
     let web = WebhookServer::start(&[], |seen| {
         let path = seen.path.split('?').next().expect("a path");
         let no_uid = |response: Value| reviewed(seen, response);
@@ -44,6 +53,7 @@ async fn a35_a37_a38_a39_a40_a41_a52_answers() {
             "/ok" => no_uid(json!({"allowed": false, "status": {"code": 200, "message": "m"}})),
             "/warn" => no_uid(json!({"warnings": ["careful"]})),
             "/404" => (404, "nothing".to_owned()),
+            "/302" => (302, "elsewhere".to_owned()),
             "/500" => (500, "boom".to_owned()),
             "/html" => (200, "<html></html>".to_owned()),
             "/huge" => (200, "x".repeat(17 << 20)),
@@ -65,6 +75,12 @@ async fn a35_a37_a38_a39_a40_a41_a52_answers() {
         (MUTATING, "/status", 409, format!("{denied}: m")),
         (VALIDATING, "/ok", 400, format!("{denied}: m")),
         (VALIDATING, "/404", 500, call("the server could not find the requested resource")),
+        (
+            MUTATING,
+            "/302",
+            500,
+            call("the server responded with the status code 302 but did not return more information"),
+        ),
         (
             VALIDATING,
             "/500",
@@ -114,9 +130,8 @@ async fn a35_a37_a38_a39_a40_a41_a52_answers() {
 }
 
 /// 36, 53. How long a webhook may take, and what it is told of that.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a36_a53_times() {
-    let (server, web) = (in_memory().await, allowing().await);
+async fn a36_a53_times(setup: Setup) {
+    let (server, web) = (setup.start().await, allowing().await);
     only(&server, VALIDATING, hook("h", web.client_config("/"), json!({}), json!({}))).await;
     server.post(format!("{CONFIGMAPS}?timeout=3s"), &config_map("a", json!({}))).await.expect(201);
     assert_eq!(web.seen()[0].path, "/?timeout=3s");
@@ -141,9 +156,8 @@ async fn a36_a53_times() {
 }
 
 /// 49. Validating webhooks are called side by side, and of several refusals the first in order is answered.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a49_side_by_side() {
-    let server = in_memory().await;
+async fn a49_side_by_side(setup: Setup) {
+    let server = setup.start().await;
     let refusing = WebhookServer::start(&[], |seen| {
         let path = seen.path.split('?').next().expect("a path").to_owned();
         reviewed(seen, json!({"allowed": false, "status": {"message": path}}))
@@ -162,9 +176,8 @@ async fn a49_side_by_side() {
 }
 
 /// 50. Dry runs call only webhooks without effects.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a50_dry_runs() {
-    let (server, web) = (in_memory().await, allowing().await);
+async fn a50_dry_runs(setup: Setup) {
+    let (server, web) = (setup.start().await, allowing().await);
     for effects in ["None", "NoneOnDryRun"] {
         only(
             &server,
@@ -178,9 +191,8 @@ async fn a50_dry_runs() {
 }
 
 /// 51, 54, 55, 56. Webhooks that are not reached.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a51_a54_a55_a56_who_is_not_reached() {
-    let (server, mut web) = (in_memory().await, allowing().await);
+async fn a51_a54_a55_a56_who_is_not_reached(setup: Setup) {
+    let (server, mut web) = (setup.start().await, allowing().await);
     let failed = |why: &str| format!("Internal error occurred: failed calling webhook \"h.ex.io\": {why}");
     let service = |name: &str, port: u16| json!({"service": {"namespace": "t", "name": name, "port": port, "path": "/p"}, "caBundle": web.ca_bundle});
     let to_service = |name: &str, port: u16, why: &str| {
@@ -239,10 +251,8 @@ async fn a51_a54_a55_a56_who_is_not_reached() {
 
 /// 2.11. Webhooks of Services are called at ready endpoints, by the name of the Service's port, the next one where nobody listens;
 /// and at the addresses that the server is started with.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn webhooks_of_services_by_endpoints_and_by_fixed_addresses() {
+async fn webhooks_of_services_by_endpoints_and_by_fixed_addresses(mut setup: Setup) {
     let web = WebhookServer::start(&["hook.t.svc", "away.t.svc"], |seen| reviewed(seen, json!({}))).await;
-    let mut setup = Setup::new(Database::memory());
     let away = parse_fixed(&format!("t/away:https={}", web.address)).expect("an address");
     let of_number = parse_fixed("t/away:444=127.0.0.1:1").expect("an address");
     setup.service_routes =
@@ -295,9 +305,7 @@ async fn webhooks_of_services_by_endpoints_and_by_fixed_addresses() {
 }
 
 /// 57. Credentials are shown to the hosts that they are for.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a57_credentials() {
-    let mut setup = Setup::new(Database::memory());
+async fn a57_credentials(mut setup: Setup) {
     let kubeconfig = setup.file("hooks.kubeconfig");
     let web = allowing().await;
     let users = format!(
@@ -330,9 +338,8 @@ async fn a57_credentials() {
 }
 
 /// 59. Names of static configurations are nobody's.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a59_static_names() {
-    let server = in_memory().await;
+async fn a59_static_names(setup: Setup) {
+    let server = setup.start().await;
     let text = "metadata.name: Invalid value: \"x.static.k8s.io\": names ending with \".static.k8s.io\" are reserved for \
                 static manifest-based configurations and cannot be managed via the API";
     for (kind, singular) in

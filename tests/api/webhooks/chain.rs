@@ -5,15 +5,17 @@ use std::collections::BTreeSet;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{
-    MUTATING, VALIDATING, allowing, configure, hook, in_memory, metric, patch, requests, reviewed, told,
-};
-use crate::support::database::Database;
+use super::{MUTATING, VALIDATING, allowing, configure, hook, metric, patch, requests, reviewed, told};
 use crate::support::server::{CONFIGMAPS, Setup, config_map, deployment};
 use crate::support::webhook::WebhookServer;
 
 on_every_store! {
     a60_a_configuration_counts_from_its_answer_on,
+    a34_a7_a8_a9_a10_a11_a15_every_verb,
+    a12_a13_subresources,
+    a1_a2_a5_a6_phases,
+    a4_a20_what_is_seen_is_what_is_written,
+    a18_a19_switches_and_metrics,
 }
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/t/leases";
@@ -46,9 +48,8 @@ async fn a60_a_configuration_counts_from_its_answer_on(setup: Setup) {
 }
 
 /// 34, 7, 8, 9, 10, 11, 15: every verb, as the webhook sees it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a34_a7_a8_a9_a10_a11_a15_every_verb() {
-    let (server, web) = (in_memory().await, allowing().await);
+async fn a34_a7_a8_a9_a10_a11_a15_every_verb(setup: Setup) {
+    let (server, web) = (setup.start().await, allowing().await);
     let rule = json!({"resources": ["configmaps", "leases", "namespaces", "pods", "pods/*"]});
     let hooks = json!([hook("see", web.client_config("/see"), rule, json!({}))]);
     configure(&server, VALIDATING, "see", hooks).await;
@@ -154,9 +155,8 @@ async fn a34_a7_a8_a9_a10_a11_a15_every_verb() {
 }
 
 /// 12, 13. Evictions are creates of a subresource, and parts of an object are not the object.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a12_a13_subresources() {
-    let (server, web) = (in_memory().await, allowing().await);
+async fn a12_a13_subresources(setup: Setup) {
+    let (server, web) = (setup.start().await, allowing().await);
     let patterns =
         [("plain", "pods"), ("star", "*"), ("all", "*/*"), ("of-pods", "pods/*"), ("status", "*/status")];
     for (name, pattern) in patterns {
@@ -222,10 +222,9 @@ async fn a12_a13_subresources() {
     }
 }
 
-/// 1, 5, 6. The mutating phase comes before names, addresses and validation, the validating one after them.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a1_a5_a6_phases() {
-    let (server, web) = (in_memory().await, allowing().await);
+/// 1, 2, 5, 6. The mutating phase comes before names, addresses and validation, the validating one after them.
+async fn a1_a2_a5_a6_phases(setup: Setup) {
+    let (server, web) = (setup.start().await, allowing().await);
     let rule = || json!({"resources": ["services", "configmaps"]});
     let of = |path: &str| json!([hook("h", web.client_config(path), rule(), json!({}))]);
     configure(&server, MUTATING, "m", of("/m")).await;
@@ -233,6 +232,17 @@ async fn a1_a5_a6_phases() {
     let missing = "/api/v1/namespaces/x/configmaps";
     let refused = server.post(missing, &json!({"metadata": {"name": "Not A Name"}})).await.failure();
     assert_eq!(told(&refused), (404, "namespaces \"x\" not found".to_owned()));
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}});
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/x/leases/l";
+    let refused = server.put(leases, &lease).await.failure();
+    assert_eq!(told(&refused), (404, "namespaces \"x\" not found".to_owned()));
+    let applied = server.request(http::Method::PATCH, format!("{missing}/c?fieldManager=m"));
+    let body = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}"#;
+    let refused = applied.body("application/apply-patch+yaml", body).await.failure();
+    assert_eq!(told(&refused), (404, "namespaces \"x\" not found".to_owned()));
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let refused = server.put("/api/v1/namespaces/x/pods/p", &pod).await.failure();
+    assert_eq!(told(&refused), (404, "pods \"p\" not found".to_owned()));
     assert!(web.seen().is_empty());
     let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
     let made = server.post(SERVICES, &service).await.expect(201);
@@ -250,9 +260,8 @@ async fn a1_a5_a6_phases() {
 
 /// 4, 20. A validating webhook sees what a mutating one has set; a write that loses a race is seen again, with the newer
 /// object.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a4_a20_what_is_seen_is_what_is_written() {
-    let server = in_memory().await;
+async fn a4_a20_what_is_seen_is_what_is_written(setup: Setup) {
+    let server = setup.start().await;
     let label = WebhookServer::start(&[], |seen| {
         reviewed(seen, patch(json!([{"op": "add", "path": "/metadata/labels", "value": {"by": "hook"}}])))
     })
@@ -286,9 +295,7 @@ async fn a4_a20_what_is_seen_is_what_is_written() {
 }
 
 /// 18, 19. A plugin that is switched off calls nobody; the others are measured.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a18_a19_switches_and_metrics() {
-    let mut setup = Setup::new(Database::memory());
+async fn a18_a19_switches_and_metrics(mut setup: Setup) {
     setup.admission =
         rowplane::api::admission::Settings::new(&[], &["ValidatingAdmissionWebhook"]).expect("settings");
     let (server, web) = (setup.start().await, allowing().await);

@@ -7,9 +7,12 @@ use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, config_map};
 use crate::support::webhook::WebhookServer;
 
+on_every_store! {
+    a124_webhooks_of_files,
+}
+
 /// 124. Webhooks of files are called before stored ones, and see what configures admission.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a124_webhooks_of_files() {
+async fn a124_webhooks_of_files(mut setup: Setup) {
     let web =
         WebhookServer::start(&[], |seen| match &*seen.path.split('?').next().expect("a path").to_owned() {
             "/mutate" => reviewed(
@@ -24,7 +27,6 @@ async fn a124_webhooks_of_files() {
         })
         .await;
     let later = allowing().await;
-    let mut setup = Setup::new(Database::memory());
     let file = |kind: &str, hooks: Value| {
         json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
             "metadata": {"name": "h.static.k8s.io"}, "webhooks": hooks})

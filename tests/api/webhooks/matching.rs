@@ -3,19 +3,24 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{
-    MUTATING, VALIDATING, allowing, configure, hook, in_memory, metric, patch, requests, reviewed, told,
-};
+use super::{MUTATING, VALIDATING, allowing, configure, hook, metric, patch, requests, reviewed, told};
 use crate::support::server::{CONFIGMAPS, config_map};
 use crate::support::webhook::WebhookServer;
+
+on_every_store! {
+    a21_a22_what_no_webhook_sees,
+    a23_a24_a25_a26_selectors_and_scopes,
+    a27_a28_a29_equivalent_versions,
+    a30_a31_a32_a33_match_conditions,
+    a61_custom_objects,
+}
 
 const HPAS_V1: &str = "/apis/autoscaling/v1/namespaces/t/horizontalpodautoscalers";
 const EVENTS: &str = "/api/v1/namespaces/t/events";
 
 /// 21, 22. What configures admission, and reviews, are seen by no webhook; a request for a token is.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a21_a22_what_no_webhook_sees() {
-    let server = in_memory().await;
+async fn a21_a22_what_no_webhook_sees(setup: Setup) {
+    let server = setup.start().await;
     let refusing = WebhookServer::start(&[], |seen| reviewed(seen, json!({"allowed": false}))).await;
     server
         .post("/api/v1/namespaces/t/serviceaccounts", &json!({"metadata": {"name": "s"}}))
@@ -38,9 +43,8 @@ async fn a21_a22_what_no_webhook_sees() {
 }
 
 /// 23, 24, 25, 26. Selectors and scopes.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a23_a24_a25_a26_selectors_and_scopes() {
-    let (server, web) = (in_memory().await, allowing().await);
+async fn a23_a24_a25_a26_selectors_and_scopes(setup: Setup) {
+    let (server, web) = (setup.start().await, allowing().await);
     let namespaces = "/api/v1/namespaces";
     let labelled = |name: &str, value: &str| json!({"metadata": {"name": name, "labels": {"in": value}}});
     server.post(namespaces, &labelled("yes", "1")).await.expect(201);
@@ -94,9 +98,8 @@ async fn a23_a24_a25_a26_selectors_and_scopes() {
 }
 
 /// 27, 28, 29. Other versions of a resource.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a27_a28_a29_equivalent_versions() {
-    let server = in_memory().await;
+async fn a27_a28_a29_equivalent_versions(setup: Setup) {
+    let server = setup.start().await;
     let web = WebhookServer::start(&[], |seen| {
         let is_v2 = seen.body["request"]["kind"]["version"] == "v2";
         let operations = json!([{"op": "add", "path": "/spec/minReplicas", "value": 2}]);
@@ -138,9 +141,8 @@ async fn a27_a28_a29_equivalent_versions() {
 }
 
 /// 30, 31, 32, 33. Match conditions.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a30_a31_a32_a33_match_conditions() {
-    let (server, web) = (in_memory().await, allowing().await);
+async fn a30_a31_a32_a33_match_conditions(setup: Setup) {
+    let (server, web) = (setup.start().await, allowing().await);
     let conditions = |expressions: &[&str], more: Value| {
         let list: Vec<Value> = expressions
             .iter()
@@ -194,9 +196,8 @@ async fn a30_a31_a32_a33_match_conditions() {
 }
 
 /// 61. Custom objects are seen as their schema has them, and judged by it afterwards.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a61_custom_objects() {
-    let server = in_memory().await;
+async fn a61_custom_objects(setup: Setup) {
+    let server = setup.start().await;
     let web = WebhookServer::start(&[], |seen| {
         let color = seen.body["request"]["object"]["spec"]["color"].as_str().unwrap_or_default().to_owned();
         let to: Value = if color == "bad" { json!(7) } else { json!("green") };

@@ -2,9 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{MUTATING, VALIDATING, configure, hook, in_memory, patch, requests, reviewed, told};
+use super::{MUTATING, VALIDATING, configure, hook, patch, requests, reviewed, told};
 use crate::support::server::{CONFIGMAPS, config_map, deployment};
 use crate::support::webhook::{Seen, WebhookServer};
+
+on_every_store! {
+    a42_a43_a44_a45_patches,
+    a42_webhooks_after_one_that_takes_the_kind_away,
+    a42_patches_of_kind_and_version,
+    a46_a47_a48_order_and_second_calls,
+}
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 
@@ -22,9 +29,8 @@ async fn patching(patches: &'static [PathPatch]) -> WebhookServer {
 }
 
 /// 42, 43, 44, 45. What a patch may do.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a42_a43_a44_a45_patches() {
-    let server = in_memory().await;
+async fn a42_a43_a44_a45_patches(setup: Setup) {
+    let server = setup.start().await;
     let web = patching(&[
         ("/container", |_| {
             json!([{"op": "add", "path": "/spec/template/spec/containers/-",
@@ -87,9 +93,8 @@ async fn a42_a43_a44_a45_patches() {
 }
 
 /// What a patch has taken away is not there for the webhooks that follow, until one of them wants another version.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a42_webhooks_after_one_that_takes_the_kind_away() {
-    let server = in_memory().await;
+async fn a42_webhooks_after_one_that_takes_the_kind_away(setup: Setup) {
+    let server = setup.start().await;
     let web = patching(&[
         ("/kind", |_| json!([{"op": "remove", "path": "/kind"}])),
         ("/both", |_| {
@@ -177,9 +182,8 @@ async fn a42_webhooks_after_one_that_takes_the_kind_away() {
 
 /// A patch that takes away what a built-in object says it is changes nothing; one that says something else is refused, unless it
 /// names another version of the same kind.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a42_patches_of_kind_and_version() {
-    let server = in_memory().await;
+async fn a42_patches_of_kind_and_version(setup: Setup) {
+    let server = setup.start().await;
     let replace = |path: &str, value: Value| json!([{"op": "replace", "path": path, "value": value}]);
     let cases: &[(&str, Value, u16, &str)] = &[
         (
@@ -298,9 +302,8 @@ fn set(key: &str, value: &str) -> Value {
 }
 
 /// 46, 47, 48. The order of calls, and second calls.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a46_a47_a48_order_and_second_calls() {
-    let server = in_memory().await;
+async fn a46_a47_a48_order_and_second_calls(setup: Setup) {
+    let server = setup.start().await;
     let web = patching(&[
         ("/a", |_| set("a", "1")),
         ("/b", |_| set("b", "1")),

@@ -93,7 +93,7 @@ impl Api {
             "service" => self.service_address(&state, namespace, id, text)?,
             _ => self.node_address(&state, id).await?,
         };
-        Ok(Location { address, path: path(options), query: query.to_owned() })
+        Ok(Location { address, path: path(options), query: query.to_owned(), takes_websockets: false })
     }
 
     fn pod_address(&self, state: &State, namespace: &str, id: Id<'_>) -> Result<Address, Error> {

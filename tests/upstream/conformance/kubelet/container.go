@@ -171,7 +171,9 @@ func reason(code int32) string {
 type room struct {
 	Root, Dir string
 	Mounts    []mount
-	Command   []string
+	// Copies of files of the image, which the container may move and change.
+	Files   []string
+	Command []string
 }
 
 type mount struct {
@@ -188,9 +190,7 @@ func (p *pod) command(ctx context.Context, object *v1.Pod, container *v1.Contain
 	inside := room{Root: filepath.Join(p.dir(), "containers", container.Name), Dir: container.WorkingDir}
 	program := p.node.program(container.Image)
 	inside.Mounts = []mount{{Source: program, Target: "/" + filepath.Base(program), ReadOnly: true}}
-	for _, file := range p.node.files[nameOf(container.Image)] {
-		inside.Mounts = append(inside.Mounts, mount{Source: file, Target: "/" + filepath.Base(file), ReadOnly: true})
-	}
+	inside.Files = p.node.files[nameOf(container.Image)]
 	for _, volume := range container.VolumeMounts {
 		inside.Mounts = append(inside.Mounts, mount{Source: filepath.Join(p.dir(), "volumes", volume.Name, volume.SubPath),
 			Target: volume.MountPath, ReadOnly: volume.ReadOnly})
@@ -251,6 +251,11 @@ func enterContainer(text string) error {
 	if err := os.MkdirAll(filepath.Join(inside.Root, "tmp"), 0o777); err != nil {
 		return err
 	}
+	for _, file := range inside.Files {
+		if err := copyFile(file, filepath.Join(inside.Root, filepath.Base(file))); err != nil {
+			return err
+		}
+	}
 	syscall.Sethostname([]byte(os.Getenv("HOSTNAME")))
 	if err := syscall.Chroot(inside.Root); err != nil {
 		return err
@@ -263,6 +268,18 @@ func enterContainer(text string) error {
 		return err
 	}
 	return syscall.Exec(program, inside.Command, os.Environ())
+}
+
+func copyFile(from, to string) error {
+	about, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, about.Mode().Perm())
 }
 
 func (m mount) bind(root string) error {

@@ -25,6 +25,8 @@ type pod struct {
 	wake    chan struct{}
 	started metav1.Time
 	address string
+	// Tokens of the Pod's service account, by what was asked for.
+	tokens sync.Map
 
 	mutex sync.Mutex
 	// The newest state that the server has sent.
@@ -35,7 +37,9 @@ type pod struct {
 	processes map[string]*process
 	// Whether the containers that come first have ended, and whether one of them has failed for good.
 	initialized, failed bool
-	told                *v1.PodStatus
+	// How many ephemeral containers have begun.
+	ephemeral int
+	told      *v1.PodStatus
 }
 
 func newPod(n *node, object *v1.Pod) *pod {
@@ -94,7 +98,24 @@ func (p *pod) run(outer context.Context) {
 			p.delete(outer, object)
 			continue
 		}
+		p.runEphemeral(ctx, &all)
 		p.tell(outer)
+	}
+}
+
+// runEphemeral starts the ephemeral containers that have come, once the others run. They are never started again.
+func (p *pod) runEphemeral(ctx context.Context, all *sync.WaitGroup) {
+	object := p.current()
+	p.mutex.Lock()
+	begun := p.ephemeral
+	if p.initialized {
+		p.ephemeral = len(object.Spec.EphemeralContainers)
+	}
+	now := p.ephemeral
+	p.mutex.Unlock()
+	for i := begun; i < now; i++ {
+		container := v1.Container(object.Spec.EphemeralContainers[i].EphemeralContainerCommon)
+		all.Go(func() { p.runContainer(ctx, object, &container, v1.RestartPolicyNever) })
 	}
 }
 

@@ -21,6 +21,10 @@ func (p *pod) status() *v1.PodStatus {
 	}
 	status.InitContainerStatuses = p.statusesOf(spec.InitContainers)
 	status.ContainerStatuses = p.statusesOf(spec.Containers)
+	for i := range spec.EphemeralContainers {
+		container := v1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
+		status.EphemeralContainerStatuses = append(status.EphemeralContainerStatuses, p.statusesOf([]v1.Container{container})...)
+	}
 	status.Phase = p.phase(status.ContainerStatuses)
 	ready := status.Phase == v1.PodRunning && p.initialized
 	for _, container := range status.ContainerStatuses {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,14 +41,14 @@ func (p *pod) makeVolumes(ctx context.Context, object *v1.Pod) error {
 	return nil
 }
 
-// followVolumes writes what has changed in the Secrets and ConfigMaps of volumes, until ctx ends.
+// followVolumes writes what has changed in what volumes show, until ctx ends.
 func (p *pod) followVolumes(ctx context.Context, object *v1.Pod) {
 	for _, volume := range object.Spec.Volumes {
-		if volume.Secret == nil && volume.ConfigMap == nil {
+		if volume.HostPath != nil || volume.EmptyDir != nil {
 			continue
 		}
 		go wait.UntilWithContext(ctx, func(ctx context.Context) {
-			if files, err := p.files(ctx, object, &volume); err == nil {
+			if files, err := p.files(ctx, p.current(), &volume); err == nil {
 				if err := write(filepath.Join(p.dir(), "volumes", volume.Name), files); err != nil {
 					log.Printf("volumes of %s/%s: %v", object.Namespace, object.Name, err)
 				}
@@ -70,8 +72,23 @@ func (p *pod) linkHostPath(volume *v1.Volume) error {
 	return err
 }
 
+// write makes the directory hold these files, and of others those that nobody has written here.
 func write(dir string, files map[string]string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	list := dir + ".files"
+	if before, err := os.ReadFile(list); err == nil {
+		for _, name := range strings.Split(string(before), "\n") {
+			if _, stays := files[name]; name != "" && !stays {
+				if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
+					return err
+				}
+			}
+		}
+	}
+	names := slices.Sorted(maps.Keys(files))
+	if err := os.WriteFile(list, []byte(strings.Join(names, "\n")), 0o644); err != nil {
 		return err
 	}
 	for name, content := range files {
@@ -179,8 +196,12 @@ func (p *pod) projection(ctx context.Context, object *v1.Pod, source v1.VolumePr
 	return nil, fmt.Errorf("sources of this kind are not known here")
 }
 
-// token asks for a token of the Pod's service account that ends with the Pod.
+// token is a token of the Pod's service account that ends with the Pod. It is asked for once: no test waits for its end.
 func (p *pod) token(ctx context.Context, object *v1.Pod, source *v1.ServiceAccountTokenProjection) (string, error) {
+	key := fmt.Sprintf("%s %d", source.Audience, ptr.Deref(source.ExpirationSeconds, 0))
+	if known, ok := p.tokens.Load(key); ok {
+		return known.(string), nil
+	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: source.ExpirationSeconds,
 		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: object.Name,
@@ -194,5 +215,6 @@ func (p *pod) token(ctx context.Context, object *v1.Pod, source *v1.ServiceAccou
 	if err != nil {
 		return "", err
 	}
+	p.tokens.Store(key, answer.Status.Token)
 	return answer.Status.Token, nil
 }
