@@ -64,7 +64,9 @@ impl Haproxy {
         tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 if let Some((server, standing)) = standing(&line) {
-                    tell.send_modify(|all| drop(all.insert(server.to_owned(), standing)));
+                    tell.send_modify(|all| {
+                        all.insert(server.to_owned(), standing);
+                    });
                 }
             }
         });
