@@ -8,8 +8,8 @@ use hyper_util::rt::TokioIo;
 
 use super::Context;
 use super::connect::{refused, upgrade_request};
-use crate::api::subresource::connect::Location;
 use crate::api::error::Error;
+use crate::api::subresource::connect::Location;
 use crate::auth::authn::is_websocket;
 use crate::http::request::header_text;
 use crate::http::websocket::{self, Tunnel};
