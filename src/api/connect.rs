@@ -40,7 +40,7 @@ impl Location {
     /// As errors show it.
     pub fn url(&self) -> String {
         let question = if self.query.is_empty() { "" } else { "?" };
-        let Self { address, path, query } = self;
+        let Self { address, path, query, .. } = self;
         format!("{}://{}{path}{question}{query}", address.scheme(), address.authority())
     }
 
