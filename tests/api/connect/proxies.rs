@@ -1,6 +1,6 @@
 //! Proxies of Nodes, Pods and Services: 2.4.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
 use std::net::SocketAddr;
 
 use flate2::Compression;
@@ -236,7 +236,7 @@ async fn c46_links_of_pages_lead_through_the_proxy(mut setup: Setup) {
         let read = match answer.header("content-encoding") {
             Some("gzip") => GzDecoder::new(&*answer.body).read_to_string(&mut body),
             Some("deflate") => DeflateDecoder::new(&*answer.body).read_to_string(&mut body),
-            _ => (&*answer.body).read_to_string(&mut body),
+            _ => Read::read_to_string(&mut &*answer.body, &mut body),
         };
         assert_eq!((answer.status, read.expect("the page"), &*body), (200, want.len(), want), "{headers}");
     }

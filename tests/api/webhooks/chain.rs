@@ -6,6 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{MUTATING, VALIDATING, allowing, configure, hook, metric, patch, requests, reviewed, told};
+use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, config_map, deployment};
 use crate::support::webhook::WebhookServer;
 

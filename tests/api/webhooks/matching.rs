@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{MUTATING, VALIDATING, allowing, configure, hook, metric, patch, requests, reviewed, told};
-use crate::support::server::{CONFIGMAPS, config_map};
+use crate::support::server::{CONFIGMAPS, Setup, config_map};
 use crate::support::webhook::WebhookServer;
 
 on_every_store! {

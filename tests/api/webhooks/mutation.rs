@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{MUTATING, VALIDATING, configure, hook, patch, requests, reviewed, told};
-use crate::support::server::{CONFIGMAPS, config_map, deployment};
+use crate::support::server::{CONFIGMAPS, Setup, config_map, deployment};
 use crate::support::webhook::{Seen, WebhookServer};
 
 on_every_store! {
