@@ -170,8 +170,11 @@ async fn an_outage_of_the_database_is_told() {
     let standing = [site.client(Protocol::Http1), site.client(Protocol::Any)];
     let mut watches = Vec::new();
     for client in &standing {
-        client.get(MAPS).await.ok();
         watches.push(client.watch(format!("{MAPS}?watch=1")).await);
+    }
+    standing[1].post(MAPS, &json!({"metadata": {"name": "before"}})).await.expect(201);
+    for watch in &mut watches {
+        watch.expect_named("ADDED", "before").await;
     }
     let nobody = Installation::sqlite();
     way.retarget(Target::Tcp(([127, 0, 0, 1], nobody.port()).into()));

@@ -66,9 +66,11 @@ async fn who_asks_a_server_that_drains(mut setup: Setup) {
     let seen = created["metadata"]["resourceVersion"].as_str().expect("a revision");
     for (stream, from, told) in [(13, "0", "ADDED"), (15, seen, "BOOKMARK")] {
         let path = format!("{CONFIGMAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={from}");
-        let (_, event) = http2.get(stream, &path).await;
-        let event: Value = serde_json::from_slice(&event).expect("one event");
-        assert_eq!((&event["type"], rv(&event["object"])), (&json!(told), rv(&created)));
+        let (_, events) = http2.get(stream, &path).await;
+        let text = String::from_utf8(events).expect("UTF-8");
+        let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let told_of: Vec<_> = events.iter().map(|event| (&event["type"], rv(&event["object"]))).collect();
+        assert_eq!(told_of, [(&json!(told), rv(&created))], "{text}");
     }
     let (_, ready) = http2.get(21, "/readyz").await;
     let ready = String::from_utf8_lossy(&ready).into_owned();
