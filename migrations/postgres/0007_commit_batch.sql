@@ -15,7 +15,7 @@ CREATE TABLE batches (
 
 -- Commits a batch: the transaction begins and ends in this call, so nobody holds the clock's lock while a network or a
 -- server is waited for. (A function would hold it until the next message of its client.) The rules are those of
--- src/storage/judge.rs.
+-- crates/store/src/storage/judge.rs.
 --
 -- The first keys are those of the mutations; the keys of other rows that count follow. `same` names for each mutation the
 -- first place of its key, and is NULL if no two have one key. A version of 0 means that there is no row.

@@ -8,7 +8,6 @@ use rowplane::api::admission::Settings;
 use serde_json::{Value, json};
 
 use crate::support::client::Answer;
-use crate::support::database::Database;
 use crate::support::server::Setup;
 
 on_every_store! {

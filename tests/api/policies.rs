@@ -12,8 +12,6 @@ mod validating;
 
 use serde_json::Value;
 
-use crate::support::server::{Setup, TestServer};
-
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const VALIDATING_BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";

@@ -6,7 +6,6 @@ use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Protocol};
-use crate::support::database::Database;
 use crate::support::server::{Setup, TestServer};
 
 on_every_store! {

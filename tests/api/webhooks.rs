@@ -14,7 +14,7 @@ mod mutation;
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
-use crate::support::server::{Setup, TestServer};
+use crate::support::server::TestServer;
 use crate::support::webhook::{Seen, WebhookServer};
 
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";

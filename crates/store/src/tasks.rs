@@ -136,7 +136,9 @@ fn fail(failure: &watch::Sender<Option<Failure>>, why: Failure) {
     failure.send_if_modified(|first| {
         let fresh = first.is_none();
         if fresh {
-            tracing::error!(why = %first.insert(why), "the server cannot go on");
+            // Recorded first: the line may panic, and where nobody listens its values are not even computed.
+            let why = &*first.insert(why);
+            tracing::error!(%why, "the server cannot go on");
         }
         fresh
     });

@@ -119,14 +119,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Tunnel<S> {
             ready!(self.poll_head(context, 2))?;
             let length = length_of_head(&self.head);
             ready!(self.poll_head(context, length))?;
-            let Some(head) = Head::read(&self.head) else {
-                self.end(PROTOCOL_ERROR);
-                break;
-            };
-            match head.kind {
-                BINARY | CONTINUED => (self.left, self.mask) = (head.length, head.mask),
-                CLOSE => self.end(NORMAL),
-                PING | PONG if head.length <= MOST_OF_CONTROL => {
+            match Head::read(&self.head) {
+                Some(Head { kind: BINARY | CONTINUED, length, mask }) => {
+                    (self.left, self.mask) = (length, mask)
+                }
+                Some(Head { kind: CLOSE, .. }) => self.end(NORMAL),
+                Some(head) if matches!(head.kind, PING | PONG) && head.length <= MOST_OF_CONTROL => {
                     let whole = length + usize::try_from(head.length).unwrap_or_default();
                     ready!(self.poll_head(context, whole))?;
                     let payload = &mut self.head[length..];

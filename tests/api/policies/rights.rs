@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::{MUTATING, MUTATING_BINDINGS, VALIDATING, VALIDATING_BINDINGS};
 use crate::support::client::Client;
-use crate::support::database::Database;
 use crate::support::server::Setup;
 
 on_every_store! {

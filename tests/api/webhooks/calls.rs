@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::{
     MUTATING, VALIDATING, allowing, configuration, configure, hook, metric, patch, requests, reviewed, told,
 };
-use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
 use crate::support::webhook::WebhookServer;
 

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::{MUTATING, VALIDATING, allowing, configure, hook, metric, patch, requests, reviewed, told};
-use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, config_map};
 use crate::support::webhook::WebhookServer;
 
