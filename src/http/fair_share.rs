@@ -17,6 +17,7 @@ use super::request::query;
 use super::request_info::RequestInfo;
 use super::response;
 use crate::api::options::request_timeout;
+use crate::auth::authorizer::Attributes;
 use crate::flow_control::{FlowControl, FlowOfLevel, Listing, Refused, Seat, Watching};
 use crate::user::User;
 
@@ -99,6 +100,11 @@ fn tell_flow(headers: &mut HeaderMap, flow: &FlowOfLevel) {
 }
 
 impl Admitted {
+    /// Says what the request is, for those who look at what runs: one whose work is done at once need not.
+    pub fn describe(&self, request: &Attributes<'_>, path: &str) {
+        self.seat.iter().for_each(|seat| self.flow.describe(seat, request, path));
+    }
+
     /// Tells the client its flow, and keeps the seats until the answer is made: that of a watch until its first events are
     /// sent.
     pub fn finish(self, mut response: Response) -> Response {
