@@ -73,6 +73,8 @@ mod field_validation;
 mod frames;
 #[path = "api/garbage.rs"]
 mod garbage;
+#[path = "api/hostile_credentials.rs"]
+mod hostile_credentials;
 #[path = "api/list.rs"]
 mod list;
 #[path = "api/list_options.rs"]

@@ -273,7 +273,13 @@ async fn the_queues_can_be_looked_at(server: &TestServer) {
     let requests = dump("dump_requests?includeRequestDetails=1").await;
     let waiting: Vec<_> = requests.lines().filter(|line| line.starts_with("small,")).map(cells).collect();
     let places: Vec<&str> = waiting.iter().map(|cells| &*cells[3]).collect();
-    assert_eq!(places, ["0", "1", "2"], "{requests}");
+    assert_eq!(places, ["0", "1", "2", "-1"], "{requests}");
+    let never = "0001-01-01T00:00:00Z";
+    let times: Vec<bool> = waiting.iter().map(|cells| cells[9] == never).collect();
+    assert_eq!(times, [true, true, true, false], "{requests}");
+    let running = &waiting[3];
+    assert_eq!([&*running[1], &running[2], &running[4]], ["mine", "0", "alice"], "{requests}");
+    assert_eq!([&*running[10], &running[11], &running[12]], ["alice", "create", CONFIGMAPS], "{requests}");
     assert_eq!((&*waiting[0][1], &*waiting[0][4]), ("mine", "alice"));
     let namespace = CONFIGMAPS.split('/').nth(4).expect("a namespace");
     let asked = ["alice", "list", CONFIGMAPS, namespace, "", "v1", "configmaps", ""];

@@ -6,6 +6,8 @@ mod support;
 mod apply;
 #[path = "kubectl/cluster.rs"]
 mod cluster;
+#[path = "kubectl/credentials.rs"]
+mod credentials;
 #[path = "kubectl/custom.rs"]
 mod custom;
 #[path = "kubectl/delete.rs"]
@@ -35,12 +37,22 @@ macro_rules! with_each_kubectl {
             async fn $case() {
                 crate::$module::$case(&crate::tool::Kubectl::start(32).await).await
             })*)*
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn shows_tokens_of_an_issuer() {
+                crate::credentials::shows_tokens_of_an_issuer(32).await
+            }
         }
         mod v1_37 {
             $($(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
                 crate::$module::$case(&crate::tool::Kubectl::start(37).await).await
             })*)*
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn shows_tokens_of_an_issuer() {
+                crate::credentials::shows_tokens_of_an_issuer(37).await
+            }
         }
     };
 }
@@ -55,6 +67,7 @@ with_each_kubectl! {
     server: discovers, proxies;
     cluster: drains, taints, debugs, decides_on_certificates, scales_by_itself, explains_and_gets_every_kind;
     custom: defines_and_uses_custom_resources, the_examples_are_right;
+    credentials: runs_plugins, shows_tokens_of_accounts;
     imperative: creates_imperatively, asks_who_it_is_and_what_it_may, grants;
 }
 

@@ -158,7 +158,7 @@ fn judge(definition: &ResourceDefinition, verb: &str, old: &ObjectMap, case: &Ca
     } else {
         meta::update::prepare(metadata_mut(&mut new), &own(old));
         if verb == "update" {
-            strategy.prepare_update(&mut new, old);
+            strategy.prepare_update(&mut new, old, &writer);
         } else {
             strategy.prepare_status_update(&mut new, old, &writer);
         }

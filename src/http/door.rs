@@ -188,13 +188,28 @@ impl Door {
             Ok(seats) => seats,
             Err(refusal) => return refusal,
         };
-        let response = match self.authorize(stage, parts, info, &user).await {
-            Ok(()) => {
-                parts.extensions.insert(user);
-                handler(info, parts, body).await
+        let (asker, uri) = (user.clone(), parts.uri.clone());
+        let mut work = pin!(async {
+            match self.authorize(stage, parts, info, &user).await {
+                Ok(()) => {
+                    parts.extensions.insert(user);
+                    handler(info, parts, body).await
+                }
+                Err(error) => response::failure(&error, parts),
             }
-            Err(error) => response::failure(&error, parts),
-        };
+        });
+        let mut has_waited = false;
+        let response = poll_fn(|context| {
+            let polled = work.as_mut().poll(context);
+            if polled.is_pending()
+                && !std::mem::replace(&mut has_waited, true)
+                && let Some(seats) = &seats
+            {
+                seats.describe(&info.attributes(&asker), uri.path());
+            }
+            polled
+        })
+        .await;
         match seats {
             Some(seats) => seats.finish(response),
             None => response,

@@ -25,13 +25,43 @@ pub struct Ended {
 impl Kubectl {
     /// kubectl 1.`minor` and a fresh server.
     pub async fn start(minor: u32) -> Self {
+        Self::start_with(minor, |_| Vec::new()).await
+    }
+
+    /// With more flags of the server, which may name files in its directory.
+    pub async fn start_with(minor: u32, flags: impl FnOnce(&Path) -> Vec<String>) -> Self {
         let program = program(minor).await;
         let installation = Installation::sqlite();
         let tokens = installation.dir().join("tokens.csv");
         std::fs::write(&tokens, "jane-token,jane,1,\"dev\"\n").expect("write tokens");
+        let flags = flags(installation.dir());
         let installation = installation.with(&format!("--token-auth-file={}", tokens.display()));
+        let installation = flags.iter().fold(installation, |own, flag| own.with(flag));
         let _server = installation.start().await;
         Self { program, installation, _server }
+    }
+
+    /// Of the server; a directory for a test's files.
+    pub fn dir(&self) -> &Path {
+        self.installation.dir()
+    }
+
+    /// A kubeconfig for this server, whose user has these credentials, in JSON. Returns the flag that names it.
+    pub fn kubeconfig(&self, name: &str, user: &serde_json::Value) -> String {
+        let (port, dir) = (self.installation.port(), self.dir());
+        let server = format!("https://127.0.0.1:{port}");
+        let cluster = serde_json::json!({"server": server, "certificate-authority": dir.join("pki/ca.crt")});
+        let config = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": user}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "c",
+        });
+        let path = dir.join(name);
+        std::fs::write(&path, config.to_string()).expect("write a kubeconfig");
+        format!("--kubeconfig={}", path.display())
     }
 
     /// The flags for a user who may do nothing.

@@ -58,5 +58,6 @@ pub mod proxy;
 pub mod raced;
 pub mod rest;
 pub mod server;
+pub mod site;
 pub mod verbs;
 pub mod webhook;

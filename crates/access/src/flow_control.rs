@@ -251,14 +251,24 @@ impl FlowOfLevel {
         let mut has_waited = false;
         let waiter = || {
             has_waited = true;
-            let distinguisher = self.flow.distinguished_by(request);
-            dump::Waiter::new(&self.flow.name, distinguisher, request, path, self.level.clock.timestamp())
+            self.waiter(request, path, Duration::ZERO)
         };
         let entered = self.level.enter(width, hash, began, longest, waiter).await;
         let waited = if has_waited { began.elapsed() } else { Duration::ZERO };
         let waited = (!self.is_exempt).then_some(waited);
         self.metrics.entered(entered.as_ref().err().map(|refused| refused.reason), waited);
         entered
+    }
+
+    /// Says what a request is that runs.
+    pub fn describe(&self, seat: &Seat, request: &Attributes<'_>, path: &str) {
+        seat.describe(self.waiter(request, path, seat.age()));
+    }
+
+    /// What a request is that came so long ago.
+    fn waiter(&self, request: &Attributes<'_>, path: &str, age: Duration) -> dump::Waiter {
+        let distinguisher = self.flow.distinguished_by(request);
+        dump::Waiter::new(&self.flow.name, distinguisher, request, path, self.level.clock.timestamp() - age)
     }
 }
 

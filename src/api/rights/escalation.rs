@@ -16,8 +16,9 @@ use crate::user::MASTERS;
 
 /// The most single rights of one object that are looked at. Lists in a rule multiply: a small one may stand for billions.
 const MAX_RIGHTS: usize = 100_000;
-/// How many comparisons of a right with a rule of the user are made.
+/// How many texts of rules are compared with those of rules of the user.
 const MAX_COMPARISONS: usize = 20_000_000;
+const TOO_MANY: &str = "the rules stand for too many permissions to be compared with those currently held";
 
 /// The fields that garbage collection changes, and what follows from any change.
 const COLLECTED: [&str; 3] = ["ownerReferences", "finalizers", "managedFields"];
@@ -125,9 +126,10 @@ fn same(one: &ObjectMap, other: &ObjectMap, but: &[&str]) -> bool {
 fn confirm(attempt: &Attempt<'_>, rules: &[PolicyRule]) -> Result<(), Error> {
     let (user, namespace) = (attempt.request.user, attempt.request.target.namespace);
     let (held, error) = match &attempt.api.rbac {
-        Some(rbac) => rbac.rules_of(user, namespace),
+        Some(rbac) => rbac.held_by(user, namespace),
         None => Default::default(),
     };
+    let held: Vec<&PolicyRule> = held.iter().flat_map(|role| role.rules()).collect();
     let missing = missing(&held, rules).map_err(|why| forbidden(attempt, why.to_owned()))?;
     if missing.is_empty() {
         return Ok(());
@@ -146,18 +148,31 @@ fn confirm(attempt: &Attempt<'_>, rules: &[PolicyRule]) -> Result<(), Error> {
 }
 
 /// The rights of `rules` that no single one of the held rules covers, as upstream shows them.
-fn missing(held: &[PolicyRule], rules: &[PolicyRule]) -> Result<BTreeSet<String>, &'static str> {
-    let mut uncovered = Vec::new();
-    let (mut rights, mut comparisons) = (0, 0);
-    // Most often one rule covers all of another.
-    for rule in rules.iter().filter(|rule| !held.iter().any(|own| own.covers(rule))) {
-        rights += rule.count_of_rights();
-        comparisons += rule.count_of_rights().saturating_mul(held.len());
-        if rights > MAX_RIGHTS || comparisons > MAX_COMPARISONS {
-            return Err("the rules stand for too many permissions to be compared with those currently held");
+fn missing(held: &[&PolicyRule], rules: &[PolicyRule]) -> Result<BTreeSet<String>, &'static str> {
+    let (mut uncovered, mut rights, mut left) = (Vec::new(), 0_usize, MAX_COMPARISONS);
+    let mut is_covered = |wanted: &PolicyRule| -> Result<bool, &'static str> {
+        for own in held {
+            left = left.checked_sub(own.cost_of_covering(wanted)).ok_or(TOO_MANY)?;
+            if own.covers(wanted) {
+                return Ok(true);
+            }
         }
-        let single = rule.single_rights().into_iter();
-        uncovered.extend(single.filter(|right| !held.iter().any(|own| own.covers(right))));
+        Ok(false)
+    };
+    for rule in rules {
+        // Most often one rule covers all of another.
+        if is_covered(rule)? {
+            continue;
+        }
+        rights = rule.count_of_rights().saturating_add(rights);
+        if rights > MAX_RIGHTS {
+            return Err(TOO_MANY);
+        }
+        for right in rule.single_rights() {
+            if !is_covered(&right)? {
+                uncovered.push(right);
+            }
+        }
     }
     Ok(compacted(uncovered).iter().map(PolicyRule::compact_text).collect())
 }
@@ -200,6 +215,10 @@ mod tests {
         PolicyRule::of_role(json!({"rules": value}).as_object().expect("a role"))
     }
 
+    fn each(rules: &[PolicyRule]) -> Vec<&PolicyRule> {
+        rules.iter().collect()
+    }
+
     #[test]
     fn a58_what_is_missing_is_sorted_and_compacted() {
         let held = rules(json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]));
@@ -208,7 +227,7 @@ mod tests {
             {"verbs": ["get"], "nonResourceURLs": ["/metrics"]},
             {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["x"]},
         ]));
-        let lines: Vec<String> = missing(&held, &wanted).expect("few").into_iter().collect();
+        let lines: Vec<String> = missing(&each(&held), &wanted).expect("few").into_iter().collect();
         assert_eq!(
             lines,
             [
@@ -217,15 +236,32 @@ mod tests {
                 r#"{NonResourceURLs:["/metrics"], Verbs:["get"]}"#,
             ]
         );
-        assert!(missing(&wanted, &held).expect("few").is_empty());
+        assert!(missing(&each(&wanted), &held).expect("few").is_empty());
     }
 
     #[test]
     fn rules_that_stand_for_billions_are_refused_and_not_counted_out() {
-        let many: Vec<String> = (0..5000).map(|n| format!("x{n}")).collect();
+        // More than 2^64.
+        let many: Vec<String> = (0..70_000).map(|n| format!("x{n}")).collect();
         let wanted =
             rules(json!([{"verbs": many, "apiGroups": many, "resources": many, "resourceNames": many}]));
         assert!(missing(&[], &wanted).is_err());
-        assert!(missing(&PolicyRule::everything(), &wanted).expect("covered at once").is_empty());
+        let more = [rules(json!([{"verbs": ["x"], "nonResourceURLs": ["/x"]}])), wanted.clone()].concat();
+        assert!(missing(&[], &more).is_err());
+        assert!(missing(&each(&PolicyRule::everything()), &wanted).expect("covered at once").is_empty());
+    }
+
+    /// Without a bound on comparisons, these would be 10^10.
+    #[test]
+    fn many_rules_are_compared_with_many_only_so_often() {
+        let many = |prefix: &str| -> Vec<PolicyRule> {
+            let rule =
+                |n| json!({"verbs": ["get"], "apiGroups": [""], "resources": [format!("{prefix}{n}")]});
+            rules(Value::Array((0..100_000).map(rule).collect()))
+        };
+        let (held, wanted) = (many("a"), many("b"));
+        assert_eq!(missing(&each(&held), &wanted), Err(TOO_MANY));
+        // What the first rules cover is soon found.
+        assert_eq!(missing(&each(&held), &held[..1000]), Ok(BTreeSet::new()));
     }
 }

@@ -30,9 +30,9 @@ pub(super) fn prepare(
     match part {
         Part::Main => {
             strategy.hooks.begin_update(new, old);
-            strategy.prepare_update(new, old);
+            strategy.prepare_update(new, old, writer);
         }
-        Part::Scale => strategy.prepare_update(new, old),
+        Part::Scale => strategy.prepare_update(new, old, writer),
         Part::Status => strategy.prepare_status_update(new, old, writer),
         part => strategy.prepare_part_update(part, new, old, writer),
     }

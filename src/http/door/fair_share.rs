@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::audited::is_long_running;
 use crate::api::input::options::request_timeout;
+use crate::auth::authorizer::Attributes;
 use crate::flow_control::{FlowControl, FlowOfLevel, Listing, Refused, Seat, Watching};
 use crate::http::request::info::RequestInfo;
 use crate::http::request::query;
@@ -99,6 +100,11 @@ fn tell_flow(headers: &mut HeaderMap, flow: &FlowOfLevel) {
 }
 
 impl Admitted {
+    /// Says what the request is, for those who look at what runs: one whose work is done at once need not.
+    pub fn describe(&self, request: &Attributes<'_>, path: &str) {
+        self.seat.iter().for_each(|seat| self.flow.describe(seat, request, path));
+    }
+
     /// Tells the client its flow, and keeps the seats until the answer is made: that of a watch until its first events are
     /// sent.
     pub fn finish(self, mut response: Response) -> Response {

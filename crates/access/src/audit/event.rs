@@ -38,7 +38,7 @@ pub struct Head {
     pub text: OnceLock<HeadText>,
 }
 
-/// JSON of a [`Head`], in three parts: what differs between events stands between them.
+/// JSON of a [`Head`], a brace and three parts: what differs between events stands between them.
 #[derive(Clone, Debug)]
 pub struct HeadText {
     text: Vec<u8>,
@@ -74,7 +74,7 @@ impl Head {
 
 impl HeadText {
     fn until_stage(&self) -> &[u8] {
-        &self.text[..self.stage]
+        &self.text[1..self.stage]
     }
 
     fn until_user(&self) -> &[u8] {
@@ -185,43 +185,60 @@ impl<'a> Event<'a> {
     }
 
     fn json(&self, objects: Objects) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.head.text().text.len() + 512);
+        out.push(b'{');
+        self.write_members(&mut out, objects);
+        out
+    }
+
+    /// Appends the line of a log in JSON. No text in it has a line end.
+    pub fn append_line(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        out.extend_from_slice(TYPE);
+        match self.item.get() {
+            Some(item) => out.extend_from_slice(item.strip_prefix(b"{").unwrap_or(item)),
+            None => self.write_members(out, Objects::Kept),
+        }
+        out.push(b'\n');
+    }
+
+    /// Appends what stands behind the brace, and the one that ends the event.
+    fn write_members(&self, out: &mut Vec<u8>, objects: Objects) {
         let Self { head, growing, .. } = self;
         let known = head.text();
-        let mut out = Vec::with_capacity(known.text.len() + 512);
         out.extend_from_slice(known.until_stage());
-        write_string(&mut out, self.stage.as_str());
+        write_string(out, self.stage.as_str());
         out.extend_from_slice(known.until_user());
         if let Some(Impersonated { user: other, constraint }) = &growing.impersonated {
-            key(&mut out, "impersonatedUser");
-            user(&mut out, Some(other));
+            key(out, "impersonatedUser");
+            user(out, Some(other));
             if !constraint.is_empty() {
-                key(&mut out, "authenticationMetadata");
+                key(out, "authenticationMetadata");
                 out.push(b'{');
-                text(&mut out, "impersonationConstraint", constraint);
+                text(out, "impersonationConstraint", constraint);
                 out.push(b'}');
             }
         }
         out.extend_from_slice(known.source_addresses());
         if let Some(object) = &growing.object {
-            key(&mut out, "objectRef");
-            object.write(&mut out);
+            key(out, "objectRef");
+            object.write(out);
         }
         if let Some(status) = &growing.status {
-            key(&mut out, "responseStatus");
-            status.write(&mut out);
+            key(out, "responseStatus");
+            status.write(out);
         }
         if objects == Objects::Kept {
-            embedded(&mut out, "requestObject", growing.request_object.as_ref());
-            embedded(&mut out, "responseObject", growing.response_object.as_ref());
+            embedded(out, "requestObject", growing.request_object.as_ref());
+            embedded(out, "responseObject", growing.response_object.as_ref());
         }
-        time(&mut out, "requestReceivedTimestamp", head.received);
-        time(&mut out, "stageTimestamp", self.at);
+        time(out, "requestReceivedTimestamp", head.received);
+        time(out, "stageTimestamp", self.at);
         match objects {
-            Objects::Kept => annotations(&mut out, &growing.annotations),
-            Objects::Omitted => annotations(&mut out, &as_truncated(&growing.annotations)),
+            Objects::Kept => annotations(out, &growing.annotations),
+            Objects::Omitted => annotations(out, &as_truncated(&growing.annotations)),
         }
         out.push(b'}');
-        out
     }
 
     /// Upstream's line of text.

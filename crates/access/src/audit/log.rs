@@ -3,6 +3,7 @@
 mod file;
 mod gathering;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,6 +23,13 @@ use crate::tasks::Tasks;
 use crate::wall_clock::WallClock;
 
 const PLUGIN: &str = "log";
+/// The largest buffer that a thread keeps for its next line.
+const KEPT_LINE: usize = 16 << 10;
+
+thread_local! {
+    /// The line that a thread is making.
+    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Why the log cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -124,24 +132,32 @@ impl Waited {
     }
 }
 
-impl Backend for Waited {
-    fn take(&self, event: &Event<'_>, due: Due) -> Receipt {
-        let Some(item) = backend::fitting(event, self.truncation, &self.losses) else {
-            return Receipt::Taken;
-        };
-        let line = Line::of(self.log.format, event, &item);
+impl Waited {
+    /// Makes the line of an event. `false` means that the event is too large, so it is lost.
+    fn append(&self, event: &Event<'_>, line: &mut Vec<u8>) -> bool {
+        if self.truncation.is_none() && self.log.format == LogFormat::Json {
+            event.append_line(line);
+            return true;
+        }
+        let item = backend::fitting(event, self.truncation, &self.losses);
+        item.iter().for_each(|item| Line::of(self.log.format, event, item).append(line));
+        item.is_some()
+    }
+
+    fn take_line(&self, event: &Event<'_>, due: Due, line: &[u8]) -> Receipt {
         let gathering = &self.log.gathering;
-        if may_be_deferred(event, self.mode) && gathering.add(|text| line.append(text)) {
+        let append = |text: &mut Vec<u8>| text.extend_from_slice(line);
+        if may_be_deferred(event, self.mode) && gathering.add(append) {
             return Receipt::Taken;
         }
         if due == Due::WithAnswer
             && self.mode == Mode::Blocking
             && gathering.settles()
-            && gathering.add(|text| line.append(text))
+            && gathering.add(append)
         {
             return Receipt::Owed;
         }
-        match gathering.write(1, |text| line.append(text)) {
+        match gathering.write(1, append) {
             Writing::Ended(written) => Self::receipt(&written, self.mode, &self.losses),
             writing @ Writing::Underway(_) => {
                 let (mode, losses) = (self.mode, self.losses.clone());
@@ -152,6 +168,22 @@ impl Backend for Waited {
                 Receipt::Waiting(kept.boxed())
             }
         }
+    }
+}
+
+impl Backend for Waited {
+    fn take(&self, event: &Event<'_>, due: Due) -> Receipt {
+        LINE.with_borrow_mut(|line| {
+            line.clear();
+            let receipt = match self.append(event, line) {
+                true => self.take_line(event, due, line),
+                false => Receipt::Taken,
+            };
+            if line.capacity() > KEPT_LINE {
+                *line = Vec::new();
+            }
+            receipt
+        })
     }
 
     fn settle(&self) -> Option<BoxFuture<'static, ()>> {

@@ -71,9 +71,9 @@ impl Rbac {
         Some(rbac)
     }
 
-    /// The rules that a user has in a namespace, and what was wrong with others.
-    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Option<String>) {
-        self.shared.newest().rules(user, namespace)
+    /// The rules of all roles that a user is bound to in a namespace, each role's once, and what was wrong with others.
+    pub fn held_by(&self, user: &User, namespace: &str) -> (Vec<Arc<Rules>>, Option<String>) {
+        self.shared.newest().held(user, namespace)
     }
 
     /// The rules of the role that a binding in a namespace refers to; the text of a 404 if there is none.
@@ -186,8 +186,8 @@ impl Authorizer for Rbac {
     }
 
     fn rules(&self, user: &User, namespace: &str) -> UserRules {
-        let (rules, error) = self.rules_of(user, namespace);
-        UserRules { rules, errors: error.into_iter().collect(), incomplete: false }
+        let (rules, is_whole, error) = self.shared.newest().rules(user, namespace);
+        UserRules { rules, errors: error.into_iter().collect(), incomplete: !is_whole }
     }
 }
 

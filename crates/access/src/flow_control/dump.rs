@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use super::queue_set::{QueueState, SetState};
+use super::queue_set::{QueueState, Running, SetState, Width};
 use super::{FlowControl, LevelState};
 use crate::auth::authorizer::Attributes;
 use crate::gotext;
@@ -48,10 +48,12 @@ const DETAILS: [&str; 8] =
     ["UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource"];
 /// How Go prints a time that is not set.
 const NEVER: &str = "0001-01-01T00:00:00Z";
+/// The place in a queue, or the queue, of a request that has none.
+const NOWHERE: &str = "-1";
 /// The narrowest cell.
 const CELL: usize = 8;
 
-/// What is told about a request that waits.
+/// What is told about a request that waits or runs.
 #[derive(Debug)]
 pub struct Waiter {
     flow: Box<str>,
@@ -128,34 +130,49 @@ impl FlowControl {
         tabulated(&rows)
     }
 
-    /// A line for each request that waits.
+    /// A line for each request that waits or runs. One that has only just begun to do so has not told what it is, and is
+    /// left out.
     pub fn dump_requests(&self, with_details: bool) -> String {
         let mut rows = vec![row(REQUESTS)];
         if with_details {
             rows[0].extend(row(DETAILS));
         }
-        self.each_queue(|level, index, queue| {
-            for (place, (width, waiter)) in queue.waiting.into_iter().enumerate() {
-                // Whoever has only just begun to wait has not told what it is.
-                let Some(waiter) = waiter else { continue };
-                let mut row = vec![
-                    level.name(),
-                    waiter.flow.to_string(),
-                    index.to_string(),
-                    place.to_string(),
-                    waiter.distinguisher.to_string(),
-                    waiter.arrived.to_string(),
-                    width.initial.to_string(),
-                    width.last.to_string(),
-                    gotext::duration(width.lingering),
-                    NEVER.to_owned(),
-                ];
-                if with_details {
-                    row.extend(waiter.details.iter().map(|text| text.to_string()));
-                }
-                rows.push(row);
+        let add = |rows: &mut Vec<_>, level: &LevelState, queue: &str, place: &str, told: Told<'_>| {
+            let Told { width, waiter, started } = told;
+            let mut row = vec![
+                level.name(),
+                waiter.flow.to_string(),
+                queue.to_owned(),
+                place.to_owned(),
+                waiter.distinguisher.to_string(),
+                waiter.arrived.to_string(),
+                width.initial.to_string(),
+                width.last.to_string(),
+                gotext::duration(width.lingering),
+                started.map_or(NEVER.to_owned(), |started| started.to_string()),
+            ];
+            if with_details {
+                row.extend(waiter.details.iter().map(|text| text.to_string()));
             }
-        });
+            rows.push(row);
+        };
+        for level in self.levels().values() {
+            let SetState { queues, queueless, .. } = level.level.state();
+            for (index, queue) in queues.iter().enumerate() {
+                let index = index.to_string();
+                for (place, (width, waiter)) in queue.waiting.iter().enumerate() {
+                    let Some(waiter) = waiter else { continue };
+                    let told = Told { width, waiter, started: None };
+                    add(&mut rows, level, &index, &place.to_string(), told);
+                }
+                for running in &queue.running {
+                    add(&mut rows, level, &index, NOWHERE, level.running(running));
+                }
+            }
+            for running in &queueless {
+                add(&mut rows, level, NOWHERE, NOWHERE, level.running(running));
+            }
+        }
         tabulated(&rows)
     }
 
@@ -169,7 +186,19 @@ impl FlowControl {
     }
 }
 
+/// A request that has said what it is.
+struct Told<'a> {
+    width: &'a Width,
+    waiter: &'a Waiter,
+    started: Option<Timestamp>,
+}
+
 impl LevelState {
+    fn running<'a>(&self, running: &'a Running) -> Told<'a> {
+        let started = self.level.clock.timestamp() - running.started.elapsed();
+        Told { width: &running.width, waiter: &running.waiter, started: Some(started) }
+    }
+
     fn name(&self) -> String {
         self.spec.name.to_string()
     }

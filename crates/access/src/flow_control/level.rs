@@ -232,6 +232,20 @@ pub struct Seat {
     ticket: Option<Ticket>,
 }
 
+impl Seat {
+    /// How long the request has had it.
+    pub fn age(&self) -> Duration {
+        self.ticket.as_ref().map(Ticket::age).unwrap_or_default()
+    }
+
+    /// Says what the request is, for those who look at what runs.
+    pub fn describe(&self, waiter: dump::Waiter) {
+        if let Some(ticket) = &self.ticket {
+            self.level.set().describe_running(ticket, Arc::new(waiter));
+        }
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };

@@ -4,7 +4,7 @@
 //! if the queue alone were served at that pace; the request that would end first goes next. Everything here is computed under
 //! the level's lock; nothing waits.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,9 +69,17 @@ pub enum Discipline {
 /// The seats of a request that runs.
 #[derive(Debug)]
 pub struct Ticket {
+    id: u64,
     queue: Option<usize>,
     width: Width,
     started: Instant,
+}
+
+impl Ticket {
+    /// How long the request has had its seats.
+    pub fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
 }
 
 /// What becomes of a request.
@@ -110,9 +118,20 @@ pub struct Totals {
     pub cancelled: u64,
 }
 
+/// A request that runs, and what it is.
+#[derive(Clone, Debug)]
+pub struct Running {
+    queue: Option<usize>,
+    pub width: Width,
+    pub started: Instant,
+    pub waiter: Arc<Waiter>,
+}
+
 /// A queue set at one moment.
 pub struct SetState {
     pub queues: Vec<QueueState>,
+    /// Those that are of no queue.
+    pub queueless: Vec<Running>,
     pub is_idle: bool,
     pub waiting: usize,
     pub executing: usize,
@@ -122,6 +141,8 @@ pub struct SetState {
 #[derive(Default)]
 pub struct QueueState {
     pub waiting: Vec<(Width, Option<Arc<Waiter>>)>,
+    /// Those that have said what they are.
+    pub running: Vec<Running>,
     pub executing: usize,
     pub seats_in_use: usize,
     pub next_r: f64,
@@ -149,6 +170,8 @@ pub struct QueueSet {
     waiting: usize,
     waiting_seats: usize,
     executing: usize,
+    /// Requests that run and have said what they are, by the ids of their tickets.
+    running: BTreeMap<u64, Running>,
     seats_in_use: usize,
     /// Queues with requests that wait or run.
     active: usize,
@@ -173,6 +196,7 @@ impl QueueSet {
             waiting: 0,
             waiting_seats: 0,
             executing: 0,
+            running: BTreeMap::new(),
             seats_in_use: 0,
             active: 0,
             requested: 0,
@@ -260,15 +284,30 @@ impl QueueSet {
         }
     }
 
+    /// Says what a request is that runs.
+    pub fn describe_running(&mut self, ticket: &Ticket, waiter: Arc<Waiter>) {
+        let Ticket { id, queue, width, started } = *ticket;
+        // One that has waited has said it then.
+        self.running.entry(id).or_insert(Running { queue, width, started, waiter });
+    }
+
     /// What is in the queues now.
     pub fn state(&self) -> SetState {
         let count = match self.discipline {
             Discipline::Queue { queues, .. } => queues,
             _ => 0,
         };
-        let queue = |index| self.queues.get(index).map(Queue::state).unwrap_or_default();
+        let running = |queue| {
+            let own = self.running.values().filter(move |running| running.queue == queue);
+            own.cloned().collect()
+        };
+        let queue = |index| {
+            let state = self.queues.get(index).map(Queue::state).unwrap_or_default();
+            QueueState { running: running(Some(index)), ..state }
+        };
         SetState {
             queues: (0..count).map(queue).collect(),
+            queueless: running(None),
             is_idle: self.is_idle(),
             waiting: self.waiting,
             executing: self.executing,
@@ -298,6 +337,7 @@ impl QueueSet {
     pub fn finish(&mut self, ticket: &Ticket, now: Instant) -> Option<Duration> {
         self.sync(now);
         self.executing -= 1;
+        self.running.remove(&ticket.id);
         let lingering = Some(ticket.width.lingering).filter(|lingering| !lingering.is_zero());
         let released = if lingering.is_none() { ticket.width.seats() } else { 0 };
         if let Some((index, queue)) = self.queue_of(ticket) {
@@ -432,6 +472,9 @@ impl QueueSet {
                 queue.bound();
             }
             let ticket = self.run(Some(index), bounded, now);
+            if let Some(waiter) = waiting.waiter {
+                self.describe_running(&ticket, waiter);
+            }
             if let Err(ticket) = waiting.dispatch.send(ticket) {
                 // Whoever waited has gone.
                 self.undo(&ticket, now);
@@ -468,12 +511,14 @@ impl QueueSet {
         self.totals.dispatched += 1;
         self.seats_in_use += width.seats();
         self.observe(now);
-        Ticket { queue, width, started: now }
+        self.ids += 1;
+        Ticket { id: self.ids, queue, width, started: now }
     }
 
     /// Takes back a dispatch that nobody has seen.
     fn undo(&mut self, ticket: &Ticket, now: Instant) {
         self.executing -= 1;
+        self.running.remove(&ticket.id);
         self.totals.dispatched -= 1;
         self.seats_in_use -= ticket.width.seats();
         let seats = ticket.width.seats();
@@ -556,6 +601,7 @@ impl Queue {
     fn state(&self) -> QueueState {
         QueueState {
             waiting: self.waiting.iter().map(|own| (own.width, own.waiter.clone())).collect(),
+            running: Vec::new(),
             executing: self.executing,
             seats_in_use: self.seats_in_use,
             next_r: self.next_r,

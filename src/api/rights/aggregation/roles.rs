@@ -1,6 +1,6 @@
 //! Which rules aggregated roles should have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::api::input::selector::label::LabelSelector;
 use crate::api::{ObjectMap, fields};
@@ -44,7 +44,8 @@ impl Roles {
     pub fn stale(&self) -> Vec<(Box<str>, Vec<PolicyRule>)> {
         let stale = self.0.iter().filter_map(|(name, role)| {
             let rules = self.rules(name, role.selectors.as_ref()?);
-            (rules != role.rules).then(|| (name.clone(), rules))
+            let is_stale = !rules.iter().copied().eq(&role.rules);
+            is_stale.then(|| (name.clone(), rules.into_iter().cloned().collect()))
         });
         stale.collect()
     }
@@ -72,16 +73,12 @@ impl Roles {
         all
     }
 
-    fn rules(&self, own: &str, selectors: &[LabelSelector]) -> Vec<PolicyRule> {
-        let mut rules: Vec<PolicyRule> = Vec::new();
+    fn rules(&self, own: &str, selectors: &[LabelSelector]) -> Vec<&PolicyRule> {
+        let (mut rules, mut seen) = (Vec::new(), HashSet::new());
         for selector in selectors {
             let others =
                 self.0.iter().filter(|(name, role)| &***name != own && role.is_selected_by(selector));
-            for rule in others.flat_map(|(_, role)| &role.rules) {
-                if !rules.contains(rule) {
-                    rules.push(rule.clone());
-                }
-            }
+            rules.extend(others.flat_map(|(_, role)| &role.rules).filter(|rule| seen.insert(*rule)));
         }
         rules
     }

@@ -3,7 +3,8 @@
 //! A decision looks up the user and each of its groups, once for the cluster and once for the namespace, and what it
 //! costs does not depend on the bindings of others. Nothing here waits or asks.
 
-use std::collections::{BTreeSet, HashMap};
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
@@ -14,6 +15,30 @@ use super::binding::{Binding, ByKey, RoleRef, Sort};
 use super::rule::{PolicyRule, Rules};
 use crate::codec::object::Object;
 use crate::user::User;
+
+/// How many bytes of rules a user is told that he has. Many bindings to one role multiply them.
+const MOST_TOLD: usize = 4 << 20;
+
+thread_local! {
+    static LOOKED_AT: RefCell<LookedAt> = const { RefCell::new(LookedAt { decision: 0, roles: Vec::new() }) };
+}
+
+/// The large roles that a decision has looked at, since a user may be bound to one of them thousands of times.
+struct LookedAt {
+    decision: u64,
+    /// The last decision that has looked at a role, by its number.
+    roles: Vec<u64>,
+}
+
+impl LookedAt {
+    fn is_new(&mut self, role: u32) -> bool {
+        let at = role as usize;
+        if self.roles.len() <= at {
+            self.roles.resize(at + 1, 0);
+        }
+        std::mem::replace(&mut self.roles[at], self.decision) != self.decision
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct Policy {
@@ -64,11 +89,19 @@ impl Policy {
     pub fn decide(&self, attributes: &Attributes<'_>) -> Verdict<'_> {
         let mut missing = false;
         let mut allowing = None;
+        let mut has_large = false;
+        let mut is_new = |role| {
+            LOOKED_AT.with_borrow_mut(|looked_at| {
+                looked_at.decision += u64::from(!std::mem::replace(&mut has_large, true));
+                looked_at.is_new(role)
+            })
+        };
         self.visit(attributes.user, attributes.namespace, &mut |binding, rules| match rules {
             None => {
                 missing = true;
                 true
             }
+            Some(rules) if rules.is_large() && !binding.role.is_some_and(&mut is_new) => true,
             Some(rules) if rules.allow(attributes) => {
                 allowing = Some(binding);
                 false
@@ -78,12 +111,39 @@ impl Policy {
         allowing.map_or(Verdict::NotAllowed { missing }, Verdict::Allowed)
     }
 
-    /// The rules of all bindings of a user in a namespace, and what was wrong with others.
-    pub fn rules(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Option<String>) {
+    /// The rules of all bindings of a user in a namespace, as far as they fit, whether these are all, and what was wrong with
+    /// others.
+    pub fn rules(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, bool, Option<String>) {
         let (mut found, mut errors) = (Vec::new(), Vec::new());
+        let (mut room, mut is_whole) = (MOST_TOLD, true);
         for binding in self.bindings_of(user, namespace) {
-            match self.roles.rules(binding) {
-                Some(rules) => found.extend_from_slice(rules.rules()),
+            let Some(rules) = self.roles.rules(binding) else {
+                errors.push(binding.missing_role());
+                continue;
+            };
+            for rule in rules.rules() {
+                match room.checked_sub(rule.size()) {
+                    Some(left) => {
+                        room = left;
+                        found.push(rule.clone());
+                    }
+                    None => is_whole = false,
+                }
+            }
+        }
+        if !is_whole {
+            errors.push(format!("there are more rules than {MOST_TOLD} bytes, and the others are not told"));
+        }
+        (found, is_whole, aggregate(errors))
+    }
+
+    /// The rules of all roles that a user is bound to in a namespace, each role's once, and what was wrong with others.
+    pub fn held(&self, user: &User, namespace: &str) -> (Vec<Arc<Rules>>, Option<String>) {
+        let (mut found, mut errors, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+        for binding in self.bindings_of(user, namespace) {
+            match self.roles.shared_rules(binding) {
+                Some(rules) if seen.insert(binding.role) => found.push(rules.clone()),
+                Some(_) => {}
                 None => errors.push(binding.missing_role()),
             }
         }
@@ -231,7 +291,11 @@ impl Grants {
 
 impl Roles {
     fn rules(&self, binding: &Binding) -> Option<&Rules> {
-        self.slots.get(binding.role? as usize)?.rules.as_deref()
+        self.shared_rules(binding).map(|rules| &**rules)
+    }
+
+    fn shared_rules(&self, binding: &Binding) -> Option<&Arc<Rules>> {
+        self.slots.get(binding.role? as usize)?.rules.as_ref()
     }
 
     /// The number of a role that one more binding refers to.

@@ -13,7 +13,7 @@ use crate::tree::{Map, Value, json};
 const ALL: &str = "*";
 
 /// A rule of a role.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicyRule {
     pub verbs: Vec<String>,
     pub groups: Vec<String>,
@@ -97,6 +97,22 @@ impl PolicyRule {
             && (has(&self.resources, ALL)
                 || single.resources.iter().all(|one| resource_covered(&self.resources, one)))
             && single.urls.iter().all(|url| self.urls.iter().any(|own| url_covers(own, url)))
+    }
+
+    /// About how many bytes the rule takes as JSON.
+    pub fn size(&self) -> usize {
+        self.lists().into_iter().flatten().map(|text| text.len() + 4).sum::<usize>() + 64
+    }
+
+    fn lists(&self) -> [&Vec<String>; 5] {
+        [&self.verbs, &self.groups, &self.resources, &self.names, &self.urls]
+    }
+
+    /// How many texts [`covers`](Self::covers) compares at the most.
+    pub fn cost_of_covering(&self, other: &Self) -> usize {
+        let pairs = self.lists().into_iter().zip(other.lists());
+        let costs = pairs.map(|(own, other)| own.len().saturating_mul(other.len()));
+        costs.fold(1, usize::saturating_add)
     }
 
     /// How many [single rights](Self::single_rights) there are.
@@ -197,6 +213,7 @@ fn url_covers(own: &str, path: &str) -> bool {
 pub struct Rules {
     rules: Box<[PolicyRule]>,
     index: Option<Index>,
+    is_large: bool,
 }
 
 /// Which rules may allow something; the numbers are positions in [`Rules`].
@@ -211,11 +228,19 @@ struct Index {
 
 /// Of fewer rules, looking at all of them takes less time than an index.
 const INDEXED: usize = 8;
+/// A role with more texts takes its time.
+const LARGE: usize = 1000;
 
 impl Rules {
     pub fn new(rules: Vec<PolicyRule>) -> Self {
         let index = (rules.len() > INDEXED).then(|| Index::new(&rules));
-        Self { rules: rules.into(), index }
+        let texts: usize = rules.iter().flat_map(PolicyRule::lists).map(Vec::len).sum();
+        Self { rules: rules.into(), index, is_large: texts > LARGE }
+    }
+
+    /// Whether a decision should not look at the rules more often than once.
+    pub fn is_large(&self) -> bool {
+        self.is_large
     }
 
     pub fn allow(&self, attributes: &Attributes<'_>) -> bool {

@@ -68,7 +68,7 @@ impl Hooks for DefinitionHooks {
         remember_stored_version(object);
     }
 
-    fn prepare_update(&self, new: &mut ObjectMap, _: &ObjectMap) {
+    fn prepare_update(&self, new: &mut ObjectMap, _: &ObjectMap, _: &Writer<'_>) {
         remember_stored_version(new);
     }
 

@@ -59,7 +59,7 @@ impl Hooks for DaemonSetHooks {
         template_generation::prepare_create(object);
     }
 
-    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
         template_generation::prepare_update(new, old);
     }
 

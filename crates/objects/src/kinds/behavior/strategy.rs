@@ -76,10 +76,10 @@ impl Strategy {
     }
 
     /// A write to the main resource. Sets `metadata.generation`, whatever the body says.
-    pub fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+    pub fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap, writer: &Writer<'_>) {
         self.status.update(new, old);
         gated_fields::drop_unused(self.gated_fields, new, Some(old));
-        self.hooks.prepare_update(new, old);
+        self.hooks.prepare_update(new, old, writer);
         self.generation.update(new, old);
         self.hooks.finish_update(new, old);
     }

@@ -47,7 +47,7 @@ impl Hooks for NamespaceHooks {
         prepare_create(object);
     }
 
-    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
         prepare_update(new, old);
     }
 

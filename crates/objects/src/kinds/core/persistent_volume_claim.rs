@@ -56,7 +56,7 @@ impl Hooks for ClaimHooks {
         source::prepare(object, None);
     }
 
-    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
         source::prepare(new, Some(old));
     }
 }

@@ -20,7 +20,7 @@ use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
 use crate::kinds::behavior::rules::{Rules, ip, selector};
 use crate::kinds::behavior::selectable::{SelectableFields, field};
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::strategy::{Hooks, Strategy};
+use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
 use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::pod_spec::probe;
 
@@ -56,7 +56,7 @@ impl Hooks for ServiceHooks {
         normal_form::begin_update(new, old);
     }
 
-    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
         normal_form::prepare_update(new, old);
     }
 }

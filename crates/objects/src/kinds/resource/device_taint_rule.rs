@@ -1,6 +1,6 @@
 //! DeviceTaintRules: taints that administrators put on devices.
 
-use crate::fields::ObjectMap;
+use crate::fields::{self, ObjectMap};
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age as age_cell, cells, name as cell_name, text, text_column,
@@ -12,8 +12,8 @@ use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::{Rules, condition};
 use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
 use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::volume_source::csi_driver;
 use crate::kinds::resource::name;
@@ -25,7 +25,7 @@ pub static KIND: BuiltIn = BuiltIn {
         .generation()
         .conditional()
         .returns_deleted(),
-    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    strategy: Strategy { status_metadata: RESET, hooks: &EffectTime, ..Strategy::PLAIN },
     rules: Rules::new(create, update).with_status(status),
     warnings: KindWarnings::NONE,
     columns: &COLUMNS,
@@ -34,6 +34,21 @@ pub static KIND: BuiltIn = BuiltIn {
 };
 
 const CONDITIONS: usize = 8;
+
+/// Keeps `timeAdded` the time of the taint's effect, from which tolerations count.
+#[derive(Debug)]
+struct EffectTime;
+
+impl Hooks for EffectTime {
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap, writer: &Writer<'_>) {
+        let is_kept =
+            |name| fields::at(new, &["spec", "taint", name]) == fields::at(old, &["spec", "taint", name]);
+        if !is_kept("effect") && is_kept("timeAdded") {
+            let taint = fields::object_mut(fields::object_mut(new, "spec"), "taint");
+            taint.insert("timeAdded", writer.now.into());
+        }
+    }
+}
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     rule(object, None, errors);

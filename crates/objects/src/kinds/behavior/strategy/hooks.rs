@@ -40,7 +40,7 @@ pub trait Hooks: fmt::Debug + Sync {
     fn prepare_create(&self, _object: &mut ObjectMap, _writer: &Writer<'_>) {}
 
     /// A write to the main resource.
-    fn prepare_update(&self, _new: &mut ObjectMap, _old: &ObjectMap) {}
+    fn prepare_update(&self, _new: &mut ObjectMap, _old: &ObjectMap, _writer: &Writer<'_>) {}
 
     /// The last step of [`Hooks::prepare_update`], when the generation is known.
     fn finish_update(&self, _new: &mut ObjectMap, _old: &ObjectMap) {}

@@ -44,7 +44,11 @@ fn created(group: &str, kind: &str, value: Value) -> Value {
 
 fn updated(strategy: Strategy, new: Value, old: Value) -> Value {
     let mut new = object(new);
-    strategy.prepare_update(&mut new, &object(old));
+    strategy.prepare_update(
+        &mut new,
+        &object(old),
+        &Writer { user: &user(), warnings: &Warnings::default(), now: NOW },
+    );
     new.into()
 }
 
@@ -339,5 +343,21 @@ fn every_status_text_is_json() {
         if let StatusRule::Reset(text) = behavior(&definition).strategy.status {
             assert!(serde_json::from_str::<ObjectMap>(text).is_ok(), "{text}");
         }
+    }
+}
+
+#[test]
+fn the_time_of_a_devices_taint_is_that_of_its_effect() {
+    let rule = |effect: &str, added: &str| json!({"spec": {"taint": {"key": "k", "effect": effect, "timeAdded": added}}});
+    let (before, given) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+    for (effect, added, want) in [
+        ("NoExecute", before, NOW),
+        ("NoExecute", given, given),
+        ("NoSchedule", before, before),
+        ("NoSchedule", given, given),
+    ] {
+        let strategy = strategy("resource.k8s.io", "DeviceTaintRule");
+        let new = updated(strategy, rule(effect, added), rule("NoSchedule", before));
+        assert_eq!(new["spec"]["taint"]["timeAdded"], want, "{effect} {added}");
     }
 }

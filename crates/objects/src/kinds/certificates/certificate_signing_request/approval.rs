@@ -19,7 +19,7 @@ impl Hooks for RequestHooks {
         prepare_create(object, writer.user);
     }
 
-    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
         fields::restore(new, old, "spec");
     }
 
