@@ -39,8 +39,12 @@ struct Site {
 impl Site {
     async fn start(datastore: &str) -> Option<Self> {
         let datastore = format!("--datastore={datastore}");
-        let a = Installation::sqlite().with(&datastore);
-        let b = a.beside().with(&datastore);
+        // The proxy looks twice a second. It has to know that a replica has gone before the next one listens in its place: one
+        // that starts answers with 503.
+        let settings =
+            |installation: Installation| installation.with(&datastore).with("--shutdown-delay-duration=1s");
+        let a = Installation::sqlite();
+        let (b, a) = (settings(a.beside()), settings(a));
         let haproxy = Haproxy::start([&a, &b]).await?;
         let processes = [Some(a.start().await), Some(b.start().await)];
         let (kubeconfig, kubeconfig_path) = haproxy.kubeconfig(&a);

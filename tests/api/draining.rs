@@ -64,8 +64,10 @@ async fn who_asks_a_server_that_drains(mut setup: Setup) {
     assert_eq!(created["metadata"]["name"], "three", "{created}");
     // A watch tells what there is, or where it stands, before it ends: without that, clients would list anew.
     let seen = created["metadata"]["resourceVersion"].as_str().expect("a revision");
-    for (stream, from, told) in [(13, "0", "ADDED"), (15, seen, "BOOKMARK")] {
-        let path = format!("{CONFIGMAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={from}");
+    for (stream, from, told) in
+        [(13, "0", "ADDED"), (15, &*format!("{seen}&allowWatchBookmarks=true"), "BOOKMARK")]
+    {
+        let path = format!("{CONFIGMAPS}?watch=1&resourceVersion={from}");
         let (_, events) = http2.get(stream, &path).await;
         let text = String::from_utf8(events).expect("UTF-8");
         let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
