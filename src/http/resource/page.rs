@@ -28,7 +28,7 @@ pub struct Page<B> {
 
 /// How pages are encoded whose links can be changed.
 enum Content {
-    Plain(Links<Vec<u8>>),
+    Plain(Box<Links<Vec<u8>>>),
     Gzip(Box<MultiGzDecoder<Links<GzEncoder<Vec<u8>>>>>),
     Deflate(Box<DeflateDecoder<Links<DeflateEncoder<Vec<u8>>>>>),
 }
@@ -58,7 +58,7 @@ impl<B> Page<B> {
     pub fn new(body: B, encoding: Encoding, rewrite: Rewrite) -> Self {
         let level = Compression::default();
         let content = match encoding {
-            Encoding::Plain => Content::Plain(Links::new(Vec::new(), rewrite)),
+            Encoding::Plain => Content::Plain(Box::new(Links::new(Vec::new(), rewrite))),
             Encoding::Gzip => {
                 let links = Links::new(GzEncoder::new(Vec::new(), level), rewrite);
                 Content::Gzip(Box::new(MultiGzDecoder::new(links)))

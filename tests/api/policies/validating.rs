@@ -371,7 +371,7 @@ async fn a81_what_configures_admission(setup: Setup) {
     server.delete(format!("{BINDINGS}/c")).await.ok();
 }
 
-/// 89. What is wrong with expressions if objects have their types is a warning at the write, and then in the status, which
+/// Assertion 89: what is wrong with expressions if objects have their types is a warning at the write, and then in the status, which
 /// follows the generation. Nothing is refused for it.
 async fn a89_types_are_checked(setup: Setup) {
     let server = setup.start().await;

@@ -69,7 +69,7 @@ mod tests {
         let (one, two) = (tickets.draw(), tickets.draw());
         assert_eq!(((one.place, one.number), (two.place, two.number)), ((1, 1), (2, 1)));
         one.settled();
-        drop(two);
+        // The second one's fate stays unknown, so its place is lost.
         let (three, four) = (tickets.draw(), tickets.draw());
         assert_eq!(((three.place, three.number), (four.place, four.number)), ((1, 2), (3, 1)));
     }
