@@ -4,6 +4,7 @@
 use rowplane::api::admission::Settings;
 use serde_json::{Value, json};
 
+use crate::support::database::Database;
 use crate::support::server::{Setup, TestServer, config_map, deployment};
 use crate::support::webhook::WebhookServer;
 
@@ -90,9 +91,11 @@ async fn q107_users_namespaces_and_runtime_classes_are_exempt(mut setup: Setup) 
         );
         line("evaluations", &labels, count)
     };
+    // Where other servers may write, what a state of a moment ago refuses is judged again by the newest one.
+    let judged = if matches!(setup.database, Database::Postgres(_)) { 2 } else { 1 };
     let mut expected = vec![
         counted("allow", "baseline", "future", "enforce", "pod", 1),
-        counted("deny", "baseline", "future", "enforce", "pod", 1),
+        counted("deny", "baseline", "future", "enforce", "pod", judged),
         counted("deny", "restricted", "latest", "warn", "controller", 1),
         counted("deny", "restricted", "latest", "warn", "pod", 1),
     ];

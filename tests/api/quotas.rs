@@ -157,7 +157,7 @@ async fn figures_without_measure(setup: Setup) {
     for (hard, text) in [
         (json!({"pods": "-1"}), "must be greater than or equal to 0"),
         (json!({"pods": "0.5"}), "must be an integer"),
-        (json!({"nothing": "1"}), "must be a standard resource for quotas"),
+        (json!({"nothing": "1"}), "must be a standard resource for quota"),
     ] {
         let refused = server.post(QUOTAS, &quota("q", hard)).await.failure();
         assert_eq!(refused["code"], 422, "{refused}");

@@ -60,6 +60,28 @@ impl Pair {
         tokio::spawn(async move { backend.commit(&batch, Revision(0)).await })
     }
 
+    /// Writes on the distant store, whose network is lost in the middle of the call. Returns the revision before the commit.
+    ///
+    /// A write whose connection rested for too long is not sent, since its connection is probed first: then it is tried
+    /// again.
+    async fn send_into_silence(&self) -> (Revision, tokio::task::JoinHandle<Result<Commit, Error>>) {
+        for number in 0.. {
+            pass(&*self.distant, create(&self.key(&format!("sent-{number}")), 1)).await;
+            let before = self.near.clock().await.expect("clock").revision;
+            self.proxy.lose_in_calls();
+            let write = self.send(vec![create(&self.key(&format!("silent-{number}")), 1)]);
+            while !write.is_finished() {
+                if self.near.clock().await.expect("clock").revision > before {
+                    return (before, write);
+                }
+            }
+            assert!(write.await.expect("the writer").is_err());
+            self.proxy.lose();
+            self.proxy.cut();
+        }
+        unreachable!("numbers do not end")
+    }
+
     async fn number(&self, query: &str) -> i64 {
         let mut connection = postgres::connect(&self.schema.url()).await;
         sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&mut connection).await.expect("query")
@@ -77,12 +99,7 @@ impl Pair {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_falls_silent_in_a_call_does_not_hold_the_lock() {
     let pair = Pair::start().await;
-    let before = pair.near.clock().await.expect("clock").revision;
-    pair.proxy.lose_in_calls();
-    let write = pair.send(vec![create(&pair.key("silent"), 1)]);
-    while pair.near.clock().await.expect("clock").revision == before {
-        assert!(!write.is_finished(), "{:?}", write.await);
-    }
+    let (before, write) = pair.send_into_silence().await;
     // The first one's answer is missing all the time.
     let next = pass(&*pair.near, create(&pair.key("other"), 1)).await;
     assert!(!write.is_finished());

@@ -253,6 +253,12 @@ impl Request {
     /// Sends the request, without reading the answer's body.
     pub async fn send(self) -> http::Response<Incoming> {
         let uri = format!("{}{}", self.client.server, self.path);
+        self.try_send().await.unwrap_or_else(|error| panic!("{uri}: {error:?}"))
+    }
+
+    /// As [`Request::send`], for requests whose streams may be reset.
+    pub async fn try_send(self) -> Result<http::Response<Incoming>, hyper_util::client::legacy::Error> {
+        let uri = format!("{}{}", self.client.server, self.path);
         let mut request = HttpRequest::builder().method(self.method).uri(&uri);
         *request.headers_mut().expect("no error so far") = self.headers;
         if let Some(token) = &self.client.bearer {
@@ -261,11 +267,11 @@ impl Request {
         let request = request.body(Full::new(self.body)).unwrap_or_else(|error| panic!("{uri}: {error}"));
         loop {
             match patient(&uri, self.client.http.request(request.clone())).await {
-                Ok(response) => return response,
+                Ok(response) => return Ok(response),
                 // The server has closed this connection without reading the request. Like Go's client, sends it again
                 // on another one.
                 Err(error) if format!("{error:?}").contains(r#"GoAway(b"", NO_ERROR, Remote)"#) => {}
-                Err(error) => panic!("{uri}: {error:?}"),
+                Err(error) => return Err(error),
             }
         }
     }

@@ -246,9 +246,10 @@ async fn c46_links_of_pages_lead_through_the_proxy(mut setup: Setup) {
     assert_eq!(head.header("content-length"), Some(&*PAGE.len().to_string()));
     // What only says that it is compressed breaks off.
     let headers = "Content-Type: text/html|Content-Encoding: gzip|X-Plain: 1";
-    let broken = server.get(format!("{SERVICE}/a")).header("x-headers", headers).send().await;
-    assert_eq!(broken.status(), 200);
-    assert!(broken.into_body().collect().await.is_err());
+    // The reset may overtake the head of the answer.
+    let broken = server.get(format!("{SERVICE}/a")).header("x-headers", headers).try_send().await;
+    let whole = async { broken.ok()?.into_body().collect().await.ok() };
+    assert!(whole.await.is_none());
 }
 
 async fn all_methods_and_bodies_pass(mut setup: Setup) {
