@@ -118,13 +118,15 @@ async fn a34_a7_a8_a9_a10_a11_a15_every_verb(setup: Setup) {
             format!("{} {} {} {old}", operation.as_str().unwrap(), kind.as_str().unwrap(), request["name"])
         })
         .collect();
-    let expected = [
-        "UPDATE UpdateOptions \"a\" old",
+    // Where other servers may write, what changes nothing is judged again by the newest state, as upstream does.
+    let unchanged = if matches!(setup.database, Database::Postgres(_)) { 2 } else { 1 };
+    let mut expected = vec!["UPDATE UpdateOptions \"a\" old"; unchanged];
+    expected.extend([
         "UPDATE UpdateOptions \"a\" old",
         "UPDATE UpdateOptions \"a\" old",
         "CREATE CreateOptions \"b\" new",
         "CREATE CreateOptions \"l\" new",
-    ];
+    ]);
     assert_eq!(shown, expected);
 
     // Each object of a collection is seen, without a name.
