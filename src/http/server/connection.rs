@@ -31,6 +31,7 @@ use super::gather::Gathered;
 use super::sliced::Sliced;
 use super::streams::Streams;
 use super::takeover::{self, Slot};
+use super::turns::Turn;
 use super::{ConnectionInfo, Responder, Server};
 
 /// Upstream's `ReadHeaderTimeout`: a peer whose handshake takes longer is not a client.
@@ -139,14 +140,16 @@ impl Server {
             let builder = tuned_http2(Streams::of(connection.clone()), limits.streams);
             let protocol = pin!(builder.serve_connection(TokioIo::new(stream), service));
             let go_away = |protocol: Pin<&mut http2::Connection<_, _, _>>| protocol.graceful_shutdown();
-            sender.drive(run_protocol(protocol, &connection, go_away)).await
+            let driven =
+                sender.drive(run_protocol(protocol, &connection, go_away), || connection.goes_first());
+            in_turn(driven, &connection).await
         } else {
             let builder = tuned_http1(limits.idle);
             let protocol = builder.serve_connection(TokioIo::new(stream), service);
             let protocol = pin!(protocol.with_upgrades());
             let go_away =
                 |protocol: Pin<&mut http1::UpgradeableConnection<_, _>>| protocol.graceful_shutdown();
-            run_protocol(protocol, &connection, go_away).await
+            in_turn(run_protocol(protocol, &connection, go_away), &connection).await
         };
         match ended {
             Ok(()) => takeover::run(&slot, &connection).await,
@@ -154,6 +157,13 @@ impl Server {
         }
         drop(held);
     }
+}
+
+/// Polls the protocol of a connection when it is its turn.
+async fn in_turn<F: Future>(protocol: F, connection: &Connection) -> F::Output {
+    let (mut protocol, mut turn) = (pin!(protocol), Turn::default());
+    poll_fn(|context| connection.poll_in_turn(&mut turn, context, |context| protocol.as_mut().poll(context)))
+        .await
 }
 
 /// Serves until the peer closes the connection or the connection is dropped. After it was told to close, it ends as
