@@ -121,14 +121,14 @@ impl Policy {
                 errors.push(binding.missing_role());
                 continue;
             };
+            // Nothing more is looked at then: many bindings to a large role are many times its rules.
             for rule in rules.rules() {
-                match room.checked_sub(rule.size()) {
-                    Some(left) => {
-                        room = left;
-                        found.push(rule.clone());
-                    }
-                    None => is_whole = false,
+                is_whole = is_whole && rule.size() <= room;
+                if !is_whole {
+                    break;
                 }
+                room -= rule.size();
+                found.push(rule.clone());
             }
         }
         if !is_whole {

@@ -157,19 +157,19 @@ fn an_index_forgets_what_goes() {
     assert!(policy.is_empty(), "{policy:?}");
 }
 
-/// A decision that looked at the role for each binding would make 10^9 comparisons, and a list of each binding's rules would
+/// A decision that looked at the role for each binding would make 10^8 comparisons, and a list of each binding's rules would
 /// take some ten GB.
 #[test]
 fn a_large_role_is_looked_at_once_however_often_a_user_is_bound_to_it() {
     let mut policy = Policy::default();
     let rule = |n: u32| serde_json::json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": [format!("p{n}")]});
-    let rules: Vec<Json> = (0..100_000).map(rule).collect();
+    let rules: Vec<Json> = (0..50_000).map(rule).collect();
     for name in ["large", "other"] {
         let role = serde_json::json!({"metadata": {"name": name, "namespace": "t"}, "rules": rules});
         let role = stored(&role);
         policy.take_in(Holds::Roles, role.key(), Some(&role));
     }
-    for number in 0..10_000 {
+    for number in 0..2000 {
         let role = ["large", "other"][number % 2];
         let binding = serde_json::json!({
             "metadata": {"name": format!("b{number}"), "namespace": "t"},
@@ -184,10 +184,10 @@ fn a_large_role_is_looked_at_once_however_often_a_user_is_bound_to_it() {
         |name| Attributes { resource: "pods", namespace: "t", name, ..Attributes::of_path(&user, "get", "") };
     for _ in 0..2 {
         assert!(matches!(policy.decide(&ask("none")), Verdict::NotAllowed { missing: false }));
-        assert!(matches!(policy.decide(&ask("p99999")), Verdict::Allowed(_)));
+        assert!(matches!(policy.decide(&ask("p49999")), Verdict::Allowed(_)));
     }
-    assert_eq!(policy.held(&user, "t").0.iter().map(|role| role.rules().len()).sum::<usize>(), 200_000);
+    assert_eq!(policy.held(&user, "t").0.iter().map(|role| role.rules().len()).sum::<usize>(), 100_000);
     let (told, is_whole, error) = policy.rules(&user, "t");
-    assert!(!is_whole && told.len() > 10_000 && told.len() < 100_000, "{}", told.len());
+    assert!(!is_whole && told.len() > 10_000 && told.len() < 50_000, "{}", told.len());
     assert!(error.is_some_and(|error| error.contains("there are more rules")));
 }
