@@ -50,8 +50,8 @@ pub enum WatchEvent {
     Error(Error),
 }
 
-/// A running watch. It starts when it is first polled, so that response headers are sent at once; an error after that
-/// is an event.
+/// A running watch. What needs the database for its start is told after the response headers, also an error, which is an
+/// event; only the newest state is taken before ([`Watch::begin`]).
 pub struct Watch {
     cache: Cache,
     converter: Arc<Converter>,
@@ -70,6 +70,8 @@ pub struct Watch {
 
 enum Phase {
     Starting(WatchStart),
+    /// It could not start.
+    Failed(Error),
     State { objects: Objects, range: Range, watcher: Watcher, end: StateEnd },
     Live(Watcher),
     Ended,
@@ -134,11 +136,25 @@ impl Watch {
         self.deadline
     }
 
+    /// Takes the newest state, if the watch starts from there. After that, every change is an event: whoever has seen the
+    /// headers of the answer, and deletes an object then, is told that it was there.
+    pub async fn begin(&mut self) {
+        match self.phase {
+            Phase::Starting(start @ (WatchStart::Now | WatchStart::State { at: ReadAt::Latest, .. })) => {
+                if let Err(error) = self.start(start).await {
+                    self.phase = Phase::Failed(error);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// The next events, at least one; `None` at the end.
     pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
         loop {
             let step = match std::mem::replace(&mut self.phase, Phase::Ended) {
                 Phase::Starting(start) => self.start(start).await.map(|()| Vec::new()),
+                Phase::Failed(error) => Err(error),
                 Phase::State { objects, range, watcher, end } => {
                     let events = self.next_of_state(objects, range, watcher, end);
                     match self.resource.hooked() {

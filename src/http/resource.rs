@@ -158,7 +158,7 @@ async fn serve_found(
         deadline: OnceLock::new(),
     };
     let answer = match action {
-        Action::Watch => context.watch(metrics.long_running()),
+        Action::Watch => Box::pin(context.watch(metrics.long_running())).await,
         Action::Log => Box::pin(context.log(metrics.long_running())).await.map(without_end),
         Action::Connect(_) => Box::pin(context.connect(body, metrics.long_running())).await.map(without_end),
         _ => context.run(body).await,
@@ -330,6 +330,13 @@ impl Context<'_> {
             Shape::Single => format!("*{package}.{}", self.definition.kind_name()),
             Shape::List => format!("*{package}.{}", self.definition.list_kind),
         }
+    }
+
+    /// What ends a stream that begins now: the drain of the connection's server. Whoever asks a server that drains already
+    /// is served as long as the connection stands.
+    fn stream_end(&self) -> CancellationToken {
+        let draining = self.draining();
+        if draining.is_cancelled() { CancellationToken::new() } else { draining }
     }
 
     /// When the connection's server begins to drain.

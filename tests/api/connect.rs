@@ -6,7 +6,7 @@ mod admission;
 #[path = "connect/logs.rs"]
 mod logs;
 #[path = "connect/proxies.rs"]
-mod proxies;
+pub mod proxies;
 #[path = "connect/streams.rs"]
 mod streams;
 

@@ -1,6 +1,7 @@
 //! A server that goes down, as those see it who are connected: docs/spec/list-watch.md, 4.4.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream;
@@ -12,17 +13,21 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
-use super::frames::{DATA, GOAWAY, Http2};
+use super::connect::proxies::{SERVICE, with_service};
+use super::frames::{DATA, END_STREAM, GOAWAY, HEADERS, Http2};
 use crate::support::client::{connect, patient};
+use crate::support::kubelet::Kubelet;
 use crate::support::server::{CONFIGMAPS, Setup, config_map, names, rv};
 
 on_every_store! {
     who_asks_a_server_that_drains,
     connections_in_use_get_one_more_answer,
     for_the_delay_everything_goes_on,
+    what_passes_through_comes_whole,
 }
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases\
@@ -138,6 +143,58 @@ async fn for_the_delay_everything_goes_on(mut setup: Setup) {
     assert_eq!((created.status(), created.headers().get("connection")), (StatusCode::CREATED, None));
     watch.expect_named("ADDED", "one").await;
     stopping.abort();
+}
+
+/// An answer of somebody else's that is awaited is passed on, and so is one that is asked for while the server drains, however
+/// long it is: only what follows something without an end, and began before, ends.
+async fn what_passes_through_comes_whole(mut setup: Setup) {
+    let go = Arc::new(Semaphore::new(0));
+    let gone = go.clone();
+    let kubelet = Kubelet::start(move |head, mut stream| {
+        let go = go.clone();
+        async move {
+            let follows = head.line.contains("follow=true");
+            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n";
+            if follows {
+                stream.write_all(head.as_bytes()).await.expect("written");
+            }
+            go.acquire().await.expect("open").forget();
+            if !follows {
+                stream.write_all(head.as_bytes()).await.expect("written");
+            }
+            let _ = stream.write_all(b"4\r\n all\r\n0\r\n\r\n").await;
+        }
+    })
+    .await;
+    let server = with_service(&mut setup, &kubelet).await;
+    kubelet.join(&server, &["c"]).await;
+    let mut http2 = Http2::new(connect(&server.kubeconfig, "h2").await.expect("a connection")).await;
+    let (log, proxy) = ("/api/v1/namespaces/t/pods/p/log", &*format!("{SERVICE}/some"));
+    http2.ask(1, log).await;
+    http2.ask(3, proxy).await;
+    patient("two questions", kubelet.asked(2)).await;
+    let stopping = tokio::spawn(server.stop());
+    while http2.next().await.kind != GOAWAY {}
+    http2.ask(5, &format!("{log}?follow=true")).await;
+    http2.ask(7, proxy).await;
+    patient("two more questions", kubelet.asked(4)).await;
+    gone.add_permits(4);
+    let mut bodies = [(1, Vec::new()), (3, Vec::new()), (5, Vec::new()), (7, Vec::new())];
+    let mut open = bodies.len();
+    while open > 0 {
+        let frame = http2.next().await;
+        assert!([HEADERS, DATA].contains(&frame.kind), "reset: {}", frame.kind);
+        if frame.kind == DATA {
+            let (_, body) = bodies.iter_mut().find(|(id, _)| *id == frame.stream).expect("a stream");
+            body.extend(frame.payload);
+        }
+        open -= usize::from(frame.flags & END_STREAM != 0);
+    }
+    for (stream, body) in bodies {
+        assert_eq!(String::from_utf8_lossy(&body), "hi all", "{stream}");
+    }
+    http2.end().await;
+    patient("stop", stopping).await.expect("no panic");
 }
 
 fn create(name: &str) -> Request<Body> {

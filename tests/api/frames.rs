@@ -12,7 +12,7 @@ pub const SETTINGS: u8 = 4;
 pub const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
 
-const END_STREAM: u8 = 1;
+pub const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
 
@@ -65,8 +65,13 @@ impl Http2 {
         self.send(HEADERS, END_HEADERS, stream, &block(method, path)).await;
     }
 
-    pub async fn get(&mut self, stream: u32, path: &str) -> (Vec<u8>, Vec<u8>) {
+    /// Asks, and does not wait for the answer.
+    pub async fn ask(&mut self, stream: u32, path: &str) {
         self.send(HEADERS, END_HEADERS | END_STREAM, stream, &block("GET", path)).await;
+    }
+
+    pub async fn get(&mut self, stream: u32, path: &str) -> (Vec<u8>, Vec<u8>) {
+        self.ask(stream, path).await;
         self.answer(stream).await
     }
 

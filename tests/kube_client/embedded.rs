@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{ListParams, PostParams, WatchParams};
+use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt as _};
 use rowplane::Server;
 use rowplane::random::Random;
@@ -77,8 +77,11 @@ async fn a_stop_ends_watches_and_keeps_objects() {
     let created = api.create(&PostParams::default(), &configmap("a", 1)).await.unwrap();
     let version = created.resource_version().unwrap();
     let mut watch = api.watch(&WatchParams::default(), &version).await.unwrap().boxed();
-    let (ended, ()) = tokio::join!(watch.next(), server.stop());
-    assert!(ended.is_none(), "{ended:?}");
+    let (told, ()) = tokio::join!(watch.next(), server.stop());
+    // It was told of nothing else.
+    let Some(Ok(WatchEvent::Bookmark(stands))) = told else { panic!("{told:?}") };
+    assert_eq!(stands.metadata.resource_version, version);
+    assert!(watch.next().await.is_none());
     let kube::Error::Api(status) = api.get("a").await.unwrap_err() else { panic!("a status") };
     assert_eq!(status.code, 503);
     let server = on_sqlite(&directory).start().await.unwrap();

@@ -123,6 +123,13 @@ impl Kubelet {
         std::mem::take(&mut *self.seen.lock().expect("a lock"))
     }
 
+    /// Waits until there have been so many requests since the last look.
+    pub async fn asked(&self, count: usize) {
+        while self.seen.lock().expect("a lock").len() < count {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// The only request since the last look.
     #[track_caller]
     pub fn only(&self) -> Head {

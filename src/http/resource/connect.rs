@@ -12,7 +12,6 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use super::forward::without_hops;
@@ -125,10 +124,8 @@ impl Context<'_> {
         location: &Location,
         request: Request<Empty<Bytes>>,
     ) -> Result<Answer, Error> {
-        let stream = self.until_draining(dial(&location.address)).await?;
-        let stream = stream.map_err(|why| failed("error dialing backend", why))?;
-        let answer = self.until_draining(exchange(stream, request)).await?;
-        answer.map_err(|why| failed("error sending request", why))
+        let stream = dial(&location.address).await.map_err(|why| failed("error dialing backend", why))?;
+        exchange(stream, request).await.map_err(|why| failed("error sending request", why))
     }
 
     /// Answers with these headers, and passes bytes on between the client and who has answered.
@@ -147,14 +144,14 @@ impl Context<'_> {
         let Some(backend) = head.extensions.remove::<OnUpgrade>() else {
             return Err(Error::Unclassified("the backend's connection cannot be upgraded".to_owned()));
         };
-        let (limit, draining) = (self.app.api.kubelets.config().most_bytes, self.draining());
+        let (limit, end) = (self.app.api.kubelets.config().most_bytes, self.stream_end());
         let takeover = Takeover::new(async move {
             let copied = async {
                 if let (Ok(client), Ok(backend)) = (client.await, driven.until(backend).await) {
                     copy_both_ways(client, TokioIo::new(backend), limit).await;
                 }
             };
-            draining.run_until_cancelled(copied).await;
+            end.run_until_cancelled(copied).await;
             drop(active);
         });
         let mut response = Response::new(Body::empty());
@@ -162,12 +159,6 @@ impl Context<'_> {
         *response.headers_mut() = headers;
         response.extensions_mut().insert(takeover);
         Ok(response)
-    }
-
-    /// What comes of something, unless the server drains before.
-    pub(super) async fn until_draining<T>(&self, what: impl Future<Output = T>) -> Result<T, Error> {
-        let draining: CancellationToken = self.draining();
-        draining.run_until_cancelled(what).await.ok_or_else(Error::shutting_down)
     }
 }
 

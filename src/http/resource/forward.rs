@@ -53,14 +53,14 @@ impl Context<'_> {
         };
         let request = self.forwarded(location, body).map_err(unreachable)?;
         let answer = async { exchange(dial(&location.address).await?, request).await };
-        let answer = self.until_draining(answer).await?.map_err(unreachable)?;
+        let answer = answer.await.map_err(unreachable)?;
         let mut response = Response::new(Body::empty());
         *response.status_mut() = answer.status();
         *response.headers_mut() = without_hops(answer.headers());
         let headers = response.headers_mut();
         CORS.iter().for_each(|name| _ = headers.remove(name));
         self.rewrite_location(location, headers);
-        let (draining, body) = (self.draining(), answer.into_body());
+        let body = answer.into_body();
         // A redirect's page is read by nobody, and an answer to HEAD has none.
         let encoding = if body.is_end_stream() || headers.contains_key(header::LOCATION) {
             None
@@ -70,9 +70,9 @@ impl Context<'_> {
         let body = match encoding {
             Some(encoding) => {
                 headers.remove(header::CONTENT_LENGTH);
-                passing(Page::new(body, encoding, self.rewrite_links(location)), draining, active)
+                passing(Page::new(body, encoding, self.rewrite_links(location)), active)
             }
-            None => passing(body, draining, active),
+            None => passing(body, active),
         };
         Ok(response.map(|_| body))
     }

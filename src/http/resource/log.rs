@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::Response;
 use futures_util::{StreamExt as _, stream};
 use http_body_util::{BodyExt as _, Empty, Limited};
+use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use super::passing::streaming;
@@ -39,14 +40,15 @@ impl Context<'_> {
             *response.status_mut() = StatusCode::NO_CONTENT;
             return Ok(response);
         };
-        let answer = self.until_draining(get(&location)).await?.map_err(|why| {
+        let answer = get(&location).await.map_err(|why| {
             if why.contains("x509:") {
                 self.app.metrics.logs_not_trusted();
             }
             Error::Unclassified(format!("Get {}: {why}", quote(&location.url())))
         })?;
         let answer = accepted(answer, request.target.name).await?;
-        let body = streaming(answer.into_body(), self.draining(), active);
+        let end = if options.follow { self.stream_end() } else { CancellationToken::new() };
+        let body = streaming(answer.into_body(), end, active);
         if is_websocket(&self.parts.headers) {
             // An empty message comes first, as upstream sends one.
             let first = stream::once(async { Ok(Bytes::new()) });

@@ -1,5 +1,4 @@
-//! An answer that passes through the server: its body counts as a request without an end of its own, and breaks off when the
-//! server drains.
+//! An answer that passes through the server: its body counts as a request without an end of its own.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,31 +14,31 @@ pub struct Passing<B> {
     body: B,
     /// Whether clients are told how long it is.
     shows_length: bool,
-    draining: Pin<Box<WaitForCancellationFutureOwned>>,
+    end: Pin<Box<WaitForCancellationFutureOwned>>,
     _active: LongRunning,
 }
 
-/// The body of an answer that passes through.
-pub fn passing<B>(body: B, draining: CancellationToken, active: LongRunning) -> Body
+/// The body of an answer that passes through, whole, however the server stops meanwhile.
+pub fn passing<B>(body: B, active: LongRunning) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    Body::new(Passing::new(body, true, draining, active))
+    Body::new(Passing::new(body, true, CancellationToken::new(), active))
 }
 
-/// The same without its length.
-pub fn streaming<B>(body: B, draining: CancellationToken, active: LongRunning) -> Body
+/// The same without its length; it breaks off at `end`.
+pub fn streaming<B>(body: B, end: CancellationToken, active: LongRunning) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    Body::new(Passing::new(body, false, draining, active))
+    Body::new(Passing::new(body, false, end, active))
 }
 
 impl<B> Passing<B> {
-    fn new(body: B, shows_length: bool, draining: CancellationToken, active: LongRunning) -> Self {
-        Self { body, shows_length, draining: Box::pin(draining.cancelled_owned()), _active: active }
+    fn new(body: B, shows_length: bool, end: CancellationToken, active: LongRunning) -> Self {
+        Self { body, shows_length, end: Box::pin(end.cancelled_owned()), _active: active }
     }
 }
 
@@ -56,7 +55,7 @@ where
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         // Where it began to break off, the answer must not look whole.
-        if self.draining.as_mut().poll(context).is_ready() {
+        if self.end.as_mut().poll(context).is_ready() {
             return Poll::Ready(Some(Err("the server is shutting down".into())));
         }
         Pin::new(&mut self.body).poll_frame(context).map_err(Into::into)

@@ -74,7 +74,7 @@ impl Context<'_> {
     }
 
     /// The watch, and when its time is up even if nobody reads it.
-    pub fn watch(&self, active: LongRunning) -> Result<(Response, Instant), Error> {
+    pub async fn watch(&self, active: LongRunning) -> Result<(Response, Instant), Error> {
         let accept = accept(&self.parts.headers);
         self.check_route(accept, WATCH_ROUTE_TYPES)?;
         let negotiated = negotiate::negotiate_stream(accept, self.offers())?;
@@ -85,7 +85,8 @@ impl Context<'_> {
         let encoder = self.encoder(&negotiated)?;
         let streams_list = options.start.streams_list();
         let namespace = self.path.namespace.as_deref();
-        let watch = self.app.api.watch(resource, namespace, options, self.draining());
+        let mut watch = self.app.api.watch(resource, namespace, options, self.draining());
+        watch.begin().await;
         let counter = self.app.metrics.watch_events(&self.definition.gvr());
         let until = watch.deadline() + SLACK;
         let media = encoder.media;

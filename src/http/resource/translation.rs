@@ -102,9 +102,9 @@ impl Context<'_> {
             has_terminal: has("tty"),
             limit: self.app.api.kubelets.config().most_bytes,
         };
-        let (draining, metrics) = (self.draining(), self.app.metrics.clone());
+        let (end, metrics) = (self.stream_end(), self.app.metrics.clone());
         let takeover = Takeover::new(async move {
-            if let Some(Some(code)) = draining.run_until_cancelled(session.hold(client)).await {
+            if let Some(Some(code)) = end.run_until_cancelled(session.hold(client)).await {
                 metrics.stream_translated(code);
             }
             drop(active);

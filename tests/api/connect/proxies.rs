@@ -33,9 +33,9 @@ on_every_store! {
 
 /// The proxy of the Service `s`, to which the flag `--service-address` gives the address of the kubelet's stand-in: upstream
 /// proxies to no local address, which tests have alone.
-const SERVICE: &str = "/api/v1/namespaces/t/services/https:s:443/proxy";
+pub const SERVICE: &str = "/api/v1/namespaces/t/services/https:s:443/proxy";
 
-async fn with_service(setup: &mut Setup, backend: &Kubelet) -> TestServer {
+pub async fn with_service(setup: &mut Setup, backend: &Kubelet) -> TestServer {
     let fixed = parse_fixed(&format!("t/s={}", backend.address)).expect("an address");
     let fixed = FixedAddresses::new([fixed]);
     setup.service_routes = service_routes::Config { fixed, ..service_routes::Config::default() };

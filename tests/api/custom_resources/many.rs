@@ -15,7 +15,12 @@ use super::{
 use crate::support::client::Watch;
 use crate::support::server::{Setup, TestServer};
 
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const STORAGE_VERSIONS: &str = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions";
+
+on_every_store! {
+    cr102_two_thousand_definitions,
+}
 
 on_both_databases! {
     a_definition_is_registered_alone,
@@ -29,6 +34,25 @@ async fn storage_versions(server: &TestServer) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let items = list["items"].as_array().expect("items").iter();
     items.map(|item| (text(&item["metadata"]["name"]), text(&item["metadata"]["resourceVersion"]))).collect()
+}
+
+/// What a definition of the specification's count costs is measured (docs/PERFORMANCE.md); here it has to work.
+async fn cr102_two_thousand_definitions(setup: Setup) {
+    const MANY: usize = 2000;
+    let server = setup.start().await;
+    let post = async |number: usize| {
+        let sent = definition(&format!("things{number}"), &format!("Thing{number}"));
+        let made = server.post(DEFINITIONS, &sent).await.expect(201);
+        assert!(condition(&made, "Established").starts_with("True"), "{made}");
+    };
+    stream::iter(0..MANY).map(post).buffer_unordered(20).collect::<Vec<_>>().await;
+    post(MANY).await;
+    let discovered = server.get("/apis").accept(AGGREGATED).await.ok();
+    let of_group = discovered["items"].as_array().expect("groups").iter();
+    let group = of_group.into_iter().find(|group| group["metadata"]["name"] == "ex.io").expect("the group");
+    assert_eq!(group["versions"][0]["resources"].as_array().expect("resources").len(), MANY + 1);
+    let thing = json!({"apiVersion": "ex.io/v1", "kind": format!("Thing{MANY}"), "metadata": {"name": "a"}});
+    server.post(format!("/apis/ex.io/v1/things{MANY}"), &thing).await.expect(201);
 }
 
 async fn until(events: &mut Watch, kind: &str, name: &str) {

@@ -1,6 +1,9 @@
 //! What becomes of the values of custom objects.
 
 use http::Method;
+use rowplane::codec::object::Draft;
+use rowplane::schema::names::Gvr;
+use rowplane::storage::{Change, Expect, Key, Mutation};
 use serde_json::{Value, json};
 
 use super::{WIDGETS, WIDGETS_DEFINITION, change, widget, widgets, with};
@@ -10,6 +13,7 @@ use crate::support::server::Setup;
 on_every_store! {
     cr43_cr44_cr45_unknown_members,
     cr46_embedded_resources,
+    cr47_labels_that_are_no_texts,
     cr48_cr49_nulls_defaults_and_keys,
     cr52_to_cr57_what_is_wrong_with_values,
     cr58_cr59_junctors_and_formats,
@@ -84,10 +88,31 @@ async fn cr46_embedded_resources(setup: Setup) {
     let refused = server.post(WIDGETS, &inner(numbers)).await;
     assert_eq!(refused.status, 400);
     assert!(message(&refused).contains("cannot be handled as a Widget"), "{}", message(&refused));
-    let mut own = widget("w2", json!({}));
-    own["metadata"]["labels"] = json!({"a": 1});
-    let refused = server.post(WIDGETS, &own).await;
+}
+
+async fn cr47_labels_that_are_no_texts(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    let mut sent = widget("w", json!({"color": "red"}));
+    sent["metadata"]["labels"] = json!({"a": 1});
+    let refused = server.post(WIDGETS, &sent).await;
     assert!(refused.status == 400 && message(&refused).contains("cannot be handled as a Widget"));
+
+    // As somebody has written it who did not ask the server.
+    sent["metadata"]["namespace"] = "d".into();
+    sent["metadata"]["uid"] = "f2c8b1f4-6f0e-4b9e-8a39-0d2f0f1c6f55".into();
+    let resource = server.api.catalog.served().get(&Gvr::fixed("ex.io/v1", "widgets")).expect("served").id;
+    let draft = Draft::of_json("d", "w", sent.to_string().into());
+    let uid = sent["metadata"]["uid"].as_str().expect("a uid").into();
+    let put = Change::Put { uid, stored_version: "ex.io/v1".into(), draft };
+    let planted = Mutation::new(Key::new(resource, "d", "w"), Expect::Absent, put);
+    server.api.store.write(planted).await.expect("written");
+    let path = format!("{WIDGETS}/w");
+    let read = server.get(&path).await.ok();
+    assert_eq!((&read["metadata"]["labels"], &read["spec"]), (&Value::Null, &json!({"color": "red"})));
+    assert_eq!(server.get(WIDGETS).await.ok()["items"], json!([read]));
+    server.delete(&path).await.ok();
+    assert_eq!(server.get(&path).await.status, 404);
 }
 
 async fn cr48_cr49_nulls_defaults_and_keys(setup: Setup) {

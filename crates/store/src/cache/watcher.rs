@@ -41,11 +41,13 @@ impl Watcher {
     /// [`Error::Compacted`] if they are no longer available, and with [`Error::Removed`] once the cache does not hold
     /// the resource any more.
     pub async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
-        // Read before the log is: everything that the state had applied by then is in the log.
-        let applied = self.cache.revision();
         self.newest.mark_unchanged();
+        // Read before the log is: everything that the state had applied by then is in the log. What is in the log and not
+        // in the state yet is announced once it is in both: whoever sees an event finds what it made.
+        let applied = self.cache.revision();
         match self.log.after(self.at, STEP) {
-            Ok(events) => {
+            Ok(mut events) => {
+                while events.pop_if(|event| event.revision > applied).is_some() {}
                 let complete = if events.len() < STEP { applied } else { Revision(0) };
                 let last = events.last().map_or(complete, |event| event.revision.max(complete));
                 self.at = self.at.max(last);
