@@ -102,6 +102,29 @@ async fn follow(watcher: &mut Watcher, end: Revision) -> Vec<u64> {
     seen
 }
 
+/// A reader that asks without waiting, so that it also asks while events are being added.
+async fn who_sees_an_event_finds_what_it_made(database: Database) {
+    const WRITES: u64 = 300;
+    let server = Server::start(&database).await;
+    let key = server.key("a");
+    let start = server.write(create(&key, 1)).await;
+    let (cache, mut watcher) = (server.cache.clone(), server.cache.watch(server.pods, start));
+    let reader = tokio::task::spawn_blocking(move || {
+        let mut seen = 0;
+        while seen < WRITES {
+            let events = watcher.next();
+            let events =
+                futures_util::FutureExt::now_or_never(events).expect("all is in memory").expect("events");
+            if let Some(last) = events.last() {
+                assert!(cache.any().revision >= last.revision, "{} is not there yet", last.revision);
+            }
+            seen += events.len() as u64;
+        }
+    });
+    server.rewrite(&key, start, WRITES).await;
+    reader.await.expect("no event too early");
+}
+
 async fn a_write_is_seen_once_it_is_answered(database: Database) {
     let server = Server::start(&database).await;
     let key = server.key("a");
@@ -208,6 +231,7 @@ async fn a_restart_loads_what_was_there(database: Database) {
 }
 
 on_every_backend! {
+    who_sees_an_event_finds_what_it_made,
     a_write_is_seen_once_it_is_answered,
     a_cursor_reads_on_after_the_log_has_moved_on,
     events_tell_what_was_before,

@@ -72,7 +72,12 @@ enum Phase {
     Starting(WatchStart),
     /// It could not start.
     Failed(Error),
-    State { objects: Objects, range: Range, watcher: Watcher, end: StateEnd },
+    State {
+        objects: Objects,
+        range: Range,
+        watcher: Watcher,
+        end: StateEnd,
+    },
     Live(Watcher),
     Ended,
 }

@@ -10,6 +10,7 @@ use crate::support::client::{Client, Protocol, Watch, failure};
 use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, config_map, rv};
 
 on_every_store! {
+    a_watch_has_begun_when_its_headers_come,
     c09_c10_c11_invalid_options,
     c42_nothing_is_lost_after_a_list,
     c43_an_immediate_delete,
@@ -87,6 +88,20 @@ async fn c42_nothing_is_lost_after_a_list(setup: Setup) {
     assert_ne!(recreated["metadata"]["uid"], added["metadata"]["uid"]);
     let revisions = [&added, &modified, &deleted, &recreated].map(rv);
     assert!(rv(&list) < revisions[0] && revisions.is_sorted_by(|a, b| a < b), "{revisions:?}");
+}
+
+/// Otherwise some of these objects would be gone before the watch looks for what there is, and nothing would be told of them.
+async fn a_watch_has_begun_when_its_headers_come(setup: Setup) {
+    let server = setup.start().await;
+    for turn in 0..40 {
+        let name = format!("m{turn}");
+        server.create(&name, json!({})).await;
+        let mut watch =
+            server.watch(format!("{CONFIGMAPS}?watch=1&fieldSelector=metadata.name%3D{name}")).await;
+        server.delete(format!("{CONFIGMAPS}/{name}")).await.ok();
+        watch.expect_named("ADDED", &name).await;
+        watch.expect_named("DELETED", &name).await;
+    }
 }
 
 async fn c43_an_immediate_delete(setup: Setup) {
