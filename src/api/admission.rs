@@ -35,6 +35,7 @@ use futures_util::future::BoxFuture;
 
 use self::dynamic::{hooks, policies};
 use super::error::Error;
+use super::input::options::DryRun;
 use super::meta::owners::{Found, drop_repeated};
 use super::quota::SeenQuotas;
 use super::request::{Hooks, Request};
@@ -84,6 +85,12 @@ pub trait Admission: Send + Sync {
     /// Accepts or refuses the object, which is complete and valid now.
     fn validate<'a>(&'a self, _: &'a Attempt<'_>) -> Verdict<'a> {
         Verdict::Now(Ok(()))
+    }
+
+    /// Whether the plugin decides by stored objects, and the write does not require these to be as the plugin has seen them.
+    /// Then the newest state is asked for, if other servers write.
+    fn looks(&self, _: &Attempt<'_>) -> bool {
+        true
     }
 
     /// The files that configure the plugin beside what is stored, if there are any.
@@ -271,14 +278,6 @@ fn taken() -> Error {
     Error::Internal("an admission plugin has taken the object away".to_owned())
 }
 
-/// Whether another server may have answered writes that this one has not heard of, such as that of a webhook. For most
-/// requests, authorization has made sure already that there are none; it decides at once about members of
-/// `system:masters`.
-fn must_ask(attempt: &Attempt<'_>) -> bool {
-    let request = attempt.request;
-    request.hooks == Hooks::See && request.user.is_in(MASTERS) && attempt.api.store.backend().shared()
-}
-
 /// All plugins that are on, in the order in which they are called.
 pub struct Chain {
     members: Vec<Member>,
@@ -315,10 +314,28 @@ impl Chain {
         self.members.iter().filter_map(|member| Some((member.name, member.plugin.files()?)))
     }
 
+    /// Whether plugins look for what another server may have answered and this one has not heard of, such as a LimitRange.
+    /// For most requests, authorization has made sure already that there is nothing; it decides at once about members of
+    /// `system:masters`.
+    fn must_ask(&self, attempt: &Attempt<'_>) -> bool {
+        let request = attempt.request;
+        let looks =
+            |plugin: &dyn Admission| plugin.handles(attempt.operation, request) && plugin.looks(attempt);
+        // Only a commit finds out what a write requires.
+        let is_committed = attempt.operation != Operation::Connect
+            && matches!(request.subresource, "" | "status")
+            && request.target.resource.definition.allows(Verb::Get)
+            && request.options.dry_run() == DryRun::No;
+        request.hooks == Hooks::See
+            && request.user.is_in(MASTERS)
+            && attempt.api.store.backend().shared()
+            && (!is_committed || self.members.iter().any(|member| looks(&*member.plugin)))
+    }
+
     /// Lets the plugins complete the object, twice if webhooks or policies change it.
     pub(super) async fn mutate(&self, attempt: &mut Attempt<'_>) -> Result<(), Error> {
-        if must_ask(attempt) {
-            Box::pin(attempt.api.cache.fresh()).await?;
+        if self.must_ask(attempt) {
+            Box::pin(attempt.api.cache.fresh_for_request()).await?;
         }
         self.round(attempt).await?;
         if !attempt.rounds.again {

@@ -12,7 +12,15 @@ impl Api {
     /// The object, in the version that its resource is served in where only a webhook can make that of it; 404 if there is
     /// none.
     pub async fn get(&self, target: Target<'_>, options: GetOptions) -> Result<Arc<Object>, Error> {
-        let state = self.state(options.at).await?;
+        self.get_of(&*self.state(options.at).await?, target).await
+    }
+
+    /// As [`Api::get`] in the newest state, for whoever tries again.
+    pub(super) async fn get_newest(&self, target: Target<'_>) -> Result<Arc<Object>, Error> {
+        self.get_of(&*self.cache.fresh().await?, target).await
+    }
+
+    async fn get_of(&self, state: &State, target: Target<'_>) -> Result<Arc<Object>, Error> {
         let found = state.get(target.resource.id, target.namespace, target.name);
         self.converter.object(target.resource, found.ok_or_else(|| target.not_found())?).await
     }
@@ -20,7 +28,7 @@ impl Api {
     /// A state that is as fresh as the request demands.
     pub(super) async fn state(&self, at: ReadAt) -> Result<Arc<State>, Error> {
         Ok(match at {
-            ReadAt::Latest => self.cache.fresh().await?,
+            ReadAt::Latest => self.cache.fresh_for_request().await?,
             ReadAt::Any => self.cache.any(),
             ReadAt::AtLeast(revision) => self.cache.at_least(revision).await?,
         })

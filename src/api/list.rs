@@ -103,12 +103,12 @@ impl Api {
         at: &ListAt,
     ) -> Result<(Source, Revision), Error> {
         let state = match at {
-            ListAt::Latest => self.cache.fresh().await?,
+            ListAt::Latest => self.cache.fresh_for_request().await?,
             ListAt::Any => self.cache.any(),
             ListAt::AtLeast(revision) => self.cache.at_least(*revision).await?,
             ListAt::Exactly(revision) => return self.exact(resource, *revision).await.map_err(Error::from),
             ListAt::Token(token) => match token.at {
-                PageAt::Latest => self.cache.fresh().await?,
+                PageAt::Latest => self.cache.fresh_for_request().await?,
                 PageAt::Revision(_) if strikes(Bug::PagesOfTwoStates) => self.cache.fresh().await?,
                 PageAt::Revision(revision) => {
                     let exact = self.exact(resource, revision).await;

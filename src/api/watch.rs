@@ -195,7 +195,7 @@ impl Watch {
                 }
                 if strikes(Bug::ResumedTooLate) { Revision(revision.0 + 1) } else { revision }
             }
-            WatchStart::Now => self.cache.fresh().await?.revision,
+            WatchStart::Now => self.cache.fresh_for_request().await?.revision,
         };
         self.phase = Phase::Live(self.cache.watch(self.resource.id, at));
         Ok(())
@@ -203,7 +203,7 @@ impl Watch {
 
     async fn start_with_state(&mut self, at: ReadAt, end: StateEnd) -> Result<(), Error> {
         let state = match at {
-            ReadAt::Latest => self.cache.fresh().await?,
+            ReadAt::Latest => self.cache.fresh_for_request().await?,
             ReadAt::Any => self.cache.any(),
             ReadAt::AtLeast(revision) => self.cache.at_least(revision).await?,
         };

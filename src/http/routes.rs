@@ -26,6 +26,7 @@ use super::zpages::Page;
 use super::{resource, response};
 use crate::api::error::Error;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
+use crate::cache::serving;
 use crate::flow_control::FlowControl;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::registry::Group;
@@ -54,7 +55,10 @@ impl Responder for Started {
                 true => health.clone().respond(Request::from_parts(parts.clone(), body)).await,
                 false => serve(app, info.route.as_ref(), parts, body).await,
             };
-            app.door.enter(Stage::Started, request, handler).await
+            match app.api.cache.arrival() {
+                None => app.door.enter(Stage::Started, request, handler).await,
+                Some(arrival) => serving(arrival, app.door.enter(Stage::Started, request, handler)).await,
+            }
         })
     }
 }

@@ -83,6 +83,19 @@ pub enum Exact {
     Store,
 }
 
+/// The first question for the clock that is good for all that a request reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival(u64);
+
+tokio::task_local! {
+    static ARRIVED: Arrival;
+}
+
+/// Serves a request of this arrival; see [`Cache::fresh_for_request`].
+pub async fn serving<F: Future>(arrival: Arrival, request: F) -> F::Output {
+    ARRIVED.scope(arrival, request).await
+}
+
 impl Cache {
     /// Loads the current state, reporting to `progress`, and starts the feed. The feed ends with the writer, or shortly
     /// after its tasks are stopped. Returns the channel through which the writer publishes commits.
@@ -139,6 +152,24 @@ impl Cache {
         }
         let clock = self.clock().await?;
         self.at_least(clock.revision).await
+    }
+
+    /// When a request comes, for [`serving`]. `None` where [`Cache::fresh`] asks nobody.
+    pub fn arrival(&self) -> Option<Arrival> {
+        self.shared.backend.shared().then(|| Arrival(self.shared.freshness.next()))
+    }
+
+    /// A state that holds every write answered by any replica before the request came that is being [served](serving): all
+    /// parts of a request share one question. Not for whoever has just lost a race, who must see what has won.
+    pub async fn fresh_for_request(&self) -> Result<Arc<State>, Error> {
+        match ARRIVED.try_with(|arrival| *arrival) {
+            Ok(Arrival(from)) if self.shared.backend.shared() => {
+                let clock = self.shared.freshness.ask_from(from, || self.shared.backend.clock()).await?;
+                self.shared.lag.committed(clock.revision);
+                self.at_least(clock.revision).await
+            }
+            _ => self.fresh().await,
+        }
     }
 
     /// A state at `revision` or later. Waits for a short time if another replica may have committed it.

@@ -70,6 +70,10 @@ impl Admission for EventRateLimit {
             && request.options.dry_run() == DryRun::No
     }
 
+    fn looks(&self, _: &Attempt<'_>) -> bool {
+        false
+    }
+
     fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
         let now = attempt.api.runtime.clock.timestamp();
         let refusals = self.limits.iter().filter_map(|limit| limit.refuse(attempt, now));

@@ -35,6 +35,11 @@ impl Admission for NamespaceLifecycle {
         }
     }
 
+    /// A new object requires its namespace, and what is not there is asked for below.
+    fn looks(&self, _: &Attempt<'_>) -> bool {
+        false
+    }
+
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
         let (api, target) = (attempt.api, attempt.target);
         if attempt.operation == Operation::Delete {

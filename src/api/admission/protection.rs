@@ -14,6 +14,10 @@ impl Admission for StorageObjectInUseProtection {
         operation == Operation::Create && finalizer(request).is_some()
     }
 
+    fn looks(&self, _: &Attempt<'_>) -> bool {
+        false
+    }
+
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
         let Some(finalizer) = finalizer(attempt.request) else { return Verdict::Now(Ok(())) };
         Verdict::Now(attempt.object_mut().map(|object| protect(object, finalizer)))

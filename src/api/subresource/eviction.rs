@@ -10,7 +10,7 @@ use crate::api::input::decode::{Encoded, sent_kind, typed_object};
 use crate::api::input::options::delete::DeleteOptions;
 use crate::api::input::options::query::Query;
 use crate::api::input::options::write::WriteOptions;
-use crate::api::input::options::{DryRun, GetOptions, ReadAt};
+use crate::api::input::options::{DryRun};
 use crate::api::request::{Options, Request};
 use crate::api::resource::Resource;
 use crate::api::write::modify::Outcome;
@@ -72,7 +72,7 @@ impl Api {
         let pinned = delete.preconditions.resource_version.is_some();
         let mut attempt = 1;
         loop {
-            let found = pod.resource.decode(&*self.get(pod, GetOptions { at: ReadAt::Latest }).await?)?;
+            let found = pod.resource.decode(&*self.get_newest(pod).await?)?;
             let Some(until) = unguarded(&found) else { return Ok(Looked::Guarded(found)) };
             let mut delete = delete.clone();
             if until == Until::ItStarts && !pinned {

@@ -37,7 +37,7 @@ impl BootstrapTokens {
     /// The user of a token. `None` for one that is not a bootstrap token, or not one any more: nothing is said about why.
     pub async fn verify(&self, token: &str) -> Result<Option<Arc<User>>, TokenError> {
         let Some((id, secret)) = parts(token) else { return Ok(None) };
-        let state = self.cache.fresh().await.map_err(TokenError::Unknown)?;
+        let state = self.cache.fresh_for_request().await.map_err(TokenError::Unknown)?;
         Ok(self.find(&state, id, secret).map(Arc::new))
     }
 

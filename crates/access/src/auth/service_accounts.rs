@@ -114,7 +114,7 @@ impl Verifier {
             Ok(verified) => verified,
             Err(error) => return Some(Err(error)),
         };
-        let state = match self.cache.fresh().await {
+        let state = match self.cache.fresh_for_request().await {
             Ok(state) => state,
             Err(error) => return Some(Err(TokenError::Unknown(error))),
         };

@@ -54,8 +54,21 @@ impl Freshness {
         Self { questions, state: Mutex::default(), landed: Notify::new() }
     }
 
+    /// The number of the first query that is good for whoever comes now.
+    pub fn next(&self) -> u64 {
+        self.state().started + 1
+    }
+
     pub async fn ask(&self, question: impl AsyncFnOnce() -> Result<Clock, Error>) -> Result<Clock, Error> {
-        let mine = self.state().started + 1;
+        self.ask_from(self.next(), question).await
+    }
+
+    /// The answer of query `mine` or of a later one.
+    pub async fn ask_from(
+        &self,
+        mine: u64,
+        question: impl AsyncFnOnce() -> Result<Clock, Error>,
+    ) -> Result<Clock, Error> {
         loop {
             let mut landed = std::pin::pin!(self.landed.notified());
             landed.as_mut().enable();
@@ -146,6 +159,22 @@ mod tests {
 
     use super::*;
     use crate::revision::Revision;
+
+    #[tokio::test]
+    async fn who_came_before_a_question_takes_its_answer() {
+        let (freshness, asked) = (Freshness::new(Counter::noop()), AtomicUsize::new(0));
+        let question = async || {
+            let number = asked.fetch_add(1, Ordering::SeqCst) as u64 + 1;
+            Ok(Clock { revision: Revision(number), compacted: Revision(0) })
+        };
+        let revision = |answer: Result<Clock, Error>| answer.map(|clock| clock.revision.0).ok();
+        assert_eq!(revision(freshness.ask(question).await), Some(1));
+        let came = freshness.next();
+        assert_eq!(revision(freshness.ask_from(came, question).await), Some(2), "1 was asked before");
+        assert_eq!(revision(freshness.ask_from(came, question).await), Some(2));
+        assert_eq!(revision(freshness.ask(question).await), Some(3));
+        assert_eq!(revision(freshness.ask_from(came, question).await), Some(3));
+    }
 
     #[tokio::test]
     async fn all_who_ask_during_a_question_share_the_next_one() {

@@ -122,7 +122,7 @@ async fn decide_by_newest<'a>(
     members: &'a [Member],
     attributes: &'a Attributes<'a>,
 ) -> Decision {
-    match cache.fresh().await {
+    match cache.fresh_for_request().await {
         Ok(_) => decide_in_order(members, attributes).decided().await,
         Err(error) => {
             tracing::warn!(%error, "cannot authorize a request, since the newest policy is not known");

@@ -47,6 +47,11 @@ impl Admission for ValidatingAdmissionPolicy {
         sees(&self.index, request)
     }
 
+    /// A write requires that nothing has been configured since.
+    fn looks(&self, attempt: &Attempt<'_>) -> bool {
+        !matches!(in_force(&self.index, attempt), Ok(None))
+    }
+
     fn files(&self) -> Option<&dyn Files> {
         self.index.files()
     }
