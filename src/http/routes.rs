@@ -1,5 +1,7 @@
 //! The routes of the server, behind its [door](super::door).
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::Router;
@@ -55,9 +57,11 @@ impl Responder for Started {
                 true => health.clone().respond(Request::from_parts(parts.clone(), body)).await,
                 false => serve(app, info.route.as_ref(), parts, body).await,
             };
+            let mut answer = pin!(app.door.enter(Stage::Started, request, handler));
             match app.api.cache.arrival() {
-                None => app.door.enter(Stage::Started, request, handler).await,
-                Some(arrival) => serving(arrival, app.door.enter(Stage::Started, request, handler)).await,
+                None => answer.await,
+                // Polled where it stands: it is large.
+                Some(arrival) => poll_fn(|context| serving(arrival, || answer.as_mut().poll(context))).await,
             }
         })
     }

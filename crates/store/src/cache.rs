@@ -91,9 +91,9 @@ tokio::task_local! {
     static ARRIVED: Arrival;
 }
 
-/// Serves a request of this arrival; see [`Cache::fresh_for_request`].
-pub async fn serving<F: Future>(arrival: Arrival, request: F) -> F::Output {
-    ARRIVED.scope(arrival, request).await
+/// Goes on with a request of this arrival; see [`Cache::fresh_for_request`].
+pub fn serving<T>(arrival: Arrival, work: impl FnOnce() -> T) -> T {
+    ARRIVED.sync_scope(arrival, work)
 }
 
 impl Cache {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use crate::api::error::Error;
 use crate::api::input::decode::{Encoded, sent_kind, typed_object};
+use crate::api::input::options::DryRun;
 use crate::api::input::options::delete::DeleteOptions;
 use crate::api::input::options::query::Query;
 use crate::api::input::options::write::WriteOptions;
-use crate::api::input::options::{DryRun};
 use crate::api::request::{Options, Request};
 use crate::api::resource::Resource;
 use crate::api::write::modify::Outcome;

@@ -2,6 +2,7 @@
 //! database is far away several are under way at once, so that nobody waits for one that was asked before he came, and
 //! then for his own.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::storage::{Clock, Error};
 
 /// The most queries under way. The store has connections for so many.
-const MOST: u32 = 3;
+const MOST: u32 = 6;
 /// A query that takes less is worth waiting for.
 const NEAR: Duration = Duration::from_micros(500);
 
@@ -20,13 +21,14 @@ const NEAR: Duration = Duration::from_micros(500);
 /// was answered in between.
 pub struct Freshness {
     questions: Counter,
+    /// The number of the newest query. It grows before the query is sent, under the lock.
+    started: AtomicU64,
     state: Mutex<State>,
     landed: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    started: u64,
     under_way: Vec<u64>,
     /// When the last query was started.
     last: Option<Instant>,
@@ -51,12 +53,12 @@ struct Question<'a> {
 
 impl Freshness {
     pub fn new(questions: Counter) -> Self {
-        Self { questions, state: Mutex::default(), landed: Notify::new() }
+        Self { questions, started: AtomicU64::new(0), state: Mutex::default(), landed: Notify::new() }
     }
 
     /// The number of the first query that is good for whoever comes now.
     pub fn next(&self) -> u64 {
-        self.state().started + 1
+        self.started.load(Ordering::Acquire) + 1
     }
 
     pub async fn ask(&self, question: impl AsyncFnOnce() -> Result<Clock, Error>) -> Result<Clock, Error> {
@@ -72,7 +74,7 @@ impl Freshness {
         loop {
             let mut landed = std::pin::pin!(self.landed.notified());
             landed.as_mut().enable();
-            let turn = self.state().turn(mine, Instant::now());
+            let turn = self.state().turn(mine, &self.started, Instant::now());
             match turn {
                 Turn::Answered(answer) => return answer,
                 Turn::Ask(number) => {
@@ -100,7 +102,7 @@ impl Freshness {
 
 impl State {
     /// What a caller does for whom queries from number `mine` on are good.
-    fn turn(&mut self, mine: u64, now: Instant) -> Turn {
+    fn turn(&mut self, mine: u64, started: &AtomicU64, now: Instant) -> Turn {
         if let Some((number, answer)) = &self.answered
             && *number >= mine
         {
@@ -121,10 +123,10 @@ impl State {
         {
             return Turn::Wait(Some(due));
         }
-        self.started += 1;
-        self.under_way.push(self.started);
+        let number = started.fetch_add(1, Ordering::AcqRel) + 1;
+        self.under_way.push(number);
         self.last = Some(now);
-        Turn::Ask(self.started)
+        Turn::Ask(number)
     }
 
     fn most(&self) -> u32 {
@@ -132,9 +134,11 @@ impl State {
     }
 
     fn note(&mut self, number: u64, took: Duration, answer: &Result<Clock, Error>) {
+        // The shortest of late: where processors are busy a query takes long, and more of them make them busier.
         self.takes = match self.takes {
             Duration::ZERO => took,
-            takes => (takes * 7 + took) / 8,
+            takes if took < takes => took,
+            takes => takes + (took - takes) / 64,
         };
         if self.answered.as_ref().is_none_or(|(newest, _)| *newest < number) {
             self.answered = Some((number, answer.clone()));
@@ -151,7 +155,7 @@ impl Drop for Question<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use futures_util::FutureExt as _;
     use futures_util::future::join_all;
@@ -205,7 +209,7 @@ mod tests {
     fn waits(takes: Duration, came: impl Iterator<Item = Duration>) -> Vec<Duration> {
         let start = Instant::now();
         let answer = Ok(Clock { revision: Revision(1), compacted: Revision(0) });
-        let mut state = State { takes, ..State::default() };
+        let (mut state, started) = (State { takes, ..State::default() }, AtomicU64::new(0));
         let mut callers: Vec<(Instant, Option<u64>)> = came.map(|came| (start + came, None)).collect();
         let (mut queries, mut waits, mut now) = (Vec::new(), Vec::new(), start);
         while !callers.is_empty() {
@@ -221,8 +225,8 @@ mod tests {
                 if *came > now {
                     return true;
                 }
-                let mine = *mine.get_or_insert(state.started + 1);
-                match state.turn(mine, now) {
+                let mine = *mine.get_or_insert(started.load(Ordering::Acquire) + 1);
+                match state.turn(mine, &started, now) {
                     Turn::Ask(number) => {
                         queries.push((number, now));
                         waits.push(now + takes - *came);
