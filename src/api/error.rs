@@ -121,6 +121,9 @@ pub enum Error {
     /// 504.
     #[error("Timeout: {0}")]
     Timeout(String),
+    /// What was asked for is done, and its answer cannot be made: the status is that of the cause.
+    #[error("{0}")]
+    Done(Box<Error>),
     /// 504: a revision that the store has not reached.
     #[error("Timeout: Too large resource version: {requested}, current: {current}")]
     FutureRevision { requested: u64, current: u64 },
@@ -138,8 +141,14 @@ impl Error {
             Self::Datastore(_) => {
                 "the datastore does not answer as it should, please try again later".to_owned()
             }
+            Self::Done(cause) => cause.for_clients(),
             other => other.to_string(),
         }
+    }
+
+    /// Whether a write that ended so may have been committed all the same, so that it must not be tried again.
+    pub fn leaves_open(&self) -> bool {
+        matches!(self, Self::Timeout(_) | Self::Done(_))
     }
 
     /// 422 of request options; `kind` is `ListOptions`, `DeleteOptions`, …

@@ -89,7 +89,7 @@ pub async fn serve(app: &App, path: &ResourcePath, parts: &Parts, body: Body) ->
 /// What came of a request to a generation of what is served.
 enum Outcome {
     Answered(Response),
-    /// The generation did not let it pass; another one might.
+    /// The generation did not let it pass; another one might. Nothing has been written.
     Refused(Response),
 }
 
@@ -163,7 +163,7 @@ async fn serve_found(
         Action::Connect(_) => Box::pin(context.connect(body, metrics.long_running())).await.map(without_end),
         _ => context.run(body).await,
     };
-    let refused = answer.is_err();
+    let refused = answer.as_ref().is_err_and(|error| !error.leaves_open());
     let (mut response, until) = answer
         .map(|(response, until)| (response, Some(until)))
         .unwrap_or_else(|error| (response::failure(&error, parts), None));

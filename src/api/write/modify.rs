@@ -92,7 +92,8 @@ impl Api {
                         Box::pin(self.recount_devices()).await?;
                     }
                     if write.reads == Reads::AsServed {
-                        modified.answer = self.converter.answer(target.resource, modified.answer).await?;
+                        let answer = self.converter.answer(target.resource, modified.answer).await;
+                        modified.answer = answer.map_err(|error| Error::Done(Box::new(error)))?;
                     }
                     return Ok(modified);
                 }

@@ -194,6 +194,7 @@ fn parts(error: &Error) -> Parts {
         Error::Datastore(_) => (503, "ServiceUnavailable", Some(Details::retry(1))),
         Error::Timeout(_) => (504, "Timeout", Some(Details::default())),
         Error::FutureRevision { .. } => (504, "Timeout", Some(ahead_of_store())),
+        Error::Done(cause) => return parts(cause),
     };
     Parts { code, reason, details }
 }

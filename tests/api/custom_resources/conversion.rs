@@ -26,6 +26,7 @@ on_every_store! {
     dry_runs_are_converted,
     a_changed_storage_version_leaves_rows_as_they_are,
     a_changed_webhook_counts_at_its_answer,
+    what_is_committed_is_not_tried_again,
     webhooks_of_services_are_called,
     many_clients_share_what_was_converted,
     conversions_are_counted,
@@ -59,6 +60,32 @@ fn in_v2(name: &str, spec: Value) -> Value {
     let mut widget = widget(name, spec);
     widget["apiVersion"] = "ex.io/v2".into();
     widget
+}
+
+/// A request that is refused is judged again if its definition has changed meanwhile, but not one that has been carried out:
+/// a second create would find the object of the first.
+async fn what_is_committed_is_not_tried_again(setup: Setup) {
+    let (server, hook) = start(&setup).await;
+    let gate = hook.gate();
+    hook.lie(move |review, honest| match review["request"]["desiredAPIVersion"] == "ex.io/v1" {
+        true => {
+            gate.send_replace(true);
+            honest
+        }
+        false => json!({}),
+    });
+    let client = server.admin.clone();
+    let create = tokio::spawn(async move { client.post(V2, &in_v2("a", json!({"paint": "red"}))).await });
+    // Its answer is converted; the object is there.
+    hook.arrived(2).await;
+    let changed = change(&server, WIDGETS_DEFINITION, |definition| {
+        definition["spec"]["versions"][0]["deprecated"] = true.into();
+    });
+    changed.await.ok();
+    hook.release();
+    assert_eq!(create.await.expect("no panic").status, 500);
+    assert_eq!(hook.calls(), 2);
+    assert_eq!(server.get(format!("{WIDGETS}/a")).await.ok()["spec"], json!({"color": "red"}));
 }
 
 /// Makes a wrong answer of an honest one.

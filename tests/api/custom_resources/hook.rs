@@ -107,6 +107,11 @@ impl Hook {
         self.desk.is_held.send_replace(true);
     }
 
+    /// Holds when it is told to, also from within a lie.
+    pub fn gate(&self) -> watch::Sender<bool> {
+        self.desk.is_held.clone()
+    }
+
     pub fn release(&self) {
         self.desk.is_held.send_replace(false);
     }

@@ -75,7 +75,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
 );
 
 /// Connections for the batches under way, upkeep, and short reads. Few, since the database is shared with other replicas.
-const CONNECTIONS: usize = 8;
+const CONNECTIONS: usize = 12;
 /// Connections for lists from SQL. They are separate so that a slow client that reads a list does not hold up writes.
 const SCANS: usize = 4;
 
