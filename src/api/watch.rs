@@ -144,13 +144,11 @@ impl Watch {
     /// Takes the newest state, if the watch starts from there. After that, every change is an event: whoever has seen the
     /// headers of the answer, and deletes an object then, is told that it was there.
     pub async fn begin(&mut self) {
-        match self.phase {
-            Phase::Starting(start @ (WatchStart::Now | WatchStart::State { at: ReadAt::Latest, .. })) => {
-                if let Err(error) = self.start(start).await {
-                    self.phase = Phase::Failed(error);
-                }
-            }
-            _ => {}
+        if let Phase::Starting(start @ (WatchStart::Now | WatchStart::State { at: ReadAt::Latest, .. })) =
+            self.phase
+            && let Err(error) = self.start(start).await
+        {
+            self.phase = Phase::Failed(error);
         }
     }
 

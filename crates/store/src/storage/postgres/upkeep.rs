@@ -125,7 +125,7 @@ pub async fn token_keys(pool: &Pool, now: i64, max_age: i64) -> Result<Vec<Token
              DELETE FROM token_keys WHERE id < {}",
             key.id,
             key.created_at,
-            whole::bytes(&*key.secret),
+            whole::bytes(&key.secret),
             rotation.oldest()
         );
         whole::run(&mut connection, add).await.map_err(unavailable)?;
