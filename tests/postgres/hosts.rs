@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use kube::config::Kubeconfig;
 use rowplane::revision::Revision;
+use rowplane::schema::names::GroupResource;
 use rowplane::storage::postgres::{Address, Postgres};
 use rowplane::storage::{Backend, Error, HighWaterMark, Key, OpenError};
 use serde_json::json;
@@ -106,6 +107,37 @@ async fn write_on(store: Arc<Postgres>, place: usize, told: Arc<Told>) {
 
 async fn resource_of(store: &Postgres) -> rowplane::storage::ResourceId {
     resource(store, "things").await
+}
+
+/// A server writes rows under a number that the standby has not received. After the promotion it is the resource's number again,
+/// for everybody, and no other resource gets it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_of_resources_outlive_a_failover_that_has_lost_them() {
+    let first = Cluster::create().await;
+    let second = first.standby().await;
+    let hosts = Hosts::of(&[Some(&first), Some(&second)]).await;
+    let url = hosts.url("target_session_attrs=read-write&connect_timeout=2");
+    let store = Postgres::open(url).await.expect("open");
+    store.hold_to(&Arc::new(HighWaterMark::default())).await.expect("the first database it knows");
+    resource_of(&store).await;
+    replicate(&first).await;
+    first.execute("ALTER SYSTEM SET synchronous_standby_names = ''").await;
+    first.execute("SELECT pg_reload_conf()").await;
+    second.stop_receiving().await;
+    let (lost, more) = (GroupResource::new("ex.io", "lost"), GroupResource::new("ex.io", "more"));
+    let number = store.resource_ids(std::slice::from_ref(&lost)).await.expect("a number")[0];
+    fail_over(&hosts, (0, &first), &second).await;
+    while store.clock().await.is_err() {
+        pause().await;
+    }
+    assert_eq!(
+        second.number("SELECT id::bigint FROM resources WHERE plural = 'lost'").await,
+        i64::from(number.0)
+    );
+    let other = Postgres::open(hosts.url("target_session_attrs=read-write")).await.expect("open");
+    let numbers = other.resource_ids(&[more, lost]).await.expect("numbers");
+    assert_eq!(numbers[1], number);
+    assert_ne!(numbers[0], number);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,6 +13,7 @@ mod hosts;
 mod lineage;
 mod link;
 mod listener;
+mod numbers;
 mod pool;
 mod pooler;
 mod procedure;
@@ -328,7 +329,9 @@ impl Backend for Postgres {
     }
 
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
-        short(upkeep::resource_ids(&self.pool, resources)).await
+        let numbers = short(upkeep::resource_ids(&self.pool, resources)).await?;
+        self.connector.numbers().note(resources, &numbers);
+        Ok(numbers)
     }
 
     async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {

@@ -84,6 +84,11 @@ pub enum Refusal {
         "the database is another one than this server has started with; restart the server if that is meant to be"
     )]
     Replaced,
+    #[error(
+        "the database has lost the number of {0} in a failover and given it another one; restart this server, which still uses \
+         the old one"
+    )]
+    Renumbered(String),
 }
 
 #[derive(Debug, thiserror::Error)]

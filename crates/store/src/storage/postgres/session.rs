@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::address::Wanted;
 use super::hosts::{Host, Hosts, unanswered};
 use super::lineage::{self, BackendId, Lineage};
+use super::numbers::Numbers;
 use crate::storage::mark::HighWaterMark;
 
 /// How long a session that has been accepted may take until it is ready for work.
@@ -94,6 +95,7 @@ pub struct Session {
 pub struct Connector {
     hosts: Arc<Hosts>,
     lineage: Arc<Lineage>,
+    numbers: Arc<Numbers>,
     /// Only one session at a time is ended from another connection: a database in trouble should not get more
     /// connections.
     ending: Arc<Semaphore>,
@@ -101,7 +103,8 @@ pub struct Connector {
 
 impl Connector {
     pub fn new(hosts: Hosts, lineage: Lineage) -> Self {
-        Self { hosts: Arc::new(hosts), lineage: Arc::new(lineage), ending: Arc::new(Semaphore::new(1)) }
+        let ending = Arc::new(Semaphore::new(1));
+        Self { hosts: Arc::new(hosts), lineage: Arc::new(lineage), numbers: Arc::default(), ending }
     }
 
     pub fn hosts(&self) -> &Hosts {
@@ -110,6 +113,10 @@ impl Connector {
 
     pub fn lineage(&self) -> &Lineage {
         &self.lineage
+    }
+
+    pub fn numbers(&self) -> &Numbers {
+        &self.numbers
     }
 
     pub fn hold_to(&self, mark: &Arc<HighWaterMark>) {
@@ -156,7 +163,9 @@ impl Connector {
         let mut connection = host.connect_to(wanted).await?;
         let (backend, timeline) = ready(async {
             prepare(&mut connection, Purpose::Store).await?;
-            self.lineage.follow(&mut connection).await
+            let (backend, timeline) = self.lineage.follow(&mut connection).await?;
+            self.numbers.keep(&mut connection, timeline).await?;
+            Ok::<_, lineage::Error>((backend, timeline))
         })
         .await?;
         Ok(Session { connection, timeline, born: Instant::now(), host: host.clone(), backend })

@@ -86,6 +86,10 @@ pub async fn resource_ids(pool: &Pool, resources: &[GroupResource]) -> Result<Ve
         whole::run(&mut connection, insert).await.map_err(unavailable)?;
         known = ids(&mut connection, resources).await?;
     }
+    // A standby that was promoted meanwhile may not have them.
+    if !connection.is_current() {
+        return Err(Error::Unavailable("the database has been promoted".into()));
+    }
     known.into_iter().map(|id| id.ok_or_else(|| Error::Corrupt("a resource has no row".into()))).collect()
 }
 
