@@ -371,6 +371,7 @@ impl Backend for Postgres {
 /// Discards the connection if the result is an error, so that it does not return to the pool.
 fn checked<T>(connection: Lent, result: Result<T, Error>) -> Result<T, Error> {
     if result.is_err() {
+        connection.doubt();
         connection.discard();
     }
     result

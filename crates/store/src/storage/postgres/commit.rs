@@ -69,7 +69,10 @@ impl Postgres {
                 ticket.settled();
                 return Err(error);
             }
-            Err(Failure::Open(error)) => error,
+            Err(Failure::Open(error)) => {
+                connection.doubt();
+                error
+            }
         };
         self.settle(connection, ticket, lost).await.map(Answer::Done)
     }

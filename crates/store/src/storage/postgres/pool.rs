@@ -49,6 +49,9 @@ struct Shared {
 struct Idle {
     /// Idle sessions in the order of their last use. The one used last is taken first.
     sessions: Vec<(Session, Instant)>,
+    /// When a connection was last found broken. Those that were idle then are asked whether they are there before a batch
+    /// goes out on one of them, of which nobody could say what became of it.
+    broken: Option<Instant>,
     closed: bool,
 }
 
@@ -82,7 +85,7 @@ impl Pool {
         let place = tokio::time::timeout_at(deadline, self.0.places.clone().acquire_owned()).await;
         let place = place.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_| sqlx::Error::PoolClosed)?;
         while let Some((mut session, since)) = self.take_idle() {
-            if self.may_serve(&session, since) && is_there(&mut session, since).await {
+            if self.may_serve(&session, since) && (self.trusts(since) || answers(&mut session).await) {
                 return Ok(self.lend(session, place));
             }
             tokio::spawn(close(session));
@@ -127,6 +130,16 @@ impl Pool {
             && self.0.connector.lineage().is_current(session.timeline)
     }
 
+    /// Whether a session that is idle since then is taken to be there.
+    fn trusts(&self, since: Instant) -> bool {
+        since.elapsed() < TRUSTED && self.idle().broken.is_none_or(|broken| since > broken)
+    }
+
+    /// Notes that a connection was found broken: others may be, too.
+    pub fn doubt(&self) {
+        self.idle().broken = Some(Instant::now());
+    }
+
     fn take_idle(&self) -> Option<(Session, Instant)> {
         self.idle().sessions.pop()
     }
@@ -159,6 +172,7 @@ impl Pool {
                     return Ok(session);
                 }
                 Err(error) => {
+                    self.doubt();
                     let until = self.trouble().again(&error, Instant::now());
                     if until >= deadline || !needs_time(&error) {
                         return Err(error);
@@ -212,9 +226,8 @@ fn needs_time(error: &lineage::Error) -> bool {
     }
 }
 
-async fn is_there(session: &mut Session, since: Instant) -> bool {
-    since.elapsed() < TRUSTED
-        || timeout(PING, session.connection.ping()).await.is_ok_and(|answer| answer.is_ok())
+async fn answers(session: &mut Session) -> bool {
+    timeout(PING, session.connection.ping()).await.is_ok_and(|answer| answer.is_ok())
 }
 
 async fn close(session: Session) {
@@ -229,6 +242,11 @@ pub struct Lent {
 }
 
 impl Lent {
+    /// Something has failed on the connection, which may be broken.
+    pub fn doubt(&self) {
+        self.pool.doubt();
+    }
+
     /// Ends the connection, whatever state it is in. Must not be called while its backend may be committing a batch.
     pub fn discard(mut self) {
         let (Some(session), place) = (self.session.take(), self.place.take()) else { return };
