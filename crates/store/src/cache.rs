@@ -146,12 +146,13 @@ impl Cache {
 
     /// A state that holds every write answered by any replica before the call.
     pub async fn fresh(&self) -> Result<Arc<State>, Error> {
-        // Without other servers, every answered write has been published to this cache before its answer.
-        if !self.shared.backend.shared() || strikes(Bug::StaleRead) {
-            return Ok(self.any());
-        }
-        let clock = self.clock().await?;
-        self.at_least(clock.revision).await
+        self.fresh_since(None).await
+    }
+
+    /// A state that holds every write answered by any replica before the request came that is being [served](serving): all
+    /// parts of a request share one question. Not for whoever has just lost a race, who must see what has won.
+    pub async fn fresh_for_request(&self) -> Result<Arc<State>, Error> {
+        self.fresh_since(ARRIVED.try_with(|arrival| *arrival).ok()).await
     }
 
     /// When a request comes, for [`serving`]. `None` where [`Cache::fresh`] asks nobody.
@@ -159,17 +160,14 @@ impl Cache {
         self.shared.backend.shared().then(|| Arrival(self.shared.freshness.next()))
     }
 
-    /// A state that holds every write answered by any replica before the request came that is being [served](serving): all
-    /// parts of a request share one question. Not for whoever has just lost a race, who must see what has won.
-    pub async fn fresh_for_request(&self) -> Result<Arc<State>, Error> {
-        match ARRIVED.try_with(|arrival| *arrival) {
-            Ok(Arrival(from)) if self.shared.backend.shared() => {
-                let clock = self.shared.freshness.ask_from(from, || self.shared.backend.clock()).await?;
-                self.shared.lag.committed(clock.revision);
-                self.at_least(clock.revision).await
-            }
-            _ => self.fresh().await,
+    /// As [`Cache::fresh`] at that time, or now.
+    async fn fresh_since(&self, arrival: Option<Arrival>) -> Result<Arc<State>, Error> {
+        // Without other servers, every answered write has been published to this cache before its answer.
+        if !self.shared.backend.shared() || strikes(Bug::StaleRead) {
+            return Ok(self.any());
         }
+        let clock = self.clock_since(arrival).await?;
+        self.at_least(clock.revision).await
     }
 
     /// A state at `revision` or later. Waits for a short time if another replica may have committed it.
@@ -217,7 +215,13 @@ impl Cache {
 
     /// The store's clock. Concurrent callers share one query.
     pub async fn clock(&self) -> Result<Clock, Error> {
-        let clock = self.shared.freshness.ask(|| self.shared.backend.clock()).await?;
+        self.clock_since(None).await
+    }
+
+    async fn clock_since(&self, arrival: Option<Arrival>) -> Result<Clock, Error> {
+        let freshness = &self.shared.freshness;
+        let from = arrival.map_or_else(|| freshness.next(), |Arrival(from)| from);
+        let clock = freshness.ask(from, || self.shared.backend.clock()).await?;
         self.shared.lag.committed(clock.revision);
         Ok(clock)
     }

@@ -61,12 +61,8 @@ impl Freshness {
         self.started.load(Ordering::Acquire) + 1
     }
 
-    pub async fn ask(&self, question: impl AsyncFnOnce() -> Result<Clock, Error>) -> Result<Clock, Error> {
-        self.ask_from(self.next(), question).await
-    }
-
     /// The answer of query `mine` or of a later one.
-    pub async fn ask_from(
+    pub async fn ask(
         &self,
         mine: u64,
         question: impl AsyncFnOnce() -> Result<Clock, Error>,
@@ -172,12 +168,12 @@ mod tests {
             Ok(Clock { revision: Revision(number), compacted: Revision(0) })
         };
         let revision = |answer: Result<Clock, Error>| answer.map(|clock| clock.revision.0).ok();
-        assert_eq!(revision(freshness.ask(question).await), Some(1));
+        assert_eq!(revision(freshness.ask(freshness.next(), question).await), Some(1));
         let came = freshness.next();
-        assert_eq!(revision(freshness.ask_from(came, question).await), Some(2), "1 was asked before");
-        assert_eq!(revision(freshness.ask_from(came, question).await), Some(2));
-        assert_eq!(revision(freshness.ask(question).await), Some(3));
-        assert_eq!(revision(freshness.ask_from(came, question).await), Some(3));
+        assert_eq!(revision(freshness.ask(came, question).await), Some(2), "1 was asked before");
+        assert_eq!(revision(freshness.ask(came, question).await), Some(2));
+        assert_eq!(revision(freshness.ask(freshness.next(), question).await), Some(3));
+        assert_eq!(revision(freshness.ask(came, question).await), Some(3));
     }
 
     #[tokio::test]
@@ -185,7 +181,7 @@ mod tests {
         let (freshness, asked, answers) =
             (Freshness::new(Counter::noop()), AtomicUsize::new(0), Semaphore::new(0));
         let ask = || {
-            freshness.ask(async || {
+            freshness.ask(freshness.next(), async || {
                 let number = asked.fetch_add(1, Ordering::SeqCst) as u64 + 1;
                 answers.acquire().await.expect("never closed").forget();
                 Ok(Clock { revision: Revision(number), compacted: Revision(0) })
@@ -259,10 +255,12 @@ mod tests {
     #[tokio::test]
     async fn a_question_that_is_given_up_is_asked_again() {
         let freshness = Freshness::new(Counter::noop());
-        let mut gone = Box::pin(freshness.ask(async || std::future::pending().await));
+        let mut gone = Box::pin(freshness.ask(freshness.next(), async || std::future::pending().await));
         assert!(gone.as_mut().now_or_never().is_none());
-        let mut waiting =
-            Box::pin(freshness.ask(async || Ok(Clock { revision: Revision(7), compacted: Revision(0) })));
+        let mut waiting = Box::pin(
+            freshness
+                .ask(freshness.next(), async || Ok(Clock { revision: Revision(7), compacted: Revision(0) })),
+        );
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(gone);
         assert_eq!(waiting.await.expect("an answer").revision, Revision(7));

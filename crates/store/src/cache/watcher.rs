@@ -53,7 +53,7 @@ impl Watcher {
                 self.at = self.at.max(last);
                 Ok(events)
             }
-            Err(NoEvents::OutOfWindow) => self.next_from_table().await,
+            Err(NoEvents::OutOfWindow) => self.next_from_table(applied).await,
             Err(NoEvents::Removed) => Err(Error::Removed),
         }
     }
@@ -66,14 +66,16 @@ impl Watcher {
         }
     }
 
-    async fn next_from_table(&mut self) -> Result<Vec<Arc<Event>>, Error> {
+    async fn next_from_table(&mut self, applied: Revision) -> Result<Vec<Arc<Event>>, Error> {
         let backend = self.cache.backend();
         let changes = backend.changes(self.at, Some(self.resource), TABLE_STEP).await?;
         // The log may start after the changes that were just read from the table, so an empty step does not mean that
         // the cursor has caught up.
         self.newest.mark_changed();
-        self.at = self.at.max(changes.through);
-        Ok(changes.rows.into_iter().map(|row| Arc::new(event(row))).collect())
+        // What the state does not have yet is read again, from the log.
+        self.at = self.at.max(changes.through.min(applied));
+        let rows = changes.rows.into_iter().filter(|row| row.revision <= applied);
+        Ok(rows.map(|row| Arc::new(event(row))).collect())
     }
 }
 

@@ -329,9 +329,7 @@ impl Backend for Postgres {
     }
 
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
-        let numbers = short(upkeep::resource_ids(&self.pool, resources)).await?;
-        self.connector.numbers().note(resources, &numbers);
-        Ok(numbers)
+        short(upkeep::resource_ids(&self.pool, self.connector.numbers(), resources)).await
     }
 
     async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
@@ -370,8 +368,10 @@ impl Backend for Postgres {
 
 /// Discards the connection if the result is an error, so that it does not return to the pool.
 fn checked<T>(connection: Lent, result: Result<T, Error>) -> Result<T, Error> {
-    if result.is_err() {
-        connection.doubt();
+    if let Err(error) = &result {
+        if matches!(error, Error::Unavailable(_)) {
+            connection.doubt();
+        }
         connection.discard();
     }
     result

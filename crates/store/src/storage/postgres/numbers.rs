@@ -30,46 +30,36 @@ impl Numbers {
     pub async fn keep(&self, connection: &mut PgConnection, timeline: u32) -> Result<(), Error> {
         if timeline > self.timeline.load(Ordering::Acquire) {
             let told = self.told().clone();
-            if !told.is_empty() && !missing(connection, &told).await?.is_empty() {
-                self.put_back(connection, &told).await?;
+            let lost = missing(connection, &told).await?;
+            if !lost.is_empty() {
+                put_back(connection, &lost).await?;
+                if let Some((_, name)) = missing(connection, &told).await?.first() {
+                    return Err(Refusal::Renumbered(name.to_string()).into());
+                }
             }
             self.timeline.fetch_max(timeline, Ordering::AcqRel);
         }
         Ok(())
     }
 
-    async fn put_back(
-        &self,
-        connection: &mut PgConnection,
-        told: &BTreeMap<i32, GroupResource>,
-    ) -> Result<(), Error> {
-        let lost = missing(connection, told).await?;
-        tracing::error!(
-            resources = lost.len(),
-            "the database has lost numbers of resources; they are put back"
-        );
-        let rows: Vec<String> = lost
-            .iter()
-            .map(|(number, name)| {
-                format!("({number}, {}, {})", whole::text(&name.group), whole::text(&name.plural))
-            })
-            .collect();
-        let statement = format!(
-            "INSERT INTO resources (id, api_group, plural) OVERRIDING SYSTEM VALUE VALUES {} ON CONFLICT DO NOTHING; \
-             SELECT setval(number, GREATEST((SELECT MAX(id) FROM resources), pg_sequence_last_value(number))) \
-             FROM (SELECT pg_get_serial_sequence('resources', 'id')::regclass AS number) AS sequence",
-            rows.join(", ")
-        );
-        whole::run(connection, statement).await?;
-        match missing(connection, told).await?.first() {
-            None => Ok(()),
-            Some((_, name)) => Err(Refusal::Renumbered(name.to_string()).into()),
-        }
-    }
-
     fn told(&self) -> MutexGuard<'_, BTreeMap<i32, GroupResource>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+async fn put_back(connection: &mut PgConnection, lost: &[(i32, GroupResource)]) -> Result<(), sqlx::Error> {
+    tracing::error!(resources = lost.len(), "the database has lost numbers of resources; they are put back");
+    let row = |(number, name): &(i32, GroupResource)| {
+        format!("({number}, {}, {})", whole::text(&name.group), whole::text(&name.plural))
+    };
+    let rows: Vec<String> = lost.iter().map(row).collect();
+    let statement = format!(
+        "INSERT INTO resources (id, api_group, plural) OVERRIDING SYSTEM VALUE VALUES {} ON CONFLICT DO NOTHING; \
+         SELECT setval(number, GREATEST((SELECT MAX(id) FROM resources), pg_sequence_last_value(number))) \
+         FROM (SELECT pg_get_serial_sequence('resources', 'id')::regclass AS number) AS sequence",
+        rows.join(", ")
+    );
+    whole::run(connection, statement).await.map(drop)
 }
 
 /// Those that the database does not have, or has otherwise.

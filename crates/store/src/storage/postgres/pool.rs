@@ -84,8 +84,8 @@ impl Pool {
         let deadline = Instant::now() + ACQUIRE;
         let place = tokio::time::timeout_at(deadline, self.0.places.clone().acquire_owned()).await;
         let place = place.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_| sqlx::Error::PoolClosed)?;
-        while let Some((mut session, since)) = self.take_idle() {
-            if self.may_serve(&session, since) && (self.trusts(since) || answers(&mut session).await) {
+        while let Some((mut session, since, is_trusted)) = self.take_idle() {
+            if self.may_serve(&session, since) && (is_trusted || answers(&mut session).await) {
                 return Ok(self.lend(session, place));
             }
             tokio::spawn(close(session));
@@ -130,18 +130,17 @@ impl Pool {
             && self.0.connector.lineage().is_current(session.timeline)
     }
 
-    /// Whether a session that is idle since then is taken to be there.
-    fn trusts(&self, since: Instant) -> bool {
-        since.elapsed() < TRUSTED && self.idle().broken.is_none_or(|broken| since > broken)
-    }
-
     /// Notes that a connection was found broken: others may be, too.
     pub fn doubt(&self) {
         self.idle().broken = Some(Instant::now());
     }
 
-    fn take_idle(&self) -> Option<(Session, Instant)> {
-        self.idle().sessions.pop()
+    /// A session, since when it is idle, and whether it is taken to be there without being asked.
+    fn take_idle(&self) -> Option<(Session, Instant, bool)> {
+        let mut idle = self.idle();
+        let (session, since) = idle.sessions.pop()?;
+        let is_trusted = since.elapsed() < TRUSTED && idle.broken.is_none_or(|broken| since > broken);
+        Some((session, since, is_trusted))
     }
 
     fn rest(&self, session: Session) {

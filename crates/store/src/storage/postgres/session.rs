@@ -41,8 +41,8 @@ const WATCH_CLIENT: &str = "SET client_connection_check_interval = '2s'";
 /// What a session is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A server's session. No transaction of it holds the clock's lock between two messages; those that sweep, or change small
-    /// tables, end after five seconds if their server stops or is cut off.
+    /// A server's session. No transaction of it holds the clock's lock between two messages, nor any that other servers wait
+    /// for; whatever stands between two messages ends after five seconds if the server stops or is cut off.
     ///
     /// Every statement of the store is written for an index, and plans are kept for as long as the session lives.
     /// Sequential scans are disabled, since a plan that was made while the tables were small would otherwise scan them

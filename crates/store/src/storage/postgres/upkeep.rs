@@ -4,6 +4,7 @@ use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
 use super::error::{corrupt, unavailable};
+use super::numbers::Numbers;
 use super::pool::Pool;
 use super::{reads, whole};
 use crate::revision::Revision;
@@ -69,7 +70,11 @@ pub async fn advance_clock(pool: &Pool, floor: Revision) -> Result<Clock, Error>
     reads::clock(&mut connection).await
 }
 
-pub async fn resource_ids(pool: &Pool, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
+pub async fn resource_ids(
+    pool: &Pool,
+    numbers: &Numbers,
+    resources: &[GroupResource],
+) -> Result<Vec<ResourceId>, Error> {
     let mut connection = pool.acquire().await?;
     let mut known = ids(&mut connection, resources).await?;
     let new: Vec<String> = (resources.iter().zip(&known).filter(|(_, id)| id.is_none()))
@@ -86,11 +91,14 @@ pub async fn resource_ids(pool: &Pool, resources: &[GroupResource]) -> Result<Ve
         whole::run(&mut connection, insert).await.map_err(unavailable)?;
         known = ids(&mut connection, resources).await?;
     }
-    // A standby that was promoted meanwhile may not have them.
+    let known: Option<Vec<ResourceId>> = known.into_iter().collect();
+    let known = known.ok_or_else(|| Error::Corrupt("a resource has no row".into()))?;
+    // Noted first: a standby that was promoted meanwhile may not have them, and one that is promoted from now on gets them.
+    numbers.note(resources, &known);
     if !connection.is_current() {
         return Err(Error::Unavailable("the database has been promoted".into()));
     }
-    known.into_iter().map(|id| id.ok_or_else(|| Error::Corrupt("a resource has no row".into()))).collect()
+    Ok(known)
 }
 
 /// The numbers of resources; `None` for those that have none yet.
