@@ -50,7 +50,7 @@ enum Scenario {
     Lists,
     /// many watchers of one resource, one event at a time and in bursts
     Fanout,
-    /// from sending a write to its event, at a steady rate
+    /// from sending a write to its event, at a steady rate; at the second server, if there is one
     Latency,
     /// a watcher that reads nothing beside others that do
     Stalled,
@@ -66,7 +66,7 @@ struct Args {
     /// Whom to load; the current context's server must be a loopback address
     #[arg(long, value_name = "FILE", env = "KUBECONFIG", required_unless_present = "serve_stream")]
     kubeconfig: Option<PathBuf>,
-    /// Another server on the same database, for `replicas`
+    /// Another server on the same database, for `replicas` and `latency`
     #[arg(long, value_name = "FILE")]
     second_kubeconfig: Option<PathBuf>,
     /// Which scenarios to run (all by default; `replicas` only with a second server)

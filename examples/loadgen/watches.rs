@@ -232,7 +232,8 @@ pub async fn latency(context: &Context, scratch: &mut Scratch) -> Result<Vec<Tab
         &LATENCY_HEADERS,
     );
     let collection = scratch.namespace(context, "latency").await?;
-    table.row(write_to_watch(context, &context.target, &collection).await?);
+    let watched = context.second.as_ref().unwrap_or(&context.target);
+    table.row(write_to_watch(context, watched, &collection).await?);
     Ok(vec![table])
 }
 

@@ -119,7 +119,7 @@ impl Postgres {
         let connection = pool.try_acquire().await.map_err(|error| not_opened(&shown, error))?;
         pool.keep(connection);
         Ok(Self {
-            listener: Listener::spawn(connector.clone(), channel.clone()),
+            listener: Listener::spawn(connector.clone(), channel.clone(), pool.clone()),
             connector,
             shown,
             pool,

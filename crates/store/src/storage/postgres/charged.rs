@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::Postgres;
 use super::batch::{Answer, Assumed, Call, Standing};
+use super::flight::Flight;
 use super::rows::Rows;
 use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
@@ -60,20 +61,31 @@ impl Postgres {
         &self,
         mutations: &[Mutation],
         terms: Terms<'_>,
+        flight: &mut Flight<'_>,
     ) -> Result<Commit, Error> {
-        let mut remembered = self.remembered.lock().await;
-        let mut belief = Belief::new(mutations, &remembered);
+        let turn = self.remembered.lock().await;
+        let mut belief = Belief::new(mutations, &turn);
+        let mut turn = Some(turn);
         let mut format = self.format(terms);
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             let copies = with_counts_of_their_own(mutations);
             let judged = belief.judge(&copies, terms)?;
             let connection = self.pool.acquire().await?;
-            match self.send(connection, &judged.call(format)).await? {
+            let call = judged.call(format);
+            let sent = self.send(connection, &call, || {
+                turn = None;
+                flight.lose();
+            });
+            let answer = sent.await?;
+            // What a batch whose answer was lost finds out comes out of turn, and may be old.
+            let mut old = Remembered::default();
+            let remembered = turn.as_deref_mut().unwrap_or(&mut old);
+            match answer {
                 Answer::Done(recorded) => {
-                    return Ok(judged.settle(mutations, recorded.base, format, &mut remembered));
+                    return Ok(judged.settle(mutations, recorded.base, format, remembered));
                 }
-                Answer::Stale(standing) => belief = judged.learn(standing, &mut remembered),
+                Answer::Stale(standing) => belief = judged.learn(standing, remembered),
                 Answer::Format(needed) => format = self.note_format(needed),
             }
         }

@@ -16,8 +16,9 @@ use crate::codec::at_rest::ValueFormat;
 use crate::storage::commit::required_keys;
 use crate::storage::{Batch, Commit, Error, Terms};
 
-/// How long the database is asked for the outcome of a batch before the caller gets [`Error::Unknown`].
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the database is asked for the outcome of a batch before the caller gets [`Error::Unknown`]: longer than a database
+/// takes to restart or to be replaced by its standby.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
 impl Postgres {
@@ -26,13 +27,13 @@ impl Postgres {
         batch: &mut dyn Batch,
         terms: Terms<'_>,
     ) -> Result<Commit, Error> {
-        let _flight = self.flights.begin().await;
+        let mut flight = self.flights.begin().await;
         self.flights.gather(batch).await;
         let mut connection = self.pool.acquire().await?;
         let mutations = batch.close();
         if is_charged(mutations) {
             self.pool.keep(connection);
-            return self.commit_charged(mutations, terms).await;
+            return self.commit_charged(mutations, terms, &mut flight).await;
         }
         let own = mutations.iter().map(|mutation| &mutation.key);
         let rows = Rows::new(own, required_keys(mutations).into_iter());
@@ -40,7 +41,7 @@ impl Postgres {
         loop {
             let call =
                 Call { mutations: mutations.iter().collect(), rows: &rows, terms, format, assumed: None };
-            match self.send(connection, &call).await? {
+            match self.send(connection, &call, || flight.lose()).await? {
                 Answer::Done(recorded) => return recorded.commit(mutations),
                 Answer::Format(needed) => format = self.note_format(needed),
                 Answer::Stale(_) => return Err(Error::Corrupt("nothing was assumed of the rows".into())),
@@ -49,12 +50,17 @@ impl Postgres {
         }
     }
 
-    /// Sends a batch. If there is no answer, finds out what became of it.
-    pub(super) async fn send(&self, mut connection: Lent, call: &Call<'_>) -> Result<Answer, Error> {
+    /// Sends a batch. If there is no answer, finds out what became of it, which may take long: calls `lost` before.
+    pub(super) async fn send(
+        &self,
+        mut connection: Lent,
+        call: &Call<'_>,
+        lost: impl FnOnce(),
+    ) -> Result<Answer, Error> {
         let ticket = self.tickets.draw();
         let begun = Instant::now();
         let answered = timeout(SHORT, batch::commit(&mut connection, &ticket, &self.channel, call)).await;
-        let lost = match answered.unwrap_or_else(|_| Err(Failure::Open(unanswered(SHORT)))) {
+        let reason = match answered.unwrap_or_else(|_| Err(Failure::Open(unanswered(SHORT)))) {
             Ok(reply) if connection.is_current() => {
                 self.flights.note(begun.elapsed(), call.mutations.len(), &reply);
                 connection.observe(reply.base, reply.flushed);
@@ -74,7 +80,8 @@ impl Postgres {
                 error
             }
         };
-        self.settle(connection, ticket, lost).await.map(Answer::Done)
+        lost();
+        self.settle(connection, ticket, reason).await.map(Answer::Done)
     }
 
     /// Asks the database what became of a batch, until it answers. The connection keeps its place meanwhile: its backend

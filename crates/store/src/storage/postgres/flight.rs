@@ -33,6 +33,8 @@ pub struct Flights {
 
 struct State {
     under_way: usize,
+    /// The batches whose answers are lost, and which let others begin meanwhile.
+    lost: usize,
     /// Seconds that a batch is on its way to the database and back.
     distance: f64,
     /// Seconds that a batch holds the clock's lock.
@@ -44,11 +46,14 @@ struct State {
 }
 
 /// A batch under way.
-pub struct Flight<'a>(&'a Flights);
+pub struct Flight<'a> {
+    flights: &'a Flights,
+    lost: bool,
+}
 
 impl Flights {
     pub fn new() -> Self {
-        let state = State { under_way: 0, distance: 0.0, held: 0.0, waited: 0.0, landed: 0 };
+        let state = State { under_way: 0, lost: 0, distance: 0.0, held: 0.0, waited: 0.0, landed: 0 };
         Self { state: Mutex::new(state), landed: Notify::new() }
     }
 
@@ -59,7 +64,7 @@ impl Flights {
                 let mut state = self.state();
                 if state.under_way < state.most() {
                     state.under_way += 1;
-                    return Flight(self);
+                    return Flight { flights: self, lost: false };
                 }
             }
             self.landed.notified().await;
@@ -124,10 +129,30 @@ impl State {
     }
 }
 
+impl Flight<'_> {
+    /// The answer is lost, and it may take long to find out what became of the batch. Another may begin meanwhile, so that
+    /// its writers are told at once whether the database is there; but no more than [`MOST`], since each keeps a connection.
+    pub fn lose(&mut self) {
+        let mut state = self.flights.state();
+        if !self.lost && state.lost < MOST {
+            self.lost = true;
+            state.lost += 1;
+            state.under_way -= 1;
+            self.flights.landed.notify_one();
+        }
+    }
+}
+
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        self.0.state().under_way -= 1;
-        self.0.landed.notify_one();
+        let mut state = self.flights.state();
+        match self.lost {
+            true => state.lost -= 1,
+            false => {
+                state.under_way -= 1;
+                self.flights.landed.notify_one();
+            }
+        }
     }
 }
 
@@ -138,7 +163,7 @@ mod tests {
     #[test]
     fn the_farther_the_more() {
         let most = |distance: u64, held: u64| {
-            let mut state = State { under_way: 0, distance: 0.0, held: 0.0, waited: 0.0, landed: 0 };
+            let mut state = State { under_way: 0, lost: 0, distance: 0.0, held: 0.0, waited: 0.0, landed: 0 };
             for _ in 0..100 {
                 state.note(Duration::from_micros(distance), Duration::from_micros(held));
             }
@@ -155,5 +180,27 @@ mod tests {
         assert!(futures_util::poll!(&mut second).is_pending());
         drop(first);
         let _second = second.await;
+    }
+
+    #[tokio::test]
+    async fn who_is_lost_makes_room_within_limits() {
+        let flights = Flights::new();
+        let mut lost = Vec::new();
+        for _ in 0..MOST {
+            let mut flight = flights.begin().await;
+            flight.lose();
+            flight.lose();
+            lost.push(flight);
+        }
+        let mut last = flights.begin().await;
+        last.lose();
+        let mut next = Box::pin(flights.begin());
+        assert!(futures_util::poll!(&mut next).is_pending());
+        lost.clear();
+        assert!(futures_util::poll!(&mut next).is_pending());
+        drop(last);
+        drop(next.await);
+        let state = flights.state();
+        assert_eq!((state.under_way, state.lost), (0, 0));
     }
 }

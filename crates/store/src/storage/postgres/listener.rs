@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::engine::lacks;
 use super::hosts::{Host, Hosts};
+use super::pool::Pool;
 use super::session::{Connector, Purpose, prepare};
 
 /// The longest time between two hints, so that a lost connection costs latency and nothing else.
@@ -60,10 +61,11 @@ pub struct Listener {
 }
 
 impl Listener {
-    pub fn spawn(connector: Connector, channel: Channel) -> Self {
+    /// `pool` is told when this connection ends: what ended it has probably ended others.
+    pub fn spawn(connector: Connector, channel: Channel, pool: Pool) -> Self {
         let notified = Arc::new(Notify::new());
         let hears = Arc::new(AtomicBool::new(channel.notifies));
-        let listening = listen(connector, channel, notified.clone(), hears.clone());
+        let listening = listen(connector, channel, pool, notified.clone(), hears.clone());
         let task = tokio::spawn(listening).abort_handle();
         Self { notified, hears, task }
     }
@@ -85,12 +87,22 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(connector: Connector, channel: Channel, notified: Arc<Notify>, hears: Arc<AtomicBool>) {
+async fn listen(
+    connector: Connector,
+    channel: Channel,
+    pool: Pool,
+    notified: Arc<Notify>,
+    hears: Arc<AtomicBool>,
+) {
     let mut pause = RECONNECT.0;
     loop {
         let mut listened = false;
         for (host, _) in connector.hosts().in_order() {
-            match listen_at(&host, connector.hosts(), &channel, &notified, &mut listened).await {
+            let ended = listen_at(&host, connector.hosts(), &channel, &notified, &mut listened).await;
+            if listened {
+                pool.doubt();
+            }
+            match ended {
                 Ok(()) => {}
                 Err(error) if lacks(&error) => {
                     tracing::warn!(
@@ -128,6 +140,8 @@ async fn listen_at(
         .after_connect(|connection, _| Box::pin(prepare(connection, Purpose::Store)))
         .connect_lazy_with(host.options().clone());
     let mut listener = PgListener::connect_with(&pool).await?;
+    // Its end is to be told at once.
+    listener.eager_reconnect(false);
     timeout(ANSWER, listener.listen(&channel.name)).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
     *listened = true;
     // Another server may have committed before LISTEN took effect.
