@@ -19,6 +19,8 @@ mod hostile;
 mod many;
 #[path = "custom_resources/names.rs"]
 mod names;
+#[path = "custom_resources/published.rs"]
+mod published;
 #[path = "custom_resources/rules.rs"]
 mod rules;
 #[path = "custom_resources/schemas.rs"]

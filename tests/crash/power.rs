@@ -199,6 +199,10 @@ async fn live(scratch: &Path, seed: u64) -> (Record, Told) {
     let server = installation.start().await;
     let clock = Clock(Arc::new(file.clone()));
     let ready = clock.now();
+    // A second life has files of the first one, and makes others anew.
+    server.terminate().await;
+    server.end().await;
+    let server = installation.start().await;
     let kubeconfig = scratch.join("kubeconfig");
     std::fs::copy(installation.kubeconfig(), &kubeconfig).expect("a copy");
     let client = installation.client().await;

@@ -11,6 +11,7 @@ use serde_json::json;
 use sqlx::AssertSqlSafe;
 use tokio::task::JoinHandle;
 
+use super::cluster::Cluster;
 use super::failovers::{Replication, fail_over};
 use super::load::PATIENCE;
 use super::process::Encoding;
@@ -38,6 +39,8 @@ enum Fault {
     DatabaseRestarted,
     /// Another session holds the lock that every write needs.
     ClockLocked,
+    /// The registrations of all servers are removed, as one server removes another that it takes for dead.
+    Unregistered,
     /// Statements of more than a few milliseconds are cancelled. (rowplane's sessions have no `statement_timeout`.)
     StatementsCancelled,
     /// A standby takes over.
@@ -135,7 +138,7 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
         5 => Trouble::HeldBothWays,
         _ => Trouble::Delayed,
     };
-    match (database, random.random_range(0..23)) {
+    match (database, random.random_range(0..24)) {
         (_, 0..3) => Fault::Kill,
         (_, 3) => Fault::Terminate,
         (_, 4..7) => Fault::Pause,
@@ -152,6 +155,7 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
             true => Fault::Failover(Replication::Synchronous),
             false => Fault::Failover(Replication::Stalled),
         },
+        (Database::Postgres(_), 23) => Fault::Unregistered,
         (Database::Postgres(_), _) => Fault::StatementsCancelled,
     }
 }
@@ -194,6 +198,7 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
         | Fault::DatabaseStoppedImmediately
         | Fault::DatabaseRestarted
         | Fault::ClockLocked
+        | Fault::Unregistered
         | Fault::StatementsCancelled
         | Fault::Failover(_) => disturb_database(replicas, fault, lasts).await,
     }
@@ -248,6 +253,10 @@ async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
                 tokio::time::sleep(lasts).await;
             }
         }
+        Fault::Unregistered => {
+            let found = unregister(&cluster, lasts).await;
+            replicas.unfenced.fetch_add(found.unwrap_or(0) as usize, Ordering::Relaxed);
+        }
         Fault::StatementsCancelled => {
             // What commits a batch is not cancelled: it would be answered without having waited for the standby.
             let cancel = "SELECT COUNT(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE application_name = 'rowplane' \
@@ -273,3 +282,29 @@ async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
         }
     }
 }
+
+/// Removes all registrations, and returns how many rows were written after that while there was none, by servers that are
+/// allowed no more than to register again. The rows and the registrations are counted in one state of the database. An
+/// error of the database's says nothing.
+async fn unregister(cluster: &Cluster, lasts: Duration) -> Result<i64, sqlx::Error> {
+    let mut connection = cluster.try_connect().await?;
+    let mut transaction = sqlx::Connection::begin(&mut connection).await?;
+    let at: i64 =
+        sqlx::query_scalar("SELECT revision FROM clock FOR UPDATE").fetch_one(&mut *transaction).await?;
+    sqlx::raw_sql("DELETE FROM storage_versions; DELETE FROM servers").execute(&mut *transaction).await?;
+    transaction.commit().await?;
+    let until = Instant::now() + lasts;
+    let mut most = 0;
+    while Instant::now() < until {
+        let written: i64 = sqlx::query_scalar(UNFENCED).bind(at).fetch_one(&mut connection).await?;
+        most = most.max(written);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(most)
+}
+
+/// Counts the rows after revision $1 that need a registration, if there is none.
+const UNFENCED: &str = "SELECT COUNT(*) FROM changes c JOIN resources r ON r.id = c.resource \
+     WHERE c.resource_version > $1 AND NOT EXISTS (SELECT FROM servers) \
+     AND NOT (r.api_group, r.plural) IN (('', 'namespaces'), ('coordination.k8s.io', 'leases'), \
+                                         ('internal.apiserver.k8s.io', 'storageversions'))";

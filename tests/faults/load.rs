@@ -23,6 +23,8 @@ use crate::support::rest::{Answer as Response, Broken, Client, revision};
 /// `-` sorts before the separator of namespace and name in some encodings of keys.
 pub const NAMESPACES: [&str; 2] = ["a", "a-b"];
 pub const COLOURS: [&str; 2] = ["red", "blue"];
+/// A uid that no object has.
+const FOREIGN: &str = "00000000-0000-4000-8000-000000000000";
 /// The objects that end all watches.
 pub const SENTINEL: &str = "sentinel";
 /// So few that writers conflict.
@@ -249,6 +251,10 @@ fn pick_action(shared: &Shared, client: usize, key: &Key, random: &mut StdRng) -
         (_, 13) => Action::Delete { at: None },
         (_, 14..16) => Action::Update { token, at: None },
         (Guess::At(version), 0..10) => Action::Update { token, at: Some(version) },
+        // Another object of this name.
+        (Guess::At(version), 16) => {
+            Action::Delete { at: Some(Version { uid: FOREIGN.to_owned(), revision: 0, ..version }) }
+        }
         (Guess::At(version), _) => Action::Delete { at: Some(version) },
         (Guess::Absent | Guess::Unsure, _) => Action::Create { token },
     }
@@ -295,7 +301,10 @@ async fn send(server: &Client, key: &Key, action: &Action) -> Result<Response, B
         Action::Delete { at } => {
             let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
             if let Some(at) = at {
-                options["preconditions"] = json!({"uid": at.uid, "resourceVersion": at.revision.to_string()});
+                options["preconditions"] = json!({"uid": at.uid});
+                if at.uid != FOREIGN {
+                    options["preconditions"]["resourceVersion"] = json!(at.revision.to_string());
+                }
             }
             server.delete(&item(key), Some(&options)).await
         }

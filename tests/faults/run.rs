@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as StdMutex};
 use std::time::{Duration, Instant};
 
@@ -88,6 +89,8 @@ pub struct Replicas {
     pub database: Database,
     /// The standbys that have taken over so far. Locked while a fault disturbs the database.
     pub database_turn: Mutex<Vec<Promotion>>,
+    /// Rows that were written without a registration.
+    pub unfenced: AtomicUsize,
 }
 
 pub struct Report {
@@ -118,7 +121,12 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     rights::prepare(&servers[0].client).await;
     let webhook = Webhook::start(seed, settings.longest_fault).await;
     define_widgets(&servers[0].client, &webhook.config).await;
-    let replicas = Arc::new(Replicas { servers, database, database_turn: Mutex::default() });
+    let replicas = Arc::new(Replicas {
+        servers,
+        database,
+        database_turn: Mutex::default(),
+        unfenced: AtomicUsize::new(0),
+    });
     let start = replicas.install_witness().await;
     guarded::prepare(&replicas.servers[0].client).await;
 
@@ -175,6 +183,13 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
         let (judged, found) = guarded.judge(&replicas).await;
         guards = judged;
         violations.extend(found);
+    }
+    let unfenced = replicas.unfenced.load(Ordering::Relaxed);
+    if unfenced > 0 {
+        violations.push(Violation::new(
+            Promise::Guarded,
+            format!("{unfenced} rows of servers that are not registered"),
+        ));
     }
     let failovers = promotions.into_iter().map(|promotion| promotion.failover(&shared)).collect();
     let log = Log::new(start, replicas.witnessed().await, failovers);

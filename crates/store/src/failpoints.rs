@@ -7,7 +7,7 @@
 /// A bug. Its name says what the server does then, or leaves undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    // Batches (`storage/judge.rs`).
+    // Batches (`storage/judge.rs`, and `storage/postgres/batch.rs` where the database judges).
     StaleUpdate,
     RequirementIgnored,
     ConfigurationIgnored,
@@ -22,14 +22,14 @@ pub enum Bug {
     SyncCoversTooMuch,
     DirectoryNotSynced,
     KeysNotSynced,
-    // History (`storage.rs`, `storage/postgres/lineage.rs`).
+    // History (`storage.rs`, `cache.rs`, `storage/postgres/lineage.rs`).
     CompactedReadable,
     PromotionUnnoticed,
     // The watch cache.
     EventLost,
     DeletionKept,
     WokenBeforeAppended,
-    GapIgnored,
+    CatchUpSkipped,
     ReloadKeepsLogs,
     FloorIgnored,
     StaleRead,
@@ -72,7 +72,7 @@ impl Bug {
         Self::EventLost,
         Self::DeletionKept,
         Self::WokenBeforeAppended,
-        Self::GapIgnored,
+        Self::CatchUpSkipped,
         Self::ReloadKeepsLogs,
         Self::FloorIgnored,
         Self::StaleRead,

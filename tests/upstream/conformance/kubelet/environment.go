@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
@@ -40,7 +41,7 @@ func (p *pod) environment(ctx context.Context, object *v1.Pod, container *v1.Con
 	for _, variable := range container.Env {
 		value, set := expand(variable.Value, all), true
 		if variable.ValueFrom != nil {
-			if value, set, err = p.valueFrom(ctx, object, variable.ValueFrom); err != nil {
+			if value, set, err = p.valueFrom(ctx, object, container, variable.ValueFrom); err != nil {
 				return nil, fmt.Errorf("%s: %w", variable.Name, err)
 			}
 		}
@@ -61,13 +62,20 @@ func (p *pod) allOf(ctx context.Context, object *v1.Pod, source v1.EnvFromSource
 	return nil, nil
 }
 
-func (p *pod) valueFrom(ctx context.Context, object *v1.Pod, source *v1.EnvVarSource) (value string, set bool, err error) {
+func (p *pod) valueFrom(ctx context.Context, object *v1.Pod, container *v1.Container, source *v1.EnvVarSource) (value string, set bool, err error) {
 	var values map[string]string
 	var key string
 	var optional bool
 	switch {
 	case source.FieldRef != nil:
 		value, err = p.field(object, source.FieldRef.FieldPath)
+		return value, true, err
+	case source.ResourceFieldRef != nil:
+		name := source.ResourceFieldRef.ContainerName
+		if name == "" {
+			name = container.Name
+		}
+		value, err = resourceOf(object, name, source.ResourceFieldRef)
 		return value, true, err
 	case source.ConfigMapKeyRef != nil:
 		from := source.ConfigMapKeyRef
@@ -121,6 +129,33 @@ func (p *pod) field(object *v1.Pod, path string) (string, error) {
 		return p.address, nil
 	}
 	return "", fmt.Errorf("the field %q is not known here", path)
+}
+
+// resourceOf is a container's request or limit in units of the divisor, rounded up. Who has no limit may use the whole Node.
+func resourceOf(object *v1.Pod, container string, from *v1.ResourceFieldSelector) (string, error) {
+	kind, name, _ := strings.Cut(from.Resource, ".")
+	for _, candidate := range slices.Concat(object.Spec.InitContainers, object.Spec.Containers) {
+		if candidate.Name != container {
+			continue
+		}
+		amount := candidate.Resources.Requests[v1.ResourceName(name)]
+		if kind == "limits" {
+			var limited bool
+			if amount, limited = candidate.Resources.Limits[v1.ResourceName(name)]; !limited {
+				amount = resources[v1.ResourceName(name)]
+			}
+		}
+		divisor := from.Divisor
+		if divisor.IsZero() {
+			divisor = resource.MustParse("1")
+		}
+		// Of processors there are thousandths.
+		if name == string(v1.ResourceCPU) {
+			return fmt.Sprint((amount.MilliValue() + divisor.MilliValue() - 1) / divisor.MilliValue()), nil
+		}
+		return fmt.Sprint((amount.Value() + divisor.Value() - 1) / divisor.Value()), nil
+	}
+	return "", fmt.Errorf("there is no container %q", container)
 }
 
 func lines(values map[string]string) string {

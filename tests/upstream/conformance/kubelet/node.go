@@ -120,10 +120,6 @@ func (n *node) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	resources := v1.ResourceList{
-		v1.ResourceCPU: resource.MustParse("64"), v1.ResourceMemory: resource.MustParse("256Gi"),
-		v1.ResourcePods: resource.MustParse("500"), v1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
-	}
 	now := metav1.Now()
 	object.Status.Capacity, object.Status.Allocatable = resources, resources
 	object.Status.Addresses = []v1.NodeAddress{
@@ -187,4 +183,10 @@ func (f *freeAddresses) give(address string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	delete(f.taken, address)
+}
+
+// resources are what each Node says that it has.
+var resources = v1.ResourceList{
+	v1.ResourceCPU: resource.MustParse("64"), v1.ResourceMemory: resource.MustParse("256Gi"),
+	v1.ResourcePods: resource.MustParse("500"), v1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
 }

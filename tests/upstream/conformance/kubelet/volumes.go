@@ -151,10 +151,14 @@ func chosen(values map[string]string, items []v1.KeyToPath, optional bool, err e
 func (p *pod) downward(object *v1.Pod, items []v1.DownwardAPIVolumeFile) (map[string]string, error) {
 	files := map[string]string{}
 	for _, item := range items {
-		if item.FieldRef == nil {
-			return nil, fmt.Errorf("resources of containers are not known here")
+		var value string
+		var err error
+		switch {
+		case item.FieldRef != nil:
+			value, err = p.field(object, item.FieldRef.FieldPath)
+		case item.ResourceFieldRef != nil:
+			value, err = resourceOf(object, item.ResourceFieldRef.ContainerName, item.ResourceFieldRef)
 		}
-		value, err := p.field(object, item.FieldRef.FieldPath)
 		if err != nil {
 			return nil, err
 		}

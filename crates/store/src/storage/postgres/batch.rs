@@ -13,6 +13,7 @@ use super::registration;
 use super::rows::Rows;
 use super::ticket::Ticket;
 use crate::codec::at_rest::ValueFormat;
+use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::storage::{
     AuditRow, Change, ChangeKind, Commit, Error, Expect, Mutation, Outcome, Requirement, Terms,
@@ -102,11 +103,15 @@ pub async fn commit(
         mutations.iter().map(|mutation| pick(mutation.change.settled())).collect::<Vec<_>>()
     };
     let fence = terms.fence;
-    let exempt = fence.map(|fence| fence.exempt.iter().map(|id| id.0).collect::<Vec<_>>());
+    let exempt = fence.map(|fence| match strikes(Bug::FenceIgnored) {
+        true => rows.keys.iter().map(|key| key.resource.0).collect::<Vec<_>>(),
+        false => fence.exempt.iter().map(|id| id.0).collect(),
+    });
     let needs = Needs::of(mutations, rows);
-    let joins = mutations.iter().any(|mutation| mutation.joins_next);
+    let joins = mutations.iter().any(|mutation| mutation.joins_next) && !strikes(Bug::HalfAGroup);
     let joins = joins.then(|| mutations.iter().map(|mutation| mutation.joins_next).collect::<Vec<_>>());
-    let decided = mutations.iter().any(|mutation| mutation.decided_at.is_some());
+    let decided =
+        mutations.iter().any(|mutation| mutation.decided_at.is_some()) && !strikes(Bug::FailoverForgotten);
     let decided = decided.then(|| mutations.iter().map(|mutation| decision(mutation)).collect::<Vec<_>>());
     let live = assumed.as_ref().map(|assumed| assumed.live.iter().copied().map(number).collect::<Vec<_>>());
     let audits: Vec<(i32, &AuditRow)> = (1..)
@@ -190,7 +195,8 @@ impl Needs {
 
 /// What a mutation requires of other rows, in the order in which it is judged.
 fn requirements(mutation: &Mutation) -> impl Iterator<Item = &Requirement> {
-    mutation.shares.as_deref().into_iter().chain(&mutation.requires)
+    let shares = mutation.shares.as_deref().filter(|_| !strikes(Bug::ConfigurationIgnored));
+    shares.into_iter().chain(mutation.requires.iter().filter(|_| !strikes(Bug::RequirementIgnored)))
 }
 
 impl Reply {
