@@ -11,6 +11,7 @@ use super::error::Error;
 use super::resource::Resource;
 use super::{ObjectMap, metadata, metadata_mut};
 use crate::causes::{Cause, CauseReason};
+use crate::json;
 use crate::kinds::behavior::part::Part;
 use crate::patch::apply::conflict::{self, Conflict};
 use crate::patch::apply::filter::Filter;
@@ -163,7 +164,7 @@ pub(super) fn track_update(
     put(new, encoded);
 }
 
-/// Restores the timestamps of entries if the write has changed nothing else.
+/// Restores the timestamps of entries, and the order of their sets' members, if the write has changed nothing else.
 pub(super) fn restore_times(
     old: &ObjectMap,
     new: &mut ObjectMap,
@@ -185,10 +186,21 @@ pub(super) fn restore_times(
 
 fn same_but_time(one: &Value, other: &Value) -> bool {
     let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return false };
+    let same =
+        |name: &str, one: &Value, other: &Value| one == other || (name == "fieldsV1" && same_set(one, other));
     let covers = |one: &ObjectMap, other: &ObjectMap| {
-        one.iter().filter(|(name, _)| *name != "time").all(|(name, value)| other.get(name) == Some(value))
+        let mut members = one.iter().filter(|(name, _)| *name != "time");
+        members.all(|(name, value)| other.get(name).is_some_and(|other| same(name, value, other)))
     };
     covers(one, other) && covers(other, one)
+}
+
+/// Whether two sets differ in the order of their members alone: a set that was just made is in the order of its values, as in
+/// `k:{"port":80}` before `k:{"port":443}`, and that of a stored custom object in the order of its texts, as upstream's are.
+fn same_set(one: &Value, other: &Value) -> bool {
+    let (Some(one), Some(other)) = (one.as_str(), other.as_str()) else { return false };
+    let read = |text: &str| json::parse(text.as_bytes()).ok().map(|parsed| parsed.value);
+    one.len() == other.len() && read(one).is_some_and(|one| read(other) == Some(one))
 }
 
 /// The managers of an object that had none: one entry owns all that the object has. `zero` is the zero value of its

@@ -20,6 +20,7 @@ on_every_store! {
     cr60_kinds_and_versions_of_bodies,
     cr61_cr62_what_was_wrong_may_stay,
     cr96_applied_lists_merge_by_key,
+    what_is_applied_again_is_not_written_again,
 }
 
 /// W with more properties of its spec.
@@ -357,4 +358,28 @@ async fn cr96_applied_lists_merge_by_key(setup: Setup) {
     let fewer = apply("one", json!({"tags": ["c"]})).await.ok();
     assert_eq!(fewer["spec"]["ports"], json!([{"port": 81, "protocol": "TCP"}]));
     assert_eq!(fewer["spec"]["tags"], json!(["b", "c"]));
+}
+
+/// The sets of managers are compared as sets: a list's keys that are numbers are in another order as texts.
+async fn what_is_applied_again_is_not_written_again(setup: Setup) {
+    let server = setup.start().await;
+    let numbers = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}});
+    with(&server, &with_properties(json!({"numbers": numbers}))).await;
+    let spec = json!({"ports": [{"port": 443}, {"port": 80}], "numbers": [443, 80]});
+    server.post(WIDGETS, &widget("w", spec.clone())).await.expect(201);
+    let apply = async |manager: &str, body: &Value| {
+        let path = format!("{WIDGETS}/w?fieldManager={manager}");
+        let body = body.to_string();
+        let request = server.request(Method::PATCH, path).body("application/apply-patch+yaml", body);
+        request.await.ok()["metadata"]["resourceVersion"].clone()
+    };
+    let first = apply("one", &widget("w", spec.clone())).await;
+    assert_eq!(apply("one", &widget("w", spec.clone())).await, first);
+    let mut nothing = widget("w", json!({}));
+    nothing.as_object_mut().expect("an object").remove("spec");
+    assert_eq!(apply("two", &nothing).await, first);
+    let other =
+        apply("one", &widget("w", json!({"ports": [{"port": 443}, {"port": 81}], "numbers": [443, 80]})))
+            .await;
+    assert_ne!(other, first);
 }
