@@ -130,6 +130,48 @@ async fn a_commit_wakes_the_other_server() {
     assert!(waiter.await.expect("the waiter").0 > 1);
 }
 
+/// Whoever gives up a read, at whatever moment, leaves nothing behind: later reads are of their own time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_that_is_given_up_leaves_no_snapshot() {
+    let database = Database::postgres().await;
+    let (one, two) = (database.open().await, database.open().await);
+    let resource = resource(&*one, "things").await;
+    let all = Scan::all(resource);
+    for n in 0..200 {
+        let at = one.clock().await.expect("clock").revision;
+        let mut counting = Box::pin(one.count(&all, at));
+        for _ in 0..n % 20 {
+            if futures_util::poll!(&mut counting).is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(counting);
+        pass(&*two, create(&Key::new(resource, "ns", &format!("{n}")), n)).await;
+        assert_eq!(one.clock().await.expect("clock").revision, Revision(at.0 + 1));
+    }
+}
+
+/// A sweep that fails leaves no transaction behind either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sweep_that_fails_leaves_no_transaction() {
+    let database = Database::postgres().await;
+    let backend = database.open().await;
+    let Database::Postgres(schema) = &database else { unreachable!("made above") };
+    let mut other = postgres::connect(&schema.url()).await;
+    let mut rename = async |from: &str, to: &str| {
+        let rename = format!("ALTER TABLE {from} RENAME TO {to}");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(rename)).execute(&mut other).await.expect("renamed");
+    };
+    let resource = resource(&*backend, "things").await;
+    for n in 0..5 {
+        rename("turns", "elsewhere").await;
+        backend.sweep(10).await.expect_err("there is no such table");
+        rename("elsewhere", "turns").await;
+        pass(&*backend, create(&Key::new(resource, "ns", &format!("{n}")), n)).await;
+    }
+}
+
 /// Connections are killed repeatedly under load. Answered writes exist, refused ones do not, and writing continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_connections_lose_nothing_and_invent_nothing() {

@@ -9,13 +9,14 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::Connection as _;
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{Connection as _, Postgres, Transaction};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::lineage::{self, Refusal};
 use super::session::{Connector, PING, Session};
+use super::whole;
 use crate::storage::Error;
 
 /// A connection that was idle for longer is probed before it is used.
@@ -121,7 +122,7 @@ impl Pool {
     }
 
     fn lend(&self, session: Session, place: OwnedSemaphorePermit) -> Lent {
-        Lent { pool: self.clone(), session: Some(session), place: Some(place) }
+        Lent { pool: self.clone(), session: Some(session), place: Some(place), is_unsettled: false }
     }
 
     fn may_serve(&self, session: &Session, since: Instant) -> bool {
@@ -233,14 +234,37 @@ async fn close(session: Session) {
     let _ = timeout(PING, session.connection.close()).await;
 }
 
+const LENT: &str = "lent until it is dropped";
+
 /// A connection that is lent. When it is dropped it returns to the pool, provided that it still answers.
 pub struct Lent {
     pool: Pool,
     session: Option<Session>,
     place: Option<OwnedSemaphorePermit>,
+    /// Whether the session may be in a transaction of which sqlx does not know. It is ended then: whatever the next borrower
+    /// reads would come from that transaction's snapshot.
+    is_unsettled: bool,
 }
 
 impl Lent {
+    /// Begins a transaction. sqlx ends it when it is dropped, but not if the caller goes away before it has begun.
+    pub async fn begin(&mut self, statement: &'static str) -> Result<Transaction<'_, Postgres>, sqlx::Error> {
+        let Self { session, is_unsettled, .. } = self;
+        *is_unsettled = true;
+        let transaction = session.as_mut().expect(LENT).connection.begin_with(statement).await?;
+        *is_unsettled = false;
+        Ok(transaction)
+    }
+
+    /// Runs statements of which the first is BEGIN and the last COMMIT, and which the database gets as one message. If one
+    /// of them fails, the database does not end the transaction.
+    pub async fn run_transaction(&mut self, statements: String) -> Result<Vec<PgRow>, sqlx::Error> {
+        self.is_unsettled = true;
+        let rows = whole::run(self, statements).await?;
+        self.is_unsettled = false;
+        Ok(rows)
+    }
+
     /// Something has failed on the connection, which may be broken.
     pub fn doubt(&self) {
         self.pool.doubt();
@@ -280,13 +304,13 @@ impl Deref for Lent {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
-        &self.session.as_ref().expect("lent until it is dropped").connection
+        &self.session.as_ref().expect(LENT).connection
     }
 }
 
 impl DerefMut for Lent {
     fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.session.as_mut().expect("lent until it is dropped").connection
+        &mut self.session.as_mut().expect(LENT).connection
     }
 }
 
@@ -295,10 +319,12 @@ impl Drop for Lent {
         let (Some(mut session), place) = (self.session.take(), self.place.take()) else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let pool = self.pool.clone();
+        let is_unsettled = self.is_unsettled;
         runtime.spawn(async move {
             // The session may be in a transaction that ends with this answer, or in the middle of a list that has lost
             // its reader.
             match timeout(SHORT, session.connection.ping()).await {
+                Ok(Ok(())) if is_unsettled => close(session).await,
                 Ok(Ok(())) => pool.rest(session),
                 Ok(Err(_)) => {}
                 Err(_) => pool.0.connector.end(session).await,

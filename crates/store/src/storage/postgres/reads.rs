@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use futures_util::{TryFutureExt, TryStreamExt};
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{Connection, Postgres, Row as _, Transaction};
+use sqlx::{Postgres, Row as _, Transaction};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{corrupt, unavailable};
-use super::pool::{Pool, long, short};
+use super::pool::{Lent, Pool, long, short};
 use crate::revision::Revision;
 use crate::storage::stream::{Blocks, Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{
@@ -186,8 +186,8 @@ pub async fn changes(
 }
 
 /// A read transaction in which `at` is neither compacted nor in the future.
-async fn snapshot(connection: &mut PgConnection, at: Revision) -> Result<Transaction<'_, Postgres>, Error> {
-    let mut transaction = connection.begin_with(SNAPSHOT).await.map_err(unavailable)?;
+async fn snapshot(connection: &mut Lent, at: Revision) -> Result<Transaction<'_, Postgres>, Error> {
+    let mut transaction = connection.begin(SNAPSHOT).await.map_err(unavailable)?;
     clock(&mut transaction).await?.check(at)?;
     Ok(transaction)
 }

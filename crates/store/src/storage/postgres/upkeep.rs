@@ -55,7 +55,7 @@ pub async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
          SELECT COUNT(*) FROM slice;
          COMMIT"
     );
-    let rows = whole::run(&mut connection, statement).await.map_err(unavailable)?;
+    let rows = connection.run_transaction(statement).await.map_err(unavailable)?;
     whole::run(&mut connection, FORGET_BATCHES.to_owned()).await.map_err(unavailable)?;
     let swept: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(corrupt)?;
     Ok(swept as u64)
