@@ -183,21 +183,25 @@ async fn an_outage_of_the_database_is_told() {
     let nobody = Installation::sqlite();
     way.retarget(Target::Tcp(([127, 0, 0, 1], nobody.port()).into()));
     let over = tokio::time::Instant::now() + OUTAGE;
-    let (mut refused, mut asked) = (0, 0);
-    while tokio::time::Instant::now() < over {
+    let (mut refused, mut unknown, mut asked) = (0, 0, 0);
+    while tokio::time::Instant::now() < over || refused <= 10 {
         let fresh = [site.client(Protocol::Http1), site.client(Protocol::Any)];
         for client in standing.iter().chain(&fresh) {
             asked += 1;
             let name = format!("during-{asked}");
             let answer = client.post(MAPS, &json!({"metadata": {"name": name}})).await;
-            if answer.status != 201 {
+            if answer.status == 504 {
+                unknown += 1;
+            } else if answer.status != 201 {
                 assert_eq!((answer.status, answer.failure()["kind"].as_str()), (503, Some("Status")));
                 assert!(answer.header("retry-after").is_some(), "{answer:?}");
                 refused += 1;
             }
         }
     }
-    assert!(refused > 10 && refused > asked / 2, "{refused} of {asked}");
+    assert!(refused > asked / 2, "{refused} of {asked}");
+    // What a replica sent before it noticed may have been committed, and nobody can tell until the database is back.
+    assert!(unknown <= site.names.len(), "{unknown} of {asked}");
     for name in site.names {
         site.haproxy.until(name, Standing::Stopping).await;
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::engine::general_purpose::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
-use base64::{DecodeError, Engine, alphabet};
+use base64::{Engine, alphabet};
 use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
 use jiff::tz::Offset;
@@ -239,16 +239,31 @@ pub fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
         GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
     );
     let bytes: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
-    LENIENT.decode(&bytes).map_err(|error| {
-        let at = match error {
-            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
-            // Padding can only be missing in the last group of four letters.
-            DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => {
-                bytes.len().saturating_sub(1) / 4 * 4
+    LENIENT
+        .decode(&bytes)
+        .map_err(|_| format!("illegal base64 data at input byte {}", corrupt_at(text.as_bytes())))
+}
+
+/// Where Go's decoder finds base64 to be wrong.
+fn corrupt_at(text: &[u8]) -> usize {
+    let mut bytes = text.iter().enumerate().filter(|(_, byte)| !matches!(byte, b'\n' | b'\r'));
+    loop {
+        for place in 0..4 {
+            match bytes.next() {
+                None => return text.len() - place,
+                Some((_, byte)) if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/') => {}
+                Some((at, b'=')) if place >= 2 => {
+                    let second = if place == 2 { bytes.next() } else { Some((at, &b'=')) };
+                    return match second {
+                        None => text.len(),
+                        Some((_, b'=')) => bytes.next().map_or(text.len(), |(garbage, _)| garbage),
+                        Some((other, _)) => other - 1,
+                    };
+                }
+                Some((at, _)) => return at,
             }
-        };
-        format!("illegal base64 data at input byte {at}")
-    })
+        }
+    }
 }
 
 /// Base64 as `encoding/json` prints bytes.
@@ -370,6 +385,33 @@ fn unit_nanos(unit: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Compared with Go 1.26.
+    #[test]
+    fn go_says_where_base64_is_wrong() {
+        let wrong = [
+            ("!", 0),
+            ("Zm9", 0),
+            ("e30=!", 4),
+            ("Zg==Zg==", 4),
+            ("Zg=", 3),
+            ("Zg=a", 2),
+            ("Zg=\n=\nx", 6),
+            ("Zm9v\nZ", 5),
+            ("Zm9vZ=", 5),
+            ("=", 0),
+            ("Zm\r\n9v!", 6),
+            ("Zm9vZm", 4),
+            ("Zm9=\n\n!", 6),
+            ("\u{e9}", 0),
+            ("Zg\n=", 4),
+            ("Zg=\na", 3),
+        ];
+        for (text, at) in wrong {
+            let told = format!("illegal base64 data at input byte {at}");
+            assert_eq!(decode_base64(text), Err(told), "{text:?}");
+        }
+    }
 
     #[test]
     fn times_digit_by_digit_are_those_of_the_printer() {

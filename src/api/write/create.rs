@@ -34,7 +34,10 @@ pub(in crate::api) fn stamp(api: &Api, resource: &Resource, object: &mut ObjectM
     let uid = uuid();
     meta::create::prepare(metadata, &Stamp { uid: &uid, now });
     if let Some(name) = given {
+        // Go prints it first.
+        let others = std::mem::take(metadata);
         metadata.insert("name", name.into());
+        metadata.extend(others.into_iter().filter(|(member, _)| member != "name"));
     }
     meta::drop_empty(metadata);
     Naming { name: meta::text(metadata, "name").to_owned(), generated, prefixed, version }

@@ -220,6 +220,7 @@ def differences(path, reference, other):
 
 def common(one, other):
     """Where long texts begin to differ, and a little before."""
+    one, other = repr(one), repr(other)
     same = next((n for n, (a, b) in enumerate(zip(one, other)) if a != b), 0)
     return max(0, same - 80) if len(one) > 400 else 0
 

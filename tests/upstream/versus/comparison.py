@@ -29,22 +29,31 @@ SETTLING = {
 
 
 class Known:
-    """Differences that are meant to be, and how often each was seen."""
+    """Differences that are meant to be, and how often each was seen. One that is `whole` explains all that differs in an
+    answer. After one that `ends` a scenario, too, the two servers have other objects, and nothing more is compared in it."""
 
     def __init__(self):
         self.entries = yaml.safe_load((HERE / "known.yaml").read_text()) or []
         self.seen = collections.Counter()
 
     def rest(self, title, found):
-        """The lines that nobody knows."""
-        return [line for line in found if not self.reason(title, line)]
+        """The lines that nobody knows, and whether the scenario ends."""
+        for entry in self.entries:
+            if ("whole" in entry or "ends" in entry) and any(holds(entry, title, line) for line in found):
+                self.seen[entry["why"]] += 1
+                return [], "ends" in entry
+        return [line for line in found if not self.reason(title, line)], False
 
     def reason(self, title, line):
         for entry in self.entries:
-            if entry.get("title", "") in title and all(word in title + line for word in entry["words"]):
+            if holds(entry, title, line):
                 self.seen[entry["why"]] += 1
                 return entry["why"]
         return None
+
+
+def holds(entry, title, line):
+    return entry.get("title", "") in title and all(word in title + line for word in entry["words"])
 
 
 class Comparison:
@@ -61,7 +70,8 @@ class Comparison:
         self.known = Known()
         self.verbose = verbose
         self.records = collections.defaultdict(list)
-        self.compared = self.differing = self.differing_status = 0
+        self.compared = self.differing = self.differing_status = self.left_out = 0
+        self.is_over = False
         self.define(definitions)
 
     def define(self, definitions):
@@ -127,6 +137,7 @@ class Comparison:
             self.known_at = max(self.known_at, time.monotonic() + 0.3)
         normalizers = [Normalizer(), Normalizer()]
         self.resources.defined = {}
+        self.is_over = False
         record = {"name": name, "steps": []}
         self.records[name.split(":")[0]].append(record)
         for step in steps:
@@ -174,6 +185,9 @@ class Comparison:
         self.known_at = time.monotonic() + 0.5
 
     def compare(self, name, step, request, answers, normalizers):
+        if self.is_over:
+            self.left_out += 1
+            return None
         self.compared += 1
         normal = [n.answer(a) for n, a in zip(normalizers, answers)]
         certain = not any(n.shortened for n in normalizers)
@@ -182,7 +196,7 @@ class Comparison:
         all_found = differences("", *normal)
         reference = normal[0] if certain and not all_found else None
         title = f"{name}: {scenario.title(step)}"
-        found = self.known.rest(f"{title} changed {step.get('note', '')}", all_found)
+        found, self.is_over = self.known.rest(f"{title} changed {step.get('note', '')}", all_found)
         if self.verbose:
             print(f"{'same' if not found else 'DIFF'} {answers[0].status} {title}")
             for warning in answers[0].warnings:
@@ -194,7 +208,7 @@ class Comparison:
         return reference
 
     def sum_up(self, what):
-        print(f"{self.compared} requests, {self.differing} differ, {self.differing_status} in the status code ({what})")
+        print(f"{self.compared} requests, {self.differing} differ, {self.differing_status} in the status code ({what}); {self.left_out} follow a known difference, and are not compared")
         for why, count in self.known.seen.most_common():
             print(f"{count:6} known: {why}")
 

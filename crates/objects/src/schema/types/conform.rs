@@ -157,10 +157,12 @@ impl<'a, 't> Conformer<'a, 't> {
             (Cardinality::Single, value) => self.one(field, owner, value),
             (Cardinality::List, Value::Array(items)) => self.items(field, owner, items),
             (Cardinality::Map, Value::Object(entries)) => {
+                // The first error is that of the first entry in the text.
+                self.entries(field, owner, entries)?;
                 if !entries.keys().is_sorted() {
                     entries.sort_keys();
                 }
-                self.entries(field, owner, entries)
+                Ok(())
             }
             (Cardinality::List | Cardinality::Map, value) => {
                 self.refuse(self.misfit(owner, json_kind(value), &self.types.go_collection(field)));

@@ -105,6 +105,7 @@ fn misfits_are_told_as_upstream_tells_them() {
     ];
     let others = [
         ("v1", "Secret", r#"{"data":{"a":"!"}}"#, "illegal base64 data at input byte 0"),
+        ("v1", "Secret", r#"{"data":{"b":"!","a":1}}"#, "illegal base64 data at input byte 0"),
         ("v1", "Secret", r#"{"data":{"a":"Zm9"}}"#, "illegal base64 data at input byte 0"),
         ("v1", "Secret", r#"{"data":{"a":1}}"#, "number into Go struct field Secret.data of type []uint8"),
         (
