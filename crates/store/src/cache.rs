@@ -186,8 +186,8 @@ impl Cache {
         let mut progress = self.shared.progress.subscribe();
         let reached = progress.wait_for(|at| *at >= revision);
         match tokio::time::timeout(CATCH_UP_TIMEOUT, reached).await {
-            Ok(_) => Ok(self.any()),
-            Err(_) => Err(future(self.any().revision)),
+            Ok(Ok(_)) => Ok(self.any()),
+            Ok(Err(_)) | Err(_) => Err(future(self.any().revision)),
         }
     }
 
