@@ -2,7 +2,8 @@
 //!
 //! The database commits them one after the other. A single one under way leaves it idle while an answer and the next batch
 //! travel; more than are needed to fill that time only make the batches smaller, since a batch takes nothing in once it is
-//! sent. So there are as many as fit into the distance, measured from their own answers.
+//! sent. So there are as many as fit into the distance, measured from their own answers. Where batches are large, it is this
+//! server's work on one of them, before and after, that leaves the database idle; so there are two then.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,10 @@ use crate::storage::Batch;
 
 /// The most batches under way. Each has a connection.
 pub const MOST: usize = 4;
+
+/// From this size on, two batches under way are better than one even next door (measured with 128 writers: 1.2 times the rate;
+/// with 16 writers, none).
+const LARGE: usize = 32;
 
 /// How often a batch lets the server's other tasks run before it looks whether their writes have come.
 const YIELDS: usize = 8;
@@ -125,7 +130,8 @@ impl State {
         if self.held <= 0.0 {
             return 1;
         }
-        (1.0 + self.distance / self.held).round().clamp(1.0, MOST as f64) as usize
+        let least = if self.landed < LARGE { 1 } else { 2 };
+        ((1.0 + self.distance / self.held).round() as usize).clamp(least, MOST)
     }
 }
 
@@ -170,6 +176,16 @@ mod tests {
             state.most()
         };
         assert_eq!([most(200, 1000), most(1200, 1000), most(5400, 1000), most(5400, 8000)], [1, 2, MOST, 2]);
+    }
+
+    #[test]
+    fn two_where_batches_are_large() {
+        let most = |landed: usize| {
+            let mut state = State { under_way: 0, lost: 0, distance: 0.0, held: 0.0, waited: 0.0, landed };
+            state.note(Duration::from_micros(200), Duration::from_micros(1000));
+            state.most()
+        };
+        assert_eq!([most(LARGE - 1), most(LARGE)], [1, 2]);
     }
 
     #[tokio::test]
