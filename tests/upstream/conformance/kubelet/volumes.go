@@ -32,7 +32,7 @@ func (p *pod) makeVolumes(ctx context.Context, object *v1.Pod) error {
 		}
 		files, err := p.files(ctx, object, &volume)
 		if err == nil {
-			err = write(filepath.Join(p.dir(), "volumes", volume.Name), files)
+			err = write(filepath.Join(p.dir(), "volumes", volume.Name), files, modesOf(&volume))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", volume.Name, err)
@@ -49,7 +49,7 @@ func (p *pod) followVolumes(ctx context.Context, object *v1.Pod) {
 		}
 		go wait.UntilWithContext(ctx, func(ctx context.Context) {
 			if files, err := p.files(ctx, p.current(), &volume); err == nil {
-				if err := write(filepath.Join(p.dir(), "volumes", volume.Name), files); err != nil {
+				if err := write(filepath.Join(p.dir(), "volumes", volume.Name), files, modesOf(&volume)); err != nil {
 					log.Printf("volumes of %s/%s: %v", object.Namespace, object.Name, err)
 				}
 			}
@@ -73,7 +73,7 @@ func (p *pod) linkHostPath(volume *v1.Volume) error {
 }
 
 // write makes the directory hold these files, and of others those that nobody has written here.
-func write(dir string, files map[string]string) error {
+func write(dir string, files map[string]string, modes modes) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -103,11 +103,71 @@ func write(dir string, files map[string]string) error {
 		if err := os.WriteFile(path+".new", []byte(content), 0o644); err != nil {
 			return err
 		}
+		if err := os.Chmod(path+".new", modes.of(name)); err != nil {
+			return err
+		}
 		if err := os.Rename(path+".new", path); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// modes are the permissions of a volume's files: those that an item names for its path, and the volume's own for all others.
+type modes struct {
+	byPath map[string]int32
+	others *int32
+}
+
+func (m modes) of(path string) os.FileMode {
+	mode, named := m.byPath[path]
+	if !named {
+		mode = ptr.Deref(m.others, 0o644)
+	}
+	return os.FileMode(mode)
+}
+
+func modesOf(volume *v1.Volume) modes {
+	found := modes{byPath: map[string]int32{}}
+	note := func(path string, mode *int32) {
+		if mode != nil {
+			found.byPath[path] = *mode
+		}
+	}
+	keys := func(items []v1.KeyToPath) {
+		for _, item := range items {
+			note(item.Path, item.Mode)
+		}
+	}
+	fields := func(items []v1.DownwardAPIVolumeFile) {
+		for _, item := range items {
+			note(item.Path, item.Mode)
+		}
+	}
+	switch {
+	case volume.Secret != nil:
+		found.others = volume.Secret.DefaultMode
+		keys(volume.Secret.Items)
+	case volume.ConfigMap != nil:
+		found.others = volume.ConfigMap.DefaultMode
+		keys(volume.ConfigMap.Items)
+	case volume.DownwardAPI != nil:
+		found.others = volume.DownwardAPI.DefaultMode
+		fields(volume.DownwardAPI.Items)
+	case volume.Projected != nil:
+		found.others = volume.Projected.DefaultMode
+		for _, source := range volume.Projected.Sources {
+			switch {
+			case source.Secret != nil:
+				keys(source.Secret.Items)
+			case source.ConfigMap != nil:
+				keys(source.ConfigMap.Items)
+			case source.DownwardAPI != nil:
+				fields(source.DownwardAPI.Items)
+			}
+		}
+	}
+	return found
 }
 
 // files are the contents of a volume by path.
