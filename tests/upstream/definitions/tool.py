@@ -30,7 +30,7 @@ class Tool:
         self.comparison.compared += 1
         title = f"{name}: kubectl {' '.join(arguments)}"
         sides = [{"out": out.splitlines(), "err": err.splitlines(), "code": code} for out, err, code in ended]
-        found = self.comparison.known.rest(title, differences("", *sides))
+        found, _ = self.comparison.known.rest(title, differences("", *sides))
         if found:
             self.comparison.tell(title, {}, {}, found)
         return ended[0][0]
