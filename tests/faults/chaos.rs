@@ -255,7 +255,7 @@ async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
         }
         Fault::Unregistered => {
             let found = unregister(&cluster, lasts).await;
-            replicas.unfenced.fetch_add(found.unwrap_or(0) as usize, Ordering::Relaxed);
+            replicas.unfenced.fetch_add(found.unwrap_or(0), Ordering::Relaxed);
         }
         Fault::StatementsCancelled => {
             // What commits a batch is not cancelled: it would be answered without having waited for the standby.
@@ -286,7 +286,7 @@ async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
 /// Removes all registrations, and returns how many rows were written after that while there was none, by servers that are
 /// allowed no more than to register again. The rows and the registrations are counted in one state of the database. An
 /// error of the database's says nothing.
-async fn unregister(cluster: &Cluster, lasts: Duration) -> Result<i64, sqlx::Error> {
+async fn unregister(cluster: &Cluster, lasts: Duration) -> Result<usize, sqlx::Error> {
     let mut connection = cluster.try_connect().await?;
     let mut transaction = sqlx::Connection::begin(&mut connection).await?;
     let at: i64 =
@@ -294,17 +294,27 @@ async fn unregister(cluster: &Cluster, lasts: Duration) -> Result<i64, sqlx::Err
     sqlx::raw_sql("DELETE FROM storage_versions; DELETE FROM servers").execute(&mut *transaction).await?;
     transaction.commit().await?;
     let until = Instant::now() + lasts;
-    let mut most = 0;
+    let mut written = Vec::new();
+    // What is written once a server has registered says nothing: it may be stopped, and then nobody is registered again.
     while Instant::now() < until {
-        let written: i64 = sqlx::query_scalar(UNFENCED).bind(at).fetch_one(&mut connection).await?;
-        most = most.max(written);
+        let (registered, rows): (bool, Vec<String>) =
+            sqlx::query_as(UNFENCED).bind(at).fetch_one(&mut connection).await?;
+        if registered {
+            break;
+        }
+        written = rows;
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    Ok(most)
+    for row in &written {
+        println!("  a server that was not registered has written {row}");
+    }
+    Ok(written.len())
 }
 
-/// Counts the rows after revision $1 that need a registration, if there is none.
-const UNFENCED: &str = "SELECT COUNT(*) FROM changes c JOIN resources r ON r.id = c.resource \
-     WHERE c.resource_version > $1 AND NOT EXISTS (SELECT FROM servers) \
-     AND NOT (r.api_group, r.plural) IN (('', 'namespaces'), ('coordination.k8s.io', 'leases'), \
-                                         ('internal.apiserver.k8s.io', 'storageversions'))";
+/// Whether a server is registered, and the rows after revision $1 that need a registration.
+const UNFENCED: &str = "SELECT EXISTS (SELECT FROM servers), \
+     ARRAY(SELECT r.plural || ' ' || c.namespace || '/' || c.name || ' at ' || c.resource_version \
+           FROM changes c JOIN resources r ON r.id = c.resource \
+           WHERE c.resource_version > $1 \
+           AND NOT (r.api_group, r.plural) IN (('', 'namespaces'), ('coordination.k8s.io', 'leases'), \
+                                               ('internal.apiserver.k8s.io', 'storageversions')))";
