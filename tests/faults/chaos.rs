@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
@@ -254,6 +255,8 @@ async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
             }
         }
         Fault::Unregistered => {
+            // A server that starts makes the system's objects before it registers. So none is started meanwhile.
+            let _held = join_all(replicas.servers.iter().map(|server| server.process())).await;
             let found = unregister(&cluster, lasts).await;
             replicas.unfenced.fetch_add(found.unwrap_or(0), Ordering::Relaxed);
         }
