@@ -46,8 +46,10 @@ impl Haproxy {
             ("bind :6443", format!("bind 127.0.0.1:{own}")),
             (" a:6443", format!(" 127.0.0.1:{}", a.port())),
             (" b:6443", format!(" 127.0.0.1:{}", b.port())),
-            ("6501", health_a.to_string()),
-            ("6502", health_b.to_string()),
+            ("port 6501", format!("port {health_a}")),
+            ("port 6502", format!("port {health_b}")),
+            ("bind 127.0.0.1:6501", format!("bind 127.0.0.1:{health_a}")),
+            ("bind 127.0.0.1:6502", format!("bind 127.0.0.1:{health_b}")),
         ];
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut text = std::fs::read_to_string(root.join("docker/haproxy.cfg")).expect("the file");
