@@ -133,8 +133,11 @@ async fn c73_generated_names(setup: Setup) {
     for prefix in ["g-".to_owned(), "p".repeat(80)] {
         for _ in 0..3 {
             let object = json!({"metadata": {"generateName": prefix}});
-            let created = server.post(CONFIGMAPS, &object).await.expect(201);
+            let answer = server.post(CONFIGMAPS, &object).await;
+            let created = answer.expect(201);
             let name = created["metadata"]["name"].as_str().expect("a name").to_owned();
+            let first = format!(r#""metadata":{{"name":"{name}","generateName":"#);
+            assert!(answer.text().contains(&first), "{answer:?}");
             let (start, random) = name.split_at(name.len() - 5);
             assert_eq!(start, &prefix[..prefix.len().min(58)]);
             assert!(random.chars().all(|c| "bcdfghjklmnpqrstvwxz2456789".contains(c)), "{name}");
