@@ -43,15 +43,20 @@ fn configures(request: &Request<'_>) -> bool {
     request.target.resource.definition.group().as_str() == GROUP
 }
 
-/// The webhooks that may see a request.
+/// All webhooks, if one of them may see a request.
 fn in_force(
     index: &Index<Configurations>,
     attempt: &Attempt<'_>,
 ) -> Result<Option<configuration::Hooks>, Error> {
-    match configures(attempt.request) {
-        true => Ok(index.of_files()),
-        false => index.newest(attempt.api),
-    }
+    let hooks = match configures(attempt.request) {
+        true => index.of_files(),
+        false => index.newest(attempt.api)?,
+    };
+    Ok(hooks.filter(|hooks| hooks.has_any_about(plural(attempt))))
+}
+
+fn plural<'a>(attempt: &Attempt<'a>) -> &'a str {
+    &attempt.target.resource.definition.plural
 }
 
 /// A request while webhooks are found for it.

@@ -155,6 +155,13 @@ impl Rule {
     }
 }
 
+/// The plurals of the resources that rules may be about, each once; `None` if these may be any.
+pub fn plurals(rules: &[Rule]) -> Option<BTreeSet<Text>> {
+    let resources = || rules.iter().flat_map(|rule| &rule.resources);
+    (!resources().any(|(plural, _)| plural == "*"))
+        .then(|| resources().map(|(plural, _)| plural.clone()).collect())
+}
+
 fn has(list: &[Text], wanted: &str) -> bool {
     list.iter().any(|item| item == "*" || item == wanted)
 }
@@ -271,9 +278,8 @@ impl MatchResources {
 
     /// The plurals of the resources that this may be about, each once; `None` if it may be any.
     pub fn plurals(&self) -> Option<BTreeSet<Text>> {
-        let resources = || self.rules.iter().flat_map(|rule| &rule.resources);
-        let is_general = self.rules.is_empty() || resources().any(|(plural, _)| plural == "*");
-        (!is_general).then(|| resources().map(|(plural, _)| plural.clone()).collect())
+        // Without rules it is about everything.
+        plurals(&self.rules).filter(|_| !self.rules.is_empty())
     }
 
     /// The version of the request's resource that this is about.

@@ -46,15 +46,20 @@ fn is_exempt(request: &Request<'_>) -> bool {
     definition.group().as_str() == GROUP && EXEMPT.contains(&definition.plural.as_str())
 }
 
-/// The policies that may see a request.
+/// All policies, if one of them may see a request.
 fn in_force<B: Body>(
     index: &Index<Policies<B>>,
     attempt: &Attempt<'_>,
 ) -> Result<Option<Arc<InForce<B>>>, Error> {
-    match is_exempt(attempt.request) {
-        true => Ok(index.of_files()),
-        false => index.newest(attempt.api),
-    }
+    let policies = match is_exempt(attempt.request) {
+        true => index.of_files(),
+        false => index.newest(attempt.api)?,
+    };
+    Ok(policies.filter(|policies| policies.has_any_about(plural(attempt))))
+}
+
+fn plural<'a>(attempt: &Attempt<'a>) -> &'a str {
+    &attempt.target.resource.definition.plural
 }
 
 /// The directory that a plugin's configuration names, which is of this kind.

@@ -5,10 +5,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::client::{Client, Place};
+use crate::api::admission::dynamic::by_resource::ByResource;
 use crate::api::admission::dynamic::conditions::Conditions;
 use crate::api::admission::dynamic::follow::Content;
 use crate::api::admission::dynamic::manifests::Manifest;
-use crate::api::admission::dynamic::matching::{Labels, Rule};
+use crate::api::admission::dynamic::matching::{Labels, Rule, plurals};
 use crate::api::{ObjectMap, fields};
 use crate::codec::object::Object;
 use crate::gotext::decode_base64;
@@ -23,7 +24,7 @@ pub struct Configurations {
 }
 
 /// The webhooks at one moment, in the order in which they are called.
-pub type Hooks = Arc<[Arc<Hook>]>;
+pub type Hooks = Arc<ByResource<Arc<Hook>>>;
 
 impl Content for Configurations {
     type Snapshot = Hooks;
@@ -40,8 +41,8 @@ impl Content for Configurations {
     }
 
     fn snapshot(&self) -> Option<Hooks> {
-        let hooks: Hooks = self.by_name.values().flatten().cloned().collect();
-        (!hooks.is_empty()).then_some(hooks)
+        let hooks: Vec<_> = self.by_name.values().flatten().cloned().collect();
+        (!hooks.is_empty()).then(|| in_order(hooks))
     }
 
     fn of_manifests(manifests: &[Manifest]) -> Self {
@@ -50,8 +51,12 @@ impl Content for Configurations {
     }
 
     fn joined(first: &Hooks, then: &Hooks) -> Hooks {
-        first.iter().chain(&**then).cloned().collect()
+        in_order(first.all().iter().chain(then.all()).cloned().collect())
     }
+}
+
+fn in_order(hooks: Vec<Arc<Hook>>) -> Hooks {
+    Arc::new(ByResource::new(hooks, |hook| plurals(&hook.rules)))
 }
 
 /// One webhook.

@@ -7,7 +7,7 @@ use super::call::Caller;
 use super::configuration::{Configurations, Hooks};
 use super::credentials::Credentials;
 use super::review::Payload;
-use super::{Matching, in_force, sees};
+use super::{Matching, in_force, plural, sees};
 use crate::api::admission::dynamic::follow::Index;
 use crate::api::admission::dynamic::manifests;
 use crate::api::admission::dynamic::matching::Matched;
@@ -62,7 +62,7 @@ impl ValidatingAdmissionWebhook {
     async fn ask(&self, attempt: &Attempt<'_>, hooks: Hooks) -> Result<(), Error> {
         let mut matching = Matching::new(attempt, KIND);
         let mut found: Vec<(usize, Matched)> = Vec::new();
-        for (at, hook) in hooks.iter().enumerate() {
+        for (at, hook) in hooks.about(plural(attempt)) {
             if let Some(version) = matching.version_for(hook, attempt).await? {
                 found.push((at, version));
             }
@@ -88,7 +88,7 @@ impl ValidatingAdmissionWebhook {
         caller.check_time()?;
         let (payloads, hooks) = (&payloads, &hooks);
         let calls = found.iter().enumerate().map(|(place, (at, version))| async move {
-            let hook = &hooks[*at];
+            let hook = &hooks.all()[*at];
             let began = Instant::now();
             let Some((_, payload)) = payloads.iter().find(|(known, _)| *known == version.resource) else {
                 return Err(Error::Internal("a webhook's version is lost".to_owned()));

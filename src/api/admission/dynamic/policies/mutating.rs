@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::choice::{Choosing, meets, namespace_of};
 use super::policy::{Binding, Bound, InForce, Mutation, Mutations, Policies, Policy};
-use super::{directory, in_force, sees};
+use super::{directory, in_force, plural, sees};
 use crate::api::admission::dynamic::authorize::Asked;
 use crate::api::admission::dynamic::conditions::{Outcome, described};
 use crate::api::admission::dynamic::evaluation::{OUT_OF_BUDGET, Seen};
@@ -125,7 +125,7 @@ async fn invocations<'a, 'p>(
 ) -> (Facts<'a>, Vec<Invocation<'p>>) {
     let mut choosing = Choosing::of(attempt);
     let mut invocations = Vec::new();
-    for Bound { policy, bindings } in policies.about(&attempt.target.resource.definition.plural) {
+    for (_, Bound { policy, bindings }) in policies.about(plural(attempt)) {
         let found = match choosing.policy(attempt, policy) {
             Ok(None) => continue,
             Ok(Some(found)) => found,

@@ -1,8 +1,9 @@
 //! Policies and their bindings, ready to be evaluated.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::api::admission::dynamic::by_resource::ByResource;
 use crate::api::admission::dynamic::conditions::Conditions;
 use crate::api::admission::dynamic::evaluation::{Expression, Variable};
 use crate::api::admission::dynamic::follow::Content;
@@ -13,7 +14,7 @@ use crate::api::{ObjectMap, fields};
 use crate::codec::object::Object;
 use crate::kinds::behavior::rules::expression::Admission;
 use crate::schema::names::Gvk;
-use crate::tree::{Text, Value};
+use crate::tree::Value;
 
 /// A policy, with what it does about the requests that it is about.
 pub struct Policy<B> {
@@ -133,47 +134,11 @@ pub struct Bound<B> {
 }
 
 /// The policies in force, in the order of their names.
-pub struct InForce<B> {
-    bound: Vec<Bound<B>>,
-    /// The places of policies that name resources, by these.
-    named: HashMap<Text, Vec<usize>>,
-    /// The places of policies that may be about any resource.
-    general: Vec<usize>,
-}
+pub type InForce<B> = ByResource<Bound<B>>;
 
-impl<B> InForce<B> {
-    fn new(bound: Vec<Bound<B>>) -> Self {
-        let (mut named, mut general) = (HashMap::<Text, Vec<usize>>::new(), Vec::new());
-        for (place, Bound { policy, .. }) in bound.iter().enumerate() {
-            match policy.matching.as_ref().and_then(MatchResources::plurals) {
-                Some(plurals) => {
-                    plurals.into_iter().for_each(|plural| named.entry(plural).or_default().push(place))
-                }
-                None => general.push(place),
-            }
-        }
-        Self { bound, named, general }
-    }
-
-    /// The policies that may be about a resource, in order. Of thousands, most are about others.
-    pub fn about(&self, plural: &str) -> impl Iterator<Item = &Bound<B>> {
-        let mut named = self.named.get(plural).map_or(&[][..], Vec::as_slice);
-        let mut general = &*self.general;
-        std::iter::from_fn(move || {
-            let next = match (named.split_first(), general.split_first()) {
-                (Some((place, rest)), other) if other.is_none_or(|(other, _)| place < other) => {
-                    named = rest;
-                    place
-                }
-                (_, other) => {
-                    let (place, rest) = other?;
-                    general = rest;
-                    place
-                }
-            };
-            self.bound.get(*next)
-        })
-    }
+fn in_order<B>(bound: Vec<Bound<B>>) -> Arc<InForce<B>> {
+    let plurals = |bound: &Bound<B>| bound.policy.matching.as_ref().and_then(MatchResources::plurals);
+    Arc::new(ByResource::new(bound, plurals))
 }
 
 impl<B: Body> Content for Policies<B> {
@@ -201,7 +166,7 @@ impl<B: Body> Content for Policies<B> {
             .into_iter()
             .filter_map(|(name, bindings)| Some(Bound { policy: self.policies.get(name)?.clone(), bindings }))
             .collect();
-        (!bound.is_empty()).then(|| Arc::new(InForce::new(bound)))
+        (!bound.is_empty()).then(|| in_order(bound))
     }
 
     fn of_manifests(manifests: &[Manifest]) -> Self {
@@ -211,10 +176,10 @@ impl<B: Body> Content for Policies<B> {
     }
 
     fn joined(first: &Arc<InForce<B>>, then: &Arc<InForce<B>>) -> Arc<InForce<B>> {
-        let bound = first.bound.iter().chain(&then.bound);
+        let bound = first.all().iter().chain(then.all());
         let shared =
             |bound: &Bound<B>| Bound { policy: bound.policy.clone(), bindings: bound.bindings.clone() };
-        Arc::new(InForce::new(bound.map(shared).collect()))
+        in_order(bound.map(shared).collect())
     }
 }
 
@@ -349,7 +314,7 @@ mod tests {
     use crate::tree::json;
 
     #[test]
-    fn only_policies_that_may_be_about_a_resource_are_looked_at_in_order() {
+    fn a_policy_is_about_the_resources_that_its_rules_name() {
         let bound = |(name, resources): (&str, Value)| {
             let spec = json!({"matchConstraints": {"resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"],
                 "operations": ["*"], "resources": resources}]}});
@@ -363,9 +328,10 @@ mod tests {
             ("d", json!(["secrets"])),
             ("e", json!(["configmaps", "*"])),
         ];
-        let policies = InForce::new(policies.into_iter().map(bound).collect());
-        let about =
-            |plural: &str| -> String { policies.about(plural).map(|bound| &*bound.policy.name).collect() };
+        let policies = in_order(policies.into_iter().map(bound).collect());
+        let about = |plural: &str| -> String {
+            policies.about(plural).map(|(_, bound)| &*bound.policy.name).collect()
+        };
         assert_eq!(["secrets", "configmaps", "pods", "nodes"].map(about), ["abde", "bce", "abe", "be"]);
     }
 }
