@@ -28,7 +28,9 @@ use super::request::Request;
 use super::rights::{escalation, params, signing};
 use super::subresource::scale;
 use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut};
+use crate::causes::Cause;
 use crate::codec::object::Object;
+use crate::gotext;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
 use crate::schema::resource::Verb;
@@ -218,6 +220,18 @@ impl<'a> Write<'a> {
         }
     }
 
+    /// 422 if plugins have given a new object another name than the path has. Upstream stores such an object at the path, and
+    /// refuses all its updates so; here each attempt would make the other object anew, and find the path empty again.
+    fn refuse_another_name(&self, object: &ObjectMap) -> Result<(), Error> {
+        let (target, name) = (self.request.target, given_name(object));
+        if self.existing == Existing::Refuse || name == *target.name {
+            return Ok(());
+        }
+        let cause = Cause::invalid("metadata.name", gotext::quote(&name), "field is immutable");
+        let (kind, name) = (target.resource.group_kind(), target.name.to_owned());
+        Err(Error::Invalid { kind, name, causes: vec![cause] })
+    }
+
     /// 403 while the definition of a new object is being deleted.
     fn refuse_to_create_of_ending_definition(&self, target: Target<'_>) -> Result<(), Error> {
         match &target.resource.custom {
@@ -361,6 +375,9 @@ impl Api {
             Box::pin(escalation::check(&attempt)).await?;
         }
         let mut object = attempt.take_object()?;
+        if found.is_none() {
+            write.refuse_another_name(&object)?;
+        }
         let naming = found.is_none().then(|| create::stamp(self, resource, &mut object, &now));
         attempt.target = write.target(naming.as_ref());
         let is_scale = owners.is_some();

@@ -10,6 +10,7 @@ on_every_store! {
     a42_a43_a44_a45_patches,
     a42_webhooks_after_one_that_takes_the_kind_away,
     a42_patches_of_kind_and_version,
+    a_new_name_is_for_new_objects_without_a_path,
     a46_a47_a48_order_and_second_calls,
 }
 
@@ -90,6 +91,36 @@ async fn a42_a43_a44_a45_patches(setup: Setup) {
     let warning = made.header("warning").expect("a warning").to_owned();
     assert!(warning.contains("contains duplicate entries after mutating admission happens"), "{warning}");
     assert_eq!(made.expect(201)["metadata"]["ownerReferences"].as_array().expect("owners").len(), 1);
+}
+
+/// A POST creates what the webhook has named; where the path has a name, another one is refused.
+async fn a_new_name_is_for_new_objects_without_a_path(setup: Setup) {
+    let server = setup.start().await;
+    let rename = |_: &Seen| json!([{"op": "replace", "path": "/metadata/name", "value": "renamed"}]);
+    let web = WebhookServer::start(&[], move |seen| reviewed(seen, patch(rename(seen)))).await;
+    server.create("old", json!({})).await;
+    let rule = json!({"resources": ["configmaps"]});
+    configure(&server, MUTATING, "m", json!([hook("h", web.client_config("/"), rule, json!({}))])).await;
+    let made = server.post(CONFIGMAPS, &config_map("new", json!({}))).await.expect(201);
+    assert_eq!(made["metadata"]["name"], "renamed");
+    for name in ["new", "old"] {
+        web.seen();
+        let path = format!("{CONFIGMAPS}/{name}?fieldManager=m");
+        let applied =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}});
+        let refused = server
+            .request(http::Method::PATCH, path)
+            .body("application/apply-patch+yaml", applied.to_string());
+        let refused = refused.await.failure();
+        let text = format!(
+            "ConfigMap \"{name}\" is invalid: metadata.name: Invalid value: \"renamed\": field is immutable"
+        );
+        assert_eq!(told(&refused), (422, text));
+        // Where other servers write, a refusal is judged again on the newest state.
+        assert!(requests(&web).len() <= 2);
+    }
+    let kept = server.get(format!("{CONFIGMAPS}/renamed")).await.expect(200);
+    assert_eq!(kept["metadata"]["uid"], made["metadata"]["uid"]);
 }
 
 /// What a patch has taken away is not there for the webhooks that follow, until one of them wants another version.
