@@ -21,7 +21,7 @@ const CLAIMS: &str = "/api/v1/namespaces/t/persistentvolumeclaims";
 const CONFIGMAPS: &str = "/api/v1/namespaces/t/configmaps";
 
 on_every_store! {
-    q93_q95_q97_a_quota_counts_and_refuses,
+    q16_q93_q95_q97_a_quota_counts_and_refuses,
     q94_a_hundred_writers_get_what_there_is,
     q101_a_quota_is_counted_when_it_is_written,
     random_writes_are_counted_exactly,
@@ -55,7 +55,7 @@ async fn used(server: &TestServer, name: &str) -> Value {
     status(server, name).await["used"].clone()
 }
 
-async fn q93_q95_q97_a_quota_counts_and_refuses(setup: Setup) {
+async fn q16_q93_q95_q97_a_quota_counts_and_refuses(setup: Setup) {
     let server = setup.start().await;
     let made = server.post(QUOTAS, &quota("q", json!({"pods": "1", "requests.cpu": "1"}))).await.expect(201);
     assert_eq!(
@@ -66,7 +66,9 @@ async fn q93_q95_q97_a_quota_counts_and_refuses(setup: Setup) {
     assert_eq!(used(&server, "q").await, json!({"pods": "1", "requests.cpu": "600m"}));
     let text = "pods \"b\" is forbidden: exceeded quota: q, requested: pods=1,requests.cpu=600m, used: \
                 pods=1,requests.cpu=600m, limited: pods=1,requests.cpu=1";
-    forbidden(&server.post(PODS, &pod("b", "600m")).await.failure(), text);
+    let refused = server.post(PODS, &pod("b", "600m")).await.failure();
+    forbidden(&refused, text);
+    assert_eq!(refused["details"], json!({"name": "b", "kind": "pods"}));
     let text = "pods \"b\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1";
     forbidden(&server.post(PODS, &pod("b", "400m")).await.failure(), text);
     // What exists already is refused for the quota first, and charges nothing.

@@ -11,7 +11,7 @@ use crate::support::server::{Setup, TestServer};
 on_every_store! {
     controllers_approve_and_sign,
     signers_have_their_own_authorities,
-    a079_a080_a081_a082_a083_a084_who_may_approve_sign_and_attest,
+    a079_to_a084_q110_who_may_approve_sign_and_attest,
 }
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
@@ -173,7 +173,7 @@ fn ca() -> String {
 }
 
 /// Assertions 79 to 84.
-async fn a079_a080_a081_a082_a083_a084_who_may_approve_sign_and_attest(setup: Setup) {
+async fn a079_to_a084_q110_who_may_approve_sign_and_attest(setup: Setup) {
     let server = setup.start().await;
     let all = json!([{"apiGroups": ["certificates.k8s.io"], "verbs": ["*"], "resources": [
         "certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status",

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::ready;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -87,6 +88,31 @@ impl Turn {
     pub async fn end(&mut self) {
         *self = Self::default();
         task::yield_now().await;
+    }
+}
+
+/// How long parts of unknown length may take before other tasks must run.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// Work in parts whose length nobody knows before, such as expressions that users have written.
+#[derive(Debug)]
+pub struct Stretch {
+    began: Instant,
+}
+
+impl Default for Stretch {
+    fn default() -> Self {
+        Self { began: Instant::now() }
+    }
+}
+
+impl Stretch {
+    /// Lets other tasks run if the parts since the last time have taken long. A request whose time is over ends here.
+    pub async fn pause(&mut self) {
+        if self.began.elapsed() >= AT_ONCE {
+            task::yield_now().await;
+            *self = Self::default();
+        }
     }
 }
 

@@ -14,6 +14,7 @@ on_every_store! {
     a73_a74_a75_a76_a77_a82_matching_and_variables,
     a78_a79_annotations_and_costs,
     a80_the_authorizer,
+    q122_a_request_whose_time_is_over_is_not_judged_to_its_end,
     a81_what_configures_admission,
     a89_types_are_checked,
 }
@@ -302,6 +303,41 @@ async fn a78_a79_annotations_and_costs(setup: Setup) {
     only(&server, json!({"validations": many}), json!({})).await;
     let why = "validation failed due to running out of cost budget, no further validation rules will be run";
     assert_eq!(denied(attempt(&server, json!({})).await).2, why);
+}
+
+/// 122. Expressions without end are interrupted when the request's time is over.
+async fn q122_a_request_whose_time_is_over_is_not_judged_to_its_end(setup: Setup) {
+    const POLICIES_IN_ALL: usize = 60;
+    let server = setup.start().await;
+    // Each takes nearly all that it may, and there are more of them than fit into a second.
+    let dear = "lists.range(440).all(x, lists.range(440).all(y, x + y >= 0))";
+    let validations: Vec<Value> = (0..10).map(|_| json!({"expression": dear})).collect();
+    for number in 0..POLICIES_IN_ALL {
+        let name = format!("p{number}");
+        let spec = json!({"validations": validations});
+        server.post(POLICIES, &policy(&name, spec)).await.expect(201);
+        server.post(BINDINGS, &binding(&name, &name, json!({}))).await.expect(201);
+    }
+    let path = format!("{CONFIGMAPS}?dryRun=All&timeout=1s");
+    let failure = server.post(path, &config_map("a", json!({}))).await.failure();
+    assert_eq!((&failure["code"], &failure["reason"]), (&json!(504), &json!("Timeout")));
+    server.get("/version").await.ok();
+    assert!(checks(&server).await < POLICIES_IN_ALL as u64);
+    // Nor afterwards.
+    let begun = checks(&server).await;
+    server
+        .post(CONFIGMAPS.replace("configmaps", "secrets"), &json!({"metadata": {"name": "s"}}))
+        .await
+        .expect(201);
+    assert_eq!(checks(&server).await, begun);
+}
+
+/// How many policies have been judged by.
+async fn checks(server: &TestServer) -> u64 {
+    let text = server.get("/metrics").await.text();
+    let counts =
+        text.lines().filter(|line| line.starts_with("apiserver_validating_admission_policy_check_total"));
+    counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
 }
 
 /// 80. What an expression asks of the authorizer.

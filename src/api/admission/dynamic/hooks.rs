@@ -25,6 +25,7 @@ use crate::api::request::{Hooks, Request};
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap};
 use crate::codec::managed;
+use crate::long_work::Stretch;
 use crate::metrics::ConditionSource;
 use claimed::Unsaid;
 use configuration::{Configurations, FailurePolicy, Hook};
@@ -69,6 +70,7 @@ struct Matching<'a> {
     /// Upstream's label `type`.
     kind: &'static str,
     unsaid: Unsaid,
+    stretch: Stretch,
 }
 
 impl<'a> Matching<'a> {
@@ -81,6 +83,7 @@ impl<'a> Matching<'a> {
             others: None,
             kind,
             unsaid: Unsaid::default(),
+            stretch: Stretch::default(),
         }
     }
 
@@ -99,6 +102,7 @@ impl<'a> Matching<'a> {
         let Some(found) = found else { return Ok(None) };
         namespace.and(object)?;
         if !hook.conditions.is_empty() {
+            self.stretch.pause().await;
             self.unsaid.is_wanted_in(&found.kind);
         }
         match hook.conditions.is_empty() || self.meets(hook, &found, attempt).await? {

@@ -21,6 +21,7 @@ use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::{ObjectMap, meta, metadata};
 use crate::codec::managed;
+use crate::long_work::Stretch;
 use crate::patch::apply::schema::Schema;
 use crate::schema::names::Gvr;
 use patch::{Failure, Patch};
@@ -111,7 +112,8 @@ async fn mutate(attempt: &mut Attempt<'_>, policies: Arc<InForce<Mutations>>) ->
             false => None,
         };
         let asked = Arc::new(Asked::about(&facts));
-        let mut mutating = Mutating { facts, namespace, asked, olds: Vec::new() };
+        let mut mutating =
+            Mutating { facts, namespace, asked, olds: Vec::new(), stretch: Stretch::default() };
         mutating.all(attempt, &invocations, &mut refusals).await?;
     }
     refusals.conclude(attempt)
@@ -159,6 +161,7 @@ struct Mutating<'a> {
     asked: Arc<Asked>,
     /// The old object in the versions that policies have matched in so far, opened if the policies see managers.
     olds: Vec<OldObject<'a>>,
+    stretch: Stretch,
 }
 
 impl<'a> Mutating<'a> {
@@ -174,6 +177,7 @@ impl<'a> Mutating<'a> {
         }
         let mut has_mutated = false;
         for invocation in invocations {
+            self.stretch.pause().await;
             has_mutated |= self.one(attempt, invocation, &mut invoked, refusals).await?;
         }
         if has_mutated {
@@ -230,6 +234,7 @@ impl<'a> Mutating<'a> {
         let Some(before) = object else { return Ok(false) };
         let mut now: Option<ObjectMap> = None;
         for mutation in &policy.body.list {
+            self.stretch.pause().await;
             let began = Instant::now();
             let outcome =
                 self.patched(attempt, invocation, mutation, now.as_ref().unwrap_or(&before), seen).await;

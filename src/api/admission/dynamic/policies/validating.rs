@@ -21,6 +21,7 @@ use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::codec::managed;
 use crate::failpoints::{Bug, strikes};
+use crate::long_work::Stretch;
 use crate::schema::names::Gvr;
 use decide::{Decided, Evaluated, Refused};
 
@@ -68,7 +69,8 @@ impl Admission for ValidatingAdmissionPolicy {
 async fn judge(attempt: &Attempt<'_>, policies: Arc<InForce<Validations>>) -> Result<(), Error> {
     let choosing = Choosing::of(attempt);
     let (asked, objects, decided) = (Arc::new(Asked::about(&choosing.facts)), Vec::new(), Decided::default());
-    let mut judging = Judging { attempt, choosing, asked, objects, namespace: None, decided };
+    let stretch = Stretch::default();
+    let mut judging = Judging { attempt, choosing, asked, objects, namespace: None, decided, stretch };
     for (_, Bound { policy, bindings }) in policies.about(plural(attempt)) {
         judging.policy(policy, bindings).await?;
     }
@@ -86,6 +88,7 @@ struct Judging<'a, 'b> {
     /// The request's Namespace, once a policy speaks of it.
     namespace: Option<Option<ObjectMap>>,
     decided: Decided,
+    stretch: Stretch,
 }
 
 /// The objects of a request in one version, and the request itself, as expressions see them.
@@ -157,15 +160,19 @@ impl<'a> Judging<'a, '_> {
             };
             match meets(self.attempt, policy, seen).await {
                 Outcome::Met => {}
-                Outcome::Unmet => continue,
+                Outcome::Unmet => {
+                    self.stretch.pause().await;
+                    continue;
+                }
                 Outcome::Failed { why, .. } => {
                     self.decided.failed(self.attempt, policy, binding, why);
                     continue;
                 }
             }
-            let mut evaluated = Evaluated::of(policy, seen);
+            self.stretch.pause().await;
+            let mut evaluated = Evaluated::of(policy, seen, &mut self.stretch).await;
             while self.asked.settle(self.attempt.request).await {
-                evaluated = Evaluated::of(policy, seen);
+                evaluated = Evaluated::of(policy, seen, &mut self.stretch).await;
             }
             self.decided.take(self.attempt, policy, binding, evaluated, annotations);
         }

@@ -8,6 +8,7 @@ use crate::api::admission::dynamic::evaluation::{Failure, Run, Seen};
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::expression::value::Value as CelValue;
+use crate::long_work::Stretch;
 use crate::metrics::PolicyCheck;
 use crate::tree::{Value, json};
 
@@ -161,8 +162,8 @@ impl Decided {
 
 impl Evaluated {
     /// Evaluates everything of a policy, for one param.
-    pub fn of<'a>(policy: &'a Policy<Validations>, seen: Seen<'a>) -> Self {
-        let mut evaluated = match validated(policy, seen) {
+    pub async fn of<'a>(policy: &'a Policy<Validations>, seen: Seen<'a>, stretch: &mut Stretch) -> Self {
+        let mut evaluated = match validated(policy, seen, stretch).await {
             Ok(failed) => Self { failed, ..Self::default() },
             // Nothing is noted about a request whose validations could not all be evaluated.
             Err(out_of_budget) => return Self { failed: vec![out_of_budget], ..Self::default() },
@@ -170,6 +171,7 @@ impl Evaluated {
         // Annotations may not ask the authorizer.
         let mut run = Run::new(Seen { asked: None, ..seen }, &policy.variables, BUDGET);
         for (key, expression) in &policy.body.annotations {
+            stretch.pause().await;
             let began = Instant::now();
             let why = match run.evaluate(expression) {
                 Ok(CelValue::String(text)) => {
@@ -228,10 +230,15 @@ impl Refused {
 }
 
 /// What is not passed of a policy's validations, in order. All of them are evaluated, unless that costs too much.
-fn validated<'a>(policy: &'a Policy<Validations>, seen: Seen<'a>) -> Result<Vec<Failed>, Failed> {
+async fn validated<'a>(
+    policy: &'a Policy<Validations>,
+    seen: Seen<'a>,
+    stretch: &mut Stretch,
+) -> Result<Vec<Failed>, Failed> {
     let mut run = Run::new(seen, &policy.variables, BUDGET);
     let mut results = Vec::with_capacity(policy.body.list.len());
     for validation in &policy.body.list {
+        stretch.pause().await;
         let began = Instant::now();
         let value = run.evaluate(&validation.expression);
         if matches!(value, Err(Failure::OutOfBudget)) {
@@ -243,6 +250,7 @@ fn validated<'a>(policy: &'a Policy<Validations>, seen: Seen<'a>) -> Result<Vec<
     let mut telling = Run::new(Seen { asked: None, ..seen }, &policy.variables, run.left);
     let mut messages = Vec::with_capacity(results.len());
     for (validation, (passed, _)) in policy.body.list.iter().zip(&results) {
+        stretch.pause().await;
         match message(validation, passed != &Ok(true), &mut telling) {
             Ok(message) => messages.push(message),
             Err(why) => {

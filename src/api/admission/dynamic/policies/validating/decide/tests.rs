@@ -2,8 +2,10 @@ use super::*;
 use crate::api::admission::dynamic::policies::cases::{lines, request, subject, text};
 
 /// Messages and reasons of the decisions that refuse, and what annotations come to.
-fn found(policy: &Policy<Validations>, seen: Seen<'_>) -> (Vec<String>, Vec<String>) {
-    let Evaluated { failed, annotations, unannotated } = Evaluated::of(policy, seen);
+async fn found(policy: &Policy<Validations>, seen: Seen<'_>) -> (Vec<String>, Vec<String>) {
+    let mut stretch = Stretch::default();
+    let evaluated = Evaluated::of(policy, seen, &mut stretch).await;
+    let Evaluated { failed, annotations, unannotated } = evaluated;
     let refuses = |one: &&Failed| policy.fails_closed || one.error == "no_error";
     let failed = failed.iter().filter(refuses).map(|one| format!("{}|{}", one.message, one.reason));
     let notes = annotations.into_iter().map(|(key, value)| format!("{key}={value}"));
@@ -22,8 +24,8 @@ fn wanted(case: &Value) -> (Vec<String>, Vec<String>) {
     (denials.collect(), published.chain(errors).collect())
 }
 
-#[test]
-fn validations_decide_as_upstreams_do() {
+#[tokio::test]
+async fn validations_decide_as_upstreams_do() {
     let lines = lines();
     let (mut count, mut differing) = (0, Vec::new());
     for case in lines.iter().filter(|line| line.get("spec").is_some() && line.get("checked").is_none()) {
@@ -31,7 +33,7 @@ fn validations_decide_as_upstreams_do() {
         let policy = Policy::<Validations>::of("p", case["spec"].as_object().expect("a spec"));
         let request = request();
         let seen = Seen { object: Some(&object), request: Some(&request), ..Seen::default() };
-        let (found, wanted) = (found(&policy, seen), wanted(case));
+        let (found, wanted) = (found(&policy, seen).await, wanted(case));
         count += 1;
         if found != wanted {
             differing.push(format!("{}\n  found  {found:?}\n  wanted {wanted:?}", case["spec"]));
