@@ -97,9 +97,9 @@ async fn what_was_answered_outlasts_a_power_cut() {
     panic!("nobody noticed that the log was never synced");
 }
 
-/// Files of backups and restored stores are whole or not there, and there once the command has ended.
+/// Files of backups, and stores that were restored or migrated, are whole or not there, and there once the command has ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn backups_and_restored_stores_outlast_a_power_cut() {
+async fn backups_and_stores_that_commands_fill_outlast_a_power_cut() {
     const MANY: usize = 120;
     let seed = number("ROWPLANE_TEST_SEED").unwrap_or_else(rand::random);
     println!("ROWPLANE_TEST_SEED={seed}");
@@ -118,16 +118,19 @@ async fn backups_and_restored_stores_outlast_a_power_cut() {
     server.kill().await;
 
     let scratch = tempfile::tempdir().expect("a temporary directory");
-    let [backups, restored] = ["backups", "restored"].map(|name| scratch.path().join(name));
-    for directory in [&backups, &restored] {
+    let [backups, restored, migrated] =
+        ["backups", "restored", "migrated"].map(|name| scratch.path().join(name));
+    for directory in [&backups, &restored, &migrated] {
         std::fs::create_dir(directory).expect("a directory");
     }
-    let (file, store) = (backups.join("file"), restored.join("state.db"));
-    let store_url = format!("sqlite:{}", store.display());
+    let file = backups.join("file");
+    let store = |directory: &Path| format!("sqlite:{}", directory.join("state.db").display());
     let source_url = format!("sqlite:{}", source.dir().join("state.db").display());
     let backup = recorded(&backups, &["backup", text(&file), "--datastore", &source_url]).await;
-    let restore = recorded(&restored, &["restore", text(&file), "--datastore", &store_url]).await;
-    println!("backup: {}\nrestore: {}", backup.summary(), restore.summary());
+    let restore = recorded(&restored, &["restore", text(&file), "--datastore", &store(&restored)]).await;
+    let migration = recorded(&migrated, &["migrate", "--from", &source_url, "--to", &store(&migrated)]).await;
+    println!("backup: {}", backup.summary());
+    println!("restore: {}\nmigrate: {}", restore.summary(), migration.summary());
 
     let cuts = number("ROWPLANE_TEST_CUTS").unwrap_or(12);
     let moments = |record: &Record, random: &mut StdRng| -> Vec<u64> {
@@ -146,15 +149,17 @@ async fn backups_and_restored_stores_outlast_a_power_cut() {
         assert!(ended.status.success(), "cut at {at}: {}", String::from_utf8_lossy(&ended.stderr));
         assert_eq!(maps_in(&store).await, MANY as i64, "cut at {at}");
     }
-    for at in moments(&restore, &mut random) {
-        let left = tempfile::tempdir().expect("a temporary directory");
-        disk::cut(&restore, at, &mut random, "", left.path());
-        let installation = Installation::on(left);
-        let server = installation.start().await;
-        let list = installation.client().await.get(MAPS).await.expect("an answer").ok();
-        let found = list["items"].as_array().expect("items").len();
-        server.kill().await;
-        assert!(found == MANY || found == 0 && at < restore.length(), "cut at {at}: {found} objects");
+    for filled in [restore, migration] {
+        for at in moments(&filled, &mut random) {
+            let left = tempfile::tempdir().expect("a temporary directory");
+            disk::cut(&filled, at, &mut random, "", left.path());
+            let installation = Installation::on(left);
+            let server = installation.start().await;
+            let list = installation.client().await.get(MAPS).await.expect("an answer").ok();
+            let found = list["items"].as_array().expect("items").len();
+            server.kill().await;
+            assert!(found == MANY || found == 0 && at < filled.length(), "cut at {at}: {found} objects");
+        }
     }
 }
 
