@@ -50,6 +50,10 @@ enum Fault {
     Migrate,
     /// No file of the server may grow beyond a limit.
     DiskFull,
+    /// The server gets no file and no connection beyond those that it has.
+    DescriptorsFull,
+    /// All connections of servers are ended, and others take the places that the database has for connections.
+    ConnectionsFull,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -139,12 +143,13 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
         5 => Trouble::HeldBothWays,
         _ => Trouble::Delayed,
     };
-    match (database, random.random_range(0..24)) {
+    match (database, random.random_range(0..27)) {
         (_, 0..3) => Fault::Kill,
         (_, 3) => Fault::Terminate,
         (_, 4..7) => Fault::Pause,
         (_, 7..10) => Fault::Link(Side::Front, trouble),
         (_, 21..23) => Fault::Migrate,
+        (_, 24..26) => Fault::DescriptorsFull,
         (Database::Sqlite, _) => Fault::DiskFull,
         (Database::Postgres(_), 10) => Fault::Link(Side::Back, Trouble::LostInCalls),
         (Database::Postgres(_), 11..15) => Fault::Link(Side::Back, trouble),
@@ -157,6 +162,7 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
             false => Fault::Failover(Replication::Stalled),
         },
         (Database::Postgres(_), 23) => Fault::Unregistered,
+        (Database::Postgres(_), 26) => Fault::ConnectionsFull,
         (Database::Postgres(_), _) => Fault::StatementsCancelled,
     }
 }
@@ -190,6 +196,14 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
             tokio::time::sleep(lasts).await;
             process.limit_files(None).await;
         }
+        Fault::DescriptorsFull => {
+            let process = server.process().await;
+            let Some(process) = &*process else { return };
+            // Few servers have so few open files, so mostly there is room for none.
+            process.limit_descriptors(Some(16 + amount / 16)).await;
+            tokio::time::sleep(lasts).await;
+            process.limit_descriptors(None).await;
+        }
         Fault::Link(Side::Front, trouble) => disturb(&server.front, trouble, lasts).await,
         Fault::Link(Side::Back, trouble) => {
             let Some(back) = &server.back else { return };
@@ -201,6 +215,7 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
         | Fault::ClockLocked
         | Fault::Unregistered
         | Fault::StatementsCancelled
+        | Fault::ConnectionsFull
         | Fault::Failover(_) => disturb_database(replicas, fault, lasts).await,
     }
 }
@@ -269,6 +284,17 @@ async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
                 cluster.try_execute(cancel).await;
             }
         }
+        Fault::ConnectionsFull => {
+            cluster.try_execute(END_CONNECTIONS).await;
+            let mut taken = Vec::new();
+            let until = Instant::now() + lasts;
+            while Instant::now() < until {
+                match cluster.try_connect().await {
+                    Ok(connection) => taken.push(connection),
+                    Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+                }
+            }
+        }
         Fault::DatabaseKilled => {
             cluster.kill().await;
             tokio::time::sleep(lasts / 4).await;
@@ -285,6 +311,9 @@ async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
         }
     }
 }
+
+const END_CONNECTIONS: &str =
+    "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'rowplane'";
 
 /// Removes all registrations, and returns how many rows were written after that while there was none, by servers that are
 /// allowed no more than to register again. The rows and the registrations are counted in one state of the database. An

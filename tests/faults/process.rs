@@ -14,6 +14,9 @@ use tokio::process::{Child, Command};
 pub use crate::support::cluster::pause;
 use crate::support::cluster::signal;
 
+/// How many files a server may have open while nothing disturbs it.
+const DESCRIPTORS: u64 = 1024;
+
 /// What survives the processes of one server.
 pub struct Installation {
     dir: TempDir,
@@ -168,12 +171,18 @@ impl Process {
 
     /// Limits the size of files to this many bytes; `None` removes the limit.
     pub async fn limit_files(&self, bytes: Option<u64>) {
-        let id = self.child.id().expect("a running server").to_string();
         let limit = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
-        let status = Command::new("prlimit")
-            .args(["--pid", &id, &format!("--fsize={limit}:unlimited")])
-            .status()
-            .await;
+        self.limit(&format!("--fsize={limit}:unlimited")).await;
+    }
+
+    /// Limits the number of open files and connections; `None` removes the limit.
+    pub async fn limit_descriptors(&self, count: Option<u64>) {
+        self.limit(&format!("--nofile={}:", count.unwrap_or(DESCRIPTORS))).await;
+    }
+
+    async fn limit(&self, limit: &str) {
+        let id = self.child.id().expect("a running server").to_string();
+        let status = Command::new("prlimit").args(["--pid", &id, limit]).status().await;
         assert!(status.expect("run prlimit").success());
     }
 
