@@ -134,7 +134,19 @@ async fn keep_disturbing(
     counts
 }
 
+/// Any fault, or two times of five the one that is to come often.
 fn draw(random: &mut StdRng, database: &Database) -> Fault {
+    let fault = draw_any(random, database);
+    match std::env::var("ROWPLANE_FAULTS_OFTEN") {
+        Ok(often) if random.random_bool(0.4) => {
+            let mut many = (0..10_000).map(|_| draw_any(random, database));
+            many.find(|fault| format!("{fault:?}") == often).expect("a fault of this name")
+        }
+        _ => fault,
+    }
+}
+
+fn draw_any(random: &mut StdRng, database: &Database) -> Fault {
     let trouble = match random.random_range(0..7) {
         0..2 => Trouble::Cut,
         2 => Trouble::Lost,
@@ -149,7 +161,7 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
         (_, 4..7) => Fault::Pause,
         (_, 7..10) => Fault::Link(Side::Front, trouble),
         (_, 21..23) => Fault::Migrate,
-        (_, 24..26) => Fault::DescriptorsFull,
+        (_, 23..25) => Fault::DescriptorsFull,
         (Database::Sqlite, _) => Fault::DiskFull,
         (Database::Postgres(_), 10) => Fault::Link(Side::Back, Trouble::LostInCalls),
         (Database::Postgres(_), 11..15) => Fault::Link(Side::Back, trouble),
@@ -161,7 +173,7 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
             true => Fault::Failover(Replication::Synchronous),
             false => Fault::Failover(Replication::Stalled),
         },
-        (Database::Postgres(_), 23) => Fault::Unregistered,
+        (Database::Postgres(_), 25) => Fault::Unregistered,
         (Database::Postgres(_), 26) => Fault::ConnectionsFull,
         (Database::Postgres(_), _) => Fault::StatementsCancelled,
     }
