@@ -197,6 +197,14 @@ impl<'a> Attempt<'a> {
         self.requires.push(requirement);
     }
 
+    /// What configures webhooks and policies, as all plugins have seen it; called when they are through. If it has changed since
+    /// the first of them was asked, nothing may be written: a failover can take the change back, and then a plugin has
+    /// judged by what never was, while the row is again as it was before.
+    pub(super) fn judged_configuration(&self) -> Option<Arc<Requirement>> {
+        let (first, last) = (self.configured.clone()?, self.api.configured_for(self.request)?);
+        Some(if Arc::ptr_eq(&first, &last) { first } else { dynamic::configured::impossible(&first) })
+    }
+
     /// 403 with upstream's text around the reason.
     pub fn refused(&self, reason: impl Into<String>) -> Error {
         let (resource, name) = (self.target.resource.group_resource(), self.shown_name().to_owned());

@@ -433,8 +433,8 @@ impl Api {
         let (target, part, changes_set) = (attempt.target, write.part, quota.joined.is_some());
         let metered =
             self.metered(Usage { target, old, new: Some(&object), part, changes_set, limited }, seen)?;
+        let mut configured = write.configured.cloned().or_else(|| attempt.judged_configuration());
         let mut requires = attempt.requires;
-        let mut configured = write.configured.cloned().or(attempt.configured);
         requires.extend(metered.requires);
         requires.extend(metered.requires_note);
         requires.extend(names.requires);
@@ -480,6 +480,7 @@ impl Api {
         write.mutate(&mut attempt).await?;
         write.admit(&attempt).await?;
         attempt.requires.extend_from_slice(write.relies_on);
-        Ok((attempt.requires, write.configured.cloned().or(attempt.configured)))
+        let configured = write.configured.cloned().or_else(|| attempt.judged_configuration());
+        Ok((attempt.requires, configured))
     }
 }

@@ -1,5 +1,6 @@
 //! Counts the quotas again: at the start, for quotas and objects that earlier releases have written, and now and then,
-//! for objects that nobody could read when they were written or deleted. In between it gives back what Pods hold that are
+//! for objects that nobody could read when they were written or deleted, and when the state has been read anew: a failover may
+//! have lost what a count has added. In between it gives back what Pods hold that are
 //! past their grace period.
 
 use std::sync::Arc;
@@ -15,10 +16,14 @@ const LOOKING: Duration = Duration::from_secs(5);
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     loop {
+        let counted = api.cache.any().loaded_at;
         api.recount_all().await?;
         for _ in 0..COUNTING.as_secs() / LOOKING.as_secs() {
             api.release_past_grace(None).await?;
             tokio::time::sleep(LOOKING).await;
+            if api.cache.any().loaded_at != counted {
+                break;
+            }
         }
     }
 }

@@ -14,6 +14,8 @@ use super::history::{Promise, Violation};
 pub const NAMESPACE: &str = "guarded";
 /// What namespaces are called that end.
 pub const ENDING: &str = "ends-";
+/// How many rows before a violation are told.
+const BEFORE: usize = 16;
 /// What the quota counts.
 pub const COUNTED: &str = "count/secrets";
 /// The label of an object, and of the policy that demands it.
@@ -22,7 +24,7 @@ pub const PARITY: &str = "parity";
 /// Selects the records of what guards, and of what is guarded. The same on both databases.
 pub const WITNESSED: &str = "SELECT w.revision, r.plural, w.namespace, w.name, w.deleted, w.uid, w.value \
      FROM witness w JOIN resources r ON r.id = w.resource WHERE r.plural IN ('secrets', 'namespaces', \
-     'resourcequotas', 'validatingadmissionpolicies', 'validatingadmissionpolicybindings') ORDER BY w.revision";
+     'resourcequotas', 'validatingadmissionpolicies', 'validatingadmissionpolicybindings', 'admissionconfigurations') ORDER BY w.revision";
 
 pub type Witnessed = (i64, String, String, String, bool, String, Vec<u8>);
 
@@ -36,6 +38,18 @@ pub struct Row {
     pub uid: String,
     /// `None` for a deletion.
     pub object: Option<Value>,
+}
+
+impl Row {
+    /// The row in a few words.
+    fn short(&self) -> String {
+        let Self { revision, plural, namespace, name, object, .. } = self;
+        let what = match object {
+            Some(object) => object["metadata"]["labels"][PARITY].as_str().unwrap_or("there"),
+            None => "gone",
+        };
+        format!("{revision} {plural} {namespace}/{name} {what}")
+    }
 }
 
 /// A row of [`WITNESSED`].
@@ -88,10 +102,11 @@ impl fmt::Display for Judged {
 /// creation was not answered may lack what was written at the same moment, until it is counted again.
 pub fn judge(rows: &[Row], answered: &BTreeMap<String, u64>) -> (Judged, Vec<Violation>) {
     let (mut state, mut judged, mut violations) = (State::default(), Judged::default(), Vec::new());
-    for row in rows {
+    for (at, row) in rows.iter().enumerate() {
         let story = state.step(row, answered, &mut judged);
         violations.extend(story.map(|story| {
-            let story = format!("guards: {story} at revision {}: {row:?}", row.revision);
+            let before: Vec<String> = rows[at.saturating_sub(BEFORE)..at].iter().map(Row::short).collect();
+            let story = format!("guards: {story} at revision {}: {row:?}, after {before:?}", row.revision);
             Violation::new(Promise::Guarded, story)
         }));
     }
