@@ -118,6 +118,25 @@ async fn the_death_of_the_feed_is_the_servers(database: Database) {
     assert!(matches!(late, Err(Error::Closed)), "{late:?}");
 }
 
+/// The batch had its place in the feed's queue when the feed died: nobody takes it out of there.
+async fn a_commit_that_nobody_takes_from_the_queue_is_not_known(database: Database) {
+    let faults = Faults::start(database).await;
+    let held = faults.backend.commits.write().await;
+    let begun = faults.backend.begun.load(SeqCst);
+    let write = faults.writing("mine");
+    while faults.backend.begun.load(SeqCst) == begun {
+        tokio::task::yield_now().await;
+    }
+    faults.backend.reads_panic.store(true, SeqCst);
+    let at = faults.commit_unseen("unseen").await;
+    assert!(faults.server.cache.at_least(at).await.is_err(), "the feed has died");
+    let told = faults.runtime.tasks.failed().await;
+    assert_eq!(told, Failure::Panicked { task: "feed", message: "a read, on purpose".into() });
+    drop(held);
+    let answer = write.await.expect("the task");
+    assert!(matches!(answer, Err(Error::Unknown(_))), "{answer:?}");
+}
+
 async fn the_death_of_a_batch_is_the_servers(database: Database) {
     let faults = Faults::start(database).await;
     faults.backend.commits_panic.store(true, SeqCst);
@@ -133,6 +152,7 @@ on_every_backend! {
     a_change_that_is_missing_is_noticed,
     a_server_that_stops_says_nothing_of_what_it_could_not_show,
     the_death_of_the_feed_is_the_servers,
+    a_commit_that_nobody_takes_from_the_queue_is_not_known,
     the_death_of_a_batch_is_the_servers,
 }
 

@@ -12,6 +12,7 @@ use rowplane::storage::{
     AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error,
     ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
 };
+use tokio::sync::RwLock;
 
 pub struct Faulty {
     pub inner: Arc<dyn Backend>,
@@ -25,6 +26,10 @@ pub struct Faulty {
     pub loads: Mutex<Vec<Vec<ResourceId>>>,
     pub reads_panic: AtomicBool,
     pub commits_panic: AtomicBool,
+    /// Whoever holds this to write holds up all commits.
+    pub commits: RwLock<()>,
+    /// The number of commits that have begun.
+    pub begun: AtomicU64,
 }
 
 impl Faulty {
@@ -37,6 +42,8 @@ impl Faulty {
             loads: Mutex::default(),
             reads_panic: AtomicBool::new(false),
             commits_panic: AtomicBool::new(false),
+            commits: RwLock::default(),
+            begun: AtomicU64::new(0),
         })
     }
 }
@@ -53,6 +60,8 @@ impl Backend for Faulty {
 
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
         assert!(!self.commits_panic.load(SeqCst), "a commit, on purpose");
+        self.begun.fetch_add(1, SeqCst);
+        let _turn = self.commits.read().await;
         self.inner.commit_under(batch, terms).await
     }
 

@@ -142,6 +142,10 @@ struct Writer {
     fenced: Notify,
 }
 
+fn ended() -> Error {
+    Error::Unknown("the watch cache ended before it held the write".into())
+}
+
 /// The permit to hand a commit to the cache; `None` if there is no cache.
 type Slot = Option<mpsc::OwnedPermit<OwnCommit>>;
 
@@ -274,7 +278,12 @@ impl Writer {
         if strikes(Bug::AnsweredBeforeVisible) {
             return Ok(());
         }
-        done.await.map_err(|_| Error::Unknown("the watch cache ended before it held the write".into()))
+        // A cache that dies while the place was taken leaves the commit in the channel, where nobody ever takes it out.
+        tokio::select! {
+            biased;
+            published = done => published.map_err(|_| ended()),
+            _ = self.tasks.failed() => Err(ended()),
+        }
     }
 
     async fn publish(
