@@ -40,9 +40,11 @@ use super::meta::owners::{Found, drop_repeated};
 use super::quota::SeenQuotas;
 use super::request::{Hooks, Request};
 use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, ownership};
+use crate::cache::State;
 use crate::metrics::{Metrics, Step, StepTimes};
+use crate::revision::Revision;
 use crate::schema::resource::Verb;
-use crate::storage::Requirement;
+use crate::storage::{Expect, Key, Requirement};
 use crate::tree::{Text, Value};
 use crate::user::MASTERS;
 
@@ -146,6 +148,8 @@ pub struct Attempt<'a> {
     pub(super) requires: Vec<Requirement>,
     /// What configures webhooks and policies, as they may see it.
     pub(super) configured: Option<Arc<Requirement>>,
+    /// When the state was read as a whole by which the first plugin was asked.
+    loaded_at: Revision,
     /// Whether the write may not exceed the quotas of its namespace.
     pub(super) limited: AtomicBool,
     /// The quotas that the object was judged by.
@@ -182,6 +186,7 @@ impl<'a> Attempt<'a> {
             old,
             requires,
             configured: api.configured_for(request),
+            loaded_at: api.cache.any().loaded_at,
             limited,
             quotas: OnceLock::new(),
             rounds,
@@ -197,12 +202,22 @@ impl<'a> Attempt<'a> {
         self.requires.push(requirement);
     }
 
-    /// What configures webhooks and policies, as all plugins have seen it; called when they are through. If it has changed since
-    /// the first of them was asked, nothing may be written: a failover can take the change back, and then a plugin has
-    /// judged by what never was, while the row is again as it was before.
-    pub(super) fn judged_configuration(&self) -> Option<Arc<Requirement>> {
-        let (first, last) = (self.configured.clone()?, self.api.configured_for(self.request)?);
-        Some(if Arc::ptr_eq(&first, &last) { first } else { dynamic::configured::impossible(&first) })
+    /// Called when all plugins are through. They have asked one after the other, so one may have judged by a row that has changed
+    /// since the write required it. The commit finds that out, but not if a failover takes the change back first: then the row
+    /// is as it was required, and the judgement is of what never was. Such a write is made impossible, and so judged again.
+    pub(super) fn settle_requirements(&mut self) {
+        if !self.api.store.backend().shared() {
+            return;
+        }
+        let required = self.requires.iter().chain(self.configured.as_deref());
+        if let Some(key) = changed_since(&self.api.cache.any(), self.loaded_at, required).cloned() {
+            self.requires.push(Requirement { key, expect: Expect::At(Revision(0)) });
+        }
+    }
+
+    /// The resource of the request.
+    fn plural(&self) -> &'a str {
+        &self.target.resource.definition.plural
     }
 
     /// 403 with upstream's text around the reason.
@@ -274,6 +289,21 @@ impl<'a> Attempt<'a> {
     pub(super) fn take_object(&mut self) -> Result<ObjectMap, Error> {
         self.object.take().ok_or_else(taken)
     }
+}
+
+/// The first row that may have been seen otherwise than required since then: it is otherwise now, or the state has been read anew.
+fn changed_since<'a>(
+    state: &State,
+    loaded_at: Revision,
+    mut required: impl Iterator<Item = &'a Requirement>,
+) -> Option<&'a Key> {
+    let is_now = |Requirement { key, expect }: &Requirement| {
+        let found = state.get(key.resource, &key.namespace, &key.name);
+        *expect == found.map_or(Expect::Absent, |found| Expect::At(found.revision()))
+    };
+    let has_changed =
+        |one: &&Requirement| state.holds(one.key.resource) && (state.loaded_at != loaded_at || !is_now(one));
+    required.find(has_changed).map(|one| &one.key)
 }
 
 /// Whether a request is for whole objects of this kind, not for a subresource.
@@ -404,5 +434,44 @@ impl Timed {
     fn end(self, decided: Result<(), Error>, times: &StepTimes) -> Result<(), Error> {
         times.took(self.step, self.operation, decided.is_err(), self.at - self.began);
         decided
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Objects;
+    use crate::codec::object::Draft;
+    use crate::storage::ResourceId;
+
+    const ROWS: ResourceId = ResourceId(7);
+
+    fn put(state: &mut State, revision: u64) {
+        let draft = Draft::of_json("", "row", r#"{"metadata":{"name":"row"}}"#.into());
+        let object = Arc::new(draft.into_object(Revision(revision)));
+        state.apply(ROWS, "row", Revision(revision), Some(object)).expect("held");
+        state.revision = Revision(revision);
+    }
+
+    /// After a failover the row may be as it was required; what plugins have seen in between is lost.
+    #[test]
+    fn what_has_changed_while_plugins_were_asked_is_noticed() {
+        let key = |resource, name| Key::new(resource, "", name);
+        let row = Requirement { key: key(ROWS, "row"), expect: Expect::At(Revision(5)) };
+        let missing = Requirement { key: key(ROWS, "missing"), expect: Expect::Absent };
+        let unheld = Requirement { key: key(ResourceId(8), "row"), expect: Expect::At(Revision(1)) };
+        let all = [&unheld, &missing, &row];
+        let mut state = State::at(Revision(4));
+        state.load(ROWS, Objects::default());
+        put(&mut state, 5);
+        let changed = |state: &State| changed_since(state, Revision(4), all.into_iter()).cloned();
+        assert_eq!(changed(&state), None);
+        put(&mut state, 6);
+        assert_eq!(changed(&state), Some(row.key.clone()));
+        let mut anew = State::at(Revision(1_000_006));
+        anew.load(ROWS, Objects::default());
+        put(&mut anew, 5);
+        assert_eq!(changed(&anew), Some(missing.key.clone()));
+        assert_eq!(changed_since(&anew, anew.loaded_at, all.into_iter()), None);
     }
 }

@@ -422,6 +422,7 @@ impl Api {
             attempt.target.name = given;
         }
         write.admit(&attempt).await?;
+        attempt.settle_requirements();
         attempt.target = placed;
         let mut object = parent.map_or_else(|| attempt.take_object(), Ok)?;
         let names = self.settle_names(attempt.target, &mut object, found.map(|found| &found.object));
@@ -433,8 +434,8 @@ impl Api {
         let (target, part, changes_set) = (attempt.target, write.part, quota.joined.is_some());
         let metered =
             self.metered(Usage { target, old, new: Some(&object), part, changes_set, limited }, seen)?;
-        let mut configured = write.configured.cloned().or_else(|| attempt.judged_configuration());
         let mut requires = attempt.requires;
+        let mut configured = write.configured.cloned().or(attempt.configured);
         requires.extend(metered.requires);
         requires.extend(metered.requires_note);
         requires.extend(names.requires);
@@ -479,8 +480,8 @@ impl Api {
         let mut attempt = Attempt::new(self, write.request, Operation::Delete, old);
         write.mutate(&mut attempt).await?;
         write.admit(&attempt).await?;
+        attempt.settle_requirements();
         attempt.requires.extend_from_slice(write.relies_on);
-        let configured = write.configured.cloned().or_else(|| attempt.judged_configuration());
-        Ok((attempt.requires, configured))
+        Ok((attempt.requires, write.configured.cloned().or(attempt.configured)))
     }
 }

@@ -28,9 +28,9 @@ impl Api {
         }
         check_node(binding)?;
         self.admission.validate(&action).await?;
+        action.settle_requirements();
         let binding = action.take_object()?;
-        let configured = action.judged_configuration();
-        let (relies_on, configured) = (&*action.requires, configured.as_ref());
+        let (relies_on, configured) = (&*action.requires, action.configured.as_ref());
         let request = &Request { target: pod, subresource: "binding", ..*request };
         let write = Write { relies_on, configured, ..Write::part_of_action(request) };
         let now = self.now();

@@ -55,8 +55,8 @@ impl Api {
             delete.dry_run = DryRun::Yes;
         }
         self.admission.validate(&action).await?;
-        let configured = action.judged_configuration();
-        let eviction = Eviction { request, requires: action.requires, configured };
+        action.settle_requirements();
+        let eviction = Eviction { request, requires: action.requires, configured: action.configured };
         match self.evict_unguarded(&eviction, &delete).await? {
             Looked::Evicted => Ok(()),
             Looked::Guarded(found) => self.evict_guarded(&eviction, &found, &delete).await,

@@ -1,7 +1,11 @@
 //! Webhooks and policies in their order, found by the resource that a request is for.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
+use super::follow::{Content, Index};
+use crate::api::admission::Attempt;
+use crate::api::error::Error;
 use crate::tree::Text;
 
 /// A list, and where in it those stand that may be about a resource.
@@ -56,6 +60,20 @@ impl<T> ByResource<T> {
     pub fn has_any_about(&self, plural: &str) -> bool {
         !self.general.is_empty() || self.named.contains_key(plural)
     }
+}
+
+/// All that an index has in force, if one of them may be about the resource of a request. Some requests are told only what
+/// files have put in force.
+pub fn in_force<T, C: Content<Snapshot = Arc<ByResource<T>>>>(
+    index: &Index<C>,
+    attempt: &Attempt<'_>,
+    of_files_alone: bool,
+) -> Result<Option<Arc<ByResource<T>>>, Error> {
+    let all = match of_files_alone {
+        true => index.of_files(),
+        false => index.newest(attempt.api)?,
+    };
+    Ok(all.filter(|all| all.has_any_about(attempt.plural())))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::authorize::Asked;
+use super::by_resource;
 use super::conditions::{Outcome, described};
 use super::configured::GROUP;
 use super::evaluation::Seen;
@@ -49,15 +50,7 @@ fn in_force(
     index: &Index<Configurations>,
     attempt: &Attempt<'_>,
 ) -> Result<Option<configuration::Hooks>, Error> {
-    let hooks = match configures(attempt.request) {
-        true => index.of_files(),
-        false => index.newest(attempt.api)?,
-    };
-    Ok(hooks.filter(|hooks| hooks.has_any_about(plural(attempt))))
-}
-
-fn plural<'a>(attempt: &Attempt<'a>) -> &'a str {
-    &attempt.target.resource.definition.plural
+    by_resource::in_force(index, attempt, configures(attempt.request))
 }
 
 /// A request while webhooks are found for it.

@@ -20,6 +20,7 @@ use super::configured::GROUP;
 use super::follow::Index;
 use super::manifests;
 use crate::api::admission::Attempt;
+use crate::api::admission::dynamic::by_resource;
 use crate::api::admission::settings::Configuration;
 use crate::api::error::Error;
 use crate::api::fields;
@@ -51,15 +52,7 @@ fn in_force<B: Body>(
     index: &Index<Policies<B>>,
     attempt: &Attempt<'_>,
 ) -> Result<Option<Arc<InForce<B>>>, Error> {
-    let policies = match is_exempt(attempt.request) {
-        true => index.of_files(),
-        false => index.newest(attempt.api)?,
-    };
-    Ok(policies.filter(|policies| policies.has_any_about(plural(attempt))))
-}
-
-fn plural<'a>(attempt: &Attempt<'a>) -> &'a str {
-    &attempt.target.resource.definition.plural
+    by_resource::in_force(index, attempt, is_exempt(attempt.request))
 }
 
 /// The directory that a plugin's configuration names, which is of this kind.

@@ -9,7 +9,7 @@ use super::claimed::{Unsaid, claimed};
 use super::configuration::{Configurations, Hook, Hooks};
 use super::credentials::Credentials;
 use super::review::Answer;
-use super::{Matching, in_force, plural, sees};
+use super::{Matching, in_force, sees};
 use crate::api::ObjectMap;
 use crate::api::admission::dynamic::follow::Index;
 use crate::api::admission::dynamic::manifests;
@@ -93,7 +93,7 @@ impl MutatingAdmissionWebhook {
             calls.object_has_changed();
         }
         let mut matching = Matching::new(attempt, KIND);
-        for (place, hook) in hooks.about(plural(attempt)) {
+        for (place, hook) in hooks.about(attempt.plural()) {
             let Some(version) = matching.version_for(hook, attempt).await? else { continue };
             // A webhook that was not called in the first round is not called in the second.
             if attempt.rounds.number > 0 && !calls.due.contains(&hook.id) {

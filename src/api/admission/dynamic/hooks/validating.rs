@@ -7,7 +7,7 @@ use super::call::Caller;
 use super::configuration::{Configurations, Hooks};
 use super::credentials::Credentials;
 use super::review::Payload;
-use super::{Matching, in_force, plural, sees};
+use super::{Matching, in_force, sees};
 use crate::api::admission::dynamic::follow::Index;
 use crate::api::admission::dynamic::manifests;
 use crate::api::admission::dynamic::matching::Matched;
@@ -62,7 +62,7 @@ impl ValidatingAdmissionWebhook {
     async fn ask(&self, attempt: &Attempt<'_>, hooks: Hooks) -> Result<(), Error> {
         let mut matching = Matching::new(attempt, KIND);
         let mut found: Vec<(usize, Matched)> = Vec::new();
-        for (at, hook) in hooks.about(plural(attempt)) {
+        for (at, hook) in hooks.about(attempt.plural()) {
             if let Some(version) = matching.version_for(hook, attempt).await? {
                 found.push((at, version));
             }

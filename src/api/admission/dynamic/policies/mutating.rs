@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::choice::{Choosing, meets, namespace_of};
 use super::policy::{Binding, Bound, InForce, Mutation, Mutations, Policies, Policy};
-use super::{directory, in_force, plural, sees};
+use super::{directory, in_force, sees};
 use crate::api::admission::dynamic::authorize::Asked;
 use crate::api::admission::dynamic::conditions::{Outcome, described};
 use crate::api::admission::dynamic::evaluation::{OUT_OF_BUDGET, Seen};
@@ -127,7 +127,7 @@ async fn invocations<'a, 'p>(
 ) -> (Facts<'a>, Vec<Invocation<'p>>) {
     let mut choosing = Choosing::of(attempt);
     let mut invocations = Vec::new();
-    for (_, Bound { policy, bindings }) in policies.about(plural(attempt)) {
+    for (_, Bound { policy, bindings }) in policies.about(attempt.plural()) {
         let found = match choosing.policy(attempt, policy) {
             Ok(None) => continue,
             Ok(Some(found)) => found,

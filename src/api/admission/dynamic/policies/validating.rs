@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::choice::{Choosing, meets, namespace_of};
 use super::policy::{Binding, Bound, InForce, Policies, Policy, Validations};
-use super::{directory, in_force, plural, sees};
+use super::{directory, in_force, sees};
 use crate::api::ObjectMap;
 use crate::api::admission::dynamic::authorize::Asked;
 use crate::api::admission::dynamic::conditions::{Outcome, described};
@@ -71,7 +71,7 @@ async fn judge(attempt: &Attempt<'_>, policies: Arc<InForce<Validations>>) -> Re
     let (asked, objects, decided) = (Arc::new(Asked::about(&choosing.facts)), Vec::new(), Decided::default());
     let stretch = Stretch::default();
     let mut judging = Judging { attempt, choosing, asked, objects, namespace: None, decided, stretch };
-    for (_, Bound { policy, bindings }) in policies.about(plural(attempt)) {
+    for (_, Bound { policy, bindings }) in policies.about(attempt.plural()) {
         judging.policy(policy, bindings).await?;
     }
     let Judging { decided, .. } = judging;
