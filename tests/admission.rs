@@ -6,6 +6,8 @@ mod support;
 
 #[path = "admission/chain.rs"]
 mod chain;
+#[path = "admission/foreseen.rs"]
+mod foreseen;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -11,7 +11,7 @@ use kube::config::Kubeconfig;
 use rowplane::identity::ServerIdentity;
 use serde_json::{Value, json};
 
-use crate::support::client::Protocol;
+use crate::support::client::{Client as Http, Protocol};
 use crate::support::database::Database;
 use crate::support::postgres::Schema;
 use crate::support::process::{Installation, Process};
@@ -247,6 +247,55 @@ async fn a_write_is_in_the_next_list_and_get_of_the_other() {
             assert!(!names(&list(reader, "").await).contains(&name.as_str()));
         }
     }
+}
+
+/// What a user may do, and who he is, ends on the other server too: also where it goes ahead by what it knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_right_or_an_account_that_ends_on_one_writes_nothing_on_the_other() {
+    const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let replicas = Replicas::start().await;
+    let [a, b] = replicas.clients();
+    let kubeconfig = |replica: &Replica| Kubeconfig::read_from(replica.installation.kubeconfig()).unwrap();
+    let rule =
+        json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "patch", "delete"]});
+    a.post(&format!("{RBAC}/roles"), &json!({"metadata": {"name": "writer"}, "rules": [rule]}))
+        .await
+        .unwrap()
+        .ok();
+    create(a, "there").await;
+    for round in 0..40 {
+        let name = format!("w-{round}");
+        let binding = json!({
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "writer"},
+            "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": name}],
+        });
+        let account = json!({"metadata": {"name": name}});
+        a.post(ACCOUNTS, &account).await.unwrap().ok();
+        b.post(&format!("{RBAC}/rolebindings"), &binding).await.unwrap().ok();
+        let issued = b.post(&format!("{ACCOUNTS}/{name}/token"), &json!({})).await.unwrap().ok();
+        let token = issued["status"]["token"].as_str().unwrap();
+        let robot = Http::of_token(&kubeconfig(&replicas.a), Some(token));
+        robot.post(CONFIGMAPS, &configmap(&name, "0")).await.expect(201);
+        let (gone, status) = match round % 2 {
+            0 => (format!("{ACCOUNTS}/{name}"), 401),
+            _ => (format!("{RBAC}/rolebindings/{name}"), 403),
+        };
+        b.delete(&gone, None).await.unwrap().ok();
+        let item = |name: &str| format!("{CONFIGMAPS}/{name}");
+        let answer = match round % 8 {
+            0 | 1 => robot.post(CONFIGMAPS, &configmap(&format!("late-{round}"), "0")).await,
+            2 | 3 => robot.delete(item(&name)).await,
+            4 | 5 => robot.post(CONFIGMAPS, &configmap("there", "0")).await,
+            _ => robot.delete(item("missing")).await,
+        };
+        assert_eq!(answer.status, status, "round {round}: {}", answer.text());
+    }
+    let listed = list(b, "").await;
+    let late: Vec<_> = names(&listed).into_iter().filter(|name| name.starts_with("late")).collect();
+    assert!(late.is_empty(), "{late:?}");
+    assert_eq!(names(&listed).iter().filter(|name| name.starts_with("w-")).count(), 40);
 }
 
 /// 35, and 34 over a restart: what one server signed, every other one accepts.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderValue, header};
-use rowplane::auth::authn::{Authenticator, Settings, Shown};
+use rowplane::auth::authn::{Authenticator, By, Settings, Shown};
 use rowplane::auth::jwt::keys::SigningKey;
 use rowplane::auth::pki::temporary_token_key;
 use rowplane::auth::service_accounts::issuer::Grant;
@@ -76,7 +76,12 @@ pub async fn tokens(duration: Duration) {
     chain.know_service_accounts(verifier);
     let ask = |headers: &HeaderMap| {
         let mut headers = headers.clone();
-        let shown = Shown { certified: None, headers: &mut headers, path: "/api/v1/namespaces/t/configmaps" };
+        let shown = Shown {
+            certified: None,
+            headers: &mut headers,
+            path: "/api/v1/namespaces/t/configmaps",
+            by: By::Newest,
+        };
         let found = chain.authenticate(shown).now_or_never().expect("nobody is waited for");
         found.expect("a user").user
     };

@@ -100,7 +100,10 @@ impl Api {
         let what = (&*target.resource.definition, write.part);
         let joined = self.changed_configuration(what, &mut shares).into_iter().collect();
         match self.store.write_joined(joined, Mutation { requires, shares, ..mutation }).await? {
-            Written::Committed { .. } => gone,
+            Written::Committed { .. } => {
+                write.request.committed();
+                gone
+            }
             Written::Conflict { .. } | Written::Unmet { .. } => {
                 Err(Error::modified(target.resource.group_resource(), target.name))
             }

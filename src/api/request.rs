@@ -12,6 +12,7 @@ use super::input::options::write::{FieldValidation, Sent, WriteOptions};
 use super::input::strictness::Strictness;
 use crate::audit::Record;
 use crate::auth::authorizer::{AlwaysAllow, Attributes, Authorizer, authorize};
+use crate::auth::foreseen::Foreseen;
 use crate::kinds::behavior::part::Part;
 use crate::patch::apply::ownership::Conflicts;
 use crate::revision::Revision;
@@ -34,6 +35,8 @@ pub struct Request<'a> {
     pub warnings: &'a Warnings,
     /// Decides what else the user may do: a PATCH that creates an object also needs the right to create.
     pub authorizer: &'a dyn Authorizer,
+    /// Set if the request was let in by what this server knew, and what others know may forbid it.
+    pub foreseen: Option<&'a Foreseen>,
     /// What is recorded of the request, if an audit policy wants it.
     pub audit: Option<&'a Record>,
     /// When the client gives up; `None` for requests of the server's own.
@@ -84,6 +87,7 @@ impl<'a> Request<'a> {
             options: Options::None,
             warnings: &Warnings::UNREAD,
             authorizer: &AlwaysAllow,
+            foreseen: None,
             audit: None,
             deadline: None,
             hooks: Hooks::Pass,
@@ -118,6 +122,29 @@ impl<'a> Request<'a> {
     /// How strictly the body is decoded.
     pub fn strictness(&self) -> Strictness<'a> {
         Strictness { validation: self.options.write().field_validation, warnings: self.warnings }
+    }
+
+    /// Whether nobody has confirmed yet that the user may make the request.
+    pub fn is_foreseen(&self) -> bool {
+        self.foreseen.is_some_and(Foreseen::is_open)
+    }
+
+    /// 403 unless the user may make the request by all that any server has answered before it came. What is written without
+    /// this is permitted by the rows that its commit requires.
+    pub async fn confirm(&self) -> Result<(), Error> {
+        if let Some(foreseen) = self.foreseen.filter(|foreseen| foreseen.is_open()) {
+            foreseen.prove().await?;
+            self.authorize(self.verb).await?;
+            foreseen.confirmed();
+        }
+        Ok(())
+    }
+
+    /// Called when a commit that has required what [`Request::foreseen`] names has passed.
+    pub fn committed(&self) {
+        if let Some(foreseen) = self.foreseen {
+            foreseen.confirmed();
+        }
     }
 
     /// 403 unless the user may also do this to the object.

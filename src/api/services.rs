@@ -78,7 +78,8 @@ impl Claim {
     }
 }
 
-fn is_service(resource: &Resource) -> bool {
+/// Whether this is the resource whose objects claim addresses and ports.
+pub(super) fn is_service(resource: &Resource) -> bool {
     resource.definition.group().is_empty() && &*resource.definition.plural == "services"
 }
 

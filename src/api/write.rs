@@ -25,7 +25,8 @@ use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::quota::Usage;
 use super::request::Request;
-use super::rights::{escalation, params, signing};
+use super::rights::{self, escalation, params, signing};
+use super::services;
 use super::subresource::scale;
 use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut};
 use crate::causes::Cause;
@@ -354,6 +355,12 @@ impl Api {
         found: Option<&Current>,
     ) -> Result<Ready, Error> {
         let (request, now) = (write.request, self.now());
+        // A Service claims its addresses before it is written.
+        if request.is_foreseen()
+            && (rights::concern(request) || services::is_service(request.target.resource))
+        {
+            Box::pin(request.confirm()).await?;
+        }
         let mut object = self.begun(write, object, found, &now).await?;
         let operation = if found.is_some() { Operation::Update } else { Operation::Create };
         let resource = request.target.resource;

@@ -30,9 +30,14 @@ use super::response::warnings;
 use super::server::ConnectionInfo;
 use crate::api::error::Error;
 use crate::audit::{Audit, Lost};
-use crate::auth::authn::{Authenticated, Authenticator, Notes, Shown, Unauthenticated, forget_credentials};
-use crate::auth::authorizer::{Authorization, Reason, Refusal, authorize, is_public_path};
+use crate::auth::authn::{
+    Authenticated, Authenticator, By, Notes, Shown, Unauthenticated, forget_credentials,
+};
+use crate::auth::authorizer::{Attributes, Authorization, Grant, Reason, Refusal, authorize, is_public_path};
+use crate::auth::foreseen::Foreseen;
 use crate::auth::impersonation::{self, Impersonator};
+use crate::auth::service_accounts::Unproven;
+use crate::failpoints::{Bug, strikes};
 use crate::flow_control::FlowControl;
 use crate::metrics::{self, Metrics};
 use crate::random::Random;
@@ -72,6 +77,14 @@ pub enum Stage {
     Started,
 }
 
+/// What is asked for, and of whom.
+struct Asks<'a> {
+    stage: Stage,
+    info: &'a RequestInfo,
+    /// Whether the request may be let in by what this server knows: a write, whose commit tells whether that was right.
+    may_foresee: bool,
+}
+
 impl Door {
     /// Lets a request in to its handler, or refuses it. The handler finds the user in the extensions of the head.
     ///
@@ -95,7 +108,13 @@ impl Door {
         let mut response = match self.info(&parts) {
             Ok(_) if is_preflight => cors::allowed(),
             Ok(info) => {
-                let user = self.authenticate(&mut parts, &mut notes).await;
+                let may_foresee = stage == Stage::Started && info.is_plain_write();
+                let speaks_for_itself = !impersonation::is_requested(&parts.headers);
+                let by = if may_foresee && speaks_for_itself { By::Known } else { By::Newest };
+                let (user, credential) = match self.authenticate(&mut parts, by, &mut notes).await {
+                    Ok(Authenticated { user, unproven, .. }) => (Ok(user), unproven),
+                    Err(error) => (Err(error), None),
+                };
                 let answering = match &user {
                     Ok(_) => Answering::of(&info),
                     Err(_) => Answering::Unauthenticated,
@@ -109,7 +128,9 @@ impl Door {
                     Ok(()) => {
                         let answered = {
                             let mut watched = Watched::new(record.clone(), answering);
-                            let mut answer = pin!(self.answer(stage, &info, user, &mut parts, body, handler));
+                            let asks = Asks { stage, info: &info, may_foresee };
+                            let mut answer =
+                                pin!(self.answer(asks, user, credential, &mut parts, body, handler));
                             poll_fn(|context| watched.poll(answer.as_mut(), context)).await
                         };
                         let (answered, storing) = match record {
@@ -169,13 +190,14 @@ impl Door {
     /// The other steps: in whose name, whether there is room, whether he may, and the handler.
     async fn answer(
         &self,
-        stage: Stage,
-        info: &RequestInfo,
+        asks: Asks<'_>,
         user: Result<Arc<User>, Error>,
+        credential: Option<Unproven>,
         parts: &mut Parts,
         body: Body,
         handler: impl AsyncFnOnce(&RequestInfo, &Parts, Body) -> Response,
     ) -> Response {
+        let Asks { stage, info, may_foresee } = asks;
         let user = match user {
             Ok(user) => self.impersonate(user, info, parts).await,
             Err(error) => Err(error),
@@ -190,12 +212,24 @@ impl Door {
         };
         let (asker, uri) = (user.clone(), parts.uri.clone());
         let mut work = pin!(async {
-            match self.authorize(stage, parts, info, &user).await {
-                Ok(()) => {
-                    parts.extensions.insert(user);
-                    handler(info, parts, body).await
+            let grant = if may_foresee { self.foresee(parts, info, &user) } else { None };
+            let foreseen = match grant {
+                Some(grant) => Some(Arc::new(Foreseen::new(grant, credential))),
+                None => match self.authorize_by_newest(stage, parts, info, &user, credential).await {
+                    Ok(()) => None,
+                    Err(error) => return response::failure(&error, parts),
+                },
+            };
+            parts.extensions.insert(user);
+            if let Some(foreseen) = &foreseen {
+                parts.extensions.insert(foreseen.clone());
+            }
+            let response = handler(info, parts, body).await;
+            match foreseen {
+                Some(foreseen) if foreseen.is_open() => {
+                    Box::pin(self.confirm(&foreseen, response, parts, info, &asker)).await
                 }
-                Err(error) => response::failure(&error, parts),
+                _ => response,
             }
         });
         let mut has_waited = false;
@@ -232,6 +266,56 @@ impl Door {
         }
     }
 
+    /// What lets a write go ahead by what this server knows, where a decision would wait until it knows what others have
+    /// answered.
+    fn foresee(&self, parts: &Parts, info: &RequestInfo, user: &User) -> Option<Grant> {
+        let attributes = info.attributes(user);
+        let start = Instant::now();
+        let grant = self.authorizer.foreseen(&attributes)?;
+        self.metrics.attempts.authorized(metrics::Authorization::Allowed, start.elapsed());
+        note_permission(parts, &grant.reason, &attributes);
+        Some(grant)
+    }
+
+    /// Decides with what any server has answered, also about a credential that was accepted without.
+    async fn authorize_by_newest(
+        &self,
+        stage: Stage,
+        parts: &Parts,
+        info: &RequestInfo,
+        user: &User,
+        credential: Option<Unproven>,
+    ) -> Result<(), Error> {
+        if let Some(credential) = credential {
+            Box::pin(credential.prove()).await?;
+        }
+        self.authorize(stage, parts, info, user).await
+    }
+
+    /// What a request that was let in by [`Door::foresee`], and that no commit has confirmed, is answered.
+    async fn confirm(
+        &self,
+        foreseen: &Foreseen,
+        response: Response,
+        parts: &Parts,
+        info: &RequestInfo,
+        user: &User,
+    ) -> Response {
+        // An error of the server's shows nothing to anybody; and what it says, whether something was written, stays true.
+        if response.status().is_server_error() || strikes(Bug::RightNotConfirmed) {
+            return response;
+        }
+        let proven = foreseen.prove().await.map_err(Error::from);
+        let confirmed = match proven {
+            Ok(()) => self.authorize(Stage::Started, parts, info, user).await,
+            Err(error) => Err(error),
+        };
+        match confirmed {
+            Ok(()) => response,
+            Err(error) => response::failure(&error, parts),
+        }
+    }
+
     async fn authorize(
         &self,
         stage: Stage,
@@ -248,9 +332,7 @@ impl Door {
         self.metrics.attempts.authorized(authorization_result(&decision), start.elapsed());
         match decision {
             Ok(reason) => {
-                if audited::record(parts).is_some() {
-                    audited::note_decision(parts, true, &reason.text(&attributes));
-                }
+                note_permission(parts, &reason, &attributes);
                 Ok(())
             }
             Err(refusal) => {
@@ -276,13 +358,18 @@ impl Door {
     /// The user of the credentials. A connection on which no credential was ever shown has lower limits, and if it
     /// speaks HTTP/2, which can be abused for floods, is closed after its first request (upstream's
     /// `UnauthenticatedHTTP2DOSMitigation`).
-    async fn authenticate(&self, parts: &mut Parts, notes: &mut Notes) -> Result<Arc<User>, Error> {
+    async fn authenticate(
+        &self,
+        parts: &mut Parts,
+        by: By,
+        notes: &mut Notes,
+    ) -> Result<Authenticated, Error> {
         if let Some(Caller(user)) = parts.extensions.get() {
-            return Ok(user.clone());
+            return Ok(Authenticated::of(user.clone()));
         }
         let connection = parts.extensions.get::<Arc<ConnectionInfo>>().cloned();
         let certified = connection.as_ref().and_then(|connection| connection.certified());
-        let shown = Shown { certified, headers: &mut parts.headers, path: parts.uri.path() };
+        let shown = Shown { certified, headers: &mut parts.headers, path: parts.uri.path(), by };
         let start = Instant::now();
         let answer = self.authenticator.authenticate(shown).await;
         let (result, name) = authentication_result(&answer);
@@ -291,10 +378,10 @@ impl Door {
             let is_known = matches!(&answer, Ok(found) if !found.is_anonymous);
             self.account(connection, is_known, parts.version)?;
         }
-        let Authenticated { user, notes: said, .. } = answer?;
-        notes.extend(said);
+        let mut found = answer?;
+        notes.extend(std::mem::take(&mut found.notes));
         forget_credentials(&mut parts.headers);
-        Ok(user)
+        Ok(found)
     }
 
     /// The user in whose name the request is to be made, if it names one.
@@ -342,6 +429,12 @@ impl Door {
             connection.go_away();
         }
         if connection.is_crowded() { Err(Error::too_many("requests without a credential")) } else { Ok(()) }
+    }
+}
+
+fn note_permission(parts: &Parts, reason: &Reason, attributes: &Attributes<'_>) {
+    if audited::record(parts).is_some() {
+        audited::note_decision(parts, true, &reason.text(attributes));
     }
 }
 

@@ -49,6 +49,7 @@ use crate::api::input::options::request_timeout;
 use crate::api::request::{Hooks, Options, Request};
 use crate::api::resource::Resource;
 use crate::audit::Record;
+use crate::auth::foreseen::Foreseen;
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::names::internal_package;
@@ -262,6 +263,7 @@ impl Context<'_> {
             options: options.into(),
             warnings: self.warnings,
             authorizer: &self.app.door.authorizer,
+            foreseen: self.parts.extensions.get::<Arc<Foreseen>>().map(|foreseen| &**foreseen),
             audit: self.record(),
             deadline: self.deadline.get().copied(),
             hooks: Hooks::See,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
@@ -14,14 +14,14 @@ use tokio::task::JoinHandle;
 use super::history::{Promise, Time, Violation};
 use super::load::{PATIENCE, Shared};
 use super::process::pause;
-use crate::support::rest::{Answer, Client, revision};
+use crate::support::rest::{Answer, Broken, Client, revision};
 
 const USERS: usize = 2;
 /// Clients that ask as one user.
 const PROBES: usize = 2;
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
 /// What the right is for.
-const ASKED: &str = "/api/v1/namespaces/default/configmaps?limit=1";
+const ASKED: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A change of a user's right: it has taken effect between these times.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,8 @@ struct User {
 
 /// Makes the role, and a binding of nobody for each user.
 pub async fn prepare(client: &Client) {
-    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]);
+    let verbs = json!(["list", "create", "patch", "delete"]);
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]);
     let role = json!({"metadata": {"name": "rights"}, "rules": rules});
     client.post(&format!("{RBAC}/roles"), &role).await.expect("an answer").ok();
     for user in 0..USERS {
@@ -159,21 +160,41 @@ async fn probe(shared: Arc<Shared>, user: usize, mut random: StdRng, stop: Arc<A
     while !stop.load(Ordering::Relaxed) {
         let server = shared.any(&mut random);
         let called = shared.now();
-        let answer = tokio::time::timeout(PATIENCE, server.get_as(&user, ASKED)).await;
+        let answer = tokio::time::timeout(PATIENCE, use_right(server, &user, &mut random)).await;
         let returned = shared.now();
-        match answer {
-            Ok(Ok(Answer { status: StatusCode::OK, .. })) => {
-                probes.push(Probe { allowed: true, called, returned });
-            }
-            Ok(Ok(Answer { status: StatusCode::FORBIDDEN, .. })) => {
-                probes.push(Probe { allowed: false, called, returned });
-            }
-            _ => pause().await,
+        match answer.ok().and_then(Result::ok).and_then(|answer| is_allowed(&answer)) {
+            Some(allowed) => probes.push(Probe { allowed, called, returned }),
+            None => pause().await,
         }
         let breath = random.random_range(1..20);
         tokio::time::sleep(std::time::Duration::from_millis(breath)).await;
     }
     probes
+}
+
+/// Reads, or writes the one object that all who probe share: so some writes are committed, and some end in a 404 or a 409.
+async fn use_right(server: &Client, user: &str, random: &mut StdRng) -> Result<Answer, Broken> {
+    let one = format!("{ASKED}/rights");
+    let labelled = json!({"metadata": {"labels": {"n": random.random::<u32>().to_string()}}});
+    match random.random_range(0..8) {
+        0..3 => server.call_as(user, Method::GET, &format!("{ASKED}?limit=1"), None).await,
+        3..5 => server.call_as(user, Method::PATCH, &one, Some(&labelled)).await,
+        5..7 => {
+            let object = json!({"metadata": {"name": "rights"}});
+            server.call_as(user, Method::POST, ASKED, Some(&object)).await
+        }
+        _ => server.call_as(user, Method::DELETE, &one, None).await,
+    }
+}
+
+/// Whether the user may do what he has asked for; `None` if the answer does not tell.
+fn is_allowed(answer: &Answer) -> Option<bool> {
+    let told = answer.body["message"].as_str().unwrap_or_default();
+    match answer.status {
+        StatusCode::OK | StatusCode::CREATED | StatusCode::NOT_FOUND | StatusCode::CONFLICT => Some(true),
+        StatusCode::FORBIDDEN if told.contains(": User \"rights-") => Some(false),
+        _ => None,
+    }
 }
 
 impl Life {

@@ -48,10 +48,18 @@ impl Client {
         self.call(Method::GET, path, None).await
     }
 
-    /// In another user's name.
-    pub async fn get_as(&self, user: &str, path: &str) -> Result<Answer, Broken> {
-        let request = Request::get(path).header("impersonate-user", user);
-        self.exchange(request.body(Body::empty()).expect("a request")).await
+    /// In another user's name. A PATCH is a merge patch.
+    pub async fn call_as(
+        &self,
+        user: &str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, Broken> {
+        let media = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let request = Request::builder().method(method).uri(path).header("impersonate-user", user);
+        let body = body.map(|value| serde_json::to_vec(value).expect("JSON")).unwrap_or_default();
+        self.exchange(request.header("content-type", media).body(Body::from(body)).expect("a request")).await
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, Broken> {

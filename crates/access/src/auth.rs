@@ -6,6 +6,7 @@ pub mod authn;
 pub mod authorization_config;
 pub mod authorizer;
 pub mod bootstrap_tokens;
+pub mod foreseen;
 pub mod impersonation;
 pub mod jwt;
 pub mod node;

@@ -49,11 +49,13 @@ pub enum Bug {
     EndingUnnoticed,
     PolicySkipped,
     OldRights,
+    RightNotRequired,
+    RightNotConfirmed,
     NamespaceEndsEarly,
 }
 
 impl Bug {
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 38] = [
         Self::StaleUpdate,
         Self::RequirementIgnored,
         Self::ConfigurationIgnored,
@@ -89,6 +91,8 @@ impl Bug {
         Self::EndingUnnoticed,
         Self::PolicySkipped,
         Self::OldRights,
+        Self::RightNotRequired,
+        Self::RightNotConfirmed,
         Self::NamespaceEndsEarly,
     ];
 }

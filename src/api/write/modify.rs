@@ -80,7 +80,12 @@ impl Api {
                 proven = true;
                 continue;
             }
-            let judged_at = match self.put(write, ready?, current).await? {
+            let placed = self.put(write, ready?, current).await?;
+            if matches!(placed, Placed::Unmet { .. }) {
+                // What has changed may be the right to write.
+                Box::pin(write.request.confirm()).await?;
+            }
+            let judged_at = match placed {
                 Placed::Done(mut modified) => {
                     if self.definitions.are(target.resource) {
                         Box::pin(self.show_definitions()).await;

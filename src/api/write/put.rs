@@ -101,6 +101,7 @@ impl Api {
                 let outcome = if expect == Expect::Absent { Outcome::Created } else { Outcome::Updated };
                 Ok(match written? {
                     Written::Committed { object: Some(object), .. } => {
+                        write.request.committed();
                         audited.committed();
                         Placed::done(Answer::Stored(object), outcome)
                     }
@@ -145,6 +146,7 @@ impl Api {
         names.extend(self.release_aggregation(target));
         Ok(match self.store.write_joined(names, mutation).await? {
             Written::Committed { revision, .. } => {
+                write.request.committed();
                 audited.committed();
                 self.release_all(target, &current.object).await;
                 let last = shown.unwrap_or_else(|| {

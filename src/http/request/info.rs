@@ -87,6 +87,13 @@ impl RequestInfo {
         }
     }
 
+    /// Whether one object, or its status, is to be written.
+    pub fn is_plain_write(&self) -> bool {
+        let is_part = |path: &ResourcePath| matches!(path.subresource.as_deref(), None | Some("status"));
+        matches!(&*self.verb, "create" | "update" | "patch" | "delete")
+            && self.resource().is_some_and(is_part)
+    }
+
     /// What authorizers are asked if this user makes the request.
     pub fn attributes<'a>(&'a self, user: &'a User) -> Attributes<'a> {
         let Some(path) = self.resource() else {

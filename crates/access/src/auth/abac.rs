@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::authorizer::{Answer, Attributes, Authorizer, Decision, Reason, UserRules};
+use super::authorizer::{Answer, Attributes, Authorizer, Decision, Foresight, Grant, Reason, UserRules};
 use super::rbac::PolicyRule;
 use crate::fields;
 use crate::tree::{Map, Value};
@@ -176,6 +176,13 @@ impl Authorizer for Abac {
             true => Decision::Allow(Reason::None),
             false => Decision::NoOpinion(Reason::Fixed("No policy matched.")),
         })
+    }
+
+    fn foresee(&self, attributes: &Attributes<'_>) -> Foresight {
+        match self.policies.iter().any(|policy| policy.allows(attributes)) {
+            true => Foresight::Allowed(Grant::default()),
+            false => Foresight::NoOpinion,
+        }
     }
 
     fn rules(&self, user: &User, namespace: &str) -> UserRules {

@@ -26,7 +26,7 @@ pub use self::tokens::{Accepted, Audiences, Notes, Refusals, TokenError};
 use super::bootstrap_tokens::BootstrapTokens;
 use super::jwt;
 use super::oidc::Oidc;
-use super::service_accounts::Verifier;
+use super::service_accounts::{Unproven, Verifier};
 use super::token_file::Tokens;
 use super::token_webhook::TokenWebhook;
 use crate::storage;
@@ -60,6 +60,17 @@ pub struct Shown<'a> {
     pub certified: Option<Certified>,
     pub headers: &'a mut HeaderMap,
     pub path: &'a str,
+    /// How a token of a service account is judged.
+    pub by: By,
+}
+
+/// The state by which what a token of a service account names is judged, where other servers write, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// One that holds everything that any server has answered.
+    Newest,
+    /// The one that is there. Somebody has to [prove](Unproven) the token later.
+    Known,
 }
 
 /// Who makes a request.
@@ -70,6 +81,8 @@ pub struct Authenticated {
     pub notes: Notes,
     /// Whether nothing was shown at all.
     pub is_anonymous: bool,
+    /// Set if the credential was accepted by what this server knows, and others may know better.
+    pub unproven: Option<Unproven>,
 }
 
 /// The settings of the chain.
@@ -103,7 +116,7 @@ struct Shared {
     settings: Settings,
     token_file: ArcSwap<Tokens>,
     /// Set once the server has read its objects.
-    service_accounts: OnceLock<Verifier>,
+    service_accounts: OnceLock<Arc<Verifier>>,
     /// As above, if bootstrap tokens are accepted.
     bootstrap_tokens: OnceLock<BootstrapTokens>,
     /// Issuers elsewhere, if there are any.
@@ -130,7 +143,7 @@ impl Authenticator {
 
     /// From now on tokens of service accounts are accepted.
     pub fn know_service_accounts(&self, verifier: Verifier) {
-        let _ = self.shared.service_accounts.set(verifier);
+        let _ = self.shared.service_accounts.set(Arc::new(verifier));
     }
 
     /// From now on bootstrap tokens are accepted.
@@ -155,7 +168,7 @@ impl Authenticator {
 
     /// Asks the chain. Takes the credential that it has accepted out of the headers.
     pub async fn authenticate(&self, shown: Shown<'_>) -> Result<Authenticated, Unauthenticated> {
-        let Shown { certified, headers, path } = shown;
+        let Shown { certified, headers, path, by } = shown;
         let mut refused = Refusals::default();
         let mut notes = Notes::default();
         if let Some(certified) = certified {
@@ -171,12 +184,17 @@ impl Authenticator {
         for find in [bearer::in_header, bearer::in_subprotocol] {
             match find(headers, &mut notes) {
                 Ok(None) => {}
-                Ok(Some(token)) => match self.token(&token, self.audiences()).await {
+                Ok(Some(token)) => match self.token_by(&token, self.audiences(), by).await {
                     Ok(accepted) => {
                         let user = accepted.user;
                         notes.extend(accepted.notes);
                         bearer::withdraw(headers);
-                        return Ok(Authenticated { user, notes, is_anonymous: false });
+                        return Ok(Authenticated {
+                            user,
+                            notes,
+                            is_anonymous: false,
+                            unproven: accepted.unproven,
+                        });
                     }
                     Err(TokenError::Refused(why)) => refused.extend(why),
                     Err(TokenError::Starting) => return Err(Unauthenticated::Starting),
@@ -191,7 +209,7 @@ impl Authenticator {
         if !self.shared.settings.anonymous.admits(path) {
             return Err(Unauthenticated::Missing);
         }
-        Ok(Authenticated { user: ANONYMOUS.clone(), notes, is_anonymous: true })
+        Ok(Authenticated { user: ANONYMOUS.clone(), notes, is_anonymous: true, unproven: None })
     }
 
     /// The user for whom a front proxy speaks.
@@ -213,14 +231,18 @@ impl Authenticator {
 
     /// The user of a bearer token that is for one of these audiences.
     pub async fn token(&self, token: &str, audiences: &[String]) -> Result<Accepted, TokenError> {
+        self.token_by(token, audiences, By::Newest).await
+    }
+
+    async fn token_by(&self, token: &str, audiences: &[String], by: By) -> Result<Accepted, TokenError> {
         let mut refused = Refusals::default();
         if let Some(user) = self.shared.token_file.load().user(token)
             && let Some(audiences) = self.api_audiences(audiences)
         {
-            return Ok(Accepted { user: user.clone(), audiences, notes: Notes::default() });
+            return Ok(Accepted { user: user.clone(), audiences, notes: Notes::default(), unproven: None });
         }
         match self.shared.service_accounts.get() {
-            Some(verifier) => match verifier.verify(token, audiences, self.audiences()).await {
+            Some(verifier) => match verifier.verify(token, audiences, self.audiences(), by).await {
                 Some(Ok(accepted)) => return Ok(accepted),
                 Some(Err(TokenError::Refused(why))) => refused.extend(why),
                 Some(Err(error)) => return Err(error),
@@ -233,13 +255,15 @@ impl Authenticator {
             && let Some(own) = self.api_audiences(audiences)
             && let Some(user) = verifier.verify(token).await?
         {
-            return Ok(Accepted { user, audiences: own, notes: Notes::default() });
+            return Ok(Accepted { user, audiences: own, notes: Notes::default(), unproven: None });
         }
         if let Some(oidc) = self.shared.oidc.get()
             && let Some(own) = self.api_audiences(audiences)
         {
             match Box::pin(oidc.verify(token)).await {
-                Some(Ok(user)) => return Ok(Accepted { user, audiences: own, notes: Notes::default() }),
+                Some(Ok(user)) => {
+                    return Ok(Accepted { user, audiences: own, notes: Notes::default(), unproven: None });
+                }
                 Some(Err(why)) => refused.extend(why),
                 None => {}
             }
@@ -248,7 +272,7 @@ impl Authenticator {
             match Box::pin(webhook.verify(token, audiences, self.audiences())).await {
                 Ok(Some((user, for_these))) => {
                     let audiences = Audiences::These(for_these);
-                    return Ok(Accepted { user, audiences, notes: Notes::default() });
+                    return Ok(Accepted { user, audiences, notes: Notes::default(), unproven: None });
                 }
                 Ok(None) => {}
                 Err(why) => refused.extend(why),
@@ -278,8 +302,9 @@ impl fmt::Debug for Authenticator {
 }
 
 impl Authenticated {
-    fn of(user: Arc<User>) -> Self {
-        Self { user, notes: Notes::default(), is_anonymous: false }
+    /// By a credential that nothing is to be said about.
+    pub fn of(user: Arc<User>) -> Self {
+        Self { user, notes: Notes::default(), is_anonymous: false, unproven: None }
     }
 }
 

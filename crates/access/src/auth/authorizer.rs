@@ -6,6 +6,7 @@
 
 mod authorization;
 pub mod conditions;
+mod foresight;
 pub mod mode;
 mod webhook;
 
@@ -20,6 +21,7 @@ use crate::schema::names::GroupResource;
 use crate::user::User;
 
 pub use self::authorization::{Authorization, Member, PUBLIC_PATHS, Replaceable, is_public_path};
+pub use self::foresight::{Foresight, Grant};
 pub use self::mode::Mode;
 pub use self::webhook::WebhookAuthorizer;
 
@@ -291,6 +293,11 @@ impl Answer<'_> {
 pub trait Authorizer: Send + Sync {
     fn decide<'a>(&'a self, attributes: &'a Attributes<'a>) -> Answer<'a>;
 
+    /// What the authorizer would decide, and by which rows, without a question about what other servers have answered.
+    fn foresee(&self, _: &Attributes<'_>) -> Foresight {
+        Foresight::Unknown
+    }
+
     /// What the user may do in a namespace, as far as this authorizer can tell.
     fn rules(&self, _: &User, _namespace: &str) -> UserRules {
         UserRules::default()
@@ -329,6 +336,10 @@ pub struct AlwaysAllow;
 impl Authorizer for AlwaysAllow {
     fn decide<'a>(&'a self, _: &'a Attributes<'a>) -> Answer<'a> {
         Answer::Now(Decision::Allow(Reason::None))
+    }
+
+    fn foresee(&self, _: &Attributes<'_>) -> Foresight {
+        Foresight::Allowed(Grant::default())
     }
 
     fn rules(&self, _: &User, _: &str) -> UserRules {

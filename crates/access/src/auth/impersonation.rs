@@ -15,7 +15,7 @@ use super::recent::Recent;
 use crate::metrics::Metrics;
 use crate::user::User;
 
-pub use self::headers::{NoName, requested};
+pub use self::headers::{NoName, is_requested, requested};
 pub use self::mode::is_subdomain;
 
 /// For how many requesters it is remembered which mode has passed.

@@ -9,7 +9,7 @@ use std::sync::{Arc, RwLock};
 
 use self::graph::Graph;
 pub use self::references::{Sort, references_of};
-use super::authorizer::{Answer, Attributes, Authorizer, Decision, Explain, Reason, UserRules};
+use super::authorizer::{Answer, Attributes, Authorizer, Decision, Explain, Foresight, Reason, UserRules};
 use super::rbac::{Rules, bootstrap};
 use crate::cache::{Cache, Range, State};
 use crate::fields;
@@ -114,6 +114,13 @@ impl Authorizer for NodeAuthorizer {
             Told(words) => Reason::Explained(Arc::new(Words(words))),
         };
         Answer::Now(Decision::NoOpinion(told))
+    }
+
+    fn foresee(&self, attributes: &Attributes<'_>) -> Foresight {
+        match node_of(attributes.user) {
+            Some(_) => Foresight::Unknown,
+            None => Foresight::NoOpinion,
+        }
     }
 
     fn rules(&self, user: &User, _: &str) -> UserRules {

@@ -12,14 +12,17 @@ mod rule;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 
+use self::binding::Binding;
 use self::policy::{Policy, Verdict};
-use super::authorizer::{Answer, Attributes, Authorizer, Decision, Explain, Reason, UserRules};
+use super::authorizer::{
+    Answer, Attributes, Authorizer, Decision, Explain, Foresight, Grant, Reason, UserRules,
+};
 use crate::cache::{Cache, Range, State};
 use crate::codec::object::Object;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::schema::names::Gvr;
-use crate::storage::ResourceId;
+use crate::storage::{Expect, Key, Requirement, ResourceId};
 use crate::user::User;
 
 pub use self::binding::RoleRef;
@@ -140,6 +143,22 @@ impl Shared {
         self.reached.fetch_max(state.revision.0, Ordering::AcqRel);
     }
 
+    /// The rows by which a binding allows what it allows: itself and its role. Nothing denies in RBAC, so no other row matters.
+    fn grant(&self, policy: &Policy, binding: &Binding) -> Option<[Requirement; 2]> {
+        let [cluster_roles, roles, cluster_bindings, bindings] = self.resources.map(|(id, _)| id);
+        let row = |ids: [ResourceId; 2], namespace: &str, name: &str, revision| {
+            let id = ids[usize::from(!namespace.is_empty())];
+            Requirement { key: Key::new(id, namespace, name), expect: Expect::At(revision) }
+        };
+        let (role, revision) = policy.role_of(binding)?;
+        let (namespace, name) = role.split_once('\0').unwrap_or(("", role));
+        let object = &binding.object;
+        Some([
+            row([cluster_bindings, bindings], object.namespace(), object.name(), object.revision()),
+            row([cluster_roles, roles], namespace, name, revision),
+        ])
+    }
+
     fn rebuild(&self, policy: &mut Policy) {
         let state = self.cache.any();
         let mut new = Policy::default();
@@ -160,7 +179,9 @@ impl Policy {
         match (holds, object) {
             (Holds::Bindings, Some(object)) => self.put_binding(object),
             (Holds::Bindings, None) => self.remove_binding(key),
-            (Holds::Roles, object) => self.put_role(key, object.map(rules_of)),
+            (Holds::Roles, object) => {
+                self.put_role(key, object.map(|role| (rules_of(role), role.revision())));
+            }
         }
     }
 }
@@ -183,6 +204,17 @@ impl Authorizer for Rbac {
                 Decision::NoOpinion(Reason::Explained(self.shared.clone()))
             }
         })
+    }
+
+    fn foresee(&self, attributes: &Attributes<'_>) -> Foresight {
+        let policy = self.shared.newest();
+        let Verdict::Allowed(binding) = policy.decide(attributes) else { return Foresight::Unknown };
+        match self.shared.grant(&policy, binding) {
+            Some(rows) => {
+                Foresight::Allowed(Grant { reason: Reason::Explained(binding.clone()), rows: rows.into() })
+            }
+            None => Foresight::Unknown,
+        }
     }
 
     fn rules(&self, user: &User, namespace: &str) -> UserRules {

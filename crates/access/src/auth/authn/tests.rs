@@ -53,7 +53,7 @@ fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
 /// The name of the user, or why there is none.
 async fn ask(chain: &Authenticator, list: &[(&'static str, &str)]) -> Result<String, String> {
     let mut headers = headers(list);
-    let shown = Shown { certified: None, headers: &mut headers, path: "/api" };
+    let shown = Shown { certified: None, headers: &mut headers, path: "/api", by: By::Newest };
     match chain.authenticate(shown).await {
         Ok(found) => Ok(found.user.name.clone()),
         Err(error) => Err(error.to_string()),
@@ -77,7 +77,7 @@ async fn bearer_tokens() {
 #[tokio::test]
 async fn two_blanks_before_a_token_are_told() {
     let mut headers = headers(&[("authorization", "Bearer  secret")]);
-    let shown = Shown { certified: None, headers: &mut headers, path: "/api" };
+    let shown = Shown { certified: None, headers: &mut headers, path: "/api", by: By::Newest };
     let found = chain("").authenticate(shown).await.unwrap();
     assert_eq!(
         found.notes.warnings(),
@@ -114,7 +114,7 @@ async fn an_accepted_token_is_taken_out_of_the_headers() {
         ("sec-websocket-protocol", &format!("{token},v5.channel.k8s.io")),
         ("x-remote-user", "root"),
     ]);
-    let shown = Shown { certified: None, headers: &mut headers, path: "/api" };
+    let shown = Shown { certified: None, headers: &mut headers, path: "/api", by: By::Newest };
     chain("secret,bob,7\n").authenticate(shown).await.unwrap();
     forget_credentials(&mut headers);
     assert_eq!(headers["sec-websocket-protocol"], "v5.channel.k8s.io");
@@ -140,12 +140,13 @@ async fn a_certificate_comes_before_a_token_and_a_token_after_a_bad_certificate(
     ] {
         let mut headers = headers(&[("authorization", &format!("Bearer {token}"))]);
         let certified = Some(certified(certificate));
-        let answer = chain.authenticate(Shown { certified, headers: &mut headers, path: "/" }).await;
+        let answer =
+            chain.authenticate(Shown { certified, headers: &mut headers, path: "/", by: By::Newest }).await;
         let answer = answer.map(|found| found.user.name.clone()).map_err(|error| error.to_string());
         assert_eq!(answer, want.map(str::to_owned).map_err(str::to_owned));
     }
     let certified = Some(certified(Err("unknown authority")));
-    let shown = Shown { certified, headers: &mut HeaderMap::new(), path: "/version" };
+    let shown = Shown { certified, headers: &mut HeaderMap::new(), path: "/version", by: By::Newest };
     assert!(chain.authenticate(shown).await.is_err(), "a bad credential is not anonymous");
 }
 
@@ -172,7 +173,7 @@ async fn front_proxies_speak_for_others() {
     ];
     let mut named = headers(&list);
     let proxy = Certified { proxy: Some(Ok(())), ..certified(Ok(Some("proxy"))) };
-    let shown = Shown { certified: Some(proxy.clone()), headers: &mut named, path: "/" };
+    let shown = Shown { certified: Some(proxy.clone()), headers: &mut named, path: "/", by: By::Newest };
     let jane = chain.authenticate(shown).await.unwrap().user;
     assert_eq!((jane.name.as_str(), jane.uid.as_str()), ("jane", "7"));
     assert_eq!(jane.groups, ["a", "b", "system:authenticated"]);
@@ -180,11 +181,11 @@ async fn front_proxies_speak_for_others() {
     assert_eq!(jane.extra["bad%zz"], ["v"]);
     assert!(named.is_empty());
     // Without a name the proxy is a user as others.
-    let shown = Shown { certified: Some(proxy), headers: &mut HeaderMap::new(), path: "/" };
+    let shown = Shown { certified: Some(proxy), headers: &mut HeaderMap::new(), path: "/", by: By::Newest };
     assert_eq!(chain.authenticate(shown).await.unwrap().user.name, "proxy");
     // Who is no proxy speaks for himself.
     let other = Certified { proxy: Some(Err("not allowed".into())), ..certified(Ok(Some("mallory"))) };
-    let shown = Shown { certified: Some(other), headers: &mut headers(&list), path: "/" };
+    let shown = Shown { certified: Some(other), headers: &mut headers(&list), path: "/", by: By::Newest };
     assert_eq!(chain.authenticate(shown).await.unwrap().user.name, "mallory");
 }
 
@@ -193,7 +194,7 @@ async fn nobody_is_anonymous_where_that_is_not_allowed() {
     let anonymous = Anonymous::At(vec!["/livez".into()]);
     let chain = Authenticator::new(Settings { anonymous, ..Settings::default() }, Tokens::default());
     for (path, admitted) in [("/livez", true), ("/livez/ping", false), ("/readyz", false)] {
-        let shown = Shown { certified: None, headers: &mut HeaderMap::new(), path };
+        let shown = Shown { certified: None, headers: &mut HeaderMap::new(), path, by: By::Newest };
         assert_eq!(chain.authenticate(shown).await.is_ok(), admitted, "{path}");
     }
 }

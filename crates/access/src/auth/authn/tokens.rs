@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::auth::service_accounts::Unproven;
 use crate::storage;
 use crate::user::User;
 
@@ -13,6 +14,8 @@ pub struct Accepted {
     /// Those that were wanted and that the token is for.
     pub audiences: Audiences,
     pub notes: Notes,
+    /// Set if it was accepted by what this server knows, and others may know better.
+    pub unproven: Option<Unproven>,
 }
 
 /// For whom a token is.

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 
-use super::{Answer, Attributes, Authorizer, Decision, Reason, UserRules};
+use super::{Answer, Attributes, Authorizer, Decision, Foresight, Grant, Reason, UserRules};
 use crate::cache::Cache;
 use crate::metrics::DecisionMetrics;
 use crate::user::{MASTERS, User};
@@ -69,6 +69,10 @@ impl Authorizer for Replaceable {
         Answer::Later(Box::pin(async move { decide_in_order(&members, attributes).decided().await }))
     }
 
+    fn foresee(&self, attributes: &Attributes<'_>) -> Foresight {
+        foresee_in_order(&self.members.load(), attributes)
+    }
+
     fn rules(&self, user: &User, namespace: &str) -> UserRules {
         rules_of(&self.members.load(), user, namespace)
     }
@@ -91,6 +95,21 @@ impl Authorization {
     pub fn install(&self, authorizers: Vec<Member>, cache: &Cache) {
         let newest = cache.backend().shared().then(|| cache.clone());
         let _ = self.installed.set(Installed { authorizers, newest });
+    }
+}
+
+impl Authorization {
+    /// What allows a request by what this server knows, if another one may know better; `None` where a decision tells
+    /// at once, or where it may be otherwise.
+    pub fn foreseen(&self, attributes: &Attributes<'_>) -> Option<Grant> {
+        let Installed { authorizers, newest } = self.installed.get()?;
+        if newest.is_none() || attributes.user.is_in(MASTERS) {
+            return None;
+        }
+        match foresee_in_order(authorizers, attributes) {
+            Foresight::Allowed(grant) => Some(grant),
+            Foresight::NoOpinion | Foresight::Unknown => None,
+        }
     }
 }
 
@@ -129,6 +148,20 @@ async fn decide_by_newest<'a>(
             Decision::NoOpinion(Reason::failed("the newest policy is not known"))
         }
     }
+}
+
+fn foresee_in_order(members: &[Member], attributes: &Attributes<'_>) -> Foresight {
+    for member in members {
+        match member.authorizer.foresee(attributes) {
+            Foresight::NoOpinion => {}
+            Foresight::Unknown => return Foresight::Unknown,
+            Foresight::Allowed(grant) => {
+                member.count(&Decision::Allow(Reason::None));
+                return Foresight::Allowed(grant);
+            }
+        }
+    }
+    Foresight::NoOpinion
 }
 
 fn decide_in_order<'a>(members: &'a [Member], attributes: &'a Attributes<'a>) -> Answer<'a> {
@@ -201,6 +234,44 @@ mod tests {
         assert_eq!(decided(&[none, no, yes]).await, ("deny", "no".to_owned()));
         assert_eq!(decided(&[none, none]).await, ("none", "hm\nhm".to_owned()));
         assert_eq!(decided(&[]).await, ("none", String::new()));
+    }
+
+    /// Whoever cannot tell without a question stands before all that follow.
+    #[test]
+    fn what_nobody_can_foresee_is_decided() {
+        struct Foresees(fn() -> Foresight);
+
+        impl Authorizer for Foresees {
+            fn decide<'a>(&'a self, _: &'a Attributes<'a>) -> Answer<'a> {
+                unreachable!("nobody is asked")
+            }
+
+            fn foresee(&self, _: &Attributes<'_>) -> Foresight {
+                (self.0)()
+            }
+        }
+
+        let yes: fn() -> Foresight = || Foresight::Allowed(Grant::default());
+        let none: fn() -> Foresight = || Foresight::NoOpinion;
+        let unknown: fn() -> Foresight = || Foresight::Unknown;
+        for (authorizers, expected) in [
+            (&[none, yes][..], "allowed"),
+            (&[yes, unknown], "allowed"),
+            (&[none, unknown, yes], "unknown"),
+            (&[none], "no opinion"),
+            (&[], "no opinion"),
+        ] {
+            let member =
+                |says: &fn() -> Foresight| Member { authorizer: Arc::new(Foresees(*says)), decisions: None };
+            let members: Vec<Member> = authorizers.iter().map(member).collect();
+            let user = User::default();
+            let told = match foresee_in_order(&members, &Attributes::of_path(&user, "get", "/x")) {
+                Foresight::Allowed(_) => "allowed",
+                Foresight::Unknown => "unknown",
+                Foresight::NoOpinion => "no opinion",
+            };
+            assert_eq!(told, expected);
+        }
     }
 
     #[tokio::test]

@@ -16,9 +16,14 @@ const EXTRA: &str = "impersonate-extra-";
 #[error("requested {0} without impersonating a user name")]
 pub struct NoName(String);
 
+/// Whether the headers name anybody else.
+pub fn is_requested(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| name.as_str().starts_with("impersonate-"))
+}
+
 /// The user that the headers name, exactly as they do; the headers are removed. `None` if nobody is to be impersonated.
 pub fn requested(headers: &mut HeaderMap) -> Result<Option<User>, NoName> {
-    if !headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
+    if !is_requested(headers) {
         return Ok(None);
     }
     let first = |name| headers.get(name).map(text).unwrap_or_default();

@@ -14,6 +14,7 @@ use super::super::authorizer::{Attributes, aggregate};
 use super::binding::{Binding, ByKey, RoleRef, Sort};
 use super::rule::{PolicyRule, Rules};
 use crate::codec::object::Object;
+use crate::revision::Revision;
 use crate::user::User;
 
 /// How many bytes of rules a user is told that he has. Many bindings to one role multiply them.
@@ -73,6 +74,8 @@ struct Role {
     key: Box<str>,
     /// `None` if the role does not exist.
     rules: Option<Arc<Rules>>,
+    /// The version of the row that says so.
+    revision: Revision,
     bindings: u32,
 }
 
@@ -148,6 +151,12 @@ impl Policy {
             }
         }
         (found, aggregate(errors))
+    }
+
+    /// The key of a binding's role, and the version of it that the policy has; `None` if the role does not exist.
+    pub fn role_of(&self, binding: &Binding) -> Option<(&str, Revision)> {
+        let role = self.roles.slots.get(binding.role? as usize)?;
+        role.rules.is_some().then_some((&*role.key, role.revision))
     }
 
     /// The rules of a role; `None` if it does not exist.
@@ -250,8 +259,9 @@ impl Policy {
         }
     }
 
-    pub fn put_role(&mut self, key: &str, rules: Option<Arc<Rules>>) {
-        self.roles.put(key, rules);
+    /// `role` has the rules, and the version that has them; `None` if the role does not exist.
+    pub fn put_role(&mut self, key: &str, role: Option<(Arc<Rules>, Revision)>) {
+        self.roles.put(key, role);
     }
 
     /// The keys of a binding's subjects, each once.
@@ -314,13 +324,14 @@ impl Roles {
         self.forget_unused(number);
     }
 
-    fn put(&mut self, key: &str, rules: Option<Arc<Rules>>) {
-        if rules.is_none() && !self.numbers.contains_key(key) {
+    fn put(&mut self, key: &str, found: Option<(Arc<Rules>, Revision)>) {
+        if found.is_none() && !self.numbers.contains_key(key) {
             return;
         }
         let number = self.number(key);
         if let Some(role) = self.slots.get_mut(number as usize) {
-            role.rules = rules;
+            let (rules, revision) = found.unzip();
+            (role.rules, role.revision) = (rules, revision.unwrap_or_default());
         }
         self.forget_unused(number);
     }
@@ -329,7 +340,7 @@ impl Roles {
         if let Some(number) = self.numbers.get(key) {
             return *number;
         }
-        let role = Role { key: key.into(), rules: None, bindings: 0 };
+        let role = Role { key: key.into(), ..Role::default() };
         let number = match self.free.pop() {
             Some(number) => {
                 self.slots[number as usize] = role;

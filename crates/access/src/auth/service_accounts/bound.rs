@@ -10,7 +10,7 @@ use super::{Content, groups, user_name};
 use crate::auth::authn::{CREDENTIAL_ID, Notes};
 use crate::auth::jwt::Compact;
 use crate::metrics::{TokenMetrics, TokenUse};
-use crate::storage::ResourceId;
+use crate::storage::{Expect, Key, Requirement, ResourceId};
 use crate::user::User;
 
 /// For how long, in seconds, clocks may differ, and for how long an object that is being deleted still counts.
@@ -67,7 +67,7 @@ fn user(claims: &TokenClaims) -> User {
     user.authenticated()
 }
 
-/// Fails unless the token is valid now and everything that it names is there.
+/// As [`check`], and notes what is to be said about the token.
 pub(super) fn judge(
     claims: &TokenClaims,
     seen: &Seen,
@@ -76,6 +76,40 @@ pub(super) fn judge(
     notes: &mut Notes,
     metrics: &TokenMetrics,
 ) -> Result<(), String> {
+    check(claims, seen, live, now)?;
+    match claims.kubernetes.warn_after.filter(|after| after.0 != 0) {
+        Some(after) if now > after.0 => {
+            let past = now - after.0;
+            let text = format!("subject: {}, seconds after warning threshold: {past}", claims.sub);
+            notes.annotate(STALE, text);
+            metrics.used(TokenUse::Stale);
+        }
+        Some(_) => metrics.used(TokenUse::Valid),
+        None => {}
+    }
+    Ok(())
+}
+
+/// The rows of the account and the object that the token names, as they are; `None` if one is not there.
+pub(super) fn rows(claims: &TokenClaims, live: &Live<'_>) -> Option<Vec<Requirement>> {
+    let (binding, resources) = (&claims.kubernetes, live.resources);
+    let row = |resource, namespace: &str, name: &str| {
+        let expect = Expect::At(live.get(resource, namespace, name)?.revision());
+        Some(Requirement { key: Key::new(resource, namespace, name), expect })
+    };
+    let namespace = &*binding.namespace;
+    let account = row(resources.accounts, namespace, &binding.account.name)?;
+    let secret = binding.secret.as_ref().map(|secret| row(resources.secrets, namespace, &secret.name));
+    let host = match (&binding.pod, &binding.node) {
+        (Some(pod), _) => Some(row(resources.pods, namespace, &pod.name)),
+        (None, Some(node)) => Some(row(resources.nodes, "", &node.name)),
+        (None, None) => None,
+    };
+    [Some(Some(account)), secret, host].into_iter().flatten().collect()
+}
+
+/// Fails unless the token is valid now and everything that it names is there.
+pub(super) fn check(claims: &TokenClaims, seen: &Seen, live: &Live<'_>, now: i64) -> Result<(), String> {
     check_time(claims, now)?;
     let binding = &claims.kubernetes;
     let resources = live.resources;
@@ -91,16 +125,6 @@ pub(super) fn judge(
         (Some(pod), _) => look("pod", resources.pods, &binding.namespace, pod, &seen.pod)?,
         (None, Some(node)) => look("node", resources.nodes, "", node, &seen.node)?,
         (None, None) => {}
-    }
-    match binding.warn_after.filter(|after| after.0 != 0) {
-        Some(after) if now > after.0 => {
-            let past = now - after.0;
-            let text = format!("subject: {}, seconds after warning threshold: {past}", claims.sub);
-            notes.annotate(STALE, text);
-            metrics.used(TokenUse::Stale);
-        }
-        Some(_) => metrics.used(TokenUse::Valid),
-        None => {}
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::auth::jwt::keys::{KeyError, PublicKey, SigningKey};
 use crate::cache::Range;
 use crate::fields;
 use crate::schema::names::GroupResource;
+use crate::storage::{Expect, Key, Requirement};
 
 /// Why a token is refused whose key is not known.
 pub(super) const NO_KEYS: &str = "invalid signature, no keys found";
@@ -128,6 +129,16 @@ impl Keys {
         let is_published = || live.get(live.resources.keys, "", id).is_some();
         own.verifying.iter().any(|key| key.id == id)
             || is_published() && !own.discarded.iter().any(|discarded| discarded == id)
+    }
+
+    /// The row that publishes a key which only another server has.
+    pub(super) fn row(&self, id: &str, live: &Live<'_>) -> Option<Requirement> {
+        if self.external.is_some() || self.own.load().verifying.iter().any(|key| key.id == id) {
+            return None;
+        }
+        let resource = live.resources.keys;
+        let expect = live.get(resource, "", id).map_or(Expect::Absent, |row| Expect::At(row.revision()));
+        Some(Requirement { key: Key::new(resource, "", id), expect })
     }
 
     fn find(&self, id: &str, live: &Live<'_>) -> Option<PublicKey> {
