@@ -21,7 +21,7 @@ const USERS: usize = 2;
 const PROBES: usize = 2;
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
 /// What the right is for.
-const ASKED: &str = "/api/v1/namespaces/default/configmaps";
+const ASKED: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
 /// A change of a user's right: it has taken effect between these times.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ struct User {
 /// Makes the role, and a binding of nobody for each user.
 pub async fn prepare(client: &Client) {
     let verbs = json!(["list", "create", "patch", "delete"]);
-    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]);
+    let rules = json!([{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}]);
     let role = json!({"metadata": {"name": "rights"}, "rules": rules});
     client.post(&format!("{RBAC}/roles"), &role).await.expect("an answer").ok();
     for user in 0..USERS {
