@@ -3,6 +3,7 @@
 pub(in crate::http) mod audited;
 pub mod cors;
 pub(in crate::http) mod fair_share;
+mod permission;
 
 use std::future::poll_fn;
 use std::panic::resume_unwind;
@@ -33,11 +34,9 @@ use crate::audit::{Audit, Lost};
 use crate::auth::authn::{
     Authenticated, Authenticator, By, Notes, Shown, Unauthenticated, forget_credentials,
 };
-use crate::auth::authorizer::{Attributes, Authorization, Grant, Reason, Refusal, authorize, is_public_path};
-use crate::auth::foreseen::Foreseen;
+use crate::auth::authorizer::{Authorization, is_public_path};
 use crate::auth::impersonation::{self, Impersonator};
 use crate::auth::service_accounts::Unproven;
-use crate::failpoints::{Bug, strikes};
 use crate::flow_control::FlowControl;
 use crate::metrics::{self, Metrics};
 use crate::random::Random;
@@ -78,6 +77,7 @@ pub enum Stage {
 }
 
 /// What is asked for, and of whom.
+#[derive(Clone, Copy)]
 struct Asks<'a> {
     stage: Stage,
     info: &'a RequestInfo,
@@ -197,7 +197,7 @@ impl Door {
         body: Body,
         handler: impl AsyncFnOnce(&RequestInfo, &Parts, Body) -> Response,
     ) -> Response {
-        let Asks { stage, info, may_foresee } = asks;
+        let Asks { stage, info, .. } = asks;
         let user = match user {
             Ok(user) => self.impersonate(user, info, parts).await,
             Err(error) => Err(error),
@@ -212,13 +212,9 @@ impl Door {
         };
         let (asker, uri) = (user.clone(), parts.uri.clone());
         let mut work = pin!(async {
-            let grant = if may_foresee { self.foresee(parts, info, &user) } else { None };
-            let foreseen = match grant {
-                Some(grant) => Some(Arc::new(Foreseen::new(grant, credential))),
-                None => match self.authorize_by_newest(stage, parts, info, &user, credential).await {
-                    Ok(()) => None,
-                    Err(error) => return response::failure(&error, parts),
-                },
+            let foreseen = match self.permit(asks, parts, &user, credential).await {
+                Ok(foreseen) => foreseen,
+                Err(error) => return response::failure(&error, parts),
             };
             parts.extensions.insert(user);
             if let Some(foreseen) = &foreseen {
@@ -263,85 +259,6 @@ impl Door {
                 fair_share::admit(control, parts, info, user, self.request_time).await
             }
             _ => Ok(None),
-        }
-    }
-
-    /// What lets a write go ahead by what this server knows, where a decision would wait until it knows what others have
-    /// answered.
-    fn foresee(&self, parts: &Parts, info: &RequestInfo, user: &User) -> Option<Grant> {
-        let attributes = info.attributes(user);
-        let start = Instant::now();
-        let grant = self.authorizer.foreseen(&attributes)?;
-        self.metrics.attempts.authorized(metrics::Authorization::Allowed, start.elapsed());
-        note_permission(parts, &grant.reason, &attributes);
-        Some(grant)
-    }
-
-    /// Decides with what any server has answered, also about a credential that was accepted without.
-    async fn authorize_by_newest(
-        &self,
-        stage: Stage,
-        parts: &Parts,
-        info: &RequestInfo,
-        user: &User,
-        credential: Option<Unproven>,
-    ) -> Result<(), Error> {
-        if let Some(credential) = credential {
-            Box::pin(credential.prove()).await?;
-        }
-        self.authorize(stage, parts, info, user).await
-    }
-
-    /// What a request that was let in by [`Door::foresee`], and that no commit has confirmed, is answered.
-    async fn confirm(
-        &self,
-        foreseen: &Foreseen,
-        response: Response,
-        parts: &Parts,
-        info: &RequestInfo,
-        user: &User,
-    ) -> Response {
-        // An error of the server's shows nothing to anybody; and what it says, whether something was written, stays true.
-        if response.status().is_server_error() || strikes(Bug::RightNotConfirmed) {
-            return response;
-        }
-        let proven = foreseen.prove().await.map_err(Error::from);
-        let confirmed = match proven {
-            Ok(()) => self.authorize(Stage::Started, parts, info, user).await,
-            Err(error) => Err(error),
-        };
-        match confirmed {
-            Ok(()) => response,
-            Err(error) => response::failure(&error, parts),
-        }
-    }
-
-    async fn authorize(
-        &self,
-        stage: Stage,
-        parts: &Parts,
-        info: &RequestInfo,
-        user: &User,
-    ) -> Result<(), Error> {
-        if stage == Stage::Starting && !is_health(parts.uri.path()) {
-            return Ok(());
-        }
-        let attributes = info.attributes(user);
-        let start = Instant::now();
-        let decision = authorize(&self.authorizer, &attributes).await;
-        self.metrics.attempts.authorized(authorization_result(&decision), start.elapsed());
-        match decision {
-            Ok(reason) => {
-                note_permission(parts, &reason, &attributes);
-                Ok(())
-            }
-            Err(refusal) => {
-                match &refusal {
-                    Refusal::Forbidden { reason, .. } => audited::note_decision(parts, false, reason),
-                    Refusal::Failed(_) => audited::note_failure(parts),
-                }
-                Err(refusal.into())
-            }
         }
     }
 
@@ -432,12 +349,6 @@ impl Door {
     }
 }
 
-fn note_permission(parts: &Parts, reason: &Reason, attributes: &Attributes<'_>) {
-    if audited::record(parts).is_some() {
-        audited::note_decision(parts, true, &reason.text(attributes));
-    }
-}
-
 /// How metrics show what came of authenticating, with the user's name.
 fn authentication_result(
     answer: &Result<Authenticated, Unauthenticated>,
@@ -446,15 +357,6 @@ fn authentication_result(
         Ok(found) => (metrics::Authentication::Success, Some(&found.user.name)),
         Err(Unauthenticated::Missing) => (metrics::Authentication::Failure, None),
         Err(_) => (metrics::Authentication::Error, None),
-    }
-}
-
-fn authorization_result(decision: &Result<Reason, Refusal>) -> metrics::Authorization {
-    match decision {
-        Ok(_) => metrics::Authorization::Allowed,
-        Err(Refusal::Failed(_)) => metrics::Authorization::Error,
-        Err(Refusal::Forbidden { is_denied: true, .. }) => metrics::Authorization::Denied,
-        Err(Refusal::Forbidden { .. }) => metrics::Authorization::NoOpinion,
     }
 }
 

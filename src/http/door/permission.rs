@@ -1,0 +1,119 @@
+//! May he? A decision with what any server has answered; for a write, where this server knows that he may, the rows that
+//! allow it, which the commit then requires (`auth/foreseen.rs`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::http::request::Parts;
+use axum::response::Response;
+
+use super::{Asks, Door, Stage, audited, is_health};
+use crate::api::error::Error;
+use crate::auth::authorizer::{Attributes, Grant, Reason, Refusal, authorize};
+use crate::auth::foreseen::Foreseen;
+use crate::auth::service_accounts::Unproven;
+use crate::failpoints::{Bug, strikes};
+use crate::http::request::info::RequestInfo;
+use crate::http::response;
+use crate::metrics;
+use crate::user::User;
+
+impl Door {
+    /// Lets a request go on, or refuses it. What it is let in by is returned if that has still to be confirmed.
+    pub(super) async fn permit(
+        &self,
+        Asks { stage, info, may_foresee }: Asks<'_>,
+        parts: &Parts,
+        user: &User,
+        credential: Option<Unproven>,
+    ) -> Result<Option<Arc<Foreseen>>, Error> {
+        let grant = if may_foresee { self.foresee(parts, info, user) } else { None };
+        if let Some(grant) = grant {
+            return Ok(Some(Arc::new(Foreseen::new(grant, credential))));
+        }
+        if let Some(credential) = credential {
+            Box::pin(credential.prove()).await?;
+        }
+        self.authorize(stage, parts, info, user).await.map(|()| None)
+    }
+
+    /// What lets a write go ahead by what this server knows, where a decision would wait until it knows what others have
+    /// answered.
+    fn foresee(&self, parts: &Parts, info: &RequestInfo, user: &User) -> Option<Grant> {
+        let attributes = info.attributes(user);
+        let start = Instant::now();
+        let grant = self.authorizer.foreseen(&attributes)?;
+        self.metrics.attempts.authorized(metrics::Authorization::Allowed, start.elapsed());
+        note_permission(parts, &grant.reason, &attributes);
+        Some(grant)
+    }
+
+    /// What a request that was let in by what this server knew, and that no commit has confirmed, is answered.
+    pub(super) async fn confirm(
+        &self,
+        foreseen: &Foreseen,
+        response: Response,
+        parts: &Parts,
+        info: &RequestInfo,
+        user: &User,
+    ) -> Response {
+        // An error of the server's shows nothing to anybody; and what it says, whether something was written, stays true.
+        if response.status().is_server_error() || strikes(Bug::RightNotConfirmed) {
+            return response;
+        }
+        let proven = foreseen.prove().await.map_err(Error::from);
+        let confirmed = match proven {
+            Ok(()) => self.authorize(Stage::Started, parts, info, user).await,
+            Err(error) => Err(error),
+        };
+        match confirmed {
+            Ok(()) => response,
+            Err(error) => response::failure(&error, parts),
+        }
+    }
+
+    /// Decides with what any server has answered.
+    async fn authorize(
+        &self,
+        stage: Stage,
+        parts: &Parts,
+        info: &RequestInfo,
+        user: &User,
+    ) -> Result<(), Error> {
+        if stage == Stage::Starting && !is_health(parts.uri.path()) {
+            return Ok(());
+        }
+        let attributes = info.attributes(user);
+        let start = Instant::now();
+        let decision = authorize(&self.authorizer, &attributes).await;
+        self.metrics.attempts.authorized(authorization_result(&decision), start.elapsed());
+        match decision {
+            Ok(reason) => {
+                note_permission(parts, &reason, &attributes);
+                Ok(())
+            }
+            Err(refusal) => {
+                match &refusal {
+                    Refusal::Forbidden { reason, .. } => audited::note_decision(parts, false, reason),
+                    Refusal::Failed(_) => audited::note_failure(parts),
+                }
+                Err(refusal.into())
+            }
+        }
+    }
+}
+
+fn note_permission(parts: &Parts, reason: &Reason, attributes: &Attributes<'_>) {
+    if audited::record(parts).is_some() {
+        audited::note_decision(parts, true, &reason.text(attributes));
+    }
+}
+
+fn authorization_result(decision: &Result<Reason, Refusal>) -> metrics::Authorization {
+    match decision {
+        Ok(_) => metrics::Authorization::Allowed,
+        Err(Refusal::Failed(_)) => metrics::Authorization::Error,
+        Err(Refusal::Forbidden { is_denied: true, .. }) => metrics::Authorization::Denied,
+        Err(Refusal::Forbidden { .. }) => metrics::Authorization::NoOpinion,
+    }
+}
