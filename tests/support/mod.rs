@@ -53,6 +53,8 @@ pub mod object;
 pub mod optional;
 pub mod pod;
 pub mod postgres;
+pub mod postgres_programs;
+pub mod preloaded;
 pub mod process;
 pub mod proxy;
 pub mod raced;

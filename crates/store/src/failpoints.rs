@@ -22,6 +22,8 @@ pub enum Bug {
     SyncCoversTooMuch,
     DirectoryNotSynced,
     KeysNotSynced,
+    /// On PostgreSQL (`storage/postgres/session.rs`).
+    CommitNotSynced,
     // History (`storage.rs`, `cache.rs`, `storage/postgres/lineage.rs`).
     CompactedReadable,
     PromotionUnnoticed,
@@ -53,7 +55,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::StaleUpdate,
         Self::RequirementIgnored,
         Self::ConfigurationIgnored,
@@ -67,6 +69,7 @@ impl Bug {
         Self::SyncCoversTooMuch,
         Self::DirectoryNotSynced,
         Self::KeysNotSynced,
+        Self::CommitNotSynced,
         Self::CompactedReadable,
         Self::PromotionUnnoticed,
         Self::EventLost,
