@@ -12,8 +12,12 @@ use tokio::net::TcpSocket;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
+use super::disk::Disk;
 use super::postgres_programs::{Succeed as _, as_user, give, tools};
 use super::proxy::Target;
+
+/// An argument of `initdb`: a file of the log is as small as it can be, so that a new one is begun often.
+const SMALL_SEGMENTS: &str = "--wal-segsize=1";
 
 pub struct Cluster {
     /// Holds the socket, the log and, mostly, the data.
@@ -24,6 +28,7 @@ pub struct Cluster {
     options: Vec<String>,
     /// Environment variables of the server.
     environment: Vec<(&'static str, OsString)>,
+    disk: Option<Disk>,
     /// A socket that is bound, but does not listen: it reserves the port for a cluster that listens on TCP.
     listens: Option<TcpSocket>,
     server: Mutex<Option<Child>>,
@@ -36,6 +41,25 @@ impl Cluster {
         cluster.init().await;
         cluster.start().await;
         cluster
+    }
+
+    /// Creates and starts a cluster whose disk can be disturbed, and that of its standbys. It syncs, since syncs may fail.
+    pub async fn on_a_disk_of_its_own() -> Self {
+        let cluster = Self::empty().with_disk();
+        cluster.init_command().arg(SMALL_SEGMENTS).succeed().await;
+        cluster.start().await;
+        cluster
+    }
+
+    fn with_disk(mut self) -> Self {
+        let disk = Disk::new(&self.dir.path().join("disk"));
+        self.environment.extend(disk.environment(&self.data));
+        self.disk = Some(disk);
+        self.with("fsync=on").with("wal_sync_method=fdatasync")
+    }
+
+    pub fn disk(&self) -> Option<&Disk> {
+        self.disk.as_ref()
     }
 
     /// A cluster that listens on a port of 127.0.0.1. The files are put into its directory; `postgresql.conf` is
@@ -61,13 +85,11 @@ impl Cluster {
         cluster
     }
 
-    /// Makes a cluster whose data are in this directory, and which is not started yet. The files of its log are as small as
-    /// PostgreSQL allows, so that it begins a new one often.
+    /// Makes a cluster whose data are in this directory, and which is not started yet.
     pub async fn make_at(data: &Path) -> Self {
         let cluster = Self::at(data);
         private_directory(data);
-        let mut command = cluster.init_command();
-        command.arg("--wal-segsize=1").succeed().await;
+        cluster.init_command().arg(SMALL_SEGMENTS).succeed().await;
         cluster
     }
 
@@ -123,7 +145,10 @@ impl Cluster {
 
     /// Creates a standby of this cluster, which has caught up and streams from it.
     pub async fn standby(&self) -> Self {
-        let standby = Self::empty();
+        let standby = match self.disk {
+            Some(_) => Self::empty().with_disk(),
+            None => Self::empty(),
+        };
         let source = format!("host={} port={} user=rowplane", self.socket().display(), self.port());
         standby
             .tool("pg_basebackup")
@@ -143,8 +168,8 @@ impl Cluster {
         private_directory(&socket);
         // Servers of other users connect through the socket.
         set_mode(&socket, 0o711);
-        let (options, environment) = (Vec::new(), Vec::new());
-        Self { dir, data, tools: tools(), options, environment, listens: None, server: Mutex::new(None) }
+        let (options, environment, server) = (Vec::new(), Vec::new(), Mutex::new(None));
+        Self { dir, data, tools: tools(), options, environment, disk: None, listens: None, server }
     }
 
     /// Starts the cluster. Tries again while remains of a killed one are in the way.
@@ -166,6 +191,23 @@ impl Cluster {
             if self.try_connect().await.is_ok() {
                 *server = Some(child);
                 return true;
+            }
+            pause().await;
+        }
+    }
+
+    /// Starts the cluster again if its server has ended by itself, and waits until it accepts connections.
+    pub async fn revive(&self) {
+        loop {
+            let mut server = self.server.lock().await;
+            if server.as_mut().is_none_or(|child| child.try_wait().expect("wait for PostgreSQL").is_some()) {
+                *server = None;
+                drop(server);
+                return self.start().await;
+            }
+            drop(server);
+            if self.try_connect().await.is_ok() {
+                return;
             }
             pause().await;
         }

@@ -42,8 +42,10 @@ macro_rules! on_every_store {
 }
 
 pub mod client;
+pub mod clock;
 pub mod cluster;
 pub mod database;
+pub mod disk;
 pub mod faulty;
 pub mod grpc;
 pub mod haproxy;
