@@ -7,10 +7,14 @@ mod support;
 
 #[path = "faults/chaos.rs"]
 mod chaos;
+#[path = "faults/clocks.rs"]
+mod clocks;
 #[path = "faults/cluster.rs"]
 mod cluster;
 #[path = "faults/definitions.rs"]
 mod definitions;
+#[path = "faults/disks.rs"]
+mod disks;
 #[path = "faults/failover.rs"]
 mod failover;
 #[path = "faults/failovers.rs"]
@@ -48,6 +52,8 @@ mod run;
 mod server;
 #[path = "faults/settling.rs"]
 mod settling;
+#[path = "faults/two_primaries.rs"]
+mod two_primaries;
 #[path = "faults/verdict.rs"]
 mod verdict;
 #[path = "faults/watcher.rs"]

@@ -13,11 +13,14 @@ use sqlx::AssertSqlSafe;
 use tokio::task::JoinHandle;
 
 use super::cluster::Cluster;
+use super::disks::{self, DiskFault};
 use super::failovers::{Replication, fail_over};
 use super::load::PATIENCE;
-use super::process::Encoding;
+use super::process::{Encoding, pause};
 use super::proxy::{Direction, Flow, Proxy};
-use super::run::{Database, Replicas};
+use super::run::{Database, Replicas, works};
+use super::server::Server;
+use crate::support::clock::DAY;
 use crate::support::rest::Client;
 
 /// How many faults may overlap.
@@ -50,6 +53,14 @@ enum Fault {
     Migrate,
     /// No file of the server may grow beyond a limit.
     DiskFull,
+    /// Calls on the files of SQLite's database meet a disk in trouble.
+    Disk(DiskFault),
+    /// Calls of PostgreSQL's processes meet a disk in trouble.
+    DatabaseDisk(DiskFault),
+    /// The server's wall clock jumps, ahead or back.
+    ClockJumps,
+    /// The server gets little memory beyond that which it has, or none.
+    MemoryFull,
     /// The server gets no file and no connection beyond those that it has.
     DescriptorsFull,
     /// All connections of servers are ended, and others take the places that the database has for connections.
@@ -72,6 +83,8 @@ enum Trouble {
     Held(Direction),
     HeldBothWays,
     Delayed,
+    /// A tenth of all chunks comes late, as with a network that loses a tenth of its packets.
+    Lossy,
 }
 
 /// How often each kind of fault was applied.
@@ -147,21 +160,31 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
 }
 
 fn draw_any(random: &mut StdRng, database: &Database) -> Fault {
-    let trouble = match random.random_range(0..7) {
+    let trouble = match random.random_range(0..8) {
         0..2 => Trouble::Cut,
         2 => Trouble::Lost,
         3 => Trouble::Held(Direction::Up),
         4 => Trouble::Held(Direction::Down),
         5 => Trouble::HeldBothWays,
+        6 => Trouble::Lossy,
         _ => Trouble::Delayed,
     };
-    match (database, random.random_range(0..27)) {
+    let disk = match random.random_range(0..3) {
+        0 => DiskFault::Full,
+        1 => DiskFault::Failing,
+        _ => DiskFault::Slow,
+    };
+    match (database, random.random_range(0..32)) {
         (_, 0..3) => Fault::Kill,
         (_, 3) => Fault::Terminate,
         (_, 4..7) => Fault::Pause,
         (_, 7..10) => Fault::Link(Side::Front, trouble),
         (_, 21..23) => Fault::Migrate,
         (_, 23..25) => Fault::DescriptorsFull,
+        (_, 27) => Fault::ClockJumps,
+        (_, 28) => Fault::MemoryFull,
+        (Database::Sqlite, 16..21 | 29..32) => Fault::Disk(disk),
+        (Database::Postgres(_), 29..32) => Fault::DatabaseDisk(disk),
         (Database::Sqlite, _) => Fault::DiskFull,
         (Database::Postgres(_), 10) => Fault::Link(Side::Back, Trouble::LostInCalls),
         (Database::Postgres(_), 11..15) => Fault::Link(Side::Back, trouble),
@@ -216,6 +239,15 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
             tokio::time::sleep(lasts).await;
             process.limit_descriptors(None).await;
         }
+        Fault::Disk(fault) => disks::disturb_server(server, fault, lasts, amount).await,
+        Fault::ClockJumps => {
+            // Up to a day, first one way, then the other, and then it stays so.
+            let seconds = (amount as i64 - 500) * DAY / 500;
+            server.installation.clock.set(seconds);
+            tokio::time::sleep(lasts).await;
+            server.installation.clock.set(-seconds);
+        }
+        Fault::MemoryFull => starve(server, lasts, amount).await,
         Fault::Link(Side::Front, trouble) => disturb(&server.front, trouble, lasts).await,
         Fault::Link(Side::Back, trouble) => {
             let Some(back) = &server.back else { return };
@@ -228,7 +260,21 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
         | Fault::Unregistered
         | Fault::StatementsCancelled
         | Fault::ConnectionsFull
-        | Fault::Failover(_) => disturb_database(replicas, fault, lasts).await,
+        | Fault::DatabaseDisk(_)
+        | Fault::Failover(_) => disturb_database(replicas, fault, lasts, amount).await,
+    }
+}
+
+/// A program whose allocation fails ends; it is started again.
+async fn starve(server: &Server, lasts: Duration, amount: u64) {
+    if let Some(process) = &*server.process().await {
+        process.limit_memory(Some(amount * amount * 16)).await;
+        tokio::time::sleep(lasts).await;
+        process.limit_memory(None).await;
+    }
+    let began = Instant::now();
+    while !server.revive().await && !works(&server.client, began.elapsed()).await {
+        pause().await;
     }
 }
 
@@ -252,10 +298,11 @@ async fn disturb(link: &Proxy, trouble: Trouble, lasts: Duration) {
             return link.lose();
         }
         Trouble::Held(direction) => vec![direction],
-        Trouble::HeldBothWays | Trouble::Delayed => vec![Direction::Up, Direction::Down],
+        Trouble::HeldBothWays | Trouble::Delayed | Trouble::Lossy => vec![Direction::Up, Direction::Down],
     };
     let flow = match trouble {
         Trouble::Delayed => Flow::Delayed(lasts / 100),
+        Trouble::Lossy => Flow::Lossy,
         _ => Flow::Held,
     };
     for direction in &directions {
@@ -267,7 +314,7 @@ async fn disturb(link: &Proxy, trouble: Trouble, lasts: Duration) {
     }
 }
 
-async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
+async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration, amount: u64) {
     let Database::Postgres(primary) = &replicas.database else { return };
     let mut promotions = replicas.database_turn.lock().await;
     let cluster = primary.get();
@@ -307,6 +354,7 @@ async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
                 }
             }
         }
+        Fault::DatabaseDisk(fault) => disks::disturb_cluster(&cluster, fault, lasts, amount).await,
         Fault::DatabaseKilled => {
             cluster.kill().await;
             tokio::time::sleep(lasts / 4).await;

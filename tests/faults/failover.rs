@@ -36,8 +36,8 @@ impl Failover {
     async fn begin() -> Self {
         let database = Database::postgres().await;
         let arguments = vec!["--feature-gates=APIServerIdentity=false".to_owned()];
-        let paused = Server::start(&database, arguments.clone(), None).await;
-        let witness = Server::start(&database, arguments, None).await;
+        let paused = Server::start(&database, arguments.clone()).await;
+        let witness = Server::start(&database, arguments).await;
         let Database::Postgres(primary) = database else { unreachable!("it was made above") };
         let primary = primary.get();
         let standby = primary.standby().await;

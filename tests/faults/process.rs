@@ -4,15 +4,17 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpSocket;
 use tokio::process::{Child, Command};
 
+use crate::support::clock::WallClock;
 pub use crate::support::cluster::pause;
 use crate::support::cluster::signal;
+use crate::support::disk::Disk;
+use crate::support::preloaded::preload;
 
 /// How many files a server may have open while nothing disturbs it.
 const DESCRIPTORS: u64 = 1024;
@@ -24,7 +26,9 @@ pub struct Installation {
     port: TcpSocket,
     arguments: Vec<String>,
     encoding: Mutex<Encoding>,
-    skew: Option<Skew>,
+    /// That of the database, on SQLite.
+    pub disk: Disk,
+    pub clock: WallClock,
 }
 
 /// How a server writes; another release may do it differently.
@@ -49,28 +53,15 @@ impl Encoding {
     }
 }
 
-/// A wall clock that is behind. (If it were ahead, clients would not accept the certificate.)
-pub struct Skew {
-    library: PathBuf,
-    behind: Duration,
-}
-
-impl Skew {
-    /// `None` if libfaketime is not installed.
-    pub fn by(behind: Duration) -> Option<Self> {
-        let places = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
-        let mut libraries = places.map(|place| place.path().join("faketime/libfaketimeMT.so.1"));
-        libraries.find(|library| library.is_file()).map(|library| Self { library, behind })
-    }
-}
-
 impl Installation {
-    pub fn new(arguments: Vec<String>, skew: Option<Skew>) -> Self {
+    pub fn new(arguments: Vec<String>) -> Self {
         let port = TcpSocket::new_v4().expect("a socket");
         port.set_reuseaddr(true).expect("SO_REUSEADDR");
         port.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
         let dir = tempfile::tempdir().expect("a temporary directory");
-        Self { dir, port, arguments, encoding: Mutex::default(), skew }
+        let disk = Disk::new(&dir.path().join("disk"));
+        let clock = WallClock::new(&dir.path().join("clock"));
+        Self { dir, port, arguments, encoding: Mutex::default(), disk, clock }
     }
 
     pub fn dir(&self) -> &Path {
@@ -112,10 +103,8 @@ impl Installation {
         command.arg("--data-dir").arg(self.dir()).arg(format!("--secure-port={}", self.port()));
         command.arg(format!("--hostname-override=server-{}", self.port())).args(&self.arguments);
         command.args(self.encoding.lock().unwrap().arguments());
-        if let Some(Skew { library, behind }) = &self.skew {
-            command.env("LD_PRELOAD", library).env("FAKETIME", format!("-{}s", behind.as_secs()));
-            command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-        }
+        preload(&mut command, self.disk.environment(&self.dir().join("state.db")));
+        preload(&mut command, self.clock.environment());
         let mut child =
             command.stdout(Stdio::piped()).stderr(file).kill_on_drop(true).spawn().expect("start rowplane");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
@@ -175,6 +164,15 @@ impl Process {
         self.limit(&format!("--fsize={limit}:unlimited")).await;
     }
 
+    /// Limits the addresses that the server may use to those that it uses and so many bytes more; `None` removes the limit.
+    pub async fn limit_memory(&self, more: Option<u64>) {
+        let id = self.child.id().expect("a running server");
+        let used = std::fs::read_to_string(format!("/proc/{id}/statm")).unwrap_or_default();
+        let pages: u64 = used.split(' ').next().and_then(|pages| pages.parse().ok()).unwrap_or_default();
+        let limit = more.map_or("unlimited".to_owned(), |more| (pages * 4096 + more).to_string());
+        self.limit(&format!("--as={limit}:unlimited")).await;
+    }
+
     /// Limits the number of open files and connections; `None` removes the limit.
     pub async fn limit_descriptors(&self, count: Option<u64>) {
         self.limit(&format!("--nofile={}:", count.unwrap_or(DESCRIPTORS))).await;
@@ -183,7 +181,9 @@ impl Process {
     async fn limit(&self, limit: &str) {
         let id = self.child.id().expect("a running server").to_string();
         let status = Command::new("prlimit").args(["--pid", &id, limit]).status().await;
-        assert!(status.expect("run prlimit").success());
+        let status = status.expect("run prlimit");
+        // A server may have ended meanwhile, if that is what the fault does.
+        assert!(status.success() || status.code() == Some(1));
     }
 
     /// Whether the server has ended by itself, which it must not.

@@ -24,7 +24,7 @@ use super::history::{
 };
 use super::load::{COLOURS, Load, NAMESPACES, PATIENCE, SENTINEL, Shared};
 use super::log::{Log, Row};
-use super::process::{Skew, pause};
+use super::process::pause;
 use super::proxy::Target;
 use super::rights::{self, Rights};
 use super::server::Server;
@@ -37,8 +37,8 @@ use crate::support::rest::Client;
 /// A server that does not work for this long after the last fault is considered dead.
 pub const RECOVERY: Duration = Duration::from_secs(120);
 
-/// The unit by which wall clocks differ: from minutes to hours.
-const SKEW: Duration = Duration::from_secs(60);
+/// The unit by which wall clocks differ, in seconds: from minutes to hours.
+const SKEW: i64 = 60;
 
 pub enum Database {
     Sqlite,
@@ -60,7 +60,7 @@ impl Primary {
 
 impl Database {
     pub async fn postgres() -> Self {
-        Database::Postgres(Primary(StdMutex::new(Arc::new(Cluster::create().await))))
+        Database::Postgres(Primary(StdMutex::new(Arc::new(Cluster::on_a_disk_of_its_own().await))))
     }
 
     /// The address to which servers connect, if they use a network.
@@ -98,6 +98,8 @@ pub struct Report {
     pub coverage: Coverage,
     pub guards: Judged,
     pub faults: Counts,
+    /// How many calls have met a disk in trouble.
+    pub struck: u32,
     /// The time until the last server worked again.
     pub recovery: Duration,
     pub violations: Vec<Violation>,
@@ -113,9 +115,11 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let skewed = random.random_bool(0.5);
     let mut skews = 0;
     for n in 0..settings.servers {
-        let skew = Skew::by(SKEW * 24u32.pow(n as u32)).filter(|_| skewed && n > 0);
-        skews += usize::from(skew.is_some());
-        servers.push(Server::start(&database, arguments.clone(), skew).await);
+        servers.push(Server::start(&database, arguments.clone()).await);
+        if skewed && n > 0 {
+            servers[n].installation.clock.set(-SKEW * 24i64.pow(n as u32));
+            skews += 1;
+        }
     }
     make_namespaces(&servers[0].client).await;
     rights::prepare(&servers[0].client).await;
@@ -149,6 +153,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
         faults.insert("ClockSkewed".to_owned(), skews);
     }
 
+    let struck = replicas.struck_calls();
     let mut violations = replicas.deaths().await;
     let (recovery, recovered) = recover(&load.shared).await;
     violations.extend(recovered);
@@ -156,7 +161,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     if !violations.is_empty() {
         // If a server does not work, watches cannot come to their end.
         let coverage = Coverage { calls: done.calls.len(), ..Coverage::default() };
-        return Report { seed, coverage, guards: Judged::default(), faults, recovery, violations };
+        return Report { seed, coverage, guards: Judged::default(), faults, struck, recovery, violations };
     }
     let end = replicas.clock().await;
     done.calls.extend(write_sentinels(&load.shared).await);
@@ -198,7 +203,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let history = History { log, calls: done.calls, listings: done.listings, watches, migrated };
     violations.extend(history.judge());
     violations.extend(replicas.panics());
-    Report { seed, coverage: history.coverage(), guards, faults, recovery, violations }
+    Report { seed, coverage: history.coverage(), guards, faults, struck, recovery, violations }
 }
 
 impl Replicas {
@@ -214,6 +219,16 @@ impl Replicas {
             }
         }
         violations
+    }
+
+    /// How many calls of servers and of the present database have met a disk in trouble.
+    fn struck_calls(&self) -> u32 {
+        let servers: u32 = self.servers.iter().map(|server| server.installation.disk.struck()).sum();
+        let database = match &self.database {
+            Database::Postgres(primary) => primary.get().disk().map_or(0, |disk| disk.struck()),
+            Database::Sqlite => 0,
+        };
+        servers + database
     }
 
     fn panics(&self) -> Vec<Violation> {
@@ -326,7 +341,8 @@ async fn recover(shared: &Shared) -> (Duration, Vec<Violation>) {
     (began.elapsed(), violations)
 }
 
-async fn works(server: &Client, mark: Duration) -> bool {
+/// Whether a server reads and writes. The mark differs from that of every other attempt, so that there is something to write.
+pub async fn works(server: &Client, mark: Duration) -> bool {
     let labels = json!({"probe": mark.as_nanos().to_string()});
     let metadata = json!({"name": "default", "labels": labels});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
@@ -386,6 +402,7 @@ impl fmt::Display for Report {
         let total: usize = self.faults.values().sum();
         writeln!(f, "ROWPLANE_FAULTS_SEED={}: {}", self.seed, self.coverage)?;
         writeln!(f, "  {total} faults: {faults:?}; all servers worked {:?} after the last", self.recovery)?;
+        writeln!(f, "  {} calls met a disk in trouble", self.struck)?;
         writeln!(f, "  {}", self.guards)?;
         write!(f, "  {} violations", self.violations.len())?;
         for violation in self.violations.iter().take(10) {

@@ -2,7 +2,7 @@
 
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::process::{Installation, Process, Skew};
+use super::process::{Installation, Process};
 use super::proxy::{Proxy, Target};
 use super::run::Database;
 use crate::support::rest::Client;
@@ -19,7 +19,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(database: &Database, mut arguments: Vec<String>, skew: Option<Skew>) -> Self {
+    pub async fn start(database: &Database, mut arguments: Vec<String>) -> Self {
         let back = match database.target() {
             Some(target) => Some(Proxy::start(target).await),
             None => None,
@@ -36,8 +36,10 @@ impl Server {
         ] {
             arguments.push(flag.to_owned());
         }
-        let installation = Installation::new(arguments, skew);
+        let installation = Installation::new(arguments);
         let process = installation.start().await;
+        // Its certificates are of a time that has passed on every clock that it may have later.
+        installation.clock.set(0);
         let inside = format!("127.0.0.1:{}", installation.port()).parse().expect("an address");
         let front = Proxy::start(Target::Tcp(inside)).await;
         let client = Client::at(&installation.kubeconfig(), &format!("https://{}", front.address())).await;
@@ -46,6 +48,16 @@ impl Server {
 
     pub async fn process(&self) -> MutexGuard<'_, Option<Process>> {
         self.process.lock().await
+    }
+
+    /// Starts the server again if it has ended by itself. Returns whether it had.
+    pub async fn revive(&self) -> bool {
+        let mut process = self.process().await;
+        let ended = process.as_mut().is_some_and(|running| running.has_ended());
+        if ended {
+            *process = Some(self.installation.start().await);
+        }
+        ended
     }
 
     /// The panics in the server's log.

@@ -18,7 +18,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::support::cluster::{as_user, give, pause, tools};
+use crate::support::cluster::pause;
+use crate::support::postgres_programs::{as_user, give, tools};
 use crate::support::process::Installation;
 use crate::support::rest::{Client, revision};
 

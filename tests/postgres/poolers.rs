@@ -9,9 +9,10 @@ use tempfile::TempDir;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::process::Child;
 
-use crate::support::cluster::{Cluster, as_user, pause};
+use crate::support::cluster::{Cluster, pause};
 use crate::support::object::{create, pass, resource};
 use crate::support::optional;
+use crate::support::postgres_programs::as_user;
 
 struct Pooler {
     url: String,

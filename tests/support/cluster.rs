@@ -1,5 +1,6 @@
 //! A PostgreSQL cluster for a single test, which can be killed, restarted, set back, copied to a standby and promoted.
 
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,11 +12,23 @@ use tokio::net::TcpSocket;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
+use super::disk::Disk;
+use super::postgres_programs::{Succeed as _, as_user, give, tools};
 use super::proxy::Target;
 
+/// An argument of `initdb`: a file of the log is as small as it can be, so that a new one is begun often.
+const SMALL_SEGMENTS: &str = "--wal-segsize=1";
+
 pub struct Cluster {
+    /// Holds the socket, the log and, mostly, the data.
     dir: TempDir,
+    data: PathBuf,
     tools: PathBuf,
+    /// Settings of the server, which come after those of all clusters, and so prevail.
+    options: Vec<String>,
+    /// Environment variables of the server.
+    environment: Vec<(&'static str, OsString)>,
+    disk: Option<Disk>,
     /// A socket that is bound, but does not listen: it reserves the port for a cluster that listens on TCP.
     listens: Option<TcpSocket>,
     server: Mutex<Option<Child>>,
@@ -30,6 +43,25 @@ impl Cluster {
         cluster
     }
 
+    /// Creates and starts a cluster whose disk can be disturbed, and that of its standbys. It syncs, since syncs may fail.
+    pub async fn on_a_disk_of_its_own() -> Self {
+        let cluster = Self::empty().with_disk();
+        cluster.init_command().arg(SMALL_SEGMENTS).succeed().await;
+        cluster.start().await;
+        cluster
+    }
+
+    fn with_disk(mut self) -> Self {
+        let disk = Disk::new(&self.dir.path().join("disk"));
+        self.environment.extend(disk.environment(&self.data));
+        self.disk = Some(disk);
+        self.with("fsync=on").with("wal_sync_method=fdatasync")
+    }
+
+    pub fn disk(&self) -> Option<&Disk> {
+        self.disk.as_ref()
+    }
+
     /// A cluster that listens on a port of 127.0.0.1. The files are put into its directory; `postgresql.conf` is
     /// appended to.
     pub async fn listening(files: &[(&str, &str)]) -> Self {
@@ -40,25 +72,55 @@ impl Cluster {
         cluster.listens = Some(port);
         cluster.init().await;
         for (name, text) in files {
-            let path = cluster.data().join(name);
+            let path = cluster.data.join(name);
             let before = match *name {
                 "postgresql.conf" => std::fs::read_to_string(&path).expect("the configuration"),
                 _ => String::new(),
             };
             std::fs::write(&path, format!("{before}{text}")).expect("write a file");
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("chmod");
-            if let Some((user, group)) = other_user() {
-                std::os::unix::fs::chown(&path, Some(user), Some(group)).expect("chown");
-            }
+            give(&path);
         }
         cluster.start().await;
         cluster
     }
 
+    /// Makes a cluster whose data are in this directory, and which is not started yet.
+    pub async fn make_at(data: &Path) -> Self {
+        let cluster = Self::at(data);
+        private_directory(data);
+        cluster.init_command().arg(SMALL_SEGMENTS).succeed().await;
+        cluster
+    }
+
+    /// The cluster whose data are in this directory, for example those of a machine that has lost its power.
+    pub fn at(data: &Path) -> Self {
+        let mut cluster = Self::empty();
+        data.clone_into(&mut cluster.data);
+        cluster
+    }
+
+    /// Sets an option of the server, such as `fsync=on`.
+    pub fn with(mut self, option: &str) -> Self {
+        self.options.push(option.to_owned());
+        self
+    }
+
+    /// Sets an environment variable of the server.
+    pub fn env(mut self, variable: &'static str, value: impl Into<OsString>) -> Self {
+        self.environment.push((variable, value.into()));
+        self
+    }
+
     async fn init(&self) {
+        self.init_command().succeed().await;
+    }
+
+    fn init_command(&self) -> Command {
         let mut command = self.tool("initdb");
         command.args(["-U", "rowplane", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync", "-D"]);
-        command.arg(self.data()).succeed().await;
+        command.arg(&self.data);
+        command
     }
 
     pub fn port(&self) -> u16 {
@@ -70,25 +132,28 @@ impl Cluster {
     pub async fn snapshot(&self) -> TempDir {
         assert!(self.server.lock().await.is_none(), "PostgreSQL is running");
         let copy = tempfile::tempdir().expect("a temporary directory");
-        Command::new("cp").arg("-a").arg(self.data()).arg(copy.path()).succeed().await;
+        Command::new("cp").arg("-a").arg(&self.data).arg(copy.path()).succeed().await;
         copy
     }
 
     /// Replaces the cluster's disk by an earlier copy.
     pub async fn set_back(&self, snapshot: TempDir) {
         assert!(self.server.lock().await.is_none(), "PostgreSQL is running");
-        std::fs::remove_dir_all(self.data()).expect("remove the data");
-        Command::new("cp").arg("-a").arg(snapshot.path().join("data")).arg(self.dir.path()).succeed().await;
+        std::fs::remove_dir_all(&self.data).expect("remove the data");
+        Command::new("cp").arg("-a").arg(snapshot.path().join("data")).arg(&self.data).succeed().await;
     }
 
     /// Creates a standby of this cluster, which has caught up and streams from it.
     pub async fn standby(&self) -> Self {
-        let standby = Self::empty();
+        let standby = match self.disk {
+            Some(_) => Self::empty().with_disk(),
+            None => Self::empty(),
+        };
         let source = format!("host={} port={} user=rowplane", self.socket().display(), self.port());
         standby
             .tool("pg_basebackup")
             .args(["-R", "-X", "stream", "-c", "fast", "--no-sync", "-d", &source, "-D"])
-            .arg(standby.data())
+            .arg(&standby.data)
             .succeed()
             .await;
         standby.start().await;
@@ -97,57 +162,81 @@ impl Cluster {
 
     fn empty() -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let set_mode = |path: &Path, mode| {
-            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("chmod")
-        };
         set_mode(dir.path(), 0o711);
-        for name in ["data", "socket"] {
-            let path = dir.path().join(name);
-            std::fs::create_dir(&path).expect("mkdir");
-            set_mode(&path, 0o700);
-            if let Some((user, group)) = other_user() {
-                std::os::unix::fs::chown(&path, Some(user), Some(group)).expect("chown");
-            }
-        }
+        let [data, socket] = ["data", "socket"].map(|name| dir.path().join(name));
+        private_directory(&data);
+        private_directory(&socket);
         // Servers of other users connect through the socket.
-        set_mode(&dir.path().join("socket"), 0o711);
-        Self { dir, tools: tools(), listens: None, server: Mutex::new(None) }
+        set_mode(&socket, 0o711);
+        let (options, environment, server) = (Vec::new(), Vec::new(), Mutex::new(None));
+        Self { dir, data, tools: tools(), options, environment, disk: None, listens: None, server }
     }
 
     /// Starts the cluster. Tries again while remains of a killed one are in the way.
     pub async fn start(&self) {
+        while !self.try_start().await {
+            pause().await;
+        }
+    }
+
+    /// Starts the cluster. Returns whether it accepts connections; otherwise its server has ended.
+    pub async fn try_start(&self) -> bool {
         let mut server = self.server.lock().await;
         assert!(server.is_none(), "PostgreSQL is running");
-        let log = std::fs::File::options()
-            .create(true)
-            .append(true)
-            .open(self.dir.path().join("log"))
-            .expect("a log");
+        let mut child = self.command().spawn().expect("start PostgreSQL");
         loop {
-            let mut command = self.tool("postgres");
-            command.arg("-D").arg(self.data()).arg("-k").arg(self.socket());
-            // Tests kill processes, not machines, so syncing is unnecessary.
-            let listens =
-                if self.listens.is_some() { "listen_addresses=127.0.0.1" } else { "listen_addresses=" };
-            command.args(["-c", listens, "-c", &format!("port={}", self.port())]);
-            command.args(["-c", "fsync=off", "-c", "max_connections=200"]);
-            command.args(["-c", "shared_buffers=32MB", "-c", "restart_after_crash=on"]);
-            // A standby finishes running queries before it replays more.
-            command.args(["-c", "max_standby_streaming_delay=-1"]);
-            command.stdout(Stdio::null()).stderr(log.try_clone().expect("the log")).kill_on_drop(true);
-            let mut child = command.spawn().expect("start PostgreSQL");
-            loop {
-                if child.try_wait().expect("wait for PostgreSQL").is_some() {
-                    break;
-                }
-                if self.try_connect().await.is_ok() {
-                    *server = Some(child);
-                    return;
-                }
-                pause().await;
+            if child.try_wait().expect("wait for PostgreSQL").is_some() {
+                return false;
+            }
+            if self.try_connect().await.is_ok() {
+                *server = Some(child);
+                return true;
             }
             pause().await;
         }
+    }
+
+    /// Starts the cluster again if its server has ended by itself, and waits until it accepts connections.
+    pub async fn revive(&self) {
+        loop {
+            let mut server = self.server.lock().await;
+            if server.as_mut().is_none_or(|child| child.try_wait().expect("wait for PostgreSQL").is_some()) {
+                *server = None;
+                drop(server);
+                return self.start().await;
+            }
+            drop(server);
+            if self.try_connect().await.is_ok() {
+                return;
+            }
+            pause().await;
+        }
+    }
+
+    fn command(&self) -> Command {
+        let log = std::fs::File::options().create(true).append(true).open(self.log_file()).expect("a log");
+        let mut command = self.tool("postgres");
+        command.arg("-D").arg(&self.data).arg("-k").arg(self.socket());
+        let listens = if self.listens.is_some() { "listen_addresses=127.0.0.1" } else { "listen_addresses=" };
+        command.args(["-c", listens, "-c", &format!("port={}", self.port())]);
+        // Most tests kill processes, not machines, so syncing is unnecessary.
+        command.args(["-c", "fsync=off", "-c", "max_connections=200"]);
+        command.args(["-c", "shared_buffers=32MB", "-c", "restart_after_crash=on"]);
+        // A standby finishes running queries before it replays more.
+        command.args(["-c", "max_standby_streaming_delay=-1"]);
+        command.args(self.options.iter().flat_map(|option| ["-c", option]));
+        command.envs(self.environment.iter().cloned());
+        command.stdout(Stdio::null()).stderr(log).kill_on_drop(true);
+        command
+    }
+
+    /// What the server has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.dir.path().join("log")
     }
 
     /// Kills the postmaster with SIGKILL; its other processes notice and end.
@@ -245,10 +334,6 @@ impl Cluster {
         as_user(&self.tools.join(name))
     }
 
-    fn data(&self) -> PathBuf {
-        self.dir.path().join("data")
-    }
-
     fn socket(&self) -> PathBuf {
         self.dir.path().join("socket")
     }
@@ -268,62 +353,15 @@ impl Drop for Cluster {
     }
 }
 
-/// A program that runs as PostgreSQL's user, and is killed when this process ends.
-pub fn as_user(program: &Path) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "QUIT"]);
-    // PostgreSQL refuses to run as root.
-    if let Some((user, group)) = other_user() {
-        command.arg(format!("--reuid={user}")).arg(format!("--regid={group}")).arg("--clear-groups");
-    }
-    command.arg(program).current_dir("/").stdin(Stdio::null());
-    command
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("chmod");
 }
 
-/// A directory that belongs to PostgreSQL's user.
-pub fn give(path: &Path) {
-    if let Some((user, group)) = other_user() {
-        std::os::unix::fs::chown(path, Some(user), Some(group)).expect("chown");
-    }
-}
-
-/// The directory of PostgreSQL's server programs, found like `tests/support/with-postgres` does.
-pub fn tools() -> PathBuf {
-    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut versions: Vec<PathBuf> = installed.map(|entry| entry.path().join("bin")).collect();
-    versions.sort();
-    let on_path = std::env::var_os("PATH")
-        .into_iter()
-        .flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
-    let mut candidates = versions.into_iter().rev().chain(on_path);
-    let found = candidates.find(|dir| dir.join("initdb").is_file() && dir.join("postgres").is_file());
-    found.expect("PostgreSQL's server programs (./test installs them)")
-}
-
-/// The user as which PostgreSQL runs if the test runs as root.
-fn other_user() -> Option<(u32, u32)> {
-    let of = |path: &str| std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(path).expect("stat"));
-    if of("/proc/self") != 0 {
-        return None;
-    }
-    let users = std::fs::read_to_string("/etc/passwd").expect("/etc/passwd");
-    let entry = |name: &str| {
-        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
-        let mut fields = line.split(':').skip(2).map(|field| field.parse().expect("a number"));
-        Some((fields.next()?, fields.next()?))
-    };
-    Some(entry("postgres").or_else(|| entry("nobody")).expect("a user to run PostgreSQL as"))
-}
-
-trait Succeed {
-    async fn succeed(&mut self);
-}
-
-impl Succeed for Command {
-    async fn succeed(&mut self) {
-        let output = self.output().await.expect("run a program");
-        assert!(output.status.success(), "{self:?}: {}", String::from_utf8_lossy(&output.stderr));
-    }
+/// Makes a directory that is PostgreSQL's alone.
+fn private_directory(path: &Path) {
+    std::fs::create_dir(path).expect("mkdir");
+    set_mode(path, 0o700);
+    give(path);
 }
 
 pub async fn signal(child: &Child, name: &str) {

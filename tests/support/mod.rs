@@ -42,8 +42,10 @@ macro_rules! on_every_store {
 }
 
 pub mod client;
+pub mod clock;
 pub mod cluster;
 pub mod database;
+pub mod disk;
 pub mod faulty;
 pub mod grpc;
 pub mod haproxy;
@@ -53,6 +55,8 @@ pub mod object;
 pub mod optional;
 pub mod pod;
 pub mod postgres;
+pub mod postgres_programs;
+pub mod preloaded;
 pub mod process;
 pub mod proxy;
 pub mod raced;

@@ -25,6 +25,9 @@ pub enum Flow {
     #[default]
     Open,
     Delayed(Duration),
+    /// Holds one of ten chunks, and what follows it in its direction, until it has been sent again: like a network that
+    /// drops a tenth of its packets. TCP tries again after 200 ms, and waits twice as long each time that is lost, too.
+    Lossy,
     /// Holds them, like a network that drops packets: they arrive later.
     Held,
 }
@@ -110,6 +113,15 @@ impl Proxy {
         self.weather.send_modify(|weather| weather.without_sync = true);
     }
 
+    /// New connections lead to another target; of the present ones, the older half ends, and the others go on.
+    pub fn retarget_some(&self, target: Target) {
+        let next = self.opened.load(Ordering::SeqCst);
+        self.weather.send_modify(|weather| {
+            weather.target = target;
+            weather.cut_before = next.midpoint(weather.cut_before);
+        });
+    }
+
     /// New connections lead to another target; present ones end.
     pub fn retarget(&self, target: Target) {
         self.weather.send_modify(|weather| weather.target = target);
@@ -190,8 +202,10 @@ async fn pump(
             Ok(weather) => weather.flow(direction),
             Err(_) => return Ok(()),
         };
-        if let Flow::Delayed(delay) = flow {
-            tokio::time::sleep(delay).await;
+        match flow {
+            Flow::Delayed(delay) => tokio::time::sleep(delay).await,
+            Flow::Lossy => tokio::time::sleep(retransmission()).await,
+            Flow::Open | Flow::Held => {}
         }
         if length == 0 {
             return Ok(());
@@ -205,6 +219,16 @@ async fn pump(
             None => to.write_all(&buffer[..length]).await?,
         }
     }
+}
+
+/// How long a packet takes to arrive of which each attempt is lost once in ten times.
+fn retransmission() -> Duration {
+    let (mut late, mut timeout) = (Duration::ZERO, Duration::from_millis(200));
+    while rand::random_ratio(1, 10) {
+        late += timeout;
+        timeout *= 2;
+    }
+    late
 }
 
 impl Weather {

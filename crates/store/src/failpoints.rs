@@ -22,6 +22,8 @@ pub enum Bug {
     SyncCoversTooMuch,
     DirectoryNotSynced,
     KeysNotSynced,
+    /// On PostgreSQL (`storage/postgres/session.rs`).
+    CommitNotSynced,
     // History (`storage.rs`, `cache.rs`, `storage/postgres/lineage.rs`).
     CompactedReadable,
     PromotionUnnoticed,
@@ -55,7 +57,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::StaleUpdate,
         Self::RequirementIgnored,
         Self::ConfigurationIgnored,
@@ -69,6 +71,7 @@ impl Bug {
         Self::SyncCoversTooMuch,
         Self::DirectoryNotSynced,
         Self::KeysNotSynced,
+        Self::CommitNotSynced,
         Self::CompactedReadable,
         Self::PromotionUnnoticed,
         Self::EventLost,

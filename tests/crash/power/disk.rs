@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-use super::record::{Change, Number, Record};
+use super::record::{Before, Change, Number, Record};
 
 const SECTOR: u64 = 512;
 
@@ -32,10 +32,25 @@ enum Fate {
     Torn(u32),
 }
 
+impl Fate {
+    /// The fate of a file of which so many changes are open.
+    fn draw(open: usize, random: &mut StdRng) -> Self {
+        match random.random_range(0..6) {
+            0 => Fate::Lost,
+            1 => Fate::Kept,
+            2 => Fate::Cut(random.random_range(0..=open)),
+            3 => Fate::Some(random.random_range(1..100)),
+            _ => Fate::Torn(random.random_range(1..100)),
+        }
+    }
+}
+
 /// The changes of a file's content, and how many of them are synced.
 #[derive(Default)]
 struct Content<'a> {
     mode: u32,
+    /// What it held before the first of them.
+    before: Option<&'a Path>,
     changes: Vec<&'a Change>,
     synced: usize,
 }
@@ -46,6 +61,8 @@ struct Disk<'a> {
     files: Vec<Content<'a>>,
     /// The newest file with a number.
     numbers: HashMap<Number, Id>,
+    /// The paths from before the first change; directories have no file.
+    before: BTreeMap<PathBuf, Option<Id>>,
     /// Changes of directories, and whether a sync has covered them.
     entries: Vec<(&'a Change, Option<Id>, bool)>,
     /// What a sync that runs will have covered.
@@ -53,19 +70,37 @@ struct Disk<'a> {
 }
 
 enum Covered {
-    File(Id, usize),
+    /// So many changes of a file, and of names.
+    File(Id, usize, usize),
     Entries(PathBuf, usize),
 }
 
+/// What is lost besides, and what is not.
+#[derive(Clone, Copy, Default)]
+pub struct Loss<'a> {
+    /// A part of the paths of files whose syncs do nothing, as on a disk that lies.
+    pub lies: Option<&'a str>,
+    /// A directory that keeps everything, since it is of another machine.
+    pub keeps: Option<&'a str>,
+    /// Whether a sync of any file covers all earlier changes of names, as on ext4 and XFS, whose journal is written up to
+    /// its end.
+    pub journal: bool,
+}
+
+impl Loss<'_> {
+    fn spares(&self, path: &Path) -> bool {
+        self.keeps.is_some_and(|keeps| path.starts_with(keeps))
+    }
+}
+
 /// Makes a directory into what may be left of the recorded one if the power goes when the record has this length.
-/// `lies` names files whose syncs do nothing, as on a disk that lies.
-pub fn cut(record: &Record, at: u64, random: &mut StdRng, lies: &str, directory: &Path) {
-    let mut disk = Disk::default();
+pub fn cut(record: &Record, at: u64, random: &mut StdRng, loss: Loss<'_>, directory: &Path) {
+    let mut disk = Disk::before(record);
     let changes = record.changes.iter().take_while(|(end, _)| *end <= at);
-    changes.for_each(|(_, change)| disk.take(change, lies));
+    changes.for_each(|(_, change)| disk.take(change, loss));
     let paths = disk.paths(random);
-    for (path, file) in paths {
-        let path = directory.join(path);
+    for (name, file) in paths {
+        let path = directory.join(&name);
         let Some(file) = file else {
             std::fs::create_dir_all(&path).expect("a directory");
             continue;
@@ -75,45 +110,71 @@ pub fn cut(record: &Record, at: u64, random: &mut StdRng, lies: &str, directory:
             continue;
         }
         let content = &disk.files[file];
+        if let (Some(before), []) = (content.before, &*content.changes) {
+            std::fs::copy(before, &path).expect("a copy");
+            continue;
+        }
         let mut made =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).expect("a file");
-        made.write_all(&content.after(record, random)).expect("written");
+        let fate = match loss.spares(&name) {
+            true => Fate::Kept,
+            false => Fate::draw(content.changes.len() - content.synced, random),
+        };
+        made.write_all(&content.after(record, fate, random)).expect("written");
         File::set_permissions(&made, std::fs::Permissions::from_mode(content.mode)).expect("a mode");
     }
 }
 
 impl<'a> Disk<'a> {
-    fn take(&mut self, change: &'a Change, lies: &str) {
+    fn before(record: &'a Record) -> Self {
+        let mut disk = Self::default();
+        for Before { path, file } in record.before() {
+            let id = file.as_ref().map(|file| {
+                let before = Some(&*file.copy);
+                disk.files.push(Content { mode: file.mode, before, ..Content::default() });
+                disk.numbers.insert(file.number, disk.files.len() - 1);
+                disk.files.len() - 1
+            });
+            disk.before.insert(path.clone(), id);
+        }
+        disk
+    }
+
+    fn take(&mut self, change: &'a Change, loss: Loss<'_>) {
         match change {
             Change::Write { file, .. } | Change::Truncate { file, .. } => {
                 // The test's own file, the log that the server writes to, was there before.
                 let Some(id) = self.numbers.get(file) else { return };
                 self.files[*id].changes.push(change);
             }
-            Change::Create { file, mode, .. } => {
+            Change::Create { file, mode, path } => {
                 let id = self.files.len();
                 self.files.push(Content { mode: *mode, ..Content::default() });
                 self.numbers.insert(*file, id);
-                self.entries.push((change, Some(id), false));
+                self.entries.push((change, Some(id), loss.spares(path)));
             }
-            Change::Rename { .. }
-            | Change::Unlink { .. }
-            | Change::MakeDirectory { .. }
-            | Change::Link { .. } => self.entries.push((change, None, false)),
+            Change::Rename { to: path, .. }
+            | Change::Unlink { path }
+            | Change::MakeDirectory { path }
+            | Change::Link { to: path, .. } => self.entries.push((change, None, loss.spares(path))),
             Change::SyncBegins { sync, file, path } => {
                 let covered = match self.numbers.get(file) {
-                    Some(id) if !lies.is_empty() && path.to_string_lossy().ends_with(lies) => {
-                        Covered::File(*id, 0)
+                    Some(id) if loss.lies.is_some_and(|lies| path.to_string_lossy().contains(lies)) => {
+                        Covered::File(*id, 0, 0)
                     }
-                    Some(id) => Covered::File(*id, self.files[*id].changes.len()),
+                    Some(id) => {
+                        let names = if loss.journal { self.entries.len() } else { 0 };
+                        Covered::File(*id, self.files[*id].changes.len(), names)
+                    }
                     None => Covered::Entries(path.clone(), self.entries.len()),
                 };
                 self.running.insert(*sync, covered);
             }
             Change::SyncEnds { sync } => match self.running.remove(sync) {
-                Some(Covered::File(id, count)) => {
+                Some(Covered::File(id, count, names)) => {
                     let file = &mut self.files[id];
                     file.synced = file.synced.max(count);
+                    self.entries[..names].iter_mut().for_each(|(_, _, synced)| *synced = true);
                 }
                 Some(Covered::Entries(directory, count)) => {
                     let within = |path: &Path| path.parent() == Some(&directory);
@@ -136,7 +197,7 @@ impl<'a> Disk<'a> {
     fn paths(&self, random: &mut StdRng) -> BTreeMap<PathBuf, Option<Id>> {
         let open = self.entries.iter().filter(|(_, _, synced)| !synced).count();
         let mut left = random.random_range(0..=open);
-        let mut paths: BTreeMap<PathBuf, Option<Id>> = BTreeMap::new();
+        let mut paths = self.before.clone();
         for (change, id, synced) in &self.entries {
             if !synced {
                 if left == 0 {
@@ -166,16 +227,9 @@ impl<'a> Disk<'a> {
 }
 
 impl Content<'_> {
-    fn after(&self, record: &Record, random: &mut StdRng) -> Vec<u8> {
-        let open = self.changes.len() - self.synced;
-        let fate = match random.random_range(0..6) {
-            0 => Fate::Lost,
-            1 => Fate::Kept,
-            2 => Fate::Cut(random.random_range(0..=open)),
-            3 => Fate::Some(random.random_range(1..100)),
-            _ => Fate::Torn(random.random_range(1..100)),
-        };
-        let mut bytes = Vec::new();
+    fn after(&self, record: &Record, fate: Fate, random: &mut StdRng) -> Vec<u8> {
+        let before = self.before.map(|before| std::fs::read(before).expect("a file"));
+        let mut bytes = before.unwrap_or_default();
         for (index, change) in self.changes.iter().enumerate() {
             let chance = |random: &mut StdRng, percent| random.random_ratio(percent, 100);
             let fate = if index < self.synced { Fate::Kept } else { fate };

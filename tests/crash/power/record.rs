@@ -1,10 +1,13 @@
 //! What `recorder.c` has recorded of a server's files.
 
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
+
+use crate::support::preloaded;
 
 /// A file's number; another file may get it once this one is gone.
 pub type Number = u64;
@@ -25,6 +28,51 @@ pub enum Change {
 pub struct Record {
     bytes: Vec<u8>,
     pub changes: Vec<(u64, Change)>,
+    /// What was there before, and is on the disk for certain.
+    before: Vec<Before>,
+}
+
+/// A file or directory from before the first change.
+pub struct Before {
+    pub path: PathBuf,
+    /// `None` for a directory.
+    pub file: Option<OldFile>,
+}
+
+pub struct OldFile {
+    pub number: Number,
+    pub mode: u32,
+    /// A copy that nobody changes.
+    pub copy: PathBuf,
+}
+
+impl Before {
+    /// Everything below a root which has the same content in another directory.
+    pub fn read(root: &Path, copy: &Path) -> Vec<Self> {
+        let mut found = Vec::new();
+        let mut open = vec![PathBuf::new()];
+        while let Some(directory) = open.pop() {
+            for entry in root.join(&directory).read_dir().expect("a directory") {
+                let path = directory.join(entry.expect("an entry").file_name());
+                let about = root.join(&path).symlink_metadata().expect("stat");
+                let file = (!about.is_dir()).then(|| OldFile {
+                    number: about.ino(),
+                    mode: about.mode() & 0o7777,
+                    copy: copy.join(&path),
+                });
+                if file.is_none() {
+                    open.push(path.clone());
+                }
+                found.push(Self { path, file });
+            }
+        }
+        found
+    }
+}
+
+/// The recorder as a library.
+pub fn recorder() -> PathBuf {
+    preloaded::compile("tests/crash/power/recorder.c")
 }
 
 const HEAD: usize = 40;
@@ -65,31 +113,27 @@ impl Record {
             ));
             start = end;
         }
-        Self { bytes, changes }
+        Self { bytes, changes, before: Vec::new() }
+    }
+
+    /// The record, of files that were partly there before.
+    pub fn after(self, before: Vec<Before>) -> Self {
+        Self { before, ..self }
     }
 
     pub fn summary(&self) -> String {
         let count = |is: fn(&Change) -> bool| self.changes.iter().filter(|(_, change)| is(change)).count();
-        let mut database = std::collections::HashSet::new();
-        for (_, change) in &self.changes {
-            if let Change::Create { file, path, .. } = change
-                && path.ends_with("state.db")
-            {
-                database.insert(*file);
-            }
-        }
-        let pages = self.changes.iter().filter(|(_, change)| match change {
-            Change::Write { file, .. } => database.contains(file),
-            _ => false,
-        });
         format!(
-            "{} changes of files: {} writes ({} of them of the database's file), {} syncs, {} renames",
+            "{} changes of files: {} writes, {} syncs, {} renames",
             self.changes.len(),
             count(|change| matches!(change, Change::Write { .. })),
-            pages.count(),
             count(|change| matches!(change, Change::SyncBegins { .. })),
             count(|change| matches!(change, Change::Rename { .. })),
         )
+    }
+
+    pub fn before(&self) -> &[Before] {
+        &self.before
     }
 
     pub fn length(&self) -> u64 {

@@ -1,9 +1,13 @@
-/* Preloaded into a server (LD_PRELOAD): records, in their order, all changes that the process makes to files below
- * ROWPLANE_RECORD_ROOT, and its syncs, in the file ROWPLANE_RECORD. `record.rs` reads it.
+/* Preloaded into servers (LD_PRELOAD): records, in their order, all changes that their processes make to files below
+ * ROWPLANE_RECORD_ROOT, and their syncs, in the file ROWPLANE_RECORD. `record.rs` reads it.
  *
- * A change and its record are made under one lock, so that the records stand in the order of the changes. A sync has two
- * records, since what is changed while it runs may be missing from it. Memory maps are not seen: SQLite maps only the
- * log's index (-shm), which it never relies on after a crash. */
+ * A change and its record are made under one lock, so that the records stand in the order of the changes. All processes
+ * share the lock, since those of a PostgreSQL share their files; it is in a file beside the record. A sync has two
+ * records, since what is changed while it runs may be missing from it.
+ *
+ * Two things are not seen, and both are done without after a crash. Memory maps: SQLite maps only the log's index
+ * (-shm), and PostgreSQL nothing in its directory. Streams of the C library: PostgreSQL writes its statistics and its cache
+ * of the catalog so, and forgets both when it recovers. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -28,17 +34,54 @@ struct record {
     uint64_t file, at, data_length;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* What all recorded processes share. */
+struct shared {
+    pthread_mutex_t lock;
+    uint64_t syncs;
+};
+
+static struct shared *shared;
 static int record_fd = -1;
 static char root[PATH_MAX];
 static size_t root_length;
-static uint64_t syncs;
+
+/* The first process makes what is shared. Its lock outlives a process that ends while it holds it. */
+static void share(const char *record) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s.shared", record);
+    int fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct stat about;
+    if (fd < 0 || flock(fd, LOCK_EX) || fstat(fd, &about)) abort();
+    if (!about.st_size && syscall(SYS_ftruncate, fd, sizeof *shared)) abort();
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (shared == MAP_FAILED) abort();
+    if (!about.st_size) {
+        pthread_mutexattr_t kind;
+        pthread_mutexattr_init(&kind);
+        pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+        pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+        pthread_mutex_init(&shared->lock, &kind);
+    }
+    /* The mapping would keep the lock of the file. */
+    flock(fd, LOCK_UN);
+    syscall(SYS_close, fd);
+}
 
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("ROWPLANE_RECORD"), *below = getenv("ROWPLANE_RECORD_ROOT");
     if (!path || !below || !realpath(below, root)) return;
     root_length = strlen(root);
+    share(path);
     record_fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (record_fd < 0) abort();
+}
+
+static void lock(void) {
+    if (shared && pthread_mutex_lock(&shared->lock) == EOWNERDEAD) pthread_mutex_consistent(&shared->lock);
+}
+
+static void unlock(void) {
+    if (shared) pthread_mutex_unlock(&shared->lock);
 }
 
 static int is_below(const char *path) {
@@ -127,7 +170,7 @@ static ssize_t written(int fd, const struct iovec *parts, int count, off_t offse
         return positioned ? syscall(SYS_pwritev, fd, parts, (long)count, (long)offset, 0L)
                           : syscall(SYS_writev, fd, parts, (long)count);
     }
-    pthread_mutex_lock(&lock);
+    lock();
     if (!positioned) {
         struct stat about;
         offset = fcntl(fd, F_GETFL) & O_APPEND && !fstat(fd, &about) ? about.st_size : lseek(fd, 0, SEEK_CUR);
@@ -144,7 +187,7 @@ static ssize_t written(int fd, const struct iovec *parts, int count, off_t offse
         record(WRITE, file, offset, path, NULL, data, length);
         free(data);
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
     return length;
 }
 
@@ -179,13 +222,23 @@ int ftruncate(int fd, off_t length) {
     char path[PATH_MAX];
     uint64_t file;
     if (!is_watched(fd, path, &file)) return syscall(SYS_ftruncate, fd, length);
-    pthread_mutex_lock(&lock);
+    lock();
     int result = syscall(SYS_ftruncate, fd, length);
     if (!result) record(TRUNCATE, file, length, path, NULL, NULL, 0);
-    pthread_mutex_unlock(&lock);
+    unlock();
     return result;
 }
 int ftruncate64(int fd, off64_t length) { return ftruncate(fd, length); }
+int truncate(const char *path, off_t length) {
+    char resolved[PATH_MAX];
+    if (!resolve(AT_FDCWD, path, resolved)) return syscall(SYS_truncate, path, length);
+    lock();
+    struct stat about;
+    int result = syscall(SYS_truncate, path, length);
+    if (!result && !stat(resolved, &about)) record(TRUNCATE, about.st_ino, length, resolved, NULL, NULL, 0);
+    unlock();
+    return result;
+}
 int fallocate(int fd, int mode, off_t offset, off_t length) {
     char path[PATH_MAX];
     uint64_t file;
@@ -193,20 +246,26 @@ int fallocate(int fd, int mode, off_t offset, off_t length) {
     return syscall(SYS_fallocate, fd, mode, offset, length);
 }
 int fallocate64(int fd, int mode, off64_t offset, off64_t length) { return fallocate(fd, mode, offset, length); }
+/* The error is the result here. */
+int posix_fallocate(int fd, off_t offset, off_t length) {
+    int error = errno, result = fallocate(fd, 0, offset, length) ? errno : 0;
+    errno = error;
+    return result;
+}
 
 /* The machine stays on, so that the real sync would only take its time: a millisecond or two, in which others write. */
 static int synced(int fd, long call) {
     char path[PATH_MAX];
     uint64_t file;
     if (!is_watched(fd, path, &file)) return syscall(call, fd);
-    pthread_mutex_lock(&lock);
-    uint64_t number = ++syncs;
+    lock();
+    uint64_t number = ++shared->syncs;
     record(SYNC_BEGINS, file, number, path, NULL, NULL, 0);
-    pthread_mutex_unlock(&lock);
+    unlock();
     usleep(number * 7919 % 2000);
-    pthread_mutex_lock(&lock);
+    lock();
     record(SYNC_ENDS, file, number, path, NULL, NULL, 0);
-    pthread_mutex_unlock(&lock);
+    unlock();
     return 0;
 }
 int fsync(int fd) { return synced(fd, SYS_fsync); }
@@ -216,7 +275,7 @@ static int opened(int directory, const char *path, int flags, mode_t mode) {
     char resolved[PATH_MAX];
     if (!(flags & (O_CREAT | O_TRUNC)) || !resolve(directory, path, resolved))
         return syscall(SYS_openat, directory, path, flags, mode);
-    pthread_mutex_lock(&lock);
+    lock();
     int error = errno;
     struct stat about;
     int was_there = !stat(resolved, &about);
@@ -226,7 +285,7 @@ static int opened(int directory, const char *path, int flags, mode_t mode) {
         if (!was_there) record(CREATE, about.st_ino, about.st_mode & 07777, resolved, NULL, NULL, 0);
         else if (flags & O_TRUNC) record(TRUNCATE, about.st_ino, 0, resolved, NULL, NULL, 0);
     }
-    pthread_mutex_unlock(&lock);
+    unlock();
     return fd;
 }
 #define MODE(flags) mode_t mode = 0; if ((flags) & (O_CREAT | O_TMPFILE)) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); }
@@ -244,10 +303,10 @@ static int changed(enum op op, int result_of, const char *path, const char *othe
 static int moved(enum op op, long call, int from_in, const char *from, int to_in, const char *to, unsigned flags) {
     char source[PATH_MAX], target[PATH_MAX];
     int known = resolve(from_in, from, source) & resolve(to_in, to, target);
-    pthread_mutex_lock(&lock);
+    lock();
     int result = syscall(call, from_in, from, to_in, to, flags);
     if (known) changed(op, result, source, target);
-    pthread_mutex_unlock(&lock);
+    unlock();
     return result;
 }
 int rename(const char *from, const char *to) { return moved(RENAME, SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0); }
@@ -263,10 +322,10 @@ int linkat(int a, const char *from, int b, const char *to, int flags) {
 static int removed(int directory, const char *path, int flags) {
     char resolved[PATH_MAX];
     int known = resolve(directory, path, resolved);
-    pthread_mutex_lock(&lock);
+    lock();
     int result = syscall(SYS_unlinkat, directory, path, flags);
     if (known) changed(UNLINK, result, resolved, NULL);
-    pthread_mutex_unlock(&lock);
+    unlock();
     return result;
 }
 int unlink(const char *path) { return removed(AT_FDCWD, path, 0); }
@@ -277,10 +336,10 @@ int remove(const char *path) { return removed(AT_FDCWD, path, 0); }
 int mkdirat(int directory, const char *path, mode_t mode) {
     char resolved[PATH_MAX];
     int known = resolve(directory, path, resolved);
-    pthread_mutex_lock(&lock);
+    lock();
     int result = syscall(SYS_mkdirat, directory, path, mode);
     if (known) changed(MAKE_DIRECTORY, result, resolved, NULL);
-    pthread_mutex_unlock(&lock);
+    unlock();
     return result;
 }
 int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }

@@ -12,6 +12,7 @@ use super::address::Wanted;
 use super::hosts::{Host, Hosts, unanswered};
 use super::lineage::{self, BackendId, Lineage};
 use super::numbers::Numbers;
+use crate::failpoints::{Bug, strikes};
 use crate::storage::mark::HighWaterMark;
 
 /// How long a session that has been accepted may take until it is ready for work.
@@ -69,9 +70,10 @@ impl Purpose {
 
 /// Applies the settings that the store relies on.
 pub async fn prepare(connection: &mut PgConnection, purpose: Purpose) -> Result<(), sqlx::Error> {
+    let durable = if strikes(Bug::CommitNotSynced) { "" } else { DURABLE };
     let settings = format!(
         "SELECT set_config(name, value, false) FROM (VALUES {ALWAYS}, {}) AS settings (name, value) \
-         WHERE current_setting(name, true) IS NOT NULL; {DURABLE}",
+         WHERE current_setting(name, true) IS NOT NULL; {durable}",
         purpose.settings(),
     );
     connection.execute(sqlx::raw_sql(AssertSqlSafe(settings))).await?;

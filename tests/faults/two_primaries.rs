@@ -1,0 +1,249 @@
+//! Two primaries at once: a standby is promoted while the old primary goes on, and for a while each has its own servers, or a
+//! server has connections to both. What the old primary acknowledges then is lost. But no server shows both histories, no
+//! revision is used twice, what the new primary acknowledges stays, and a server that has seen it does not go back.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rowplane::storage::SAFETY_GAP;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::cluster::Cluster;
+use super::process::pause;
+use super::proxy::Proxy;
+use super::run::Database;
+use super::server::Server;
+use crate::support::rest::{Client, revision};
+
+const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
+const WRITERS: usize = 4;
+/// So many answers show that a server works.
+const SOME: usize = 20;
+
+/// An object at a revision.
+type Sight = (u64, String);
+
+/// What the clients of one server were told.
+#[derive(Default)]
+struct Seen {
+    answers: Mutex<Vec<Sight>>,
+    count: AtomicUsize,
+    /// Events of watches that went on, or were resumed, until their history was gone.
+    streams: Mutex<Vec<Vec<Sight>>>,
+    lists: Mutex<Vec<Vec<Sight>>>,
+}
+
+struct Side {
+    server: Server,
+    seen: Arc<Seen>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_primaries_are_never_mixed() {
+    let database = Database::postgres().await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let arguments = vec!["--feature-gates=APIServerIdentity=false".to_owned()];
+    let mut sides = Vec::new();
+    for name in ["left", "right"] {
+        sides.push(Side::start(Server::start(&database, arguments.clone()).await, name, &stop));
+    }
+    let Database::Postgres(primary) = &database else { unreachable!("it was made above") };
+    let (old, [left, right]) = (primary.get(), [&sides[0], &sides[1]]);
+    let new = old.standby().await;
+    left.answers_more().await;
+    right.answers_more().await;
+    new.stop_receiving().await;
+    left.answers_more().await;
+    new.promote().await;
+    let survived = new.number("SELECT revision FROM clock").await as u64;
+
+    // Some connections of a server lead to the new primary, and some still to the old one.
+    right.moves("right", &new, survived).await;
+    left.answers_more().await;
+    right.answers_more().await;
+    left.moves("left", &new, survived).await;
+    left.answers_more().await;
+
+    // The old primary is back in its place, as far as one server can tell.
+    right.way().retarget(old.target());
+    while !right.server.installation.log().contains("an old primary that is back") {
+        pause().await;
+    }
+    let before = old.number("SELECT revision FROM clock").await;
+    left.answers_more().await;
+    assert_eq!(old.number("SELECT revision FROM clock").await, before, "somebody writes to the old primary");
+    right.way().retarget(new.target());
+    right.answers_more().await;
+
+    stop.store(true, Ordering::Relaxed);
+    for side in &mut sides {
+        for task in side.tasks.drain(..) {
+            task.await.expect("a client");
+        }
+    }
+    judge(&sides, survived).await;
+}
+
+impl Side {
+    fn start(server: Server, name: &'static str, stop: &Arc<AtomicBool>) -> Self {
+        let seen = Arc::new(Seen::default());
+        let client = &server.client;
+        let mut tasks = Vec::new();
+        for n in 0..WRITERS {
+            let prefix = format!("{name}-{n}");
+            tasks.push(tokio::spawn(keep_writing(client.clone(), seen.clone(), stop.clone(), prefix)));
+        }
+        tasks.push(tokio::spawn(keep_listing(client.clone(), seen.clone(), stop.clone())));
+        // Watches may have nothing to tell, so they end with the test.
+        tokio::spawn(keep_watching(client.clone(), seen.clone()));
+        Self { server, seen, tasks }
+    }
+
+    fn way(&self) -> &Proxy {
+        self.server.back.as_ref().expect("a way to the database")
+    }
+
+    /// Ends half of the present connections again and again, the older ones, until the server has written to this cluster
+    /// after this revision. New ones lead there.
+    async fn moves(&self, name: &str, cluster: &Cluster, after: u64) {
+        let written =
+            format!("SELECT COUNT(*) FROM objects WHERE name LIKE '{name}-%' AND resource_version > {after}");
+        loop {
+            self.way().retarget_some(cluster.target());
+            for _ in 0..50 {
+                if cluster.number(&written).await >= SOME as i64 {
+                    return;
+                }
+                pause().await;
+            }
+        }
+    }
+
+    /// Returns once some more writes have been answered.
+    async fn answers_more(&self) {
+        let enough = self.seen.count.load(Ordering::Relaxed) + SOME;
+        while self.seen.count.load(Ordering::Relaxed) < enough {
+            pause().await;
+        }
+    }
+}
+
+async fn keep_writing(client: Client, seen: Arc<Seen>, stop: Arc<AtomicBool>, prefix: String) {
+    let mut n = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let name = format!("{prefix}-{n}");
+        n += 1;
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        match client.post(CONFIGMAPS, &object).await {
+            Ok(answer) if answer.status == 201 => {
+                seen.answers.lock().unwrap().push((revision(&answer.body), name));
+                seen.count.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(answer) if !answer.status.is_server_error() => panic!("{}: {}", answer.status, answer.body),
+            _ => pause().await,
+        }
+    }
+}
+
+async fn keep_listing(client: Client, seen: Arc<Seen>, stop: Arc<AtomicBool>) {
+    let mut fresh = false;
+    while !stop.load(Ordering::Relaxed) {
+        fresh = !fresh;
+        let query = if fresh { "" } else { "?resourceVersion=0" };
+        match client.get(&format!("{CONFIGMAPS}{query}")).await {
+            Ok(answer) if answer.status == 200 => seen.lists.lock().unwrap().push(sights(&answer.body)),
+            _ => {}
+        }
+        pause().await;
+    }
+}
+
+/// Watches, resumes where it was, and begins anew when history is gone.
+async fn keep_watching(client: Client, seen: Arc<Seen>) {
+    let mut at = None;
+    loop {
+        let from = at.map_or(String::new(), |at: u64| format!("&resourceVersion={at}"));
+        if at.is_none() {
+            seen.streams.lock().unwrap().push(Vec::new());
+        }
+        let watch = client.watch(&format!("{CONFIGMAPS}?watch=1{from}")).await;
+        let Ok(mut watch) = watch else {
+            pause().await;
+            continue;
+        };
+        while let Ok(Some(event)) = watch.next().await {
+            if event["type"] == "ERROR" {
+                if event["object"]["code"] == 410 {
+                    at = None;
+                }
+                break;
+            }
+            // The state with which a watch without a revision begins is not in the order of revisions.
+            let sight = sight(&event["object"]);
+            at = at.max(Some(sight.0));
+            seen.streams.lock().unwrap().last_mut().expect("a stream").push(sight);
+        }
+    }
+}
+
+fn sight(object: &Value) -> Sight {
+    (revision(object), object["metadata"]["name"].as_str().expect("a name").to_owned())
+}
+
+fn sights(list: &Value) -> Vec<Sight> {
+    list["items"].as_array().expect("items").iter().map(sight).collect()
+}
+
+async fn judge(sides: &[Side], survived: u64) {
+    let lost = |revision: u64| revision > survived && revision <= survived + SAFETY_GAP;
+    let mut names: BTreeMap<u64, String> = BTreeMap::new();
+    let mut once = |(revision, name): &Sight| {
+        let first = names.entry(*revision).or_insert_with(|| name.clone());
+        assert_eq!(first, name, "revision {revision} is used twice");
+    };
+    let one_history = |sights: &[Sight], what: &str| {
+        let of_old = sights.iter().find(|(revision, _)| lost(*revision));
+        let of_new = sights.iter().find(|(revision, _)| *revision > survived + SAFETY_GAP);
+        assert!(of_old.is_none() || of_new.is_none(), "{what} shows {of_old:?} and {of_new:?}");
+    };
+    let mut counts = [0; 4];
+    for Side { seen, server, .. } in sides {
+        // Copies: the watches go on, and all answers are looked at again for each side.
+        let answers = seen.answers.lock().unwrap().clone();
+        let streams = seen.streams.lock().unwrap().clone();
+        let lists = seen.lists.lock().unwrap().clone();
+        for sights in streams.iter() {
+            one_history(sights, "a watch");
+        }
+        for sights in lists.iter() {
+            one_history(sights, "a list");
+        }
+        answers.iter().chain(streams.iter().flatten()).chain(lists.iter().flatten()).for_each(&mut once);
+        counts[0] += answers.iter().filter(|(revision, _)| lost(*revision)).count();
+        counts[1] += answers.len();
+        counts[2] += streams.len();
+        counts[3] += lists.len();
+        let last: BTreeMap<_, _> = last_list(&server.client).await.into_iter().collect();
+        assert!(!last.keys().any(|revision| lost(*revision)), "a server still shows what is lost");
+        for other in sides {
+            for (revision, name) in other.seen.answers.lock().unwrap().iter() {
+                assert!(lost(*revision) || last.get(revision) == Some(name), "{name} at {revision} is lost");
+            }
+        }
+    }
+    let [lost, all, streams, lists] = counts;
+    println!("{all} answered writes, {lost} of them lost; {streams} watches, {lists} lists");
+    assert!(lost > 0 && lost < all);
+}
+
+async fn last_list(client: &Client) -> Vec<Sight> {
+    loop {
+        match client.get(CONFIGMAPS).await {
+            Ok(answer) if answer.status == 200 => return sights(&answer.body),
+            _ => pause().await,
+        }
+    }
+}
