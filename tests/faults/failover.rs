@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::cluster::Cluster;
 use super::process::pause;
+use super::releases::Program;
 use super::run::Database;
 use super::server::Server;
 use crate::support::rest::{Client, revision};
@@ -36,8 +37,8 @@ impl Failover {
     async fn begin() -> Self {
         let database = Database::postgres().await;
         let arguments = vec!["--feature-gates=APIServerIdentity=false".to_owned()];
-        let paused = Server::start(&database, arguments.clone(), None).await;
-        let witness = Server::start(&database, arguments, None).await;
+        let paused = Server::start(&database, Program::newer(), arguments.clone(), None).await;
+        let witness = Server::start(&database, Program::newer(), arguments, None).await;
         let Database::Postgres(primary) = database else { unreachable!("it was made above") };
         let primary = primary.get();
         let standby = primary.standby().await;

@@ -12,6 +12,7 @@ use tokio::net::TcpSocket;
 use tokio::process::{Child, Command};
 
 pub use crate::support::cluster::pause;
+use super::releases::Program;
 use crate::support::cluster::signal;
 
 /// How many files a server may have open while nothing disturbs it.
@@ -23,6 +24,8 @@ pub struct Installation {
     /// A socket that is bound, but does not listen: it reserves the port for the server.
     port: TcpSocket,
     arguments: Vec<String>,
+    /// Which program the next process is.
+    program: Mutex<Program>,
     encoding: Mutex<Encoding>,
     skew: Option<Skew>,
 }
@@ -65,12 +68,12 @@ impl Skew {
 }
 
 impl Installation {
-    pub fn new(arguments: Vec<String>, skew: Option<Skew>) -> Self {
+    pub fn new(program: Program, arguments: Vec<String>, skew: Option<Skew>) -> Self {
         let port = TcpSocket::new_v4().expect("a socket");
         port.set_reuseaddr(true).expect("SO_REUSEADDR");
         port.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
         let dir = tempfile::tempdir().expect("a temporary directory");
-        Self { dir, port, arguments, encoding: Mutex::default(), skew }
+        Self { dir, port, arguments, program: Mutex::new(program), encoding: Mutex::default(), skew }
     }
 
     pub fn dir(&self) -> &Path {
@@ -85,12 +88,21 @@ impl Installation {
         self.dir.path().join("admin.kubeconfig")
     }
 
+    pub fn program(&self) -> Program {
+        self.program.lock().unwrap().clone()
+    }
+
+    /// Sets which program the next process is.
+    pub fn be(&self, program: Program) {
+        *self.program.lock().unwrap() = program;
+    }
+
     /// Sets how the next process writes.
     pub fn encode(&self, encoding: Encoding) {
         *self.encoding.lock().unwrap() = encoding;
     }
 
-    /// Starts the server and waits for its banner. If the database is unreachable, the server ends, and is started
+    /// Starts the server, with the arguments that its program knows, and waits for its banner. If the database is unreachable, the server ends, and is started
     /// again, as a supervisor would do.
     pub async fn start(&self) -> Process {
         loop {
@@ -108,9 +120,11 @@ impl Installation {
         command.args(["--pdeathsig", "KILL", "sh"]);
         // Without a handler, exceeding the file size limit would kill the process instead of failing the write. Ignored
         // signals are inherited.
-        command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(program());
+        let program = self.program();
+        command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(&program.path);
         command.arg("--data-dir").arg(self.dir()).arg(format!("--secure-port={}", self.port()));
-        command.arg(format!("--hostname-override=server-{}", self.port())).args(&self.arguments);
+        command.arg(format!("--hostname-override=server-{}", self.port()));
+        command.args(self.arguments.iter().filter(|argument| program.knows(argument)));
         command.args(self.encoding.lock().unwrap().arguments());
         if let Some(Skew { library, behind }) = &self.skew {
             command.env("LD_PRELOAD", library).env("FAKETIME", format!("-{}s", behind.as_secs()));
@@ -136,12 +150,6 @@ impl Installation {
     fn log_file(&self) -> PathBuf {
         self.dir.path().join("server.log")
     }
-}
-
-/// The server of this build or another one, such as a release.
-fn program() -> PathBuf {
-    let other = std::env::var_os("ROWPLANE_FAULTS_SERVER");
-    other.map_or_else(|| env!("CARGO_BIN_EXE_rowplane").into(), PathBuf::from)
 }
 
 /// A server that has printed its banner. Killed when it is dropped.

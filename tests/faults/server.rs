@@ -4,6 +4,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::process::{Installation, Process, Skew};
 use super::proxy::{Proxy, Target};
+use super::releases::Program;
 use super::run::Database;
 use crate::support::rest::Client;
 
@@ -19,7 +20,12 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(database: &Database, mut arguments: Vec<String>, skew: Option<Skew>) -> Self {
+    pub async fn start(
+        database: &Database,
+        program: Program,
+        mut arguments: Vec<String>,
+        skew: Option<Skew>,
+    ) -> Self {
         let back = match database.target() {
             Some(target) => Some(Proxy::start(target).await),
             None => None,
@@ -36,7 +42,7 @@ impl Server {
         ] {
             arguments.push(flag.to_owned());
         }
-        let installation = Installation::new(arguments, skew);
+        let installation = Installation::new(program, arguments, skew);
         let process = installation.start().await;
         let inside = format!("127.0.0.1:{}", installation.port()).parse().expect("an address");
         let front = Proxy::start(Target::Tcp(inside)).await;
