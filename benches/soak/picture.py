@@ -13,6 +13,8 @@ def panels(curves):
     found = {}
     for curve in curves:
         title = curve.name.partition(": ")[2] or curve.name
+        if curve.kind in ("a second", "p99, ms", "trouble"):
+            title = curve.kind
         title = {"resident MB": "memory, MB", "anonymous MB": "memory, MB"}.get(title, title)
         if curve.kind in ("MB", "-wal MB"):
             title = "database, MB"
@@ -58,7 +60,7 @@ def panel(left, top, name, curves, warm_up, end):
     y = lambda value: bottom - (bottom - top - 18) * value / most
     parts = [
         text(left, top + 8, name, 'font-weight="600"'),
-        text(left + width, top + 8, f"{most:,.4g}", 'text-anchor="end" fill="#5a6470"'),
+        text(left + width, top + 8, f"{most:,.0f}" if most > 10 else f"{most:.2g}", 'text-anchor="end" fill="#5a6470"'),
         f'<rect x="{left:.0f}" y="{top + 18}" width="{x(warm_up) - left:.0f}" height="{bottom - top - 18:.0f}" fill="#eef0f2"/>',
         f'<path d="M{left:.0f} {bottom}h{width:.0f}" stroke="#b8bec6"/>',
         text(left + width, bottom + 12, f"{end / 60:,.0f} min", 'text-anchor="end" fill="#5a6470"'),
@@ -67,9 +69,10 @@ def panel(left, top, name, curves, warm_up, end):
     for curve, colour in zip(curves, COLOURS):
         points = " ".join(f"{x(seconds):.1f},{y(value):.1f}" for seconds, value in thinned(curve.points))
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.2"/>')
-        words = curve.name
+        words = curve.name.removeprefix(name + ": ")
         for prefix, short in (("server ", ""), ("rows of ", ""), (" MB", ""), (": " + name, "")):
             words = words.replace(prefix, short)
+        words = f"server {words}" if words.isdigit() else words
         if len(curves) > 1:
             if along + 6 * len(words) > left + width - 40:
                 along, line = left, line + 11

@@ -11,10 +11,12 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpSocket;
 use tokio::process::{Child, Command};
 
-pub use crate::support::cluster::pause;
 use super::releases::Program;
+pub use crate::support::cluster::pause;
 use crate::support::cluster::signal;
 
+/// What a server says of tables that were changed by a later release.
+const REFUSED: &str = "schema is newer than this server knows";
 /// How many files a server may have open while nothing disturbs it.
 const DESCRIPTORS: u64 = 1024;
 
@@ -140,6 +142,13 @@ impl Installation {
         }
         let status = child.wait().await.expect("wait for the server");
         assert_eq!(status.signal(), None, "the server crashed at its start: {}", self.log());
+        let log = self.log();
+        // A server that was upgraded meanwhile is of the other program at its next start.
+        let is_refused = log.lines().next_back().is_some_and(|line| line.contains(REFUSED));
+        assert!(
+            !is_refused || self.program().path != program.path,
+            "what it does not know, it refuses: {log}"
+        );
         None
     }
 

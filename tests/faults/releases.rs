@@ -96,7 +96,13 @@ impl Releases {
         match (&self.older, self.ways) {
             (None, _) => &self.newer,
             (Some(older), Ways::Upgrade) => older,
-            (Some(older), Ways::Both) => if random.random_bool(0.5) { older } else { &self.newer },
+            (Some(older), Ways::Both) => {
+                if random.random_bool(0.5) {
+                    older
+                } else {
+                    &self.newer
+                }
+            }
         }
     }
 

@@ -141,7 +141,8 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     }
 
     let clients = replicas.servers.iter().map(|server| server.client.clone()).collect();
-    let mut load = Load::start(clients, replicas.releases.kinds(), seed, start, settings.clients, settings.mischief);
+    let mut load =
+        Load::start(clients, replicas.releases.kinds(), seed, start, settings.clients, settings.mischief);
     let chaos = (settings.longest_fault > 0).then(|| Chaos::start(&replicas, seed, settings.longest_fault));
     let more = settings.mischief.is_none() && !narrow;
     let churn = more.then(|| Churn::start(&load.shared, seed));
