@@ -79,12 +79,12 @@ current-context: s
         shutil.rmtree(self.directory)
 
 
-def rowplane(directory, port, datastore=None):
+def rowplane(directory, port, datastore=None, program=RELEASE / "rowplane", more=()):
     server = Server(directory, port)
-    more = ["--datastore", datastore] if datastore else []
+    store = ["--datastore", datastore] if datastore else []
     server.run(
-        RELEASE / "rowplane", "--data-dir", directory / "data", "--secure-port", str(port),
-        "--token-auth-file", tokens(directory), *more,
+        program, "--data-dir", directory / "data", "--secure-port", str(port),
+        "--token-auth-file", tokens(directory), *store, *more,
     )
     return server
 

@@ -212,3 +212,10 @@ fn the_picture_of_readme_is_that_of_the_measured_table() {
     let checked = Command::new(script).arg("--check").output().expect("Python runs");
     assert!(checked.status.success(), "{checked:?}");
 }
+
+#[test]
+fn the_soak_would_find_growth() {
+    let command = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/soak/run");
+    let checked = Command::new(command).arg("--check").output().expect("Python runs");
+    assert!(checked.status.success(), "{checked:?}");
+}

@@ -42,6 +42,8 @@ mod object;
 mod planted;
 #[path = "faults/process.rs"]
 mod process;
+#[path = "faults/releases.rs"]
+mod releases;
 #[path = "faults/requests.rs"]
 mod requests;
 #[path = "faults/rights.rs"]

@@ -14,6 +14,7 @@ mod reference_stream;
 mod replicas;
 mod report;
 mod scratch;
+mod soak;
 mod stats;
 mod tap;
 mod target;
@@ -37,7 +38,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// No scenario may take longer, whatever the server does.
+/// No scenario may take longer, whatever the server does; `soak` has this beside its own time.
 const SCENARIO_LIMIT: Duration = Duration::from_secs(900);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -58,6 +59,8 @@ enum Scenario {
     Replicas,
     /// CustomResourceDefinitions of 30 KB from several clients; not among all
     Definitions,
+    /// the same load for as long as --seconds says, told of as lines of JSON; not among all
+    Soak,
 }
 
 #[derive(Debug, Parser)]
@@ -66,7 +69,7 @@ struct Args {
     /// Whom to load; the current context's server must be a loopback address
     #[arg(long, value_name = "FILE", env = "KUBECONFIG", required_unless_present = "serve_stream")]
     kubeconfig: Option<PathBuf>,
-    /// Another server on the same database, for `replicas` and `latency`
+    /// Another server on the same database, for `replicas`, `latency` and `soak`
     #[arg(long, value_name = "FILE")]
     second_kubeconfig: Option<PathBuf>,
     /// Which scenarios to run (all by default; `replicas` only with a second server)
@@ -141,6 +144,8 @@ struct Args {
     /// Be the server of --reference-stream, for this many bytes
     #[arg(long, hide = true)]
     serve_stream: Option<usize>,
+    #[command(flatten)]
+    soak: soak::SoakArgs,
 }
 
 /// What every scenario needs.
@@ -226,11 +231,16 @@ async fn scenarios(context: &Context, scratch: &mut scratch::Scratch) -> Result<
                 Stalled => watches::stalled(context, scratch).await,
                 Replicas => replicas::run(context, scratch).await,
                 Definitions => definitions::run(context, scratch).await,
+                Soak => soak::run(context, scratch).await,
             }
         };
-        let tables: Vec<Table> = tokio::time::timeout(SCENARIO_LIMIT, run)
+        let limit = match scenario {
+            Soak => SCENARIO_LIMIT + context.seconds(),
+            _ => SCENARIO_LIMIT,
+        };
+        let tables: Vec<Table> = tokio::time::timeout(limit, run)
             .await
-            .map_err(|_| format!("{scenario:?} took longer than {SCENARIO_LIMIT:?}"))??;
+            .map_err(|_| format!("{scenario:?} took longer than {limit:?}"))??;
         for table in tables {
             println!("{table}");
         }

@@ -319,7 +319,8 @@ async fn arrivals(mut body: Incoming, tally: Arc<Tally>, origin: Instant) -> Lat
     latencies
 }
 
-fn mark_time(line: &[u8]) -> Option<Duration> {
+/// When the write was sent that an event tells of, by its object's mark.
+pub fn mark_time(line: &[u8]) -> Option<Duration> {
     const NAME: &[u8] = b"\"mark\":\"";
     let after = &line[memchr::memmem::find(line, NAME)? + NAME.len()..];
     let micros = &after[..memchr::memchr(b'.', &after[..after.len().min(24)])?];

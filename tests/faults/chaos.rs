@@ -28,6 +28,8 @@ const AT_ONCE: u64 = 2;
 /// A fault whose healing takes longer than this is reported.
 const SLOW: Duration = Duration::from_secs(10);
 const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
+/// How many of the faults are that a server comes back as the other program, where there are two.
+const OTHER_RELEASE: f64 = 0.2;
 const REST: std::ops::Range<u64> = 100..1500;
 
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +63,8 @@ enum Fault {
     ClockJumps,
     /// The server gets little memory beyond that which it has, or none.
     MemoryFull,
+    /// The server ends, and comes back as the other program of the run.
+    OtherRelease,
     /// The server gets no file and no connection beyond those that it has.
     DescriptorsFull,
     /// All connections of servers are ended, and others take the places that the database has for connections.
@@ -128,7 +132,10 @@ async fn keep_disturbing(
     let mut counts = Counts::new();
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(Duration::from_millis(random.random_range(REST))).await;
-        let fault = draw(&mut random, &replicas.database);
+        let fault = match replicas.releases.are_two() && random.random_bool(OTHER_RELEASE) {
+            true => Fault::OtherRelease,
+            false => draw(&mut random, &replicas.database),
+        };
         let server = random.random_range(0..replicas.servers.len());
         // Durations on a logarithmic scale: as many short ones as long ones.
         let lasts = (longest as f64 / 20.0) * 20f64.powf(random.random_range(0.0..1.0));
@@ -202,18 +209,22 @@ fn draw_any(random: &mut StdRng, database: &Database) -> Fault {
     }
 }
 
-async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration, amount: u64) {
-    let server = &replicas.servers[server];
+async fn apply(replicas: &Replicas, fault: Fault, number: usize, lasts: Duration, amount: u64) {
+    let server = &replicas.servers[number];
     match fault {
-        Fault::Kill | Fault::Terminate => {
+        Fault::Kill | Fault::Terminate | Fault::OtherRelease => {
             let mut process = server.process().await;
             if let Some(running) = process.take() {
                 match fault {
                     Fault::Kill => running.kill().await,
+                    Fault::OtherRelease if amount < 300 => running.kill().await,
                     _ => running.terminate().await,
                 }
             }
             tokio::time::sleep(lasts / 4).await;
+            if matches!(fault, Fault::OtherRelease) {
+                replicas.releases.turn(&replicas.servers, number);
+            }
             *process = Some(server.installation.start().await);
         }
         Fault::Pause => {

@@ -178,6 +178,7 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub const BUILT_IN: [Self; 3] = [Self::ConfigMap, Self::Deployment, Self::Pod];
     pub const ALL: [Self; 4] = [Self::ConfigMap, Self::Deployment, Self::Pod, Self::Widget];
 
     /// The prefix of the names of such objects.

@@ -51,6 +51,7 @@ pub struct Done {
 pub struct Shared {
     /// One for each server.
     pub servers: Vec<Client>,
+    pub kinds: &'static [Kind],
     began: Instant,
     calls: watch::Sender<usize>,
     /// The newest revision in any answer.
@@ -73,6 +74,7 @@ impl Load {
     /// `start` is the revision at which no object of the load exists.
     pub fn start(
         servers: Vec<Client>,
+        kinds: &'static [Kind],
         seed: u64,
         start: u64,
         clients: usize,
@@ -80,6 +82,7 @@ impl Load {
     ) -> Self {
         let shared = Arc::new(Shared {
             servers,
+            kinds,
             began: Instant::now(),
             calls: watch::Sender::new(0),
             newest: AtomicU64::new(start),
@@ -93,7 +96,7 @@ impl Load {
             namespace: (n & 1 == 1).then(|| NAMESPACES[n >> 2].to_owned()),
             colour: (n & 2 == 2).then(|| COLOURS[n >> 2].to_owned()),
         });
-        let others = [Kind::Deployment, Kind::Pod, Kind::Widget].into_iter().flat_map(|kind| {
+        let others = kinds.iter().skip(1).flat_map(|&kind| {
             let all = Filter { kind, ..Filter::default() };
             [all.clone(), Filter { colour: Some(COLOURS[0].to_owned()), ..all }]
         });
@@ -162,7 +165,8 @@ impl Shared {
     /// The keys of this generation.
     pub fn keys(&self) -> Vec<Key> {
         let generation = *self.calls.borrow() / CALLS_PER_GENERATION;
-        let names = NAMES.into_iter().map(|(kind, n)| format!("{}{generation}-{n}", kind.prefix()));
+        let names = NAMES.into_iter().filter(|(kind, _)| self.kinds.contains(kind));
+        let names = names.map(|(kind, n)| format!("{}{generation}-{n}", kind.prefix()));
         names.flat_map(|name| NAMESPACES.map(|namespace| (namespace.to_owned(), name.clone()))).collect()
     }
 

@@ -10,12 +10,15 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpSocket;
 use tokio::process::{Child, Command};
 
+use super::releases::Program;
 use crate::support::clock::WallClock;
 pub use crate::support::cluster::pause;
 use crate::support::cluster::signal;
 use crate::support::disk::Disk;
 use crate::support::preloaded::preload;
 
+/// What a server says of tables that were changed by a later release.
+const REFUSED: &str = "schema is newer than this server knows";
 /// How many files a server may have open while nothing disturbs it.
 const DESCRIPTORS: u64 = 1024;
 
@@ -25,6 +28,8 @@ pub struct Installation {
     /// A socket that is bound, but does not listen: it reserves the port for the server.
     port: TcpSocket,
     arguments: Vec<String>,
+    /// Which program the next process is.
+    program: Mutex<Program>,
     encoding: Mutex<Encoding>,
     /// That of the database, on SQLite.
     pub disk: Disk,
@@ -54,14 +59,14 @@ impl Encoding {
 }
 
 impl Installation {
-    pub fn new(arguments: Vec<String>) -> Self {
+    pub fn new(program: Program, arguments: Vec<String>) -> Self {
         let port = TcpSocket::new_v4().expect("a socket");
         port.set_reuseaddr(true).expect("SO_REUSEADDR");
         port.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
         let dir = tempfile::tempdir().expect("a temporary directory");
         let disk = Disk::new(&dir.path().join("disk"));
         let clock = WallClock::new(&dir.path().join("clock"));
-        Self { dir, port, arguments, encoding: Mutex::default(), disk, clock }
+        Self { dir, port, arguments, program: Mutex::new(program), encoding: Mutex::default(), disk, clock }
     }
 
     pub fn dir(&self) -> &Path {
@@ -76,12 +81,21 @@ impl Installation {
         self.dir.path().join("admin.kubeconfig")
     }
 
+    pub fn program(&self) -> Program {
+        self.program.lock().unwrap().clone()
+    }
+
+    /// Sets which program the next process is.
+    pub fn be(&self, program: Program) {
+        *self.program.lock().unwrap() = program;
+    }
+
     /// Sets how the next process writes.
     pub fn encode(&self, encoding: Encoding) {
         *self.encoding.lock().unwrap() = encoding;
     }
 
-    /// Starts the server and waits for its banner. If the database is unreachable, the server ends, and is started
+    /// Starts the server, with the arguments that its program knows, and waits for its banner. If the database is unreachable, the server ends, and is started
     /// again, as a supervisor would do.
     pub async fn start(&self) -> Process {
         loop {
@@ -99,9 +113,11 @@ impl Installation {
         command.args(["--pdeathsig", "KILL", "sh"]);
         // Without a handler, exceeding the file size limit would kill the process instead of failing the write. Ignored
         // signals are inherited.
-        command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(program());
+        let program = self.program();
+        command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(&program.path);
         command.arg("--data-dir").arg(self.dir()).arg(format!("--secure-port={}", self.port()));
-        command.arg(format!("--hostname-override=server-{}", self.port())).args(&self.arguments);
+        command.arg(format!("--hostname-override=server-{}", self.port()));
+        command.args(self.arguments.iter().filter(|argument| program.knows(argument)));
         command.args(self.encoding.lock().unwrap().arguments());
         preload(&mut command, self.disk.environment(&self.dir().join("state.db")));
         preload(&mut command, self.clock.environment());
@@ -115,6 +131,13 @@ impl Installation {
         }
         let status = child.wait().await.expect("wait for the server");
         assert_eq!(status.signal(), None, "the server crashed at its start: {}", self.log());
+        let log = self.log();
+        // A server that was upgraded meanwhile is of the other program at its next start.
+        let is_refused = log.lines().next_back().is_some_and(|line| line.contains(REFUSED));
+        assert!(
+            !is_refused || self.program().path != program.path,
+            "what it does not know, it refuses: {log}"
+        );
         None
     }
 
@@ -125,12 +148,6 @@ impl Installation {
     fn log_file(&self) -> PathBuf {
         self.dir.path().join("server.log")
     }
-}
-
-/// The server of this build or another one, such as a release.
-fn program() -> PathBuf {
-    let other = std::env::var_os("ROWPLANE_FAULTS_SERVER");
-    other.map_or_else(|| env!("CARGO_BIN_EXE_rowplane").into(), PathBuf::from)
 }
 
 /// A server that has printed its banner. Killed when it is dropped.

@@ -26,6 +26,7 @@ use super::load::{COLOURS, Load, NAMESPACES, PATIENCE, SENTINEL, Shared};
 use super::log::{Log, Row};
 use super::process::pause;
 use super::proxy::Target;
+use super::releases::Releases;
 use super::rights::{self, Rights};
 use super::server::Server;
 use super::verdict::Coverage;
@@ -91,6 +92,7 @@ pub struct Replicas {
     pub database_turn: Mutex<Vec<Promotion>>,
     /// Rows that were written without a registration.
     pub unfenced: AtomicUsize,
+    pub releases: Releases,
 }
 
 pub struct Report {
@@ -111,40 +113,51 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let history = format!("--compaction-history={history}");
     let arguments = ["--compaction-interval=100ms", &history, "--shutdown-grace-period=2s"];
     let arguments = arguments.map(str::to_owned).to_vec();
+    let releases = Releases::chosen();
+    let narrow = releases.are_narrow();
     let mut servers = Vec::new();
     let skewed = random.random_bool(0.5);
     let mut skews = 0;
     for n in 0..settings.servers {
-        servers.push(Server::start(&database, arguments.clone()).await);
+        let program = releases.first(&mut random).clone();
+        servers.push(Server::start_as(program, &database, arguments.clone()).await);
         if skewed && n > 0 {
             servers[n].installation.clock.set(-SKEW * 24i64.pow(n as u32));
             skews += 1;
         }
     }
     make_namespaces(&servers[0].client).await;
-    rights::prepare(&servers[0].client).await;
     let webhook = Webhook::start(seed, settings.longest_fault).await;
-    define_widgets(&servers[0].client, &webhook.config).await;
+    if !narrow {
+        rights::prepare(&servers[0].client).await;
+        define_widgets(&servers[0].client, &webhook.config).await;
+    }
     let replicas = Arc::new(Replicas {
         servers,
         database,
         database_turn: Mutex::default(),
         unfenced: AtomicUsize::new(0),
+        releases,
     });
     let start = replicas.install_witness().await;
-    guarded::prepare(&replicas.servers[0].client).await;
+    if !narrow {
+        guarded::prepare(&replicas.servers[0].client).await;
+    }
 
     let clients = replicas.servers.iter().map(|server| server.client.clone()).collect();
-    let mut load = Load::start(clients, seed, start, settings.clients, settings.mischief);
+    let mut load =
+        Load::start(clients, replicas.releases.kinds(), seed, start, settings.clients, settings.mischief);
     let chaos = (settings.longest_fault > 0).then(|| Chaos::start(&replicas, seed, settings.longest_fault));
-    let churn = settings.mischief.is_none().then(|| Churn::start(&load.shared, seed));
-    let rights = settings.mischief.is_none().then(|| Rights::start(&load.shared, seed));
-    let guarded = settings.mischief.is_none().then(|| Guarded::start(&load.shared, seed));
+    let more = settings.mischief.is_none() && !narrow;
+    let churn = more.then(|| Churn::start(&load.shared, seed));
+    let rights = more.then(|| Rights::start(&load.shared, seed));
+    let guarded = more.then(|| Guarded::start(&load.shared, seed));
     load.reach(settings.calls).await;
     let mut faults = match chaos {
         Some(chaos) => chaos.stop().await,
         None => Counts::new(),
     };
+    faults.extend(replicas.releases.turns());
     let (_hook, lies) = webhook.heal().await;
     if lies > 0 {
         faults.insert("WebhookFailed".to_owned(), lies);
@@ -166,7 +179,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let end = replicas.clock().await;
     done.calls.extend(write_sentinels(&load.shared).await);
     for server in &load.shared.servers {
-        for kind in Kind::ALL {
+        for &kind in load.shared.kinds {
             done.listings.push(last_list(&load.shared, server, kind).await);
         }
     }
@@ -358,7 +371,7 @@ async fn write_sentinels(shared: &Shared) -> Vec<Call> {
     let mut calls = Vec::new();
     for namespace in NAMESPACES {
         for colour in COLOURS {
-            for kind in Kind::ALL {
+            for &kind in shared.kinds {
                 let key = (namespace.to_owned(), format!("{}-{SENTINEL}-{colour}", kind.prefix()));
                 calls.extend(write_sentinel(shared, key, colour).await);
             }

@@ -4,6 +4,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::process::{Installation, Process};
 use super::proxy::{Proxy, Target};
+use super::releases::Program;
 use super::run::Database;
 use crate::support::rest::Client;
 
@@ -19,7 +20,12 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(database: &Database, mut arguments: Vec<String>) -> Self {
+    pub async fn start(database: &Database, arguments: Vec<String>) -> Self {
+        Self::start_as(Program::newer(), database, arguments).await
+    }
+
+    /// Starts this program.
+    pub async fn start_as(program: Program, database: &Database, mut arguments: Vec<String>) -> Self {
         let back = match database.target() {
             Some(target) => Some(Proxy::start(target).await),
             None => None,
@@ -36,7 +42,7 @@ impl Server {
         ] {
             arguments.push(flag.to_owned());
         }
-        let installation = Installation::new(arguments);
+        let installation = Installation::new(program, arguments);
         let process = installation.start().await;
         // Its certificates are of a time that has passed on every clock that it may have later.
         installation.clock.set(0);

@@ -70,8 +70,11 @@ impl Installation {
         self
     }
 
-    /// Servers of another release.
+    /// Servers of another release, with those of the flags that it knows.
     pub fn of(mut self, program: &Path) -> Self {
+        let help = std::process::Command::new(program).arg("--help").output().expect("a server program");
+        let help = String::from_utf8(help.stdout).expect("UTF-8");
+        self.arguments.retain(|argument| help.contains(argument.split('=').next().expect("a flag")));
         program.clone_into(&mut self.program);
         self
     }
