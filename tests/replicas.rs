@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::client::{Client as Http, Protocol};
 use crate::support::database::Database;
-use crate::support::postgres::Schema;
+use crate::support::postgres::{Schema, execute};
 use crate::support::process::{Installation, Process};
 use crate::support::rest::{Client, Watch, revision};
 
@@ -329,6 +329,30 @@ async fn a_token_gives_the_same_page_on_the_other_and_after_a_restart_of_all() {
     foreign[middle] = if foreign[middle] == b'A' { b'B' } else { b'A' };
     let foreign = format!("{CONFIGMAPS}?continue={}", String::from_utf8(foreign).unwrap());
     assert_eq!(b.client.get(&foreign).await.unwrap().status, StatusCode::BAD_REQUEST);
+}
+
+/// Each of them has made a new key, of which the other one has not heard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_of_a_key_that_is_new_is_known_on_the_other() {
+    let mut replicas = Replicas::start().await;
+    for n in 0..7 {
+        create(&replicas.a.client, &format!("c-{n}")).await;
+    }
+    for turn in 0..2 {
+        execute(&replicas.schema.url(), "UPDATE token_keys SET created_at = created_at - 90000").await;
+        let Replicas { a, b, schema } = replicas;
+        let (Replica { process, installation, .. }, stays) = if turn == 0 { (a, b) } else { (b, a) };
+        process.terminate().await;
+        process.end().await;
+        let starts = Replica::start(installation).await;
+        let (a, b) = if turn == 0 { (starts, stays) } else { (stays, starts) };
+        replicas = Replicas { a, b, schema };
+        let [a, b] = replicas.clients();
+        let (signs, reads) = if turn == 0 { (a, b) } else { (b, a) };
+        let token = list(signs, "limit=3").await["metadata"]["continue"].as_str().unwrap().to_owned();
+        let page = list(reads, &format!("limit=3&continue={token}")).await;
+        assert_eq!(names(&page), ["c-3", "c-4", "c-5"]);
+    }
 }
 
 /// Watches on both servers report the writes to both, each change once, in the order of revisions, with the same

@@ -2,6 +2,7 @@
 //! list.
 
 mod converted;
+pub mod token_keys;
 
 use std::sync::Arc;
 

@@ -25,7 +25,7 @@ use crate::api::admission::dynamic::configured::{Configured, configuration_row};
 use crate::api::catalog::{Catalog, Served};
 use crate::api::definitions::conversion::Converter;
 use crate::api::definitions::{self, Definitions};
-use crate::api::input::continue_token::{TokenKey, TokenKeys};
+use crate::api::list::token_keys::read_token_keys;
 use crate::api::meta::generate_name;
 use crate::api::namespace_contents::NamespaceContents;
 use crate::api::quota::sets_resource;
@@ -73,14 +73,11 @@ use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{self, Backend, HighWaterMark, OpenError, SAFETY_GAP, Store, compact_regularly};
 use crate::tasks::{Failure, Tasks};
-use crate::wall_clock::WallClock;
 use crate::webhook::Webhook;
 
-/// For how long, in seconds, a key signs continue tokens. It verifies them for twice as long afterwards.
-const TOKEN_KEY_AGE: i64 = 24 * 60 * 60;
 /// The address in the documents of a server without a port.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 443);
-/// How often token keys are read: another replica's new key must be known here soon after it is first used.
+/// How often the keys of continue tokens are read, and a new one is made if that is due.
 const TOKEN_KEY_REFRESH: Duration = Duration::from_secs(60);
 /// How old a result of the readiness check may be. It is shared, since anybody may ask for it.
 const READINESS_PERIOD: Duration = Duration::from_secs(1);
@@ -178,7 +175,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         service_routes,
         kubelets: Kubelets::new(config.kubelets.clone())?,
         catalog: Catalog::new(built_in),
-        token_keys: ArcSwap::from_pointee(token_keys(&*backend, &runtime.clock).await?),
+        token_keys: ArcSwap::from_pointee(read_token_keys(&*backend, &runtime.clock).await?),
         port_claims,
         quota_sets,
         grace_ends: Default::default(),
@@ -471,21 +468,11 @@ async fn resource_ids(
     Ok(names.into_iter().zip(ids).collect())
 }
 
-async fn token_keys(backend: &dyn Backend, clock: &WallClock) -> Result<TokenKeys, storage::Error> {
-    let keys = backend.token_keys(clock.timestamp().as_second(), TOKEN_KEY_AGE).await?;
-    let mut keys = keys.into_iter().map(|key| TokenKey { id: key.id, secret: key.secret });
-    let newest = keys.next().ok_or_else(|| storage::Error::Corrupt("there is no token key".into()))?;
-    Ok(TokenKeys::new(newest, keys.collect()))
-}
-
 async fn refresh_token_keys(api: Arc<Api>) {
     loop {
         tokio::time::sleep(TOKEN_KEY_REFRESH).await;
-        match token_keys(&**api.cache.backend(), &api.runtime.clock).await {
-            Ok(keys) => api.token_keys.store(Arc::new(keys)),
-            Err(error) => {
-                tracing::warn!(%error, "cannot read the keys of continue tokens, keeping the old ones")
-            }
+        if let Err(error) = api.refresh_token_keys().await {
+            tracing::warn!(%error, "cannot read the keys of continue tokens, keeping the old ones");
         }
     }
 }

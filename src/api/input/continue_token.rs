@@ -91,6 +91,15 @@ impl TokenKeys {
         Ok(URL_SAFE_NO_PAD.encode(bytes))
     }
 
+    /// Whether the key is known that a token names. True for what is no token.
+    pub fn may_read(&self, text: &str) -> bool {
+        let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
+        match bytes.split_first() {
+            Some((&FORMAT, rest)) => Reader(rest).u32().is_none_or(|id| self.find(id).is_some()),
+            _ => true,
+        }
+    }
+
     /// Reads a token of this scope; anything else is a 400.
     pub fn decode(&self, text: &str, scope: Scope<'_>) -> Result<ContinueToken, Error> {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| refused(&base64_text(&error)))?;

@@ -47,7 +47,7 @@ impl Context<'_> {
         let negotiated = self.negotiate_of(WATCH_ROUTE_TYPES, Shape::List)?;
         let resource = self.resource;
         let group_resource = resource.group_resource();
-        let keys = self.app.api.token_keys.load();
+        let keys = self.app.api.token_keys_for(self.query.get("continue")).await?;
         let options = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
         let encoder = self.encoder(&negotiated)?;
         let list = self.app.api.list(resource, self.path.namespace.as_deref(), options).await?;

@@ -102,7 +102,7 @@ impl Context<'_> {
         let negotiated = self.negotiate(Shape::List)?;
         let resource = self.resource;
         let group_resource = resource.group_resource();
-        let keys = self.app.api.token_keys.load();
+        let keys = self.app.api.token_keys_for(self.query.get("continue")).await?;
         let list = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
         let options = self.delete_options(body).await?;
         self.warn_of_deletion(resource, &options);
