@@ -198,45 +198,95 @@ fn sights(list: &Value) -> Vec<Sight> {
 }
 
 async fn judge(sides: &[Side], survived: u64) {
-    let lost = |revision: u64| revision > survived && revision <= survived + SAFETY_GAP;
-    let mut names: BTreeMap<u64, String> = BTreeMap::new();
-    let mut once = |(revision, name): &Sight| {
-        let first = names.entry(*revision).or_insert_with(|| name.clone());
-        assert_eq!(first, name, "revision {revision} is used twice");
-    };
-    let one_history = |sights: &[Sight], what: &str| {
-        let of_old = sights.iter().find(|(revision, _)| lost(*revision));
-        let of_new = sights.iter().find(|(revision, _)| *revision > survived + SAFETY_GAP);
-        assert!(of_old.is_none() || of_new.is_none(), "{what} shows {of_old:?} and {of_new:?}");
-    };
-    let mut counts = [0; 4];
+    let mut told = Vec::new();
     for Side { seen, server, .. } in sides {
-        // Copies: the watches go on, and all answers are looked at again for each side.
         let answers = seen.answers.lock().unwrap().clone();
         let streams = seen.streams.lock().unwrap().clone();
         let lists = seen.lists.lock().unwrap().clone();
-        for sights in streams.iter() {
-            one_history(sights, "a watch");
+        told.push(Told { answers, streams, lists, last: last_list(&server.client).await });
+    }
+    let all: usize = told.iter().map(|told| told.answers.len()).sum();
+    let lost = told.iter().flat_map(|told| &told.answers).filter(|(at, _)| is_lost(*at, survived)).count();
+    println!("{all} answered writes, {lost} of them lost");
+    assert!(lost > 0 && lost < all);
+    assert_eq!(problems(&told, survived), Vec::<String>::new());
+}
+
+/// What the clients of one server were told, and its state at the end.
+#[derive(Clone, Default)]
+struct Told {
+    answers: Vec<Sight>,
+    streams: Vec<Vec<Sight>>,
+    lists: Vec<Vec<Sight>>,
+    last: Vec<Sight>,
+}
+
+/// Whether only the old primary's history has a revision: the new one's goes on behind a gap.
+fn is_lost(revision: u64, survived: u64) -> bool {
+    revision > survived && revision <= survived + SAFETY_GAP
+}
+
+fn problems(sides: &[Told], survived: u64) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut names: BTreeMap<u64, &str> = BTreeMap::new();
+    for side in sides {
+        for sights in side.streams.iter().chain(&side.lists) {
+            let of_old = sights.iter().find(|(revision, _)| is_lost(*revision, survived));
+            let of_new = sights.iter().find(|(revision, _)| *revision > survived + SAFETY_GAP);
+            if let (Some(old), Some(new)) = (of_old, of_new) {
+                problems.push(format!("one watch or list shows {old:?} and {new:?}"));
+            }
         }
-        for sights in lists.iter() {
-            one_history(sights, "a list");
+        for (revision, name) in [&side.answers].into_iter().chain(&side.streams).chain(&side.lists).flatten()
+        {
+            let first = *names.entry(*revision).or_insert(name);
+            if first != name {
+                problems.push(format!("revision {revision} is used twice, for {first} and {name}"));
+            }
         }
-        answers.iter().chain(streams.iter().flatten()).chain(lists.iter().flatten()).for_each(&mut once);
-        counts[0] += answers.iter().filter(|(revision, _)| lost(*revision)).count();
-        counts[1] += answers.len();
-        counts[2] += streams.len();
-        counts[3] += lists.len();
-        let last: BTreeMap<_, _> = last_list(&server.client).await.into_iter().collect();
-        assert!(!last.keys().any(|revision| lost(*revision)), "a server still shows what is lost");
-        for other in sides {
-            for (revision, name) in other.seen.answers.lock().unwrap().iter() {
-                assert!(lost(*revision) || last.get(revision) == Some(name), "{name} at {revision} is lost");
+        let last: BTreeMap<_, _> = side.last.iter().cloned().collect();
+        if let Some(old) = side.last.iter().find(|(revision, _)| is_lost(*revision, survived)) {
+            problems.push(format!("a server still shows {old:?}"));
+        }
+        let answers = sides.iter().flat_map(|side| &side.answers);
+        let kept = answers.filter(|(revision, _)| !is_lost(*revision, survived));
+        for (revision, name) in kept {
+            if last.get(revision) != Some(name) {
+                problems.push(format!("{name} at {revision} is lost"));
             }
         }
     }
-    let [lost, all, streams, lists] = counts;
-    println!("{all} answered writes, {lost} of them lost; {streams} watches, {lists} lists");
-    assert!(lost > 0 && lost < all);
+    problems
+}
+
+/// Whoever judges so finds each of these.
+#[test]
+fn planted_mixtures_are_found() {
+    let sight = |revision, name: &str| (revision, name.to_owned());
+    let (before, old, new) = (sight(9, "a"), sight(11, "b"), sight(SAFETY_GAP + 12, "c"));
+    let left = Told {
+        answers: vec![before.clone(), old.clone()],
+        streams: vec![vec![before.clone(), old.clone()], vec![new.clone()]],
+        lists: vec![vec![before.clone(), old.clone()], vec![before.clone(), new.clone()]],
+        last: vec![before.clone(), new.clone()],
+    };
+    let right = Told { answers: vec![new.clone()], last: left.last.clone(), ..Told::default() };
+    let found = |plant: fn(&mut Told, &mut Told)| {
+        let (mut left, mut right) = (left.clone(), right.clone());
+        plant(&mut left, &mut right);
+        problems(&[left, right], 10)
+    };
+    assert_eq!(found(|_, _| {}), Vec::<String>::new());
+    for (plant, problem) in [
+        ((|left, _| left.streams[0].push(left.last[1].clone())) as fn(&mut Told, &mut Told), "shows"),
+        (|left, _| left.lists[1].push(left.answers[1].clone()), "shows"),
+        (|left, right| right.answers.push((left.answers[1].0, "d".to_owned())), "is used twice"),
+        (|left, right| right.last.push(left.answers[1].clone()), "still shows"),
+        (|left, _| drop(left.last.pop()), "is lost"),
+    ] {
+        let problems = found(plant);
+        assert!(problems.iter().any(|found| found.contains(problem)), "{problem}: {problems:?}");
+    }
 }
 
 async fn last_list(client: &Client) -> Vec<Sight> {
