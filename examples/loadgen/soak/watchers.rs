@@ -124,6 +124,8 @@ impl Watcher {
         let told_to_end = kind % 2 == 0;
         let limit = if told_to_end { seconds } else { 3600 };
         let path = format!("{path}?watch=1&timeoutSeconds={limit}&{selector}{since}");
+        // The server's time begins when it has the request, and no earlier.
+        let began = Instant::now();
         let response = connection.send(Method::GET, &path, None).await?;
         if response.status() == StatusCode::GONE {
             one(&self.soak.counts.gone);
@@ -149,11 +151,10 @@ impl Watcher {
             ordered: matches!(from, From::Revision(_)),
             ended: false,
         };
-        let began = Instant::now();
         // Something has gone wrong if the server does not end it.
         let stay = Duration::from_secs(if told_to_end { seconds + 30 } else { seconds });
         let ended = tokio::time::timeout(stay, watch.read()).await.is_ok();
-        if ended != told_to_end || (told_to_end && began.elapsed().as_secs() + 1 < seconds) {
+        if ended != told_to_end || (told_to_end && began.elapsed() < Duration::from_secs(seconds)) {
             let story = format!("after {:?} of {seconds} s: {path}", began.elapsed());
             self.soak.counts.error("watch: ended too early or too late", story);
         }
