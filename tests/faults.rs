@@ -11,10 +11,16 @@ mod chaos;
 mod cluster;
 #[path = "faults/definitions.rs"]
 mod definitions;
+#[path = "faults/deleting.rs"]
+mod deleting;
+#[path = "faults/deletions.rs"]
+mod deletions;
 #[path = "faults/failover.rs"]
 mod failover;
 #[path = "faults/failovers.rs"]
 mod failovers;
+#[path = "faults/forms.rs"]
+mod forms;
 #[path = "faults/guarded.rs"]
 mod guarded;
 #[path = "faults/guards.rs"]
@@ -36,8 +42,14 @@ mod log;
 mod object;
 #[path = "faults/planted.rs"]
 mod planted;
+#[path = "faults/planted_deletions.rs"]
+mod planted_deletions;
 #[path = "faults/process.rs"]
 mod process;
+#[path = "faults/records.rs"]
+mod records;
+#[path = "faults/refusals.rs"]
+mod refusals;
 #[path = "faults/requests.rs"]
 mod requests;
 #[path = "faults/rights.rs"]
@@ -46,6 +58,10 @@ mod rights;
 mod run;
 #[path = "faults/server.rs"]
 mod server;
+#[path = "faults/services.rs"]
+mod services;
+#[path = "faults/serving.rs"]
+mod serving;
 #[path = "faults/settling.rs"]
 mod settling;
 #[path = "faults/verdict.rs"]
