@@ -13,12 +13,18 @@ mod clocks;
 mod cluster;
 #[path = "faults/definitions.rs"]
 mod definitions;
+#[path = "faults/deleting.rs"]
+mod deleting;
+#[path = "faults/deletions.rs"]
+mod deletions;
 #[path = "faults/disks.rs"]
 mod disks;
 #[path = "faults/failover.rs"]
 mod failover;
 #[path = "faults/failovers.rs"]
 mod failovers;
+#[path = "faults/forms.rs"]
+mod forms;
 #[path = "faults/guarded.rs"]
 mod guarded;
 #[path = "faults/guards.rs"]
@@ -40,8 +46,14 @@ mod log;
 mod object;
 #[path = "faults/planted.rs"]
 mod planted;
+#[path = "faults/planted_deletions.rs"]
+mod planted_deletions;
 #[path = "faults/process.rs"]
 mod process;
+#[path = "faults/records.rs"]
+mod records;
+#[path = "faults/refusals.rs"]
+mod refusals;
 #[path = "faults/releases.rs"]
 mod releases;
 #[path = "faults/requests.rs"]
@@ -52,6 +64,10 @@ mod rights;
 mod run;
 #[path = "faults/server.rs"]
 mod server;
+#[path = "faults/services.rs"]
+mod services;
+#[path = "faults/serving.rs"]
+mod serving;
 #[path = "faults/settling.rs"]
 mod settling;
 #[path = "faults/two_primaries.rs"]

@@ -14,7 +14,7 @@ use super::resource::Resource;
 use super::{Api, ObjectMap, Target, fields};
 use crate::causes::Cause;
 use crate::kinds::core::service::address_causes;
-use crate::storage::{self, Written};
+use crate::storage::{self, Requirement, Written};
 use crate::tree::Value;
 
 mod cidrs;
@@ -23,7 +23,7 @@ mod families;
 mod ranges;
 mod wants;
 
-use claims::Refusal;
+use claims::{Claimed, Refusal};
 use ranges::Family;
 use wants::Wanted;
 
@@ -61,8 +61,17 @@ impl Config {
 /// What was claimed for a write of a Service, until the outcome of the write is known.
 pub(super) struct Allocation {
     made: Vec<Claim>,
+    /// The versions of the claims made: a failover that takes one back takes back what the Service is told to have.
+    requires: Vec<Requirement>,
     /// What the Service had, and will not have any more.
     given_up: Vec<Claim>,
+}
+
+impl Allocation {
+    /// What the write of the Service requires.
+    pub fn requires(&self) -> impl Iterator<Item = Requirement> + use<> {
+        self.requires.clone().into_iter()
+    }
 }
 
 /// An address or a port.
@@ -123,11 +132,12 @@ impl Api {
         let invalid = |causes| Error::Invalid { kind: kind.clone(), name: target.name.to_owned(), causes };
         let spec = fields::object_mut(new, "spec");
         families::complete(spec, old, &self.config.services).map_err(invalid)?;
-        let mut made = Vec::new();
+        let (mut made, mut requires) = (Vec::new(), Vec::new());
         for Wanted { place, want, reason } in wants::of(spec, old) {
             match Box::pin(self.claim(target, want, dry_run)).await {
-                Ok(claim) => {
+                Ok(Claimed { claim, at }) => {
                     made.push(claim);
+                    requires.extend(at);
                     place.put(spec, claim);
                 }
                 Err(refusal) => {
@@ -147,6 +157,7 @@ impl Api {
         let had = old.map(wants::held).unwrap_or_default();
         Ok(Some(Allocation {
             made,
+            requires,
             given_up: had.into_iter().filter(|claim| !kept.contains(claim)).collect(),
         }))
     }
@@ -159,7 +170,7 @@ impl Api {
         allocation: Option<Allocation>,
         written: &Result<Written, storage::Error>,
     ) {
-        if let Some(Allocation { made, given_up }) = allocation {
+        if let Some(Allocation { made, given_up, .. }) = allocation {
             match written {
                 Ok(Written::Committed { .. }) => Box::pin(self.release(target, &given_up)).await,
                 Ok(Written::Conflict { .. } | Written::Unmet { .. }) => {

@@ -39,8 +39,9 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     };
     let mut watcher = api.cache.watch(namespaces.id, api.cache.any().revision);
     loop {
-        let waiting = empty_all(&api, &namespaces).await?;
+        // Before the namespaces are looked at: what comes meanwhile wakes this loop again.
         while !watcher.next().await?.is_empty() {}
+        let waiting = empty_all(&api, &namespaces).await?;
         if waiting {
             let _ = tokio::time::timeout(RETRY, watcher.changed()).await;
         } else {

@@ -13,6 +13,7 @@ on_every_store! {
     a_new_namespace_is_active,
     deleting_an_empty_namespace,
     deleting_a_namespace_deletes_what_is_in_it,
+    namespaces_that_end_one_after_the_other,
     a_namespace_waits_for_finalizers,
     pods_go_first,
     nothing_new_in_a_terminating_namespace,
@@ -111,6 +112,25 @@ async fn deleting_a_namespace_deletes_what_is_in_it(setup: Setup) {
         // Those of the system stay.
         let left: Vec<_> = items.filter(|item| item["metadata"]["namespace"] == "t").collect();
         assert!(left.is_empty(), "{path}: {left:?}");
+    }
+}
+
+/// Each is marked while those before it are looked through.
+async fn namespaces_that_end_one_after_the_other(setup: Setup) {
+    const COUNT: usize = 20;
+    let server = setup.start().await;
+    let paths: Vec<String> = (0..COUNT).map(|n| format!("{NAMESPACES}/n{n}")).collect();
+    for n in 0..COUNT {
+        server.namespace(&format!("n{n}")).await;
+    }
+    let mut watch = watch_namespaces(&server).await;
+    for path in paths {
+        server.delete(path).await.ok();
+    }
+    let mut left = COUNT;
+    while left > 0 {
+        let event = watch.next().await.expect("all namespaces go");
+        left -= usize::from(event["type"] == "DELETED");
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::history::{Promise, Violation};
-use super::load::{PATIENCE, Shared, is_trouble};
+use super::load::{PATIENCE, Shared, is_refusal, is_trouble};
 use super::process::pause;
 use super::run::{RECOVERY, Replicas};
 use crate::support::rest::{Answer as Response, Broken, Client};
@@ -165,12 +165,17 @@ impl Life {
             return Vec::new();
         }
         let mut violations = Vec::new();
-        for (object, _) in self.objects.iter().filter(|(_, outcome)| *outcome == Outcome::Done) {
+        for (object, outcome) in self.objects.iter().filter(|(_, outcome)| *outcome != Outcome::Unknown) {
             let found =
                 server.get(&format!("{}/{object}", collection(&self.plural))).await.expect("an answer");
-            // Objects that were being deleted with their definition, when it was lost that it was deleted.
-            if found.status != StatusCode::OK && self.deleted.is_none() {
-                violations.extend(durable("a custom object is lost"));
+            match (found.status, outcome) {
+                (StatusCode::OK, Outcome::Refused) => {
+                    violations.extend(durable("a refused custom object is there"));
+                }
+                // Objects that were being deleted with their definition, when it was lost that it was deleted.
+                (StatusCode::OK, _) | (_, Outcome::Refused) => {}
+                _ if self.deleted.is_none() => violations.extend(durable("a custom object is lost")),
+                _ => {}
             }
         }
         violations
@@ -230,7 +235,7 @@ async fn change_widgets(shared: Arc<Shared>, mut random: StdRng, stop: Arc<Atomi
 async fn outcome(request: impl Future<Output = Result<Response, Broken>>) -> Outcome {
     match tokio::time::timeout(PATIENCE, request).await {
         Ok(Ok(response)) if response.status.is_success() => Outcome::Done,
-        Ok(Ok(response)) if is_trouble(response.status) => Outcome::Unknown,
+        Ok(Ok(response)) if is_trouble(response.status) && !is_refusal(response.status) => Outcome::Unknown,
         Ok(Ok(_)) => Outcome::Refused,
         Ok(Err(_)) | Err(_) => Outcome::Unknown,
     }

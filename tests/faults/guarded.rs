@@ -89,7 +89,7 @@ impl Guarded {
         for client in self.clients {
             client.await.expect("a client");
         }
-        let rows: Vec<_> = replicas.guards().await.into_iter().map(guards::row).collect();
+        let rows = replicas.records(&guards::RESOURCES).await;
         let mut answered = self.answered.lock().unwrap().clone();
         // What was lacking may have been added in what a failover has lost. It is added again, but nobody says when.
         answered.retain(|uid, revision| rows.iter().any(|row| row.uid == *uid && row.revision == *revision));
@@ -112,7 +112,7 @@ impl Scene {
 }
 
 /// The body of a success.
-async fn success(request: impl Future<Output = Result<Answer, Broken>>) -> Option<Value> {
+pub async fn success(request: impl Future<Output = Result<Answer, Broken>>) -> Option<Value> {
     match tokio::time::timeout(PATIENCE, request).await {
         Ok(Ok(Answer { status, body })) if status.is_success() => Some(body),
         _ => None,
@@ -132,13 +132,13 @@ async fn write(scene: Scene, mut random: StdRng) {
         let guarded = secrets(NAMESPACE);
         let server = scene.any(&mut random);
         match random.random_range(0..8) {
-            0..4 => drop(success(server.post(&guarded, &body)).await),
+            0..4 => drop(success(scene.shared.refusals.post(server, &guarded, &body)).await),
             4..6 => drop(success(server.delete(&format!("{guarded}/{name}"), None)).await),
             _ => {
                 let body = json!({"metadata": {"generateName": "s"}});
                 let namespace = scene.ending.lock().unwrap().clone();
                 if namespace != NAMESPACE {
-                    success(server.post(&secrets(&namespace), &body)).await;
+                    success(scene.shared.refusals.post(server, &secrets(&namespace), &body)).await;
                 }
             }
         }
@@ -155,11 +155,11 @@ async fn change_quota(scene: Scene, mut random: StdRng) {
         let server = scene.any(&mut random);
         match random.random_range(0..8) {
             0 => drop(success(server.delete(&one, None)).await),
-            1..4 => drop(success(server.merge(&one, &spec)).await),
+            1..4 => drop(success(scene.shared.refusals.merge(server, &one, &spec)).await),
             _ => {
                 let mut body = spec;
                 body["metadata"] = json!({"name": "q"});
-                if let Some(made) = success(server.post(&all, &body)).await {
+                if let Some(made) = success(scene.shared.refusals.post(server, &all, &body)).await {
                     let uid = made["metadata"]["uid"].as_str().expect("a uid").to_owned();
                     // What it lacked was added before the answer.
                     scene.answered.lock().unwrap().insert(uid, revision(&made));
@@ -178,8 +178,8 @@ async fn change_policy(scene: Scene, mut random: StdRng) {
         let server = scene.any(&mut random);
         match random.random_range(0..8) {
             0 => drop(success(server.delete(&bound, None)).await),
-            1..3 => drop(success(server.post(BINDINGS, &binding())).await),
-            _ => drop(success(server.merge(&policy, &demand)).await),
+            1..3 => drop(success(scene.shared.refusals.post(server, BINDINGS, &binding())).await),
+            _ => drop(success(scene.shared.refusals.merge(server, &policy, &demand)).await),
         }
         scene.rest(&mut random, 60).await;
     }
@@ -193,7 +193,7 @@ async fn end_namespaces(scene: Scene, mut random: StdRng) {
         }
         let name = format!("{ENDING}{number}");
         let body = json!({"metadata": {"name": name}});
-        if success(scene.any(&mut random).post(NAMESPACES, &body)).await.is_none() {
+        if success(scene.shared.refusals.post(scene.any(&mut random), NAMESPACES, &body)).await.is_none() {
             pause().await;
             continue;
         }

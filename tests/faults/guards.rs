@@ -4,11 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use rowplane::codec::object::Draft;
-use rowplane::revision::Revision;
 use serde_json::Value;
 
 use super::history::{Promise, Violation};
+use super::records::Row;
 
 /// Where objects are counted and judged.
 pub const NAMESPACE: &str = "guarded";
@@ -21,45 +20,24 @@ pub const COUNTED: &str = "count/secrets";
 /// The label of an object, and of the policy that demands it.
 pub const PARITY: &str = "parity";
 
-/// Selects the records of what guards, and of what is guarded. The same on both databases.
-pub const WITNESSED: &str = "SELECT w.revision, r.plural, w.namespace, w.name, w.deleted, w.uid, w.value \
-     FROM witness w JOIN resources r ON r.id = w.resource WHERE r.plural IN ('secrets', 'namespaces', \
-     'resourcequotas', 'validatingadmissionpolicies', 'validatingadmissionpolicybindings', 'admissionconfigurations') ORDER BY w.revision";
+/// The resources that guard, and those that are guarded.
+pub const RESOURCES: [&str; 6] = [
+    "secrets",
+    "namespaces",
+    "resourcequotas",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "admissionconfigurations",
+];
 
-pub type Witnessed = (i64, String, String, String, bool, String, Vec<u8>);
-
-/// A version of an object.
-#[derive(Clone, Debug)]
-pub struct Row {
-    pub revision: u64,
-    pub plural: String,
-    pub namespace: String,
-    pub name: String,
-    pub uid: String,
-    /// `None` for a deletion.
-    pub object: Option<Value>,
-}
-
-impl Row {
-    /// The row in a few words.
-    fn short(&self) -> String {
-        let Self { revision, plural, namespace, name, object, .. } = self;
-        let what = match object {
-            Some(object) => object["metadata"]["labels"][PARITY].as_str().unwrap_or("there"),
-            None => "gone",
-        };
-        format!("{revision} {plural} {namespace}/{name} {what}")
-    }
-}
-
-/// A row of [`WITNESSED`].
-pub fn row((revision, plural, namespace, name, deleted, uid, value): Witnessed) -> Row {
-    let object = (!deleted).then(|| {
-        let stored = Draft::parse(&namespace, &name, value.into()).into_object(Revision(revision as u64));
-        let text = rowplane::tree::Value::Object(stored.to_closed_map().expect("a readable row")).to_string();
-        serde_json::from_str(&text).expect("JSON")
-    });
-    Row { revision: revision as u64, plural, namespace, name, uid, object }
+/// The row in a few words.
+fn short(row: &Row) -> String {
+    let Row { revision, plural, namespace, name, object, .. } = row;
+    let what = match object {
+        Some(object) => object["metadata"]["labels"][PARITY].as_str().unwrap_or("there"),
+        None => "gone",
+    };
+    format!("{revision} {plural} {namespace}/{name} {what}")
 }
 
 #[derive(Debug)]
@@ -105,7 +83,7 @@ pub fn judge(rows: &[Row], answered: &BTreeMap<String, u64>) -> (Judged, Vec<Vio
     for (at, row) in rows.iter().enumerate() {
         let story = state.step(row, answered, &mut judged);
         violations.extend(story.map(|story| {
-            let before: Vec<String> = rows[at.saturating_sub(BEFORE)..at].iter().map(Row::short).collect();
+            let before: Vec<String> = rows[at.saturating_sub(BEFORE)..at].iter().map(short).collect();
             let story = format!("guards: {story} at revision {}: {row:?}, after {before:?}", row.revision);
             Violation::new(Promise::Guarded, story)
         }));

@@ -87,6 +87,12 @@ pub enum Action {
         token: Token,
         at: Option<Version>,
     },
+    /// Patches the version that the client has read, or whatever exists.
+    Patch {
+        token: Token,
+        at: Option<Version>,
+        form: PatchForm,
+    },
     /// Applies with force, which creates a missing object.
     Apply {
         token: Token,
@@ -111,12 +117,21 @@ pub enum Action {
     },
 }
 
+/// How a patch is written. A JSON patch of a version tests it; the others name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchForm {
+    Json,
+    Merge,
+    Strategic,
+}
+
 impl Action {
     /// The content that the action writes.
     pub fn token(&self) -> Option<&Token> {
         match self {
             Self::Create { token }
             | Self::Update { token, .. }
+            | Self::Patch { token, .. }
             | Self::Apply { token }
             | Self::Status { token, .. } => Some(token),
             Self::Scale { .. } | Self::Delete { .. } | Self::Read | Self::Restore { .. } => None,
@@ -135,8 +150,10 @@ pub enum Answer {
     Missing,
     /// 409 of a create.
     Exists,
-    /// 409 of a precondition.
+    /// 409 of a precondition, or 422 of a test.
     Conflict,
+    /// An error that says that nothing was written, whatever the state is.
+    Refused,
     /// No answer, or an error that does not tell. A write may still take effect at any time.
     Unknown,
 }
@@ -204,13 +221,21 @@ pub struct Filter {
     pub kind: Kind,
     pub namespace: Option<String>,
     pub colour: Option<String>,
+    /// By a field selector.
+    pub not_named: Option<String>,
 }
 
 impl Filter {
+    /// Whether it selects all objects of its kind.
+    pub fn is_whole(&self) -> bool {
+        *self == Self { kind: self.kind, ..Self::default() }
+    }
+
     pub fn holds(&self, key: &Key, version: &Version) -> bool {
         self.kind == Kind::of(key)
             && self.namespace.as_ref().is_none_or(|namespace| *namespace == key.0)
             && self.colour.as_ref().is_none_or(|colour| colour == version.token.colour())
+            && self.not_named.as_ref().is_none_or(|name| *name != key.1)
     }
 }
 

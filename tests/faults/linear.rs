@@ -28,6 +28,8 @@ pub fn check<'a>(calls: impl IntoIterator<Item = &'a Call>) -> Vec<Violation> {
 
 fn check_object(key: &Key, mut calls: Vec<&Call>) -> Option<Violation> {
     calls.retain(|call| !(matches!(call.action, Action::Read) && call.answer == Answer::Unknown));
+    // They say nothing of the state, and change nothing. Whether that is so, the log tells.
+    calls.retain(|call| call.answer != Answer::Refused);
     calls.sort_by_key(|call| call.called);
     let mut search =
         Search { done: vec![false; calls.len()], seen: HashSet::new(), best: 0, stuck: None, calls };
@@ -202,7 +204,10 @@ fn step(state: &State, call: &Call) -> Option<State> {
             let newer = revision.is_none_or(|new| held.revision.is_none_or(|old| new > old));
             newer.then_some(Some(Held { revision: *revision, ..held }))
         }
-        (Action::Update { token, at } | Action::Status { token, at }, Answer::Written { revision }) => {
+        (
+            Action::Update { token, at } | Action::Patch { token, at, .. } | Action::Status { token, at },
+            Answer::Written { revision },
+        ) => {
             let held = precondition(state, at)?;
             let newer = revision.is_none_or(|new| held.revision.is_none_or(|old| new > old));
             newer.then(|| Some(Held { token: token.clone(), revision: *revision }))
@@ -214,6 +219,7 @@ fn step(state: &State, call: &Call) -> Option<State> {
         (Action::Delete { at }, Answer::Written { .. }) => precondition(state, at).map(|_| None),
         (
             Action::Update { at: Some(at), .. }
+            | Action::Patch { at: Some(at), .. }
             | Action::Status { at: Some(at), .. }
             | Action::Scale { at: Some(at), .. }
             | Action::Delete { at: Some(at) },
@@ -224,6 +230,7 @@ fn step(state: &State, call: &Call) -> Option<State> {
         }
         (
             Action::Update { .. }
+            | Action::Patch { .. }
             | Action::Status { .. }
             | Action::Scale { .. }
             | Action::Delete { .. }

@@ -6,6 +6,7 @@ use http::StatusCode;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
+use super::forms::{self, Form};
 use super::history::{Action, Answer, Call, Filter, Freshness, Key, Kind, Listing, Time, Version};
 use super::load::{COLOURS, Done, NAMESPACES, PATIENCE, Shared, is_trouble};
 use super::object::{collection, items, selector};
@@ -30,11 +31,13 @@ pub async fn list(shared: &Shared, random: &mut StdRng, done: &mut Done) {
     let called = shared.now();
     let path = collection(filter.kind, filter.namespace.as_deref());
     let path = format!("{path}?{query}{}", selector(&filter));
-    let response = tokio::time::timeout(PATIENCE, shared.any(random).get(&path)).await;
+    let form = Form::pick(random);
+    let request = forms::get(shared.any(random), &path, filter.kind, form);
+    let response = tokio::time::timeout(PATIENCE, request).await;
     let returned = shared.now();
     let Ok(Ok(Response { status: StatusCode::OK, body })) = response else { return };
     let (revision, items) = (revision(&body), items(&body, filter.kind));
-    if freshness == Freshness::Latest && filter.namespace.is_none() && filter.colour.is_none() {
+    if freshness == Freshness::Latest && filter.is_whole() {
         let keys: Vec<Key> = keys.into_iter().filter(|key| Kind::of(key) == filter.kind).collect();
         done.calls.extend(reads(&keys, &items, called, returned));
     }
@@ -99,7 +102,8 @@ pub async fn list_in_pages(shared: &Shared, random: &mut StdRng, done: &mut Done
 fn pick_filter(random: &mut StdRng) -> Filter {
     let kind = [Kind::ConfigMap, Kind::ConfigMap, Kind::Deployment, Kind::Pod][random.random_range(0..4)];
     let all = Filter { kind, ..Filter::default() };
-    match random.random_range(0..6) {
+    match random.random_range(0..8) {
+        6 => Filter { not_named: Some(format!("{}0-0", kind.prefix())), ..all },
         0 => Filter { namespace: Some(NAMESPACES[random.random_range(0..2)].to_owned()), ..all },
         1 => Filter { colour: Some(COLOURS[random.random_range(0..2)].to_owned()), ..all },
         _ => all,

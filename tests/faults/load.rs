@@ -13,10 +13,13 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::history::{Action, Answer, Call, Filter, Key, Kind, Listing, Time, Token, Version, WatchRun};
+use super::history::{
+    Action, Answer, Call, Filter, Key, Kind, Listing, PatchForm, Time, Token, Version, WatchRun,
+};
 use super::listing::{list, list_in_pages};
-use super::object::{collection, content, item, object, scale, version, with_status};
+use super::object::{collection, content, item, object, patch, scale, version, with_status};
 use super::process::pause;
+use super::refusals::Refusals;
 use super::watcher::{self, Mischief};
 use crate::support::rest::{Answer as Response, Broken, Client, revision};
 
@@ -59,6 +62,8 @@ pub struct Shared {
     guesses: Mutex<HashMap<Key, Guess>>,
     tokens: Mutex<usize>,
     stop: AtomicBool,
+    /// What was said to be refused of the writes of all clients but these.
+    pub refusals: Refusals,
 }
 
 /// A client's assumption about a key. It may be wrong, since others write, too.
@@ -89,12 +94,19 @@ impl Load {
             guesses: Mutex::default(),
             tokens: Mutex::default(),
             stop: AtomicBool::new(false),
+            refusals: Refusals::default(),
         });
         let random = |n: usize| StdRng::seed_from_u64(seed.wrapping_mul(1000).wrapping_add(n as u64));
         let filters = (0..8).map(|n| Filter {
             kind: Kind::ConfigMap,
             namespace: (n & 1 == 1).then(|| NAMESPACES[n >> 2].to_owned()),
             colour: (n & 2 == 2).then(|| COLOURS[n >> 2].to_owned()),
+            not_named: None,
+        });
+        let by_field = [Kind::ConfigMap, Kind::Pod].map(|kind| Filter {
+            kind,
+            not_named: Some(format!("{}0-0", kind.prefix())),
+            ..Filter::default()
         });
         let others = kinds.iter().skip(1).flat_map(|&kind| {
             let all = Filter { kind, ..Filter::default() };
@@ -105,7 +117,7 @@ impl Load {
         };
         Self {
             clients: (0..clients).map(|n| tokio::spawn(work(shared.clone(), n + 1, random(n)))).collect(),
-            watchers: filters.chain(others).enumerate().map(watcher).collect(),
+            watchers: filters.chain(others).chain(by_field).enumerate().map(watcher).collect(),
             shared,
         }
     }
@@ -183,7 +195,7 @@ impl Shared {
         let response = tokio::time::timeout(PATIENCE, send(server, &key, &action)).await;
         let returned = self.now();
         let response = response.ok().and_then(Result::ok);
-        let answer = response.as_ref().map_or(Answer::Unknown, |response| answer(&action, response));
+        let answer = response.as_ref().map_or(Answer::Unknown, |response| answer(&key, &action, response));
         let guess = match (&action, &answer) {
             (_, Answer::Found(version)) => Guess::At(version.clone()),
             (_, Answer::Missing) | (Action::Delete { .. }, Answer::Written { .. }) => Guess::Absent,
@@ -222,7 +234,8 @@ async fn work(shared: Arc<Shared>, number: usize, mut random: StdRng) -> Done {
                 done.calls.push(shared.call(shared.any(&mut random), key, action).await);
             }
         }
-        let failed = done.calls.last().is_some_and(|call| call.answer == Answer::Unknown);
+        let failed =
+            done.calls.last().is_some_and(|call| matches!(call.answer, Answer::Unknown | Answer::Refused));
         if failed || done.calls.len() + done.listings.len() == before {
             pause().await;
         }
@@ -242,8 +255,12 @@ fn pick_action(shared: &Shared, client: usize, key: &Key, random: &mut StdRng) -
     {
         return action;
     }
-    match (guess, random.random_range(0..22)) {
+    match (guess, random.random_range(0..26)) {
         (_, 20..22) => Action::Apply { token },
+        (Guess::At(version), 22..25) => {
+            Action::Patch { token, at: Some(version), form: pick_form(key, random) }
+        }
+        (_, 22..26) => Action::Patch { token, at: None, form: pick_form(key, random) },
         // Custom objects are not updated without a version.
         (Guess::Absent | Guess::Unsure, 14..16) if Kind::of(key) == Kind::Widget => Action::Read,
         (Guess::At(version), 14..16) if Kind::of(key) == Kind::Widget => {
@@ -262,6 +279,12 @@ fn pick_action(shared: &Shared, client: usize, key: &Key, random: &mut StdRng) -
         (Guess::At(version), _) => Action::Delete { at: Some(version) },
         (Guess::Absent | Guess::Unsure, _) => Action::Create { token },
     }
+}
+
+fn pick_form(key: &Key, random: &mut StdRng) -> PatchForm {
+    // What is defined has no strategic merge.
+    let forms = if Kind::of(key) == Kind::Widget { 2 } else { 3 };
+    [PatchForm::Json, PatchForm::Merge, PatchForm::Strategic][random.random_range(0..forms)]
 }
 
 /// For kinds with subresources.
@@ -292,6 +315,14 @@ async fn send(server: &Client, key: &Key, action: &Action) -> Result<Response, B
             server.post(&collection(Kind::of(key), Some(&key.0)), &object(key, token, None)).await
         }
         Action::Update { token, at } => server.put(&item(key), &object(key, token, at.as_ref())).await,
+        Action::Patch { token, at, form } => {
+            let media_type = match form {
+                PatchForm::Json => "application/json-patch+json",
+                PatchForm::Merge => "application/merge-patch+json",
+                PatchForm::Strategic => "application/strategic-merge-patch+json",
+            };
+            server.patch(&item(key), media_type, &patch(key, token, at.as_ref(), *form)).await
+        }
         Action::Apply { token } => {
             let path = format!("{}?fieldManager=faults&force=true", item(key));
             server.apply(&path, &content(key, token)).await
@@ -317,7 +348,7 @@ async fn send(server: &Client, key: &Key, action: &Action) -> Result<Response, B
     }
 }
 
-fn answer(action: &Action, response: &Response) -> Answer {
+fn answer(key: &Key, action: &Action, response: &Response) -> Answer {
     let Response { status, body } = response;
     match (*status, action) {
         (StatusCode::OK, Action::Read) => Answer::Found(version(body)),
@@ -326,9 +357,21 @@ fn answer(action: &Action, response: &Response) -> Answer {
         (StatusCode::NOT_FOUND, _) => Answer::Missing,
         (StatusCode::CONFLICT, Action::Create { .. }) => Answer::Exists,
         (StatusCode::CONFLICT, _) => Answer::Conflict,
+        (StatusCode::UNPROCESSABLE_ENTITY, Action::Patch { at: Some(_), form: PatchForm::Json, .. }) => {
+            Answer::Conflict
+        }
+        (status, Action::Read) if is_trouble(status) => Answer::Unknown,
+        // A webhook may fail to convert the answer when the write is done, and the status is that of its failure.
+        (StatusCode::SERVICE_UNAVAILABLE, _) if Kind::of(key) == Kind::Widget => Answer::Unknown,
+        (status, _) if is_trouble(status) && is_refusal(status) => Answer::Refused,
         (status, _) if is_trouble(status) => Answer::Unknown,
         (status, _) => panic!("{action:?} was answered with {status}: {body}"),
     }
+}
+
+/// Whether this answer to a write promises that nothing was written. (A server that does not know says 504.)
+pub fn is_refusal(status: StatusCode) -> bool {
+    status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE
 }
 
 /// Whether a server may answer this while something is broken.

@@ -2,12 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::history::{Filter, Key, Kind, Token, Version};
+use super::history::{Filter, Key, Kind, PatchForm, Token, Version};
 use super::load::NAMESPACES;
 use crate::support::rest::revision;
 
 pub fn selector(filter: &Filter) -> String {
-    filter.colour.as_ref().map_or(String::new(), |colour| format!("labelSelector=colour%3D{colour}"))
+    let labels = filter.colour.as_ref().map(|colour| format!("labelSelector=colour%3D{colour}&"));
+    let fields = filter.not_named.as_ref().map(|name| {
+        // Nothing runs Pods. (They are pending until somebody writes a status without a phase.)
+        let phase = if filter.kind == Kind::Pod { ",status.phase!%3DRunning" } else { "" };
+        format!("fieldSelector=metadata.name!%3D{name}{phase}&")
+    });
+    labels.unwrap_or_default() + &fields.unwrap_or_default()
 }
 
 pub fn collection(kind: Kind, namespace: Option<&str>) -> String {
@@ -49,6 +55,34 @@ pub fn with_status(key: &Key, token: &Token, at: Option<&Version>) -> Value {
         Kind::ConfigMap | Kind::Widget => unreachable!("nobody writes its status"),
     }
     object
+}
+
+/// What makes an object hold this token, as a patch. A status in it is ignored.
+pub fn patch(key: &Key, token: &Token, at: Option<&Version>, form: PatchForm) -> Value {
+    let data = json!({"token": token.as_str(), "padding": token.padding()});
+    let (path, is_config) = match Kind::of(key) {
+        Kind::ConfigMap => ("/data", true),
+        Kind::Deployment | Kind::Pod | Kind::Widget => ("/metadata/annotations", false),
+    };
+    if form == PatchForm::Json {
+        let test = at.map(
+            |at| json!({"op": "test", "path": "/metadata/resourceVersion", "value": at.revision.to_string()}),
+        );
+        let replace = |path: String, value: &Value| json!({"op": "replace", "path": path, "value": value});
+        let mut operations: Vec<Value> = test.into_iter().collect();
+        operations.push(replace("/metadata/labels/colour".to_owned(), &token.colour().into()));
+        operations.extend(["token", "padding"].map(|name| replace(format!("{path}/{name}"), &data[name])));
+        return operations.into();
+    }
+    let mut metadata = json!({"labels": {"colour": token.colour()}});
+    if let Some(at) = at {
+        metadata["resourceVersion"] = at.revision.to_string().into();
+    }
+    if is_config {
+        return json!({"metadata": metadata, "data": data});
+    }
+    metadata["annotations"] = data;
+    json!({"metadata": metadata, "status": {"conditions": [{"type": "Wrong", "status": "True"}]}})
 }
 
 pub fn scale((namespace, name): &Key, replicas: usize, at: Option<&Version>) -> Value {

@@ -1,8 +1,8 @@
 //! Bugs planted in a good history: the checkers must find each of them, and nothing in the unchanged history.
 
 use super::history::{
-    Action, Answer, Call, EventKind, Filter, Freshness, History, Key, Listing, Promise, Start, Stream, Time,
-    Token, Told, Version, Violation, WatchRun,
+    Action, Answer, Call, EventKind, Filter, Freshness, History, Key, Listing, PatchForm, Promise, Start,
+    Stream, Time, Token, Told, Version, Violation, WatchRun,
 };
 use rowplane::storage::SAFETY_GAP;
 
@@ -284,6 +284,29 @@ fn a_refused_write_that_was_done() {
 }
 
 #[test]
+fn an_error_that_said_that_nothing_was_written() {
+    finds(Promise::Durable, |history| history.calls[2].answer = Answer::Refused);
+    finds(Promise::Durable, |history| history.calls[4].answer = Answer::Refused);
+    finds(Promise::Durable, |history| history.calls[6].answer = Answer::Refused);
+}
+
+/// A patch that tests a version is a conditional write, and one that does not is none.
+#[test]
+fn patches_of_another_version() {
+    let patched = |at| Action::Patch { token: token(2, "red"), at, form: PatchForm::Json };
+    let mut history = good();
+    history.calls[2].action = patched(Some(version(1, "red", 11)));
+    assert_eq!(history.judge(), []);
+    history.calls[2].action = patched(None);
+    assert_eq!(history.judge(), []);
+    finds(Promise::Durable, |history| history.calls[2].action = patched(Some(version(1, "red", 10))));
+    finds(Promise::Linearizable, |history| {
+        history.calls[2].action = patched(Some(version(1, "red", 11)));
+        history.calls[2].answer = Answer::Conflict;
+    });
+}
+
+#[test]
 fn a_write_that_was_done_to_another_version() {
     finds(Promise::Durable, |history| {
         history.calls[4].action = Action::Update { token: token(4, "blue"), at: Some(version(1, "red", 11)) };
@@ -429,6 +452,11 @@ fn a_stale_list() {
         history.listings[0].page_revisions = vec![12];
         history.listings[0].items = vec![(key("x"), version(2, "red", 12))];
     });
+}
+
+#[test]
+fn a_list_with_what_its_field_selector_keeps_out() {
+    finds(Promise::Snapshot, |history| history.listings[0].filter.not_named = Some("y".to_owned()));
 }
 
 #[test]

@@ -38,6 +38,7 @@ pub fn check_calls(log: &Log, calls: &[Call]) -> Vec<Violation> {
         let done = match &call.action {
             Action::Create { token }
             | Action::Update { token, .. }
+            | Action::Patch { token, .. }
             | Action::Apply { token }
             | Action::Status { token, .. } => {
                 let changes = written.get(token).map_or(&[][..], Vec::as_slice);
@@ -67,10 +68,12 @@ fn may_have_caused(call: &Call, change: &Change) -> bool {
         && match &call.action {
             Action::Create { .. } => change.before.is_none(),
             Action::Apply { .. } => true,
-            Action::Update { at: Some(at), .. } | Action::Status { at: Some(at), .. } => {
-                change.before.as_ref() == Some(at)
-            }
-            Action::Update { at: None, .. } | Action::Status { at: None, .. } => change.before.is_some(),
+            Action::Update { at: Some(at), .. }
+            | Action::Patch { at: Some(at), .. }
+            | Action::Status { at: Some(at), .. } => change.before.as_ref() == Some(at),
+            Action::Update { at: None, .. }
+            | Action::Patch { at: None, .. }
+            | Action::Status { at: None, .. } => change.before.is_some(),
             Action::Scale { .. } | Action::Delete { .. } | Action::Read | Action::Restore { .. } => false,
         }
 }

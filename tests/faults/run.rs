@@ -16,9 +16,11 @@ use tokio::sync::Mutex;
 use super::chaos::{Chaos, Counts};
 use super::cluster::{self, Cluster};
 use super::definitions::{self, Churn, DEFINITIONS};
+use super::deleting::{self, Deleting};
+use super::deletions::Deleted;
 use super::failovers::Promotion;
 use super::guarded::{self, Guarded};
-use super::guards::{self, Judged};
+use super::guards::Judged;
 use super::history::{
     Action, Answer, Call, Filter, Freshness, History, Key, Kind, Listing, Promise, Violation,
 };
@@ -29,10 +31,12 @@ use super::proxy::Target;
 use super::releases::Releases;
 use super::rights::{self, Rights};
 use super::server::Server;
+use super::services::Served;
+use super::serving::{self, Serving};
 use super::verdict::Coverage;
 use super::watcher::Mischief;
 use super::webhook::Webhook;
-use super::{object, watches};
+use super::{object, records, watches};
 use crate::support::rest::Client;
 
 /// A server that does not work for this long after the last fault is considered dead.
@@ -99,6 +103,10 @@ pub struct Report {
     pub seed: u64,
     pub coverage: Coverage,
     pub guards: Judged,
+    pub deleted: Deleted,
+    pub served: Served,
+    /// Writes of other clients than the load's, and those among them that were refused.
+    pub marked: [usize; 2],
     pub faults: Counts,
     /// How many calls have met a disk in trouble.
     pub struck: u32,
@@ -142,6 +150,8 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let start = replicas.install_witness().await;
     if !narrow {
         guarded::prepare(&replicas.servers[0].client).await;
+        deleting::prepare(&replicas.servers[0].client).await;
+        serving::prepare(&replicas.servers[0].client).await;
     }
 
     let clients = replicas.servers.iter().map(|server| server.client.clone()).collect();
@@ -152,6 +162,8 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let churn = more.then(|| Churn::start(&load.shared, seed));
     let rights = more.then(|| Rights::start(&load.shared, seed));
     let guarded = more.then(|| Guarded::start(&load.shared, seed));
+    let deleting = more.then(|| Deleting::start(&load.shared, seed));
+    let serving = more.then(|| Serving::start(&load.shared, seed));
     load.reach(settings.calls).await;
     let mut faults = match chaos {
         Some(chaos) => chaos.stop().await,
@@ -174,7 +186,18 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     if !violations.is_empty() {
         // If a server does not work, watches cannot come to their end.
         let coverage = Coverage { calls: done.calls.len(), ..Coverage::default() };
-        return Report { seed, coverage, guards: Judged::default(), faults, struck, recovery, violations };
+        return Report {
+            seed,
+            coverage,
+            guards: Judged::default(),
+            deleted: Deleted::default(),
+            served: Served::default(),
+            marked: [0; 2],
+            faults,
+            struck,
+            recovery,
+            violations,
+        };
     }
     let end = replicas.clock().await;
     done.calls.extend(write_sentinels(&load.shared).await);
@@ -185,7 +208,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     }
     let shared = load.shared.clone();
     let watches = load.watched().await;
-    let mut guards = Judged::default();
+    let (mut guards, mut deleted, mut served) = (Judged::default(), Deleted::default(), Served::default());
     let promotions = std::mem::take(&mut *replicas.database_turn.lock().await);
     if let Some(churn) = churn {
         let (changes, found) = churn.judge(&replicas, !promotions.is_empty()).await;
@@ -202,6 +225,16 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
         guards = judged;
         violations.extend(found);
     }
+    if let Some(deleting) = deleting {
+        let (judged, found) = deleting.judge(&replicas, !promotions.is_empty()).await;
+        deleted = judged;
+        violations.extend(found);
+    }
+    if let Some(serving) = serving {
+        let (judged, found) = serving.judge(&replicas).await;
+        served = judged;
+        violations.extend(found);
+    }
     let unfenced = replicas.unfenced.load(Ordering::Relaxed);
     if unfenced > 0 {
         violations.push(Violation::new(
@@ -210,13 +243,27 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
         ));
     }
     let failovers = promotions.into_iter().map(|promotion| promotion.failover(&shared)).collect();
-    let log = Log::new(start, replicas.witnessed().await, failovers);
+    let rows = replicas.witnessed().await;
+    let (marked, found) = shared.refusals.judge(&rows);
+    violations.extend(found);
+    let log = Log::new(start, rows, failovers);
     violations.extend(watches.iter().filter_map(|run| watches::check_complete(&log, run, end)));
     let migrated = faults.contains_key("Migrate");
     let history = History { log, calls: done.calls, listings: done.listings, watches, migrated };
     violations.extend(history.judge());
     violations.extend(replicas.panics());
-    Report { seed, coverage: history.coverage(), guards, faults, struck, recovery, violations }
+    Report {
+        seed,
+        coverage: history.coverage(),
+        guards,
+        deleted,
+        served,
+        marked,
+        faults,
+        struck,
+        recovery,
+        violations,
+    }
 }
 
 impl Replicas {
@@ -283,16 +330,17 @@ impl Replicas {
         }
     }
 
-    /// The record of what guards writes, and of what is guarded.
-    pub async fn guards(&self) -> Vec<guards::Witnessed> {
+    /// The record of these resources.
+    pub async fn records(&self, plurals: &[&str]) -> Vec<records::Row> {
+        let query = AssertSqlSafe(records::select(plurals));
         let rows = match &self.database {
             Database::Postgres(primary) => {
                 let mut connection = primary.get().try_connect().await.expect("connect");
-                sqlx::query_as(guards::WITNESSED).fetch_all(&mut connection).await
+                sqlx::query_as(query).fetch_all(&mut connection).await
             }
-            Database::Sqlite => sqlx::query_as(guards::WITNESSED).fetch_all(&mut self.file().await).await,
+            Database::Sqlite => sqlx::query_as(query).fetch_all(&mut self.file().await).await,
         };
-        rows.expect("what was witnessed")
+        rows.expect("what was witnessed").into_iter().map(records::row).collect()
     }
 
     async fn clock(&self) -> u64 {
@@ -417,6 +465,10 @@ impl fmt::Display for Report {
         writeln!(f, "  {total} faults: {faults:?}; all servers worked {:?} after the last", self.recovery)?;
         writeln!(f, "  {} calls met a disk in trouble", self.struck)?;
         writeln!(f, "  {}", self.guards)?;
+        writeln!(f, "  {}", self.deleted)?;
+        writeln!(f, "  {}", self.served)?;
+        let [marked, refused] = self.marked;
+        writeln!(f, "  {marked} marked writes, of which {refused} were refused")?;
         write!(f, "  {} violations", self.violations.len())?;
         for violation in self.violations.iter().take(10) {
             write!(f, "\n  {violation:?}")?;

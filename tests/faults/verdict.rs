@@ -40,9 +40,11 @@ impl History {
             reads,
             done: count(|answer| matches!(answer, Answer::Written { .. })),
             applied: done(|action| matches!(action, Action::Apply { .. })),
+            patched: done(|action| matches!(action, Action::Patch { .. })),
             statuses: done(|action| matches!(action, Action::Status { .. })),
             scaled: done(|action| matches!(action, Action::Scale { .. })),
             refused: count(|answer| matches!(answer, Answer::Exists | Answer::Conflict | Answer::Missing)),
+            not_done: count(|answer| *answer == Answer::Refused),
             unknown: count(|answer| *answer == Answer::Unknown),
             listings: self.listings.len(),
             pages: self.listings.iter().map(|listing| listing.page_revisions.len()).sum(),
@@ -62,11 +64,14 @@ pub struct Coverage {
     pub calls: usize,
     pub reads: usize,
     pub done: usize,
-    /// The writes among these by apply, to the status, and to the scale.
+    /// The writes among these by apply, by patch, to the status, and to the scale.
     pub applied: usize,
+    pub patched: usize,
     pub statuses: usize,
     pub scaled: usize,
     pub refused: usize,
+    /// Errors that say that nothing was written.
+    pub not_done: usize,
     pub unknown: usize,
     pub listings: usize,
     pub pages: usize,
@@ -84,15 +89,17 @@ impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} operations ({} reads, {} writes done of which {} applied, {} statuses and {} scales, {} refused, {} unknown), {} changes ({} lost), {} lists in {} pages, \
+            "{} operations ({} reads, {} writes done of which {} applied, {} patched, {} statuses and {} scales, {} refused, {} not done, {} unknown), {} changes ({} lost), {} lists in {} pages, \
              {} watch streams with {} events, {} bookmarks, {} expired",
             self.calls,
             self.reads,
             self.done,
             self.applied,
+            self.patched,
             self.statuses,
             self.scaled,
             self.refused,
+            self.not_done,
             self.unknown,
             self.changes,
             self.lost,

@@ -9,7 +9,7 @@ use rand::seq::IteratorRandom as _;
 use serde_json::Value;
 
 use super::history::{EventKind, Filter, Start, Stream, Told, WatchRun};
-use super::load::{PATIENCE, SENTINEL, Shared};
+use super::load::{NAMESPACES, PATIENCE, SENTINEL, Shared};
 use super::object::{collection, key_of, selector, version};
 use super::process::pause;
 use crate::support::rest::{Watch, revision};
@@ -112,7 +112,14 @@ struct Reader {
 impl Reader {
     /// `None` at the end of the stream, for whatever reason.
     async fn next(&mut self) -> Option<Told> {
-        let event = tokio::time::timeout(self.idle, self.watch.next()).await.ok()?.ok()??;
+        let event = loop {
+            let event = tokio::time::timeout(self.idle, self.watch.next()).await.ok()?.ok()??;
+            // Others have objects of these kinds, too, elsewhere.
+            let namespace = event["object"]["metadata"]["namespace"].as_str();
+            if namespace.is_none_or(|namespace| NAMESPACES.contains(&namespace)) {
+                break event;
+            }
+        };
         let object = &event["object"];
         Some(match event["type"].as_str() {
             Some("ADDED") => told(EventKind::Added, object),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::Config;
@@ -62,6 +62,19 @@ impl Client {
         self.exchange(request.header("content-type", media).body(Body::from(body)).expect("a request")).await
     }
 
+    /// The status and the body as it comes, with this header in the request.
+    pub async fn get_bytes(
+        &self,
+        path: &str,
+        (name, value): (&str, &str),
+    ) -> Result<(StatusCode, Bytes), Broken> {
+        let request = Request::get(path).header(name, value).body(Body::empty()).expect("a request");
+        let response = self.0.send(request).await.map_err(|error| Broken(error.to_string()))?;
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(|error| Broken(error.to_string()))?;
+        Ok((status, body.to_bytes()))
+    }
+
     pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, Broken> {
         self.call(Method::POST, path, Some(body)).await
     }
@@ -77,6 +90,11 @@ impl Client {
     /// A merge patch.
     pub async fn merge(&self, path: &str, body: &Value) -> Result<Answer, Broken> {
         self.send(Method::PATCH, path, "application/merge-patch+json", Some(body)).await
+    }
+
+    /// A patch of this media type.
+    pub async fn patch(&self, path: &str, media_type: &str, body: &Value) -> Result<Answer, Broken> {
+        self.send(Method::PATCH, path, media_type, Some(body)).await
     }
 
     /// Server-side apply. `path` includes the options.

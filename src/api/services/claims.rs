@@ -11,13 +11,14 @@ use crate::api::error::Error;
 use crate::api::input::decode::Body;
 use crate::api::input::options::DryRun;
 use crate::api::request::Request;
-use crate::api::{Api, ObjectMap, Target, fields};
+use crate::api::{Answer, Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::{Draft, Object, Undecodable};
+use crate::revision::Revision;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::schema::resource::Verb;
-use crate::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
+use crate::storage::{Change, Expect, Key, Mutation, Requirement, ResourceId, Written};
 use crate::tree::{Value, json};
 
 /// Group and plural under which the store keeps claims of node ports; they are not served.
@@ -26,6 +27,16 @@ const PORT_VERSION: &str = "internal.rowplane.dev/v1";
 const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
 const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
 const MANAGER: &str = "ipallocator.k8s.io";
+
+/// How often a claim is given back when its Service is written meanwhile.
+const ATTEMPTS: usize = 4;
+
+/// A claim that was made for a Service.
+pub(super) struct Claimed {
+    pub claim: Claim,
+    /// Its row; `None` in a dry run, which makes none.
+    pub at: Option<Requirement>,
+}
 
 /// Why a claim was refused.
 #[derive(Debug)]
@@ -84,24 +95,27 @@ impl Api {
         target: Target<'_>,
         want: Want,
         dry_run: DryRun,
-    ) -> Result<Claim, Refusal> {
+    ) -> Result<Claimed, Refusal> {
+        let pretended = |claim| Claimed { claim, at: None };
         match want {
             Want::This(claim) => {
                 self.check_range(claim).await?;
-                let taken = match (dry_run, claim) {
+                let claimed = match (dry_run, claim) {
                     // Upstream's dry run does not check whether an address is taken.
-                    (DryRun::Yes, Claim::Address(_)) => false,
-                    (DryRun::Yes, Claim::Port(_)) => self.is_claimed(&self.cache.any(), claim),
-                    (DryRun::No, _) => !self.try_claim(target, claim).await.map_err(Refusal::Failed)?,
+                    (DryRun::Yes, Claim::Address(_)) => Some(pretended(claim)),
+                    (DryRun::Yes, Claim::Port(_)) => {
+                        Some(pretended(claim)).filter(|_| !self.is_claimed(&self.cache.any(), claim))
+                    }
+                    (DryRun::No, _) => self.try_claim(target, claim).await.map_err(Refusal::Failed)?,
                 };
-                if taken { Err(Refusal::Taken(claim)) } else { Ok(claim) }
+                claimed.ok_or(Refusal::Taken(claim))
             }
             Want::AnyAddress(family) => {
                 let full = Refusal::Full { addresses: true };
                 if dry_run == DryRun::Yes {
                     // As upstream does, a dry run gets the network's base address, which no Service can get.
                     let network = self.config.services.network(family);
-                    return network.map(|network| Claim::Address(network.base())).ok_or(full);
+                    return network.map(|network| pretended(Claim::Address(network.base()))).ok_or(full);
                 }
                 let open = self.open_networks(&self.cache.any(), family);
                 for network in open.networks {
@@ -129,14 +143,18 @@ impl Api {
         target: Target<'_>,
         candidates: impl Iterator<Item = Claim> + Send,
         dry_run: DryRun,
-    ) -> Result<Option<Claim>, Refusal> {
+    ) -> Result<Option<Claimed>, Refusal> {
         let state = self.cache.any();
         for candidate in candidates {
             if self.is_claimed(&state, candidate) {
                 continue;
             }
-            if dry_run == DryRun::Yes || self.try_claim(target, candidate).await.map_err(Refusal::Failed)? {
-                return Ok(Some(candidate));
+            if dry_run == DryRun::Yes {
+                return Ok(Some(Claimed { claim: candidate, at: None }));
+            }
+            let claimed = self.try_claim(target, candidate).await.map_err(Refusal::Failed)?;
+            if claimed.is_some() {
+                return Ok(claimed);
             }
         }
         Ok(None)
@@ -186,17 +204,29 @@ impl Api {
         })
     }
 
-    /// Tries to claim. Returns whether the claim belongs to the Service now.
-    async fn try_claim(&self, target: Target<'_>, claim: Claim) -> Result<bool, Error> {
-        match claim {
+    /// Tries to claim; `None` if the claim belongs to somebody else.
+    async fn try_claim(&self, target: Target<'_>, claim: Claim) -> Result<Option<Claimed>, Error> {
+        let made = match claim {
             Claim::Address(address) => self.try_claim_address(target, address).await,
             Claim::Port(port) => self.try_claim_port(target, port).await,
-        }
+        };
+        let claimed = |(resource, revision)| Claimed {
+            claim,
+            at: Some(Requirement {
+                key: Key::new(resource, "", &claim.name()),
+                expect: Expect::At(revision),
+            }),
+        };
+        Ok(made?.map(claimed))
     }
 
-    async fn try_claim_address(&self, target: Target<'_>, address: IpAddr) -> Result<bool, Error> {
+    async fn try_claim_address(
+        &self,
+        target: Target<'_>,
+        address: IpAddr,
+    ) -> Result<Option<(ResourceId, Revision)>, Error> {
         let Some(addresses) = self.resources.get(&Gvr::fixed("networking.k8s.io/v1", "ipaddresses")) else {
-            return Ok(false);
+            return Ok(None);
         };
         let object = json!({
             "kind": "IPAddress",
@@ -207,17 +237,24 @@ impl Api {
             },
             "spec": {"parentRef": parent_of(target)},
         });
-        let Value::Object(object) = object else { return Ok(false) };
+        let Value::Object(object) = object else { return Ok(None) };
         let request = Request::own(Verb::Create, Target { resource: addresses, namespace: "", name: "" });
         // Creating an IPAddress does not allocate in turn, so this recursion ends.
         match Box::pin(self.create(&request, Body::Object(&object))).await {
-            Ok(_) => Ok(true),
-            Err(Error::AlreadyExists { .. }) => Ok(false),
+            Ok(Answer::Stored(claim)) => Ok(Some((addresses.id, claim.revision()))),
+            Ok(Answer::Unstored(_)) => {
+                Err(Error::Internal("an address was claimed, and not stored".to_owned()))
+            }
+            Err(Error::AlreadyExists { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    async fn try_claim_port(&self, target: Target<'_>, port: u16) -> Result<bool, Error> {
+    async fn try_claim_port(
+        &self,
+        target: Target<'_>,
+        port: u16,
+    ) -> Result<Option<(ResourceId, Revision)>, Error> {
         let name = port.to_string();
         let uid = self.runtime.random.uuid().to_string();
         let object = json!({
@@ -226,7 +263,7 @@ impl Api {
             "metadata": {"name": name, "uid": uid, "creationTimestamp": self.now()},
             "spec": {"parentRef": parent_of(target)},
         });
-        let Value::Object(object) = object else { return Ok(false) };
+        let Value::Object(object) = object else { return Ok(None) };
         let change = Change::Put {
             uid: uid.as_str().into(),
             stored_version: PORT_VERSION.into(),
@@ -235,37 +272,50 @@ impl Api {
         let key = Key::new(self.port_claims, "", &name);
         let mutation = Mutation::new(key, Expect::Absent, change);
         match self.store.write(mutation).await? {
-            Written::Committed { .. } => Ok(true),
+            Written::Committed { revision, .. } => Ok(Some((self.port_claims, revision))),
             Written::Conflict { judged_at, .. } | Written::Unmet { judged_at, .. } => {
                 self.cache.at_least(judged_at).await?;
-                Ok(false)
+                Ok(None)
             }
         }
     }
 
     /// Releases claims of a Service. Claims that cannot be released now are found by the sweep.
     pub(super) async fn release(&self, target: Target<'_>, claims: &[Claim]) {
-        if claims.is_empty() {
-            return;
-        }
-        let Ok(state) = self.cache.fresh().await else { return };
         for claim in claims {
-            let Some((resource, name)) = self.claim_key(*claim) else { continue };
-            let Some(object) = state.get(resource, "", &name) else { continue };
-            if !is_parent(&object, target.namespace, target.name) {
-                continue;
-            }
-            if let Err(error) = self.drop_claim(resource, &object).await {
-                tracing::warn!(%error, name, "cannot release what a Service had");
+            if let Err(error) = self.release_one(target, *claim).await {
+                tracing::warn!(%error, name = claim.name(), "cannot release what a Service had");
             }
         }
     }
 
-    async fn drop_claim(&self, resource: ResourceId, object: &Object) -> Result<(), Error> {
-        let key = Key::new(resource, "", object.name());
-        let mutation = Mutation::new(key, Expect::At(object.revision()), Change::Delete);
-        self.store.write(mutation).await?;
+    /// Releases a claim, unless the Service holds it in the newest state: a failover may have taken back why it is
+    /// released.
+    async fn release_one(&self, target: Target<'_>, claim: Claim) -> Result<(), Error> {
+        let Some((resource, name)) = self.claim_key(claim) else { return Ok(()) };
+        for _ in 0..ATTEMPTS {
+            let state = self.cache.fresh().await?;
+            let Some(object) = state.get(resource, "", &name) else { return Ok(()) };
+            let service = state.get(target.resource.id, target.namespace, target.name);
+            let is_held = service.as_ref().is_some_and(|service| self.may_hold(service, &name));
+            if is_held || !is_parent(&object, target.namespace, target.name) {
+                return Ok(());
+            }
+            let orphan = Orphan { resource, object, without: without(target.key(), service.as_deref()) };
+            if self.drop_claim(&orphan).await? {
+                return Ok(());
+            }
+        }
         Ok(())
+    }
+
+    /// Removes a claim if neither it nor its Service has changed. Returns whether it is removed.
+    async fn drop_claim(&self, orphan: &Orphan) -> Result<bool, Error> {
+        let Orphan { resource, object, without } = orphan;
+        let key = Key::new(*resource, "", object.name());
+        let mutation = Mutation::new(key, Expect::At(object.revision()), Change::Delete);
+        let written = self.store.write(mutation.requiring([without.clone()])).await?;
+        Ok(matches!(written, Written::Committed { .. }))
     }
 
     /// Claims that no Service holds in this server's state.
@@ -288,8 +338,10 @@ impl Api {
                 };
                 let Some((namespace, name)) = parent else { continue };
                 let service = state.get(services.id, &namespace, &name);
-                if !service.is_some_and(|service| self.may_hold(&service, object.name())) {
-                    orphans.push(Orphan { resource, object: object.clone() });
+                if !service.as_ref().is_some_and(|service| self.may_hold(service, object.name())) {
+                    let key = Key::new(services.id, &namespace, &name);
+                    let without = without(key, service.as_deref());
+                    orphans.push(Orphan { resource, object: object.clone(), without });
                 }
             }
         }
@@ -309,9 +361,9 @@ impl Api {
         held.iter().any(|held| held.name() == claim)
     }
 
-    /// Deletes an orphaned claim, unless it has been written meanwhile.
+    /// Deletes an orphaned claim, unless it or its Service has been written meanwhile.
     pub async fn sweep(&self, orphan: &Orphan) -> Result<(), Error> {
-        self.drop_claim(orphan.resource, &orphan.object).await
+        self.drop_claim(orphan).await.map(drop)
     }
 
     /// Releases everything that a deleted Service had.
@@ -329,6 +381,8 @@ impl Api {
 pub struct Orphan {
     resource: ResourceId,
     object: std::sync::Arc<Object>,
+    /// The version of its Service that does not hold it.
+    without: Requirement,
 }
 
 impl Orphan {
@@ -368,6 +422,11 @@ fn parent(object: &Object) -> Result<Option<(String, String)>, Undecodable> {
         let of_service = text("resource") == "services" && text("group").is_empty();
         of_service.then(|| (text("namespace"), text("name")))
     }))
+}
+
+/// That the Service is still what it was found to be.
+fn without(key: Key, service: Option<&Object>) -> Requirement {
+    Requirement { key, expect: service.map_or(Expect::Absent, |service| Expect::At(service.revision())) }
 }
 
 /// Whether the claim was made for this Service; false if it cannot be read, so that it stays.

@@ -8,6 +8,7 @@ use crate::api::error::{Error, Exists};
 use crate::api::input::options::DryRun;
 use crate::api::quota::Usage;
 use crate::api::request::Request;
+use crate::api::services::Allocation;
 use crate::api::write::modify::{Modified, Outcome};
 use crate::api::{Answer, Api, ObjectMap, Target, meta, metadata, metadata_mut};
 use crate::audit::Record;
@@ -87,7 +88,8 @@ impl Api {
                 let audited = write.audited(target.name, expect == Expect::Absent);
                 let mutation = match self.lanes.run(size, encode).await {
                     Ok(mutation) => {
-                        let mutation = mutation.requiring(requires).charging(charges);
+                        let claimed = allocation.iter().flat_map(Allocation::requires);
+                        let mutation = mutation.requiring(requires).requiring(claimed).charging(charges);
                         let decided_at = write.request.decided_at;
                         Mutation { audit: audited.row(), shares: configured, decided_at, ..mutation }
                     }
