@@ -13,8 +13,8 @@ TOLERANCES = {
     "descriptors": (0.05, 20),
     # The runtime starts threads for blocking work when there is some, and lets them go after ten seconds.
     "threads": (0.10, 4),
-    # The same work costs the same, where no other program wants the processors: a server that waits for them commits more
-    # in each batch, which costs a third. So this is not judged on a machine that is shared.
+    # The same work costs the same, where no other program wants the processors: beside others the same
+    # load took a third, probably since a server that waits commits more in each batch. So this is not judged on a machine that is shared.
     "processors used": (0.20, 0.05),
     # A server says something when it starts and when something is wrong, and nothing about single requests.
     "log bytes a minute": (0.10, 2000),
