@@ -146,6 +146,14 @@ impl Error {
         }
     }
 
+    /// What is told of a write that is done when something that belongs to it fails: a 503 would say that nothing was written.
+    pub fn behind_the_write(self) -> Self {
+        match self {
+            Self::Datastore(_) | Self::Unavailable { .. } => Self::deadline(),
+            other => Self::Done(Box::new(other)),
+        }
+    }
+
     /// Whether a write that ended so may have been committed all the same, so that it must not be tried again.
     pub fn leaves_open(&self) -> bool {
         matches!(self, Self::Timeout(_) | Self::Done(_))

@@ -1,6 +1,6 @@
 //! Writes that carry a mark of their own: the record tells whether one was done whose answer said that nothing was.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +17,8 @@ const MARK: &str = "attempt-";
 #[derive(Default)]
 pub struct Refusals {
     last: AtomicU64,
-    refused: Mutex<BTreeSet<u64>>,
+    /// The answers, by the marks.
+    refused: Mutex<BTreeMap<u64, String>>,
 }
 
 impl Refusals {
@@ -45,8 +46,11 @@ impl Refusals {
     }
 
     fn note(&self, mark: u64, answer: Result<Answer, Broken>) -> Result<Answer, Broken> {
-        if answer.as_ref().is_ok_and(|answer| is_refusal(answer.status)) {
-            self.refused.lock().unwrap().insert(mark);
+        if let Ok(answer) = &answer
+            && is_refusal(answer.status)
+        {
+            let said = format!("{}: {}", answer.status, answer.body["message"]);
+            self.refused.lock().unwrap().insert(mark, said);
         }
         answer
     }
@@ -60,8 +64,8 @@ impl Refusals {
                 Ok(opened) => find(&opened.message),
                 Err(_) => find(&row.value),
             };
-            if found.is_some_and(|mark| refused.contains(&mark)) {
-                let story = format!("attempt {found:?} was refused, and is at revision {}", row.revision);
+            if let Some(said) = found.and_then(|mark| refused.get(&mark)) {
+                let story = format!("refused with {said}, and is at revision {}", row.revision);
                 violations.push(Violation::new(Promise::Durable, story));
             }
         }

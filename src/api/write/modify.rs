@@ -91,10 +91,11 @@ impl Api {
                         Box::pin(self.show_definitions()).await;
                     }
                     if self.are_quotas(target.resource) && write.request.options.dry_run() == DryRun::No {
-                        Box::pin(self.recount_written(target.resource, &mut modified)).await?;
+                        let recounted = Box::pin(self.recount_written(target.resource, &mut modified)).await;
+                        recounted.map_err(Error::behind_the_write)?;
                     }
                     if self.are_device_classes(target.resource) {
-                        Box::pin(self.recount_devices()).await?;
+                        Box::pin(self.recount_devices()).await.map_err(Error::behind_the_write)?;
                     }
                     if write.reads == Reads::AsServed {
                         let answer = self.converter.answer(target.resource, modified.answer).await;
