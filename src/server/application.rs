@@ -178,7 +178,9 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         service_routes,
         kubelets: Kubelets::new(config.kubelets.clone())?,
         catalog: Catalog::new(built_in),
-        token_keys: ArcSwap::from_pointee(token_keys(&*backend, &runtime.clock).await?),
+        token_keys: ArcSwap::from_pointee(
+            token_keys(&*backend, &runtime.clock, &mut NewestKey::default()).await?,
+        ),
         port_claims,
         quota_sets,
         grace_ends: Default::default(),
@@ -278,7 +280,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
             .tasks
             .run("encryption", encryption.follow(async move |refused| reread(&cache, refused).await));
     }
-    controlling.tasks.run("token-keys", refresh_token_keys(api.clone()));
+    controlling.tasks.run("token-keys", refresh_token_keys(api.clone(), NewestKey::default()));
     controlling.tasks.run("high-water-mark", save_mark(mark.clone()));
     if let Some(compaction) = config.compaction {
         let (backend, metrics) = (backend.clone(), runtime.metrics.clone());
@@ -471,17 +473,43 @@ async fn resource_ids(
     Ok(names.into_iter().zip(ids).collect())
 }
 
-async fn token_keys(backend: &dyn Backend, clock: &WallClock) -> Result<TokenKeys, storage::Error> {
+/// The keys, of which the one before the newest signs while other servers may not have read the newest one, if there is one.
+async fn token_keys(
+    backend: &dyn Backend,
+    clock: &WallClock,
+    newest: &mut NewestKey,
+) -> Result<TokenKeys, storage::Error> {
     let keys = backend.token_keys(clock.timestamp().as_second(), TOKEN_KEY_AGE).await?;
-    let mut keys = keys.into_iter().map(|key| TokenKey { id: key.id, secret: key.secret });
-    let newest = keys.next().ok_or_else(|| storage::Error::Corrupt("there is no token key".into()))?;
-    Ok(TokenKeys::new(newest, keys.collect()))
+    let mut keys: Vec<_> = keys.into_iter().map(|key| TokenKey { id: key.id, secret: key.secret }).collect();
+    let id = keys.first().ok_or_else(|| storage::Error::Corrupt("there is no token key".into()))?.id;
+    let place = usize::from(!newest.is_known_to_all(id) && keys.len() > 1);
+    let signing = keys.remove(place);
+    Ok(TokenKeys::new(signing, keys))
 }
 
-async fn refresh_token_keys(api: Arc<Api>) {
+/// The newest key, and how many reads have found it. Whoever has read it twice since it was there has waited for as long
+/// as all others take to read it once.
+#[derive(Default)]
+struct NewestKey {
+    id: u32,
+    reads: u32,
+}
+
+impl NewestKey {
+    /// Notes another read.
+    fn is_known_to_all(&mut self, id: u32) -> bool {
+        if self.id != id {
+            *self = Self { id, reads: 0 };
+        }
+        self.reads += 1;
+        self.reads > 2
+    }
+}
+
+async fn refresh_token_keys(api: Arc<Api>, mut newest: NewestKey) {
     loop {
         tokio::time::sleep(TOKEN_KEY_REFRESH).await;
-        match token_keys(&**api.cache.backend(), &api.runtime.clock).await {
+        match token_keys(&**api.cache.backend(), &api.runtime.clock, &mut newest).await {
             Ok(keys) => api.token_keys.store(Arc::new(keys)),
             Err(error) => {
                 tracing::warn!(%error, "cannot read the keys of continue tokens, keeping the old ones")

@@ -241,8 +241,8 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
         }
         Fault::Disk(fault) => disks::disturb_server(server, fault, lasts, amount).await,
         Fault::ClockJumps => {
-            // Up to a day, first one way, then the other, and then it stays so.
-            let seconds = (amount as i64 - 500) * DAY / 500;
+            // Up to ten hours, first one way, then the other, and then it stays so.
+            let seconds = (amount as i64 - 500) * DAY / 1200;
             server.installation.clock.set(seconds);
             tokio::time::sleep(lasts).await;
             server.installation.clock.set(-seconds);

@@ -51,11 +51,11 @@ pub struct Scope<'a> {
     pub namespace: Option<&'a str>,
 }
 
-/// The secrets that sign tokens: the newest signs, and all of them verify, so that keys can be rotated.
+/// The secrets of tokens: one signs, and all of them verify, so that keys can be rotated.
 #[derive(Clone)]
 pub struct TokenKeys {
-    newest: TokenKey,
-    older: Vec<TokenKey>,
+    signing: TokenKey,
+    others: Vec<TokenKey>,
 }
 
 /// One secret. Tokens contain the key's id, so an id must not be used twice.
@@ -67,14 +67,14 @@ pub struct TokenKey {
 }
 
 impl TokenKeys {
-    pub fn new(newest: TokenKey, older: Vec<TokenKey>) -> Self {
-        Self { newest, older }
+    pub fn new(signing: TokenKey, others: Vec<TokenKey>) -> Self {
+        Self { signing, others }
     }
 
     /// The token's text. Fails only for a namespace that is longer than any valid one.
     pub fn encode(&self, token: &ContinueToken, scope: Scope<'_>) -> Result<String, Error> {
         let mut bytes = vec![FORMAT];
-        bytes.extend(self.newest.id.to_be_bytes());
+        bytes.extend(self.signing.id.to_be_bytes());
         bytes.extend(match token.at {
             PageAt::Revision(revision) => revision.0.to_be_bytes(),
             PageAt::Latest => NONE.to_be_bytes(),
@@ -86,7 +86,7 @@ impl TokenKeys {
         bytes.extend(length.to_be_bytes());
         bytes.extend(namespace);
         bytes.extend(token.after.name.as_bytes());
-        let tag = self.newest.mac(&bytes, scope)?.finalize().into_bytes();
+        let tag = self.signing.mac(&bytes, scope)?.finalize().into_bytes();
         bytes.extend(tag);
         Ok(URL_SAFE_NO_PAD.encode(bytes))
     }
@@ -111,7 +111,7 @@ impl TokenKeys {
     }
 
     fn find(&self, id: u32) -> Option<&TokenKey> {
-        std::iter::once(&self.newest).chain(&self.older).find(|key| key.id == id)
+        std::iter::once(&self.signing).chain(&self.others).find(|key| key.id == id)
     }
 }
 
