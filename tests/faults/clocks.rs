@@ -26,3 +26,23 @@ async fn a_server_goes_by_a_clock_that_jumps() {
         revision = next;
     }
 }
+
+/// A server whose clock is ahead makes a new key for continue tokens, which other servers have not heard of.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_goes_on_at_another_server_after_keys_have_been_rotated() {
+    let database = Database::postgres().await;
+    let ahead = Server::start(&database, Vec::new()).await;
+    let other = Server::start(&database, Vec::new()).await;
+    for name in ["a", "b"] {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        ahead.client.post(CONFIGMAPS, &object).await.expect("an answer").ok();
+    }
+    ahead.process().await.take().expect("a server").terminate().await;
+    ahead.installation.clock.set(DAY);
+    *ahead.process().await = Some(ahead.installation.start().await);
+    let page = ahead.client.get(&format!("{CONFIGMAPS}?limit=1")).await.expect("an answer").ok();
+    let token = page["metadata"]["continue"].as_str().expect("a token");
+    let next = format!("{CONFIGMAPS}?limit=1&continue={token}");
+    let next = other.client.get(&next).await.expect("an answer");
+    assert_eq!(next.status, 200, "{}", next.body);
+}
