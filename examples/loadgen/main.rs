@@ -9,6 +9,7 @@ mod etcd;
 mod kinds;
 mod lists;
 mod objects;
+mod paced;
 mod process;
 mod reference_stream;
 mod replicas;
@@ -58,6 +59,8 @@ enum Scenario {
     Replicas,
     /// CustomResourceDefinitions of 30 KB from several clients; not among all
     Definitions,
+    /// get, list and create at a steady rate, whatever else the server does; not among all
+    Paced,
 }
 
 #[derive(Debug, Parser)]
@@ -72,7 +75,7 @@ struct Args {
     /// Which scenarios to run (all by default; `replicas` only with a second server)
     #[arg(long, value_enum, value_delimiter = ',')]
     scenario: Vec<Scenario>,
-    /// Which verbs the scenario `verbs` measures
+    /// Which verbs the scenarios `verbs` and `paced` measure
     #[arg(long, value_enum, value_delimiter = ',', default_value = "create,update,patch,get,list")]
     verbs: Vec<verbs::Verb>,
     /// What the scenario `kinds` measures (everything by default)
@@ -81,6 +84,9 @@ struct Args {
     /// Numbers of clients for `verbs` and `kinds`
     #[arg(long, value_delimiter = ',', default_value = "1,16,128")]
     clients: Vec<usize>,
+    /// Requests per second of `paced`
+    #[arg(long, default_value_t = 100)]
+    rate: u64,
     /// How long each line of a table is measured
     #[arg(long, default_value_t = 5)]
     seconds: u64,
@@ -226,6 +232,7 @@ async fn scenarios(context: &Context, scratch: &mut scratch::Scratch) -> Result<
                 Stalled => watches::stalled(context, scratch).await,
                 Replicas => replicas::run(context, scratch).await,
                 Definitions => definitions::run(context, scratch).await,
+                Paced => paced::run(context, scratch).await,
             }
         };
         let tables: Vec<Table> = tokio::time::timeout(SCENARIO_LIMIT, run)
