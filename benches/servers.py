@@ -13,6 +13,8 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RELEASE = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / os.environ.get("BENCH_PROFILE", "release")
+ROWPLANE = os.environ.get("ROWPLANE", RELEASE / "rowplane")
+LOADGEN = os.environ.get("LOADGEN", RELEASE / "examples/loadgen")
 TOKEN = "beside-token"
 
 
@@ -40,13 +42,14 @@ class Server:
             except (urllib.error.URLError, ConnectionError):
                 time.sleep(0.1)
 
-    def kubeconfig(self):
-        path = self.directory / "kubeconfig"
+    def kubeconfig(self, user=None):
+        """One of `user`, whose name is a token, or of the administrator."""
+        path = self.directory / f"kubeconfig{user or ''}"
         path.write_text(
             f"""apiVersion: v1
 kind: Config
 clusters: [{{name: s, cluster: {{server: "https://127.0.0.1:{self.port}", insecure-skip-tls-verify: true}}}}]
-users: [{{name: s, user: {{token: {TOKEN}}}}}]
+users: [{{name: s, user: {{token: {user or TOKEN}}}}}]
 contexts: [{{name: s, context: {{cluster: s, user: s}}}}]
 current-context: s
 """
@@ -79,7 +82,7 @@ current-context: s
         shutil.rmtree(self.directory)
 
 
-def rowplane(directory, port, datastore=None, program=RELEASE / "rowplane", more=()):
+def rowplane(directory, port, datastore=None, program=ROWPLANE, more=()):
     server = Server(directory, port)
     store = ["--datastore", datastore] if datastore else []
     server.run(
@@ -110,14 +113,25 @@ def kube_apiserver(directory, port):
 
 def tokens(directory):
     path = directory / "tokens.csv"
-    path.write_text(f'{TOKEN},admin,admin,"system:masters"\n')
+    path.write_text(f'{TOKEN},admin,admin,"system:masters"\nflooder,flooder,flooder\nother,other,other\n')
     return path
 
 
-def load(server, *arguments):
+def started_load(server, *arguments, user=None, preexec=None):
+    command = [LOADGEN, "--kubeconfig", server.kubeconfig(user), *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=preexec)
+
+
+def load(server, *arguments, user=None, preexec=None):
     """The rows of the tables that the load generator prints, by their columns' names."""
-    command = [RELEASE / "examples/loadgen", "--kubeconfig", server.kubeconfig(), *arguments]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    process = started_load(server, *arguments, user=user, preexec=preexec)
+    output, _ = process.communicate()
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, process.args, output)
+    return rows_of(output)
+
+
+def rows_of(output):
     rows, columns = [], None
     for line in output.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

@@ -9,6 +9,7 @@ mod etcd;
 mod kinds;
 mod lists;
 mod objects;
+mod paced;
 mod process;
 mod reference_stream;
 mod replicas;
@@ -61,6 +62,8 @@ enum Scenario {
     Definitions,
     /// the same load for as long as --seconds says, told of as lines of JSON; not among all
     Soak,
+    /// get, list and create at a steady rate, whatever else the server does; not among all
+    Paced,
 }
 
 #[derive(Debug, Parser)]
@@ -75,7 +78,7 @@ struct Args {
     /// Which scenarios to run (all by default; `replicas` only with a second server)
     #[arg(long, value_enum, value_delimiter = ',')]
     scenario: Vec<Scenario>,
-    /// Which verbs the scenario `verbs` measures
+    /// Which verbs the scenarios `verbs` and `paced` measure
     #[arg(long, value_enum, value_delimiter = ',', default_value = "create,update,patch,get,list")]
     verbs: Vec<verbs::Verb>,
     /// What the scenario `kinds` measures (everything by default)
@@ -84,6 +87,9 @@ struct Args {
     /// Numbers of clients for `verbs` and `kinds`
     #[arg(long, value_delimiter = ',', default_value = "1,16,128")]
     clients: Vec<usize>,
+    /// Requests per second of `paced`
+    #[arg(long, default_value_t = 100)]
+    rate: u64,
     /// How long each line of a table is measured
     #[arg(long, default_value_t = 5)]
     seconds: u64,
@@ -232,6 +238,7 @@ async fn scenarios(context: &Context, scratch: &mut scratch::Scratch) -> Result<
                 Replicas => replicas::run(context, scratch).await,
                 Definitions => definitions::run(context, scratch).await,
                 Soak => soak::run(context, scratch).await,
+                Paced => paced::run(context, scratch).await,
             }
         };
         let limit = match scenario {

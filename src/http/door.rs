@@ -210,6 +210,9 @@ impl Door {
             Ok(seats) => seats,
             Err(refusal) => return refusal,
         };
+        if let Some(connection) = parts.extensions.get::<Arc<ConnectionInfo>>() {
+            connection.count_to(&user.name);
+        }
         let (asker, uri) = (user.clone(), parts.uri.clone());
         let mut work = pin!(async {
             let foreseen = match self.permit(asks, parts, &user, credential).await {

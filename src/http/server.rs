@@ -12,6 +12,7 @@ mod leaving;
 mod sliced;
 mod streams;
 pub mod takeover;
+mod turns;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -96,6 +97,11 @@ impl ConnectionInfo {
     /// Notes that a request has shown a credential. Returns false if there are too many connections with one.
     pub fn authenticate(&self) -> bool {
         self.place.authenticate()
+    }
+
+    /// The time of this connection counts to this user from now on.
+    pub fn count_to(&self, user: &str) {
+        self.connection().count_to(user);
     }
 
     /// Whether more requests are running than are allowed without a credential.

@@ -1,6 +1,7 @@
 //! One connection from its first byte to its last.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -21,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::connection_state::{Requests, Stage};
+use super::connection_state::{Connection, Requests, Stage};
 use super::connections::ConnectionEntry;
 use super::debts::{Debts, Settled};
 use super::delivery::deliver;
@@ -30,6 +31,7 @@ use super::leaving::{Protocol, given_up, run_protocol};
 use super::sliced::Sliced;
 use super::streams::Streams;
 use super::takeover::{self, Slot};
+use super::turns::Turn;
 use super::{ConnectionInfo, Responder, Server};
 
 /// Upstream's `ReadHeaderTimeout`: a peer whose handshake takes longer is not a client.
@@ -138,7 +140,7 @@ impl Server {
             let protocol = pin!(builder.serve_connection(TokioIo::new(stream), service));
             let go_away = |protocol: Pin<&mut http2::Connection<_, _, _>>| protocol.graceful_shutdown();
             let run = run_protocol(protocol, Protocol::Http2, &connection, &self.connections, go_away);
-            let ended = sender.drive(run).await;
+            let ended = in_turn(sender.drive(run, || connection.goes_first()), &connection).await;
             connection.draining.cancel();
             ended
         } else {
@@ -147,7 +149,8 @@ impl Server {
             let protocol = pin!(protocol.with_upgrades());
             let go_away =
                 |protocol: Pin<&mut http1::UpgradeableConnection<_, _>>| protocol.graceful_shutdown();
-            run_protocol(protocol, Protocol::Http1, &connection, &self.connections, go_away).await
+            let run = run_protocol(protocol, Protocol::Http1, &connection, &self.connections, go_away);
+            in_turn(run, &connection).await
         };
         match ended {
             Ok(()) => takeover::run(&slot, &connection).await,
@@ -155,6 +158,13 @@ impl Server {
         }
         drop(held);
     }
+}
+
+/// Polls the protocol of a connection when it is its turn.
+async fn in_turn<F: Future>(protocol: F, connection: &Connection) -> F::Output {
+    let (mut protocol, mut turn) = (pin!(protocol), Turn::default());
+    poll_fn(|context| connection.poll_in_turn(&mut turn, context, |context| protocol.as_mut().poll(context)))
+        .await
 }
 
 async fn refuse_plain_http(mut stream: TcpStream) -> io::Result<()> {

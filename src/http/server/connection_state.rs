@@ -1,6 +1,6 @@
 //! The state of one connection beside its protocol, shared by its requests, its responses and the sweep.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 
@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connections::Connections;
 use super::delivery::Delivery;
+use super::turns::{Turn, Turns, UNKNOWN};
 
 /// The stages of a connection, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,13 +29,16 @@ impl Stage {
     const ALL: [Self; 4] = [Self::Serving, Self::Leaving, Self::Going, Self::Dropped];
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Connection {
     /// The present [`Stage`].
     stage: AtomicU8,
     /// Wakes the connection's task.
     waker: AtomicWaker,
     authenticated: AtomicBool,
+    turns: Arc<Turns>,
+    /// Who has asked last, as `turns` knows him.
+    user: AtomicU16,
     /// The tick at which it was accepted.
     since: u64,
     /// The tick of the last request or of its answer; 0 before the first one.
@@ -55,8 +59,43 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn accepted_at(tick: u64) -> Self {
-        Self { since: tick, ..Self::default() }
+    pub fn accepted_at(tick: u64, turns: Arc<Turns>) -> Self {
+        Self {
+            stage: AtomicU8::default(),
+            waker: AtomicWaker::default(),
+            authenticated: AtomicBool::default(),
+            turns,
+            user: AtomicU16::new(UNKNOWN),
+            since: tick,
+            last_request: AtomicU64::default(),
+            draining: CancellationToken::default(),
+            leaving: AtomicBool::default(),
+            resting_since: Mutex::default(),
+            requests: OnceLock::default(),
+            deliveries: Mutex::default(),
+            stopped: Mutex::default(),
+            any_stopped: AtomicBool::default(),
+        }
+    }
+
+    /// The time of this connection counts to this user from now on.
+    pub fn count_to(&self, user: &str) {
+        self.user.store(self.turns.user(user), Ordering::Relaxed);
+    }
+
+    /// Polls a task of this connection, or lets others go first.
+    pub fn poll_in_turn<T>(
+        &self,
+        turn: &mut Turn,
+        context: &mut Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        turn.poll(&self.turns, self.user.load(Ordering::Relaxed), context, poll)
+    }
+
+    /// Whether the connection need not let others go first, since somebody else keeps the processors busy.
+    pub fn goes_first(&self) -> bool {
+        self.turns.is_beside_heavy(self.user.load(Ordering::Relaxed))
     }
 
     pub fn stage(&self) -> Stage {

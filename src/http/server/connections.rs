@@ -10,6 +10,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::Limits;
 use super::connection_state::{Connection, Stage};
+use super::turns::Turns;
 use crate::metrics::Metrics;
 
 /// How long a connection that was told to close may stay if no request is running and none has ever run on it, or none
@@ -25,6 +26,7 @@ const TICK: Duration = Duration::from_secs(1);
 pub struct Connections {
     limits: Limits,
     metrics: Arc<Metrics>,
+    turns: Arc<Turns>,
     tick: Duration,
     /// Counts sweeps. Connections and responses measure time in sweeps, so that nothing times out while the process is
     /// suspended.
@@ -54,7 +56,8 @@ impl Connections {
     pub fn new(limits: Limits, metrics: Arc<Metrics>) -> Arc<Self> {
         let tick = TICK.min(limits.idle.min(limits.response_progress) / 4).max(Duration::from_millis(1));
         // Starts at 1, since tick 0 means that a delivery is waiting for its source.
-        Arc::new(Self { limits, metrics, tick, now: AtomicU64::new(1), open: Mutex::default() })
+        let turns = Arc::new(Turns::new());
+        Arc::new(Self { limits, metrics, turns, tick, now: AtomicU64::new(1), open: Mutex::default() })
     }
 
     /// Adds a connection without a credential. If there are too many of these, the oldest one is dropped: clients
@@ -64,7 +67,7 @@ impl Connections {
         let mut open = self.open();
         let id = open.next_id;
         open.next_id += 1;
-        let connection = Arc::new(Connection::accepted_at(now));
+        let connection = Arc::new(Connection::accepted_at(now, self.turns.clone()));
         open.all.insert(id, Watched { connection: connection.clone(), busy_at: now, going_since: None });
         open.without_credential.insert(id);
         if self.limits.unauthenticated_connections < open.without_credential.len()

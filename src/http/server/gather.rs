@@ -32,15 +32,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Gathered<S> {
     }
 
     /// Polls the future that writes. After a wake-up, all other ready tasks run first; when the future waits again,
-    /// everything that it has written is sent.
-    pub async fn drive<F: Future>(self, future: F) -> F::Output {
+    /// everything that it has written is sent. If `goes_first` says so, the future is polled at once.
+    pub async fn drive<F: Future>(self, future: F, goes_first: impl Fn() -> bool) -> F::Output {
         let mut future = pin!(future);
         let turn = Arc::new(Turn { due: AtomicBool::new(true), task: AtomicWaker::new() });
         let waker = Waker::from(turn.clone());
         let mut rest = pin!(None);
         poll_fn(|context| {
             turn.task.register(context.waker());
-            if rest.is_none() {
+            if rest.is_none() && !goes_first() {
                 rest.set(Some(tokio::task::yield_now()));
             }
             if rest.as_mut().as_pin_mut().is_some_and(|rest| rest.poll(context).is_pending()) {

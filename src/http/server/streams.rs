@@ -8,6 +8,7 @@ use hyper::rt::Executor;
 use pin_project_lite::pin_project;
 
 use super::connection_state::Connection;
+use super::turns::Turn;
 
 /// Spawns the streams of one connection.
 #[derive(Clone)]
@@ -25,7 +26,7 @@ where
     F::Output: Send + 'static,
 {
     fn execute(&self, future: F) {
-        tokio::spawn(Stream { connection: self.0.clone(), future });
+        tokio::spawn(Stream { connection: self.0.clone(), turn: Turn::default(), future });
     }
 }
 
@@ -33,6 +34,7 @@ pin_project! {
     /// If dropped before it ends, the stream is reset.
     struct Stream<F> {
         connection: Arc<Connection>,
+        turn: Turn,
         #[pin]
         future: F,
     }
@@ -46,6 +48,6 @@ impl<F: Future> Future for Stream<F> {
         if this.connection.is_stopped() {
             return Poll::Ready(None);
         }
-        this.future.poll(context).map(Some)
+        this.connection.poll_in_turn(this.turn, context, |context| this.future.poll(context).map(Some))
     }
 }
