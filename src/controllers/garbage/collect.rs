@@ -181,7 +181,8 @@ impl Collector<'_> {
         owner: &Object,
         facts: &Facts,
     ) -> Result<Verdict, Error> {
-        let mut waits = !self.knows_all(graph);
+        // As of orphans: a dependent that was made before the owner was marked may not have been reported yet.
+        let mut waits = !self.knows_all(graph) || !graph.covers(owner.revision(), &self.api.cache.any());
         for node in graph.dependents(&facts.uid) {
             let Some(resource) = self.resource(node) else { continue };
             let found = self.api.cache.any().get(node.resource, node.namespace(), node.name());

@@ -103,51 +103,95 @@ async fn create(api: &Api, plural: &str, object: Value) -> Arc<Object> {
     }
 }
 
-/// A dependent was created just before its owner is deleted with orphaning; the collector gets the owner's report
-/// first.
+/// An owner that was deleted so, and a dependent that was created just before: the collector gets the owner's report first.
+struct Overtaken {
+    api: Api,
+    graph: Graph,
+    owner: Node,
+    dependent: (Node, Arc<Object>),
+    at: Revision,
+}
+
+impl Overtaken {
+    async fn deleted(directory: &std::path::Path, propagation: Propagation) -> Self {
+        let api = api(directory).await;
+        create(&api, "namespaces", json!({"metadata": {"name": "t"}})).await;
+        let mut graph = Graph::default();
+        let all: Vec<_> = api.catalog.served().stored().cloned().collect();
+        assert!(load(&api, &api.cache.any(), &all, &mut graph).is_empty());
+
+        let owner = create(&api, "configmaps", json!({"metadata": {"name": "owner"}})).await;
+        let uid = owner.to_map().expect("readable")["metadata"]["uid"].clone();
+        let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid,
+            "blockOwnerDeletion": true});
+        let metadata = json!({"name": "dependent", "ownerReferences": [reference]});
+        let dependent = create(&api, "secrets", json!({ "metadata": metadata })).await;
+        let id = |plural| api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural).id;
+        let (configmaps, secrets) = (id("configmaps"), id("secrets"));
+        let resource = api.resources.get(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
+        let target = Target { resource, namespace: "t", name: "owner" };
+        let options =
+            DeleteOptions { dependents: Dependents::Policy(propagation), ..DeleteOptions::default() };
+        api.delete(&Request::own(Verb::Delete, target).with(&options)).await.map(drop).expect("deleted");
+
+        let node = Node { resource: configmaps, key: owner.key().into() };
+        let current = api.cache.any().get(configmaps, "t", "owner");
+        let at = api.cache.any().revision;
+        let mut queue = Vec::new();
+        take_in(&api, &mut graph, Report::Change { node: node.clone(), current, previous: None }, &mut queue);
+        take_in(&api, &mut graph, Report::Reached(configmaps, at), &mut queue);
+        assert_eq!(queue, std::slice::from_ref(&node));
+        let known = Node { resource: secrets, key: dependent.key().into() };
+        Self { api, graph, owner: node, dependent: (known, dependent), at }
+    }
+
+    /// Now the dependent is reported, too.
+    fn report(&mut self) {
+        let (node, dependent) = self.dependent.clone();
+        let report = Report::Change { node, current: Some(dependent), previous: None };
+        take_in(&self.api, &mut self.graph, report, &mut Vec::new());
+        for resource in self.api.catalog.served().stored() {
+            take_in(&self.api, &mut self.graph, Report::Reached(resource.id, self.at), &mut Vec::new());
+        }
+    }
+
+    async fn collect(&self) -> Verdict {
+        let collector = Collector { api: &self.api, decided_at: self.at };
+        collector.collect(&self.graph, &self.owner).await.expect("a verdict")
+    }
+
+    fn has_owner(&self) -> bool {
+        self.api.cache.any().get(self.owner.resource, "t", "owner").is_some()
+    }
+
+    fn found_dependent(&self) -> Option<Arc<Object>> {
+        self.api.cache.any().get(self.dependent.0.resource, "t", "dependent")
+    }
+}
+
 #[tokio::test]
 async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let directory = tempfile::tempdir().expect("a directory");
-    let api = api(directory.path()).await;
-    create(&api, "namespaces", json!({"metadata": {"name": "t"}})).await;
-    let mut graph = Graph::default();
-    let all: Vec<_> = api.catalog.served().stored().cloned().collect();
-    assert!(load(&api, &api.cache.any(), &all, &mut graph).is_empty());
-
-    let owner = create(&api, "configmaps", json!({"metadata": {"name": "owner"}})).await;
-    let uid = owner.to_map().expect("readable")["metadata"]["uid"].clone();
-    let references = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}]);
-    let metadata = json!({"name": "dependent", "ownerReferences": references});
-    let dependent = create(&api, "secrets", json!({ "metadata": metadata })).await;
-    let id = |plural| api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural).id;
-    let (configmaps, secrets) = (id("configmaps"), id("secrets"));
-    let resource = api.resources.get(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
-    let target = Target { resource, namespace: "t", name: "owner" };
-    let policy = Dependents::Policy(Propagation::Orphan);
-    let options = DeleteOptions { dependents: policy, ..DeleteOptions::default() };
-    api.delete(&Request::own(Verb::Delete, target).with(&options)).await.map(drop).expect("deleted");
-
-    let node = Node { resource: configmaps, key: owner.key().into() };
-    let current = api.cache.any().get(configmaps, "t", "owner");
-    let at = api.cache.any().revision;
-    let mut queue = Vec::new();
-    take_in(&api, &mut graph, Report::Change { node: node.clone(), current, previous: None }, &mut queue);
-    take_in(&api, &mut graph, Report::Reached(configmaps, at), &mut queue);
-    assert_eq!(queue, std::slice::from_ref(&node));
-    let collector = Collector { api: &api, decided_at: at };
-    assert!(matches!(collector.collect(&graph, &node).await, Ok(Verdict::Later)));
-    assert!(api.cache.any().get(configmaps, "t", "owner").is_some(), "it waits");
-
-    let known = Node { resource: secrets, key: dependent.key().into() };
-    let report = Report::Change { node: known, current: Some(dependent), previous: None };
-    take_in(&api, &mut graph, report, &mut queue);
-    for resource in &all {
-        take_in(&api, &mut graph, Report::Reached(resource.id, at), &mut queue);
-    }
-    assert!(matches!(collector.collect(&graph, &node).await, Ok(Verdict::Done)));
-    assert!(api.cache.any().get(configmaps, "t", "owner").is_none());
-    let left = api.cache.any().get(secrets, "t", "dependent").expect("it stays").to_map().expect("readable");
+    let mut overtaken = Overtaken::deleted(directory.path(), Propagation::Orphan).await;
+    assert!(matches!(overtaken.collect().await, Verdict::Later) && overtaken.has_owner(), "it waits");
+    overtaken.report();
+    assert!(matches!(overtaken.collect().await, Verdict::Done) && !overtaken.has_owner());
+    let left = overtaken.found_dependent().expect("it stays").to_map().expect("readable");
     assert_eq!(left["metadata"].get("ownerReferences"), None);
+}
+
+#[tokio::test]
+async fn a_foreground_deletion_waits_for_the_reports_of_what_was_made_before() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut overtaken = Overtaken::deleted(directory.path(), Propagation::Foreground).await;
+    assert!(matches!(overtaken.collect().await, Verdict::Later) && overtaken.has_owner(), "it waits");
+    overtaken.report();
+    assert!(
+        matches!(overtaken.collect().await, Verdict::Later) && overtaken.has_owner(),
+        "for the dependent"
+    );
+    assert!(overtaken.found_dependent().is_none());
+    assert!(matches!(overtaken.collect().await, Verdict::Done) && !overtaken.has_owner());
 }
 
 /// The owner of an object was deleted, and a failover may have taken that back since.
