@@ -1,6 +1,7 @@
 //! Claims are objects in the store: the Service for which one is created has the address or port that it stands for.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use rand::RngExt as _;
 
@@ -189,7 +190,7 @@ impl Api {
         self.claim_object(state, claim).is_some()
     }
 
-    fn claim_object(&self, state: &State, claim: Claim) -> Option<std::sync::Arc<Object>> {
+    fn claim_object(&self, state: &State, claim: Claim) -> Option<Arc<Object>> {
         let (resource, name) = self.claim_key(claim)?;
         state.get(resource, "", &name)
     }
@@ -282,19 +283,27 @@ impl Api {
 
     /// Releases claims of a Service. Claims that cannot be released now are found by the sweep.
     pub(super) async fn release(&self, target: Target<'_>, claims: &[Claim]) {
+        if claims.is_empty() {
+            return;
+        }
+        let Ok(state) = self.cache.fresh().await else { return };
         for claim in claims {
-            if let Err(error) = self.release_one(target, *claim).await {
+            if let Err(error) = self.release_one(target, *claim, state.clone()).await {
                 tracing::warn!(%error, name = claim.name(), "cannot release what a Service had");
             }
         }
     }
 
-    /// Releases a claim, unless the Service holds it in the newest state: a failover may have taken back why it is
-    /// released.
-    async fn release_one(&self, target: Target<'_>, claim: Claim) -> Result<(), Error> {
+    /// Releases a claim, unless the Service holds it: a failover may have taken back why it is released. If the state is
+    /// too old to tell, the newest one is asked for.
+    async fn release_one(
+        &self,
+        target: Target<'_>,
+        claim: Claim,
+        mut state: Arc<State>,
+    ) -> Result<(), Error> {
         let Some((resource, name)) = self.claim_key(claim) else { return Ok(()) };
         for _ in 0..ATTEMPTS {
-            let state = self.cache.fresh().await?;
             let Some(object) = state.get(resource, "", &name) else { return Ok(()) };
             let service = state.get(target.resource.id, target.namespace, target.name);
             let is_held = service.as_ref().is_some_and(|service| self.may_hold(service, &name));
@@ -305,6 +314,7 @@ impl Api {
             if self.drop_claim(&orphan).await? {
                 return Ok(());
             }
+            state = self.cache.fresh().await?;
         }
         Ok(())
     }
@@ -380,7 +390,7 @@ impl Api {
 #[derive(Clone, Debug)]
 pub struct Orphan {
     resource: ResourceId,
-    object: std::sync::Arc<Object>,
+    object: Arc<Object>,
     /// The version of its Service that does not hold it.
     without: Requirement,
 }
