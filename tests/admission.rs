@@ -61,20 +61,17 @@ async fn raced(
     let inner = setup.database.open().await;
     let done = Arc::new(AtomicUsize::new(0));
     let count = done.clone();
-    let race = move |backend: Arc<dyn Backend>,
-                     batch: Vec<Mutation>|
-          -> futures_util::future::BoxFuture<'static, ()> {
+    let backend = Raced::new(inner, move |backend, batch| {
         let count = count.clone();
-        Box::pin(async move {
+        async move {
             let resource = id(&*backend, plural).await;
             let concerned = batch.iter().any(|mutation| mutation.key.resource == resource);
             if concerned && count.load(Ordering::SeqCst) < times {
                 count.fetch_add(1, Ordering::SeqCst);
                 act(&*backend, deed).await;
             }
-        })
-    };
-    let backend = Arc::new(Raced { inner, race: Box::new(race), blocks: None });
+        }
+    });
     let api = api_over(backend, |prefix| generate_name(prefix, &mut rand::rng())).await;
     create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await.expect("a namespace");
     (api, done)
@@ -194,11 +191,9 @@ async fn an_object_that_goes_while_it_is_applied_is_not_made_anew(setup: Setup) 
     let inner = setup.database.open().await;
     let armed = Arc::new(AtomicUsize::new(0));
     let trigger = armed.clone();
-    let race = move |backend: Arc<dyn Backend>,
-                     batch: Vec<Mutation>|
-          -> futures_util::future::BoxFuture<'static, ()> {
+    let backend = Raced::new(inner, move |backend, batch| {
         let trigger = trigger.clone();
-        Box::pin(async move {
+        async move {
             let update = match &batch[..] {
                 [Mutation { key, expect: Expect::At(found), .. }] if &*key.name == "a" => {
                     (key.clone(), *found)
@@ -210,9 +205,8 @@ async fn an_object_that_goes_while_it_is_applied_is_not_made_anew(setup: Setup) 
                 backend.commit(&[removal], Revision(0)).await.expect("commit");
                 act(&*backend, Deed::Terminate).await;
             }
-        })
-    };
-    let backend = Arc::new(Raced { inner, race: Box::new(race), blocks: None });
+        }
+    });
     let api = api_over(backend, |prefix| generate_name(prefix, &mut rand::rng())).await;
     create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await.expect("a namespace");
     post(&api, "a").await.expect("created");

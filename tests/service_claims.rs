@@ -134,18 +134,15 @@ async fn api_that_is_raced<F>(
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let race = move |backend: Arc<dyn Backend>,
-                     batch: Vec<Mutation>|
-          -> futures_util::future::BoxFuture<'static, ()> {
+    let inner = setup.database.open().await;
+    let backend = Raced::new(inner, move |backend, batch| {
         let races: Vec<F> = batch.into_iter().map(|mutation| race(backend.clone(), mutation)).collect();
-        Box::pin(async move {
+        async move {
             for race in races {
                 race.await;
             }
-        })
-    };
-    let inner = setup.database.open().await;
-    let backend = Arc::new(Raced { inner, race: Box::new(race), blocks: None });
+        }
+    });
     let api = api_over(backend, |prefix| generate_name(prefix, &mut rand::rng())).await;
     create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await;
     api

@@ -16,7 +16,7 @@ use rowplane::auth::rbac::{ROLE_BINDINGS, ROLES, Rbac};
 use rowplane::revision::Revision;
 use rowplane::schema::names::Gvr;
 use rowplane::schema::resource::Verb;
-use rowplane::storage::{Backend, Change, Mutation, Outcome, Requirement};
+use rowplane::storage::{Change, Mutation, Outcome, Requirement};
 use rowplane::tree::{Value, json};
 use rowplane::user::User;
 
@@ -47,23 +47,20 @@ impl Site {
         let database = Database::postgres().await;
         let takes = Arc::new(AtomicUsize::new(0));
         let left = takes.clone();
-        let race = move |backend: Arc<dyn Backend>,
-                         batch: Vec<Mutation>|
-              -> futures_util::future::BoxFuture<'static, ()> {
+        let backend = Raced::new(database.open().await, move |backend, batch: Vec<Mutation>| {
             let left = left.clone();
-            Box::pin(async move {
-                let concerned =
-                    batch.iter().flat_map(|mutation| &mutation.requires).find(|one| &*one.key.name == "u");
-                let Some(Requirement { key, expect }) = concerned.cloned() else { return };
+            async move {
+                let mut required = batch.iter().flat_map(|mutation| &mutation.requires);
+                let concerned = required.find(|one| &*one.key.name == "u").cloned();
+                let Some(Requirement { key, expect }) = concerned else { return };
                 let is_left = |left: usize| left.checked_sub(1);
                 if left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_left).is_ok() {
                     let removal = Mutation::new(key, expect, Change::Delete);
                     let outcomes = backend.commit(&[removal], Revision(0)).await.expect("commit").outcomes;
                     assert!(matches!(outcomes[..], [Outcome::Committed(_)]), "{outcomes:?}");
                 }
-            })
-        };
-        let backend = Arc::new(Raced { inner: database.open().await, race: Box::new(race), blocks: None });
+            }
+        });
         let api = api_over(backend, |prefix| generate_name(prefix, &mut rand::rng())).await;
         make(&api, &Gvr::fixed("v1", "namespaces"), "", json!({"metadata": {"name": "t"}})).await;
         let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "delete"]});

@@ -25,6 +25,17 @@ pub struct Raced {
     pub blocks: Option<Arc<Blocks>>,
 }
 
+impl Raced {
+    /// A store on which `race` is called before each commit.
+    pub fn new<F: Future<Output = ()> + Send + 'static>(
+        inner: Arc<dyn Backend>,
+        race: impl Fn(Arc<dyn Backend>, Vec<Mutation>) -> F + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let race: Box<Race> = Box::new(move |backend, batch| Box::pin(race(backend, batch)));
+        Arc::new(Self { inner, race, blocks: None })
+    }
+}
+
 /// Lets blocks of rows pass, one per permit.
 pub struct Blocks {
     pub permits: Semaphore,
