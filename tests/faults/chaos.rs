@@ -136,11 +136,6 @@ async fn keep_disturbing(
             true => Fault::OtherRelease,
             false => draw(&mut random, &replicas.database),
         };
-        // The first releases commit in several messages. A peer that vanishes within one leaves the clock locked, for all
-        // servers, until PostgreSQL notices, which it does not on the sockets of these runs.
-        if replicas.releases.are_narrow() && matches!(fault, Fault::Link(_, Trouble::LostInCalls)) {
-            continue;
-        }
         let server = random.random_range(0..replicas.servers.len());
         // Durations on a logarithmic scale: as many short ones as long ones.
         let lasts = (longest as f64 / 20.0) * 20f64.powf(random.random_range(0.0..1.0));

@@ -95,7 +95,7 @@ async fn none_left(database: &Database, count: &str) {
     tokio::time::timeout(PATIENCE, ended).await.expect("backends that nobody waits for are ended");
 }
 
-/// Another session holds the clock's row for longer than any server waits.
+/// Another role's session holds the clock's row for longer than any server waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_that_is_held_leaves_no_backends_behind() {
     const WAITING: &str = "SELECT COUNT(*) FROM pg_stat_activity \
@@ -105,9 +105,10 @@ async fn a_lock_that_is_held_leaves_no_backends_behind() {
     let backend = database.open().await;
     let resource = resource(&*backend, "things").await;
     let Database::Postgres(schema) = &database else { unreachable!("made above") };
-    let mut other = postgres::connect(&schema.url()).await;
+    let mut other = postgres::connect(&postgres::cluster()).await;
     let mut transaction = other.begin().await.expect("begin");
-    sqlx::query("SELECT FROM clock FOR UPDATE").execute(&mut *transaction).await.expect("the lock");
+    let lock = format!("SELECT FROM {}.clock FOR UPDATE", schema.name());
+    sqlx::query(AssertSqlSafe(lock)).execute(&mut *transaction).await.expect("the lock");
     for _ in 0..2 {
         let (one, two, three) = tokio::join!(
             try_to_write(&*backend, resource, "one"),
@@ -123,6 +124,51 @@ async fn a_lock_that_is_held_leaves_no_backends_behind() {
         assert!(database.number(ALL).await <= 15);
     }
     transaction.rollback().await.expect("rollback");
+    try_to_write(&*backend, resource, "one").await.expect("all is well");
+}
+
+/// A session of the servers' role has locked the clock in a transaction, and its client is gone without a word: as a
+/// server of an early release may leave one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_holds_the_clock_and_says_nothing_is_ended() {
+    let database = Database::postgres().await;
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let Database::Postgres(schema) = &database else { unreachable!("made above") };
+    let mut silent = postgres::connect(&schema.url()).await;
+    let mut transaction = silent.begin().await.expect("begin");
+    sqlx::query("SELECT FROM clock FOR UPDATE").execute(&mut *transaction).await.expect("the lock");
+    // Whoever holds nobody up is left alone, however long its transaction lasts.
+    let mut reading = postgres::connect(&schema.url()).await;
+    let mut read = reading.begin().await.expect("begin");
+    sqlx::query("SELECT FROM clock").execute(&mut *read).await.expect("a read");
+    // The first of those who wait for a row holds up the others.
+    let (one, two) =
+        tokio::join!(try_to_write(&*backend, resource, "one"), backend.advance_clock(Revision(1)),);
+    one.expect("the clock is free again");
+    two.expect("the clock is free again");
+    transaction.rollback().await.expect_err("the session has been ended");
+    read.rollback().await.expect("the session goes on");
+}
+
+/// It would also keep a server of a new release from starting, which changes the tables.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_holds_the_clock_and_says_nothing_delays_no_migration() {
+    let database = Database::postgres().await;
+    database.open().await.close().await;
+    database
+        .execute(
+            "ALTER TABLE clock DROP COLUMN identity, DROP COLUMN made; DROP TABLE turns; \
+             DELETE FROM _sqlx_migrations WHERE version >= 8",
+        )
+        .await;
+    let Database::Postgres(schema) = &database else { unreachable!("made above") };
+    let mut silent = postgres::connect(&schema.url()).await;
+    let mut transaction = silent.begin().await.expect("begin");
+    sqlx::query("SELECT FROM clock FOR UPDATE").execute(&mut *transaction).await.expect("the lock");
+    let backend = database.open().await;
+    transaction.rollback().await.expect_err("the session has been ended");
+    let resource = resource(&*backend, "things").await;
     try_to_write(&*backend, resource, "one").await.expect("all is well");
 }
 

@@ -5,7 +5,7 @@ use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 
 use super::OpenError;
-use super::postgres::lacks_rights;
+use super::postgres::{lacks_rights, waited_in_vain};
 
 /// The migrations of one kind of database, in order, put into the program. `sqlx::migrate!` does the same, but the macro
 /// crate of sqlx compiles both databases' drivers once more for the compiler itself, a twentieth of a cold build.
@@ -71,6 +71,10 @@ fn open_error(url: &str, error: MigrateError) -> OpenError {
             OpenError::Refused { url: url.to_owned(), reason }
         }
         MigrateError::Execute(source) => OpenError::Unreachable { url: url.to_owned(), source },
+        // Others are using the tables.
+        MigrateError::ExecuteMigration(source, _) if waited_in_vain(&source) => {
+            OpenError::Unreachable { url: url.to_owned(), source }
+        }
         other => OpenError::ForeignSchema(other.to_string()),
     }
 }

@@ -9,6 +9,7 @@ mod engine;
 mod error;
 mod fate;
 mod flight;
+mod holder;
 mod hosts;
 mod lineage;
 mod link;
@@ -42,9 +43,10 @@ use tokio::time::Instant;
 
 pub use self::address::Address;
 use self::charged::Remembered;
-pub(super) use self::error::lacks_rights;
 use self::error::unavailable;
+pub(super) use self::error::{lacks_rights, waited_in_vain};
 use self::flight::Flights;
+use self::holder::Through;
 use self::hosts::{Hosts, Use};
 pub use self::lineage::ClusterId;
 use self::lineage::Lineage;
@@ -183,7 +185,11 @@ async fn migrate(connector: &Connector, connection: &mut PgConnection, shown: &s
     let known = MIGRATIONS.iter().map(|migration| migration.version).max();
     let applied = migrations::apply(&MIGRATIONS, connection, shown);
     // Others that start at once take turns.
-    if newest.is_some() && newest == known { soon(shown, LONG, applied).await } else { applied.await }
+    if newest.is_some() && newest == known {
+        return soon(shown, LONG, applied).await;
+    }
+    // To change a table, one has to wait for all who have used it in their transactions.
+    holder::outlast(Through::Connector(connector), applied).await
 }
 
 /// Ends work at the start that the database does not answer: its network may have gone without a word.

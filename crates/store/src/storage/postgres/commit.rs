@@ -3,12 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use sqlx::postgres::PgConnection;
 use tokio::time::{Instant, timeout};
 
 use super::Postgres;
-use super::batch::{self, Answer, Call, Failure, Recorded};
+use super::batch::{self, Answer, Call, Failure, Recorded, Reply};
 use super::charged::is_charged;
 use super::fate;
+use super::holder::{self, Through};
 use super::pool::{Lent, SHORT, short, unanswered};
 use super::rows::Rows;
 use super::ticket::Ticket;
@@ -59,8 +61,7 @@ impl Postgres {
     ) -> Result<Answer, Error> {
         let ticket = self.tickets.draw();
         let begun = Instant::now();
-        let answered = timeout(SHORT, batch::commit(&mut connection, &ticket, &self.channel, call)).await;
-        let reason = match answered.unwrap_or_else(|_| Err(Failure::Open(unanswered(SHORT)))) {
+        let reason = match self.call(&mut connection, &ticket, call).await {
             Ok(reply) if connection.is_current() => {
                 self.flights.note(begun.elapsed(), call.mutations.len(), &reply);
                 connection.observe(reply.base, reply.flushed);
@@ -82,6 +83,18 @@ impl Postgres {
         };
         lost();
         self.settle(connection, ticket, reason).await.map(Answer::Done)
+    }
+
+    /// Calls the procedure. If that takes long, somebody may hold the clock's lock who is not there any more.
+    async fn call(
+        &self,
+        connection: &mut PgConnection,
+        ticket: &Ticket<'_>,
+        call: &Call<'_>,
+    ) -> Result<Reply, Failure> {
+        let answer = timeout(SHORT, batch::commit(connection, ticket, &self.channel, call));
+        let answered = holder::outlast(Through::Pool(&self.pool), answer).await;
+        answered.unwrap_or_else(|_| Err(Failure::Open(unanswered(SHORT))))
     }
 
     /// Asks the database what became of a batch, until it answers. The connection keeps its place meanwhile: its backend
