@@ -6,11 +6,13 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 
 use super::error::Error;
 use super::input::options::list::ListOptions;
+use super::input::selector::label::LabelSelector;
 use super::list::List;
 use super::request::Request;
 use super::resource::Resource;
 use super::{Api, Target};
 use crate::codec::object::Object;
+use crate::failpoints::{Bug, strikes};
 use crate::long_work::Turn;
 
 /// How many deletions run at the same time: enough to fill a batch.
@@ -25,6 +27,10 @@ impl Api {
         namespace: Option<&str>,
         list: ListOptions,
     ) -> Result<List, Error> {
+        let mut list = list;
+        if strikes(Bug::CollectionTooWide) {
+            list.selection.labels = LabelSelector::default();
+        }
         let list = self.list_stored(resource, namespace, list).await?;
         let objects: Vec<Arc<Object>> = list.items.try_concat().await?;
         // All objects are read before the first is deleted: if one cannot be listed, nothing is deleted.
@@ -37,6 +43,9 @@ impl Api {
         }
         stream::iter(objects.iter().map(Ok))
             .try_for_each_concurrent(PARALLEL, |object| async move {
+                if strikes(Bug::CollectionPassesOver) {
+                    return Ok(());
+                }
                 let target = Target { resource, namespace: object.namespace(), name: object.name() };
                 match self.delete_stored(&Request { target, ..*request }).await {
                     Ok(_) | Err(Error::NotFound { .. }) => Ok(()),

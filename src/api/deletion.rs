@@ -89,9 +89,9 @@ pub fn plan(object: &Map, options: &DeleteOptions, rules: Rules<'_>, now: Timest
         grace => grace,
     };
     set_collector_finalizers(&mut metadata, options.dependents, rules);
-    let held = meta::finalizers(&metadata).next().is_some();
+    let held = meta::finalizers(&metadata).next().is_some() && !strikes(Bug::FinalizerIgnored);
     match grace {
-        Grace::Runs { seconds } if seconds > 0 || held => {}
+        Grace::Runs { seconds } if (seconds > 0 && !strikes(Bug::GraceIgnored)) || held => {}
         // Kinds with a grace period show in the answer that none was left.
         Grace::Runs { .. } if !held => return Plan::Remove(Some(with_metadata(object, metadata))),
         _ if !held => return Plan::Remove(None),

@@ -13,6 +13,7 @@ use super::input::options::DryRun;
 use super::resource::Resource;
 use super::{Api, ObjectMap, Target, fields};
 use crate::causes::Cause;
+use crate::failpoints::{Bug, strikes};
 use crate::kinds::core::service::address_causes;
 use crate::storage::{self, Requirement, Written};
 use crate::tree::Value;
@@ -70,7 +71,8 @@ pub(super) struct Allocation {
 impl Allocation {
     /// What the write of the Service requires.
     pub fn requires(&self) -> impl Iterator<Item = Requirement> + use<> {
-        self.requires.clone().into_iter()
+        let requires = if strikes(Bug::ClaimNotRequired) { Vec::new() } else { self.requires.clone() };
+        requires.into_iter()
     }
 }
 
@@ -155,11 +157,11 @@ impl Api {
         }
         let kept = wants::held(spec);
         let had = old.map(wants::held).unwrap_or_default();
-        Ok(Some(Allocation {
-            made,
-            requires,
-            given_up: had.into_iter().filter(|claim| !kept.contains(claim)).collect(),
-        }))
+        let given_up: Vec<Claim> = had.into_iter().filter(|claim| !kept.contains(claim)).collect();
+        if strikes(Bug::ClaimDroppedEarly) {
+            Box::pin(self.release(target, &given_up)).await;
+        }
+        Ok(Some(Allocation { made, requires, given_up }))
     }
 
     /// Releases what is not needed any more: the old version's claims if the new one was written, otherwise the new

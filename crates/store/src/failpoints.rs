@@ -54,10 +54,25 @@ pub enum Bug {
     RightNotRequired,
     RightNotConfirmed,
     NamespaceEndsEarly,
+    // Deletions (`api/deletion.rs`, `api/deletecollection.rs`, `controllers/garbage/collect.rs`).
+    FinalizerIgnored,
+    GraceIgnored,
+    OwnerGoesFirst,
+    ReferencesKept,
+    DependentForgotten,
+    CollectionPassesOver,
+    CollectionTooWide,
+    // Services (`api/services.rs`).
+    ClaimNotRequired,
+    ClaimTakenTwice,
+    ClaimDroppedEarly,
+    ClaimKept,
+    // The answer (`storage/writer.rs`).
+    RefusedAfterCommit,
 }
 
 impl Bug {
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 51] = [
         Self::StaleUpdate,
         Self::RequirementIgnored,
         Self::ConfigurationIgnored,
@@ -97,6 +112,18 @@ impl Bug {
         Self::RightNotRequired,
         Self::RightNotConfirmed,
         Self::NamespaceEndsEarly,
+        Self::FinalizerIgnored,
+        Self::GraceIgnored,
+        Self::OwnerGoesFirst,
+        Self::ReferencesKept,
+        Self::DependentForgotten,
+        Self::CollectionPassesOver,
+        Self::CollectionTooWide,
+        Self::ClaimNotRequired,
+        Self::ClaimTakenTwice,
+        Self::ClaimDroppedEarly,
+        Self::ClaimKept,
+        Self::RefusedAfterCommit,
     ];
 }
 

@@ -16,6 +16,7 @@ use crate::api::{Answer, Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::{Draft, Object, Undecodable};
+use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::schema::resource::Verb;
@@ -147,7 +148,7 @@ impl Api {
     ) -> Result<Option<Claimed>, Refusal> {
         let state = self.cache.any();
         for candidate in candidates {
-            if self.is_claimed(&state, candidate) {
+            if self.is_claimed(&state, candidate) && !strikes(Bug::ClaimTakenTwice) {
                 continue;
             }
             if dry_run == DryRun::Yes {
@@ -218,7 +219,10 @@ impl Api {
                 expect: Expect::At(revision),
             }),
         };
-        Ok(made?.map(claimed))
+        match made? {
+            None if strikes(Bug::ClaimTakenTwice) => Ok(Some(Claimed { claim, at: None })),
+            made => Ok(made.map(claimed)),
+        }
     }
 
     async fn try_claim_address(
@@ -283,7 +287,7 @@ impl Api {
 
     /// Releases claims of a Service. Claims that cannot be released now are found by the sweep.
     pub(super) async fn release(&self, target: Target<'_>, claims: &[Claim]) {
-        if claims.is_empty() {
+        if claims.is_empty() || strikes(Bug::ClaimKept) {
             return;
         }
         let Ok(state) = self.cache.fresh().await else { return };
@@ -307,6 +311,7 @@ impl Api {
             let Some(object) = state.get(resource, "", &name) else { return Ok(()) };
             let service = state.get(target.resource.id, target.namespace, target.name);
             let is_held = service.as_ref().is_some_and(|service| self.may_hold(service, &name));
+            let is_held = is_held && !strikes(Bug::ClaimDroppedEarly);
             if is_held || !is_parent(&object, target.namespace, target.name) {
                 return Ok(());
             }

@@ -11,6 +11,7 @@ use crate::api::resource::Resource;
 use crate::api::write::touch::Touch;
 use crate::api::{Api, Target};
 use crate::codec::object::Object;
+use crate::failpoints::{Bug, strikes};
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::patch::PatchKind;
 use crate::revision::Revision;
@@ -90,7 +91,7 @@ impl Collector<'_> {
         if owners.unknown {
             return Ok(Verdict::Undecided);
         }
-        if owners.dangling.is_empty() && owners.waiting.is_empty() {
+        if owners.dangling.is_empty() && owners.waiting.is_empty() || strikes(Bug::DependentForgotten) {
             return Ok(Verdict::Done);
         }
         if !owners.solid.is_empty() {
@@ -206,7 +207,7 @@ impl Collector<'_> {
                 tracing::debug!(%error, name = node.name(), "dependent not collected yet");
             }
         }
-        if waits {
+        if waits && !strikes(Bug::OwnerGoesFirst) {
             return Ok(Verdict::Later);
         }
         self.remove_finalizer(target, owner, facts, FOREGROUND).await?;
@@ -228,7 +229,7 @@ impl Collector<'_> {
         {
             return Ok(Verdict::Later);
         }
-        for node in graph.dependents(&facts.uid) {
+        for node in graph.dependents(&facts.uid).filter(|_| !strikes(Bug::ReferencesKept)) {
             let Some(resource) = self.resource(node) else { continue };
             let found = self.api.cache.any().get(node.resource, node.namespace(), node.name());
             let Some(object) = found else { continue };

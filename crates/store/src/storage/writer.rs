@@ -306,6 +306,9 @@ impl Writer {
         for (answer, reply) in answers {
             let answer = match (&announced, answer) {
                 (Err(unseen), Ok(Written::Committed { .. })) => Err(unseen.clone()),
+                (_, Ok(Written::Committed { .. })) if strikes(Bug::RefusedAfterCommit) => {
+                    Err(Error::Unavailable("a bug is planted".into()))
+                }
                 (_, answer) => answer,
             };
             if let Some(reply) = reply {
