@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use rowplane::cli;
+use rowplane::cli::{self, Upkeep};
 
 mod allocator;
 
@@ -12,5 +12,7 @@ use allocator::Allocator;
 static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
-    cli::main(std::env::args_os().collect(), allocator::give_back)
+    allocator::share();
+    let upkeep = Upkeep { give_back: allocator::give_back, tidy: allocator::tidy };
+    cli::main(std::env::args_os().collect(), upkeep)
 }
