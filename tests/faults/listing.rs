@@ -11,6 +11,7 @@ use super::history::{Action, Answer, Call, Filter, Freshness, Key, Kind, Listing
 use super::load::{COLOURS, Done, NAMESPACES, PATIENCE, Shared, is_trouble};
 use super::object::{collection, items, selector};
 use super::process::pause;
+use super::releases::Releases;
 use crate::support::rest::{Answer as Response, revision};
 
 /// A complete list of any kind.
