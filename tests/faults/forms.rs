@@ -1,5 +1,5 @@
-//! Lists in the forms that other clients ask for: compressed, as Tables, in protobuf. Each is made into what a list in JSON
-//! says, and judged as one.
+//! Lists in the forms that other clients ask for: compressed, as Tables, in protobuf; and watches in protobuf. Each is made
+//! into what is said in JSON, and judged as such.
 
 use std::io::Read as _;
 
@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use serde_json::{Map, Value, json};
 
 use super::history::Kind;
-use crate::support::rest::{Answer, Broken, Client};
+use crate::support::rest::{Answer, Broken, Client, Watch};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -20,6 +20,8 @@ pub enum Form {
     Table,
     Protobuf,
 }
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 impl Form {
     pub fn pick(random: &mut StdRng) -> Self {
@@ -38,7 +40,7 @@ pub async fn get(server: &Client, path: &str, kind: Kind, form: Form) -> Result<
         Form::Json => return server.get(path).await,
         Form::Gzip => ("accept-encoding", "gzip"),
         Form::Table => ("accept", "application/json;as=Table;g=meta.k8s.io;v=v1"),
-        Form::Protobuf => ("accept", "application/vnd.kubernetes.protobuf"),
+        Form::Protobuf => ("accept", PROTOBUF),
     };
     let path = if form == Form::Table { format!("{path}&includeObject=Object") } else { path.to_owned() };
     let (status, body) = server.get_bytes(&path, header).await?;
@@ -73,22 +75,47 @@ fn of_protobuf(body: &[u8], kind: Kind) -> Value {
     let envelope = body.strip_prefix(b"k8s\0").expect("the prefix of protobuf");
     let list = fields(envelope, 2).into_iter().next().expect("a message");
     let metadata = fields(list, 1).into_iter().next().expect("metadata of the list");
-    let items = fields(list, 2).into_iter().map(|item| {
-        let metadata = fields(item, 1).into_iter().next().expect("metadata");
-        let mut object = json!({"metadata": {
-            "name": text(metadata, 1),
-            "namespace": text(metadata, 3),
-            "uid": text(metadata, 5),
-            "resourceVersion": text(metadata, 6),
-            "labels": map(metadata, 11),
-            "annotations": map(metadata, 12),
-        }});
-        if kind == Kind::ConfigMap {
-            object["data"] = map(item, 2);
+    let items: Vec<Value> = fields(list, 2).into_iter().map(|item| object(item, kind)).collect();
+    json!({"items": items, "metadata": {"resourceVersion": text(metadata, 2)}})
+}
+
+/// Starts a watch, in protobuf or in JSON.
+pub async fn watch(server: &Client, path: &str, in_protobuf: bool) -> Result<Watch, Broken> {
+    server.watch_in(if in_protobuf { PROTOBUF } else { "application/json" }, path).await
+}
+
+/// The next event of a watch in protobuf.
+pub async fn next_event(watch: &mut Watch, kind: Kind) -> Result<Option<Value>, Broken> {
+    let Some(event) = watch.next_message().await? else { return Ok(None) };
+    let raw = fields(&event, 2).into_iter().next().and_then(|object| fields(object, 1).into_iter().next());
+    let envelope = raw.and_then(|raw| raw.strip_prefix(b"k8s\0")).expect("the prefix of protobuf");
+    let message = fields(envelope, 2).into_iter().next().unwrap_or_default();
+    let kind_of_event = text(&event, 1);
+    let object = match &*kind_of_event {
+        "ERROR" => json!({"code": number(message, 6)}),
+        _ => object(message, kind),
+    };
+    Ok(Some(json!({"type": kind_of_event, "object": object})))
+}
+
+fn object(message: &[u8], kind: Kind) -> Value {
+    let metadata = fields(message, 1).into_iter().next().expect("metadata");
+    let mut object = json!({"metadata": {
+        "resourceVersion": text(metadata, 6),
+        "labels": map(metadata, 11),
+        "annotations": map(metadata, 12),
+    }});
+    // Bookmarks have none of them.
+    for (name, number) in [("name", 1), ("namespace", 3), ("uid", 5)] {
+        let text = text(metadata, number);
+        if !text.is_empty() {
+            object["metadata"][name] = text.into();
         }
-        object
-    });
-    json!({"items": items.collect::<Vec<Value>>(), "metadata": {"resourceVersion": text(metadata, 2)}})
+    }
+    if kind == Kind::ConfigMap {
+        object["data"] = map(message, 2);
+    }
+    object
 }
 
 fn text(message: &[u8], number: u64) -> String {
@@ -103,13 +130,26 @@ fn map(message: &[u8], number: u64) -> Value {
 }
 
 /// The fields with this number that have a length.
-fn fields(mut message: &[u8], number: u64) -> Vec<&[u8]> {
-    let mut found = Vec::new();
+fn fields(message: &[u8], number: u64) -> Vec<&[u8]> {
+    all_fields(message, number).0
+}
+
+/// The field with this number.
+fn number(message: &[u8], number: u64) -> Option<u64> {
+    all_fields(message, number).1
+}
+
+/// The fields with this number that have a length, and the last one that is a number itself.
+fn all_fields(mut message: &[u8], number: u64) -> (Vec<&[u8]>, Option<u64>) {
+    let (mut found, mut last) = (Vec::new(), None);
     while !message.is_empty() {
         let tag = varint(&mut message);
         let length = match tag & 7 {
             0 => {
-                varint(&mut message);
+                let value = varint(&mut message);
+                if tag >> 3 == number {
+                    last = Some(value);
+                }
                 continue;
             }
             1 => 8,
@@ -123,7 +163,7 @@ fn fields(mut message: &[u8], number: u64) -> Vec<&[u8]> {
         }
         message = rest;
     }
-    found
+    (found, last)
 }
 
 fn varint(message: &mut &[u8]) -> u64 {

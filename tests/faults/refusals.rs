@@ -1,8 +1,11 @@
-//! Writes that carry a mark of their own: the record tells whether one was done whose answer said that nothing was.
+//! Writes that carry a mark of their own: the record tells whether one was done whose answer said that nothing was, or whose
+//! body broke off.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rowplane::codec::at_rest;
 use serde_json::Value;
@@ -13,18 +16,65 @@ use super::log::Row;
 use crate::support::rest::{Answer, Broken, Client};
 
 const MARK: &str = "attempt-";
+/// One POST of so many is sent byte by byte.
+const SELDOM: u32 = 12;
 
 #[derive(Default)]
 pub struct Refusals {
     last: AtomicU64,
     /// The answers, by the marks.
     refused: Mutex<BTreeMap<u64, String>>,
+    in_bytes: AtomicUsize,
+}
+
+/// How many of the writes there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marked {
+    pub writes: usize,
+    /// Those that were refused, or did not come to their end.
+    pub refused: usize,
+    /// Those whose bodies were sent byte by byte.
+    pub in_bytes: usize,
+}
+
+impl fmt::Display for Marked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { writes, refused, in_bytes } = self;
+        write!(
+            f,
+            "{writes} marked writes, {in_bytes} of them byte by byte; {refused} were refused or broke off"
+        )
+    }
+}
+
+/// A write whose body is under way. If it is given up before, it must never be done.
+struct InBytes<'a> {
+    refusals: &'a Refusals,
+    mark: u64,
+    whole: Arc<AtomicBool>,
+}
+
+impl Drop for InBytes<'_> {
+    fn drop(&mut self) {
+        if !self.whole.load(Ordering::SeqCst) {
+            let said = "a body that broke off".to_owned();
+            self.refusals.refused.lock().unwrap().insert(self.mark, said);
+        }
+    }
 }
 
 impl Refusals {
     pub async fn post(&self, server: &Client, path: &str, body: &Value) -> Result<Answer, Broken> {
         let (mark, body) = self.mark(body);
-        self.note(mark, server.post(path, &body).await)
+        if !rand::random_ratio(1, SELDOM) {
+            return self.note(mark, server.post(path, &body).await);
+        }
+        self.in_bytes.fetch_add(1, Ordering::Relaxed);
+        // From some milliseconds, so that bodies come to their end before their clients lose patience, up to a second.
+        let pause = Duration::from_millis(1 << rand::random_range(0..11));
+        let whole = Arc::new(AtomicBool::new(false));
+        let _in_bytes = InBytes { refusals: self, mark, whole: whole.clone() };
+        self.note(mark, server.post_in_bytes(path, &body, pause, whole).await)
     }
 
     pub async fn put(&self, server: &Client, path: &str, body: &Value) -> Result<Answer, Broken> {
@@ -55,8 +105,8 @@ impl Refusals {
         answer
     }
 
-    /// The number of marked writes, and of those that were refused, and what was done all the same.
-    pub fn judge(&self, rows: &[Row]) -> ([usize; 2], Vec<Violation>) {
+    /// What was done, though it was refused.
+    pub fn judge(&self, rows: &[Row]) -> (Marked, Vec<Violation>) {
         let refused = self.refused.lock().unwrap();
         let mut violations = Vec::new();
         for row in rows {
@@ -69,7 +119,12 @@ impl Refusals {
                 violations.push(Violation::new(Promise::Durable, story));
             }
         }
-        ([self.last.load(Ordering::Relaxed) as usize, refused.len()], violations)
+        let marked = Marked {
+            writes: self.last.load(Ordering::Relaxed) as usize,
+            refused: refused.len(),
+            in_bytes: self.in_bytes.load(Ordering::Relaxed),
+        };
+        (marked, violations)
     }
 }
 
@@ -98,6 +153,12 @@ fn a_refused_write_that_was_done_is_found() {
         let (mark, _) = refusals.mark(&json!({"metadata": {}}));
         refusals.note(mark, Ok(Answer { status, body: Value::Null })).expect("an answer");
     }
-    assert_eq!(refusals.judge(&[row(1), row(3)]), ([3, 1], Vec::new()));
+    for whole in [true, false] {
+        let (mark, _) = refusals.mark(&json!({"metadata": {}}));
+        drop(InBytes { refusals: &refusals, mark, whole: Arc::new(AtomicBool::new(whole)) });
+    }
+    let marked = Marked { writes: 5, refused: 2, in_bytes: 0 };
+    assert_eq!(refusals.judge(&[row(1), row(3), row(4)]), (marked, Vec::new()));
     assert_eq!(refusals.judge(&[row(1), row(2)]).1.len(), 1);
+    assert_eq!(refusals.judge(&[row(4), row(5)]).1.len(), 1);
 }

@@ -28,6 +28,7 @@ use super::load::{COLOURS, Load, NAMESPACES, PATIENCE, SENTINEL, Shared};
 use super::log::{Log, Row};
 use super::process::pause;
 use super::proxy::Target;
+use super::refusals::Marked;
 use super::releases::Releases;
 use super::rights::{self, Rights};
 use super::server::Server;
@@ -105,8 +106,8 @@ pub struct Report {
     pub guards: Judged,
     pub deleted: Deleted,
     pub served: Served,
-    /// Writes of other clients than the load's, and those among them that were refused.
-    pub marked: [usize; 2],
+    /// Writes of other clients than the load's.
+    pub marked: Marked,
     pub faults: Counts,
     /// How many calls have met a disk in trouble.
     pub struck: u32,
@@ -192,7 +193,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
             guards: Judged::default(),
             deleted: Deleted::default(),
             served: Served::default(),
-            marked: [0; 2],
+            marked: Marked::default(),
             faults,
             struck,
             recovery,
@@ -467,8 +468,7 @@ impl fmt::Display for Report {
         writeln!(f, "  {}", self.guards)?;
         writeln!(f, "  {}", self.deleted)?;
         writeln!(f, "  {}", self.served)?;
-        let [marked, refused] = self.marked;
-        writeln!(f, "  {marked} marked writes, of which {refused} were refused")?;
+        writeln!(f, "  {}", self.marked)?;
         write!(f, "  {} violations", self.violations.len())?;
         for violation in self.violations.iter().take(10) {
             write!(f, "\n  {violation:?}")?;

@@ -8,7 +8,8 @@ use rand::rngs::StdRng;
 use rand::seq::IteratorRandom as _;
 use serde_json::Value;
 
-use super::history::{EventKind, Filter, Start, Stream, Told, WatchRun};
+use super::forms;
+use super::history::{EventKind, Filter, Kind, Start, Stream, Told, WatchRun};
 use super::load::{NAMESPACES, PATIENCE, SENTINEL, Shared};
 use super::object::{collection, key_of, selector, version};
 use super::process::pause;
@@ -42,14 +43,17 @@ pub async fn keep_watching(
         let path = collection(run.filter.kind, run.filter.namespace.as_deref());
         let options = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&{query}");
         let path = format!("{path}?{options}&{}", selector(&run.filter));
-        let opened = tokio::time::timeout(PATIENCE, shared.any(&mut random).watch(&path)).await;
+        let in_protobuf = run.filter.kind != Kind::Widget && random.random_bool(0.3);
+        let opened = forms::watch(shared.any(&mut random), &path, in_protobuf);
+        let opened = tokio::time::timeout(PATIENCE, opened).await;
         let Ok(Ok(watch)) = opened else {
             pause().await;
             continue;
         };
         let idle = Duration::from_secs(seconds) + PATIENCE;
-        let mut reader =
-            Reader { watch, idle, stream: Stream { start, told: Vec::new() }, at, sentinel: false };
+        let kind = in_protobuf.then_some(run.filter.kind);
+        let stream = Stream { start, told: Vec::new() };
+        let mut reader = Reader { watch, in_protobuf: kind, idle, stream, at, sentinel: false };
         while let Some(event) = reader.next().await {
             if matches!(event, Told::Event { .. }) {
                 events += 1;
@@ -71,8 +75,10 @@ pub async fn keep_watching(
             if reader.ended() {
                 break;
             }
-            if random.random_range(0..200) == 0 {
-                tokio::time::sleep(Duration::from_millis(random.random_range(0..400))).await;
+            match random.random_range(0..2000) {
+                0 => tokio::time::sleep(Duration::from_millis(random.random_range(1000..8000))).await,
+                1..10 => tokio::time::sleep(Duration::from_millis(random.random_range(0..400))).await,
+                _ => {}
             }
         }
         at = reader.at;
@@ -101,6 +107,8 @@ fn before_a_neighbour(stream: &Stream, random: &mut StdRng) -> Option<u64> {
 
 struct Reader {
     watch: Watch,
+    /// The kind of its objects, if they come in protobuf.
+    in_protobuf: Option<Kind>,
     /// A stream that is silent for longer is given up.
     idle: Duration,
     stream: Stream,
@@ -113,7 +121,13 @@ impl Reader {
     /// `None` at the end of the stream, for whatever reason.
     async fn next(&mut self) -> Option<Told> {
         let event = loop {
-            let event = tokio::time::timeout(self.idle, self.watch.next()).await.ok()?.ok()??;
+            let next = async {
+                match self.in_protobuf {
+                    Some(kind) => forms::next_event(&mut self.watch, kind).await,
+                    None => self.watch.next().await,
+                }
+            };
+            let event = tokio::time::timeout(self.idle, next).await.ok()?.ok()??;
             // Others have objects of these kinds, too, elsewhere.
             let namespace = event["object"]["metadata"]["namespace"].as_str();
             if namespace.is_none_or(|namespace| NAMESPACES.contains(&namespace)) {

@@ -1,17 +1,28 @@
 //! A client that sends each request once, and distinguishes an answer from a broken connection.
 
+use std::convert::Infallible;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
+use futures_util::stream;
 use http::{Method, Request, StatusCode};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::Frame;
+use hyper_util::rt::TokioExecutor;
 use kube::Config;
-use kube::client::Body;
+use kube::client::{Body, ConfigExt as _};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
 #[derive(Clone)]
-pub struct Client(kube::Client);
+pub struct Client {
+    kube: kube::Client,
+    /// For requests that kube does not send.
+    config: Arc<Config>,
+}
 
 /// A complete response.
 #[derive(Clone, Debug)]
@@ -41,7 +52,8 @@ impl Client {
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         let mut config = config.expect("understand the kubeconfig");
         config.default_retry = false;
-        Self(kube::Client::try_from(config).expect("a client"))
+        let kube = kube::Client::try_from(config.clone()).expect("a client");
+        Self { kube, config: Arc::new(config) }
     }
 
     pub async fn get(&self, path: &str) -> Result<Answer, Broken> {
@@ -69,7 +81,7 @@ impl Client {
         (name, value): (&str, &str),
     ) -> Result<(StatusCode, Bytes), Broken> {
         let request = Request::get(path).header(name, value).body(Body::empty()).expect("a request");
-        let response = self.0.send(request).await.map_err(|error| Broken(error.to_string()))?;
+        let response = self.kube.send(request).await.map_err(|error| Broken(error.to_string()))?;
         let status = response.status();
         let body = response.into_body().collect().await.map_err(|error| Broken(error.to_string()))?;
         Ok((status, body.to_bytes()))
@@ -77,6 +89,34 @@ impl Client {
 
     pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, Broken> {
         self.call(Method::POST, path, Some(body)).await
+    }
+
+    /// A POST whose body is sent byte by byte, with a pause before each. `whole` is true once all have been given away.
+    pub async fn post_in_bytes(
+        &self,
+        path: &str,
+        body: &Value,
+        pause: Duration,
+        whole: Arc<AtomicBool>,
+    ) -> Result<Answer, Broken> {
+        let bytes = Bytes::from(serde_json::to_vec(body).expect("JSON"));
+        let body = StreamBody::new(stream::unfold(bytes, move |mut bytes| {
+            let whole = whole.clone();
+            async move {
+                tokio::time::sleep(pause).await;
+                let byte = (!bytes.is_empty()).then(|| bytes.split_to(1))?;
+                whole.store(bytes.is_empty(), Ordering::SeqCst);
+                Some((Ok::<_, Infallible>(Frame::data(byte)), bytes))
+            }
+        }));
+        let uri = format!("{}{path}", self.config.cluster_url.to_string().trim_end_matches('/'));
+        let request = Request::post(uri).header("content-type", "application/json");
+        let request = request.body(body.boxed_unsync()).expect("a request");
+        // A connection of its own, which ends with it.
+        let connector = self.config.rustls_https_connector().expect("the kubeconfig's certificates");
+        let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
+        let response = http.request(request).await.map_err(|error| Broken(error.to_string()))?;
+        Answer::read(response).await
     }
 
     pub async fn put(&self, path: &str, body: &Value) -> Result<Answer, Broken> {
@@ -119,16 +159,18 @@ impl Client {
     }
 
     async fn exchange(&self, request: Request<Body>) -> Result<Answer, Broken> {
-        let response = self.0.send(request).await.map_err(|error| Broken(error.to_string()))?;
-        let status = response.status();
-        let body = response.into_body().collect().await.map_err(|error| Broken(error.to_string()))?;
-        Ok(Answer { status, body: serde_json::from_slice(&body.to_bytes()).unwrap_or_default() })
+        Answer::read(self.kube.send(request).await.map_err(|error| Broken(error.to_string()))?).await
     }
 
-    /// Starts a watch. Returns once its headers have arrived.
+    /// Starts a watch in JSON. Returns once its headers have arrived.
     pub async fn watch(&self, path: &str) -> Result<Watch, Broken> {
-        let request = Request::get(path).body(Body::empty()).expect("a request");
-        let response = self.0.send(request).await.map_err(|error| Broken(error.to_string()))?;
+        self.watch_in("application/json", path).await
+    }
+
+    /// Starts a watch in this media type.
+    pub async fn watch_in(&self, media_type: &str, path: &str) -> Result<Watch, Broken> {
+        let request = Request::get(path).header("accept", media_type).body(Body::empty()).expect("a request");
+        let response = self.kube.send(request).await.map_err(|error| Broken(error.to_string()))?;
         match response.status() {
             StatusCode::OK => Ok(Watch { body: response.into_body(), buffer: BytesMut::new() }),
             status => Err(Broken(format!("a watch was answered with {status}"))),
@@ -137,6 +179,15 @@ impl Client {
 }
 
 impl Answer {
+    async fn read<B>(response: http::Response<B>) -> Result<Self, Broken>
+    where
+        B: hyper::body::Body<Error: std::fmt::Display>,
+    {
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(|error| Broken(error.to_string()))?;
+        Ok(Self { status, body: serde_json::from_slice(&body.to_bytes()).unwrap_or_default() })
+    }
+
     /// The body of a successful answer.
     pub fn ok(self) -> Value {
         assert!(self.status.is_success(), "{}: {}", self.status, self.body);
@@ -144,7 +195,7 @@ impl Answer {
     }
 }
 
-/// The events of a watch, read line by line.
+/// The events of a watch: lines, or messages with their length before them.
 pub struct Watch {
     body: Body,
     buffer: BytesMut,
@@ -153,10 +204,30 @@ pub struct Watch {
 impl Watch {
     /// The next event; `None` at a proper end. A watch that is cut within an event is [`Broken`].
     pub async fn next(&mut self) -> Result<Option<Value>, Broken> {
+        let line = self.until(|buffer| {
+            let end = buffer.iter().position(|&byte| byte == b'\n')?;
+            Some(buffer.split_to(end + 1))
+        });
+        Ok(line.await?.map(|line| serde_json::from_slice(&line).expect("an event is JSON")))
+    }
+
+    /// The next message of a watch in protobuf.
+    pub async fn next_message(&mut self) -> Result<Option<Bytes>, Broken> {
+        let message = self.until(|buffer| {
+            let length = u32::from_be_bytes(*buffer.first_chunk()?) as usize;
+            (buffer.len() - 4 >= length).then(|| buffer.advance(4)).map(|()| buffer.split_to(length))
+        });
+        Ok(message.await?.map(BytesMut::freeze))
+    }
+
+    /// Reads until a part can be taken off the buffer.
+    async fn until(
+        &mut self,
+        take: impl Fn(&mut BytesMut) -> Option<BytesMut>,
+    ) -> Result<Option<BytesMut>, Broken> {
         loop {
-            if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
-                let line = self.buffer.split_to(end + 1);
-                return Ok(Some(serde_json::from_slice(&line).expect("an event is JSON")));
+            if let Some(part) = take(&mut self.buffer) {
+                return Ok(Some(part));
             }
             match self.body.frame().await {
                 Some(Ok(frame)) => self.buffer.extend(frame.into_data().ok()),
