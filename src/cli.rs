@@ -137,9 +137,10 @@ fn print(text: &str) -> Result<(), Error> {
     std::io::stdout().lock().write_all(text.as_bytes()).map_err(Error::Output)
 }
 
-/// How long an idle thread for blocking work is kept. Some work, such as making OpenAPI documents, leaves much memory
-/// to the thread; under load the thread does not become idle.
-const KEPT_ALIVE: Duration = Duration::from_secs(2);
+/// How long an idle thread for blocking work is kept. A thread that has served requests before (tokio hands a worker's place
+/// to another thread while the worker is busy for long) keeps the memory that it has allocated and others have freed, and so
+/// does one that has made OpenAPI documents. Work that comes once a second must not keep all of them alive in turn.
+const KEPT_ALIVE: Duration = Duration::from_millis(500);
 
 fn runtime(allocator: Upkeep) -> Result<tokio::runtime::Runtime, Error> {
     tokio::runtime::Builder::new_multi_thread()
