@@ -11,7 +11,7 @@ use kube::config::Kubeconfig;
 use rowplane::identity::ServerIdentity;
 use serde_json::{Value, json};
 
-use crate::support::client::{Client as Http, Protocol};
+use crate::support::client::{Client as Http, PATIENCE, Protocol};
 use crate::support::database::Database;
 use crate::support::postgres::{Schema, execute};
 use crate::support::process::{Installation, Process};
@@ -353,6 +353,41 @@ async fn a_token_of_a_key_that_is_new_is_known_on_the_other() {
         let page = list(reads, &format!("limit=3&continue={token}")).await;
         assert_eq!(names(&page), ["c-3", "c-4", "c-5"]);
     }
+}
+
+/// A failover takes a new key back, of which a server has signed tokens already. The next key is another one; who has such a
+/// token begins anew, and the server learns of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_of_a_key_that_was_taken_back_has_expired() {
+    let replicas = Replicas::start().await;
+    for n in 0..7 {
+        create(&replicas.a.client, &format!("c-{n}")).await;
+    }
+    let Replicas { a, b, schema } = replicas;
+    execute(&schema.url(), "UPDATE token_keys SET created_at = created_at - 90000").await;
+    a.process.terminate().await;
+    a.process.end().await;
+    let a = Replica::start(a.installation).await;
+    let token = list(&a.client, "limit=3").await["metadata"]["continue"].as_str().unwrap().to_owned();
+    execute(&schema.url(), "DELETE FROM token_keys WHERE id = (SELECT MAX(id) FROM token_keys)").await;
+    b.process.terminate().await;
+    b.process.end().await;
+    let b = Replica::start(b.installation).await;
+    let page = b.client.get(&format!("{CONFIGMAPS}?limit=3&continue={token}")).await.unwrap();
+    assert_eq!(page.status, 410, "{}", page.body);
+    let learned = async {
+        loop {
+            let token = list(&a.client, "limit=3").await["metadata"]["continue"].as_str().unwrap().to_owned();
+            let page = b.client.get(&format!("{CONFIGMAPS}?limit=3&continue={token}")).await.unwrap();
+            if page.status == 200 {
+                break names(&page.body).join(" ");
+            }
+            assert_eq!(page.status, 410, "{}", page.body);
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    };
+    let names = tokio::time::timeout(PATIENCE, learned).await.expect("the server learns of the new key");
+    assert_eq!(names, "c-3 c-4 c-5");
 }
 
 /// Watches on both servers report the writes to both, each change once, in the order of revisions, with the same

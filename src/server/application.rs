@@ -78,7 +78,7 @@ use crate::webhook::Webhook;
 /// The address in the documents of a server without a port.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 443);
 /// How often the keys of continue tokens are read, and a new one is made if that is due.
-const TOKEN_KEY_REFRESH: Duration = Duration::from_secs(60);
+const TOKEN_KEY_REFRESH: Duration = Duration::from_secs(5);
 /// How old a result of the readiness check may be. It is shared, since anybody may ask for it.
 const READINESS_PERIOD: Duration = Duration::from_secs(1);
 /// The pause before objects are read again that could not be.
