@@ -14,7 +14,7 @@ mod record;
 #[path = "power/told.rs"]
 mod told;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -35,20 +35,21 @@ async fn what_was_answered_outlasts_a_power_cut() {
     println!("ROWPLANE_TEST_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let (record, told) = live(directory.path(), seed).await;
+    let place = Place::draw(&mut random);
+    let (record, told) = live(directory.path(), place, seed).await;
     let length = record.length();
     println!("{}, {} writes, {} events", record.summary(), told.attempts.len(), told.events.len());
     let cuts = number("ROWPLANE_TEST_CUTS").unwrap_or(12);
     for _ in 0..cuts {
         let at = record.moment(&mut random);
-        let wrong = judge(&record, &told, at, &mut random, Loss::default()).await;
+        let wrong = judge(&record, &told, place, at, &mut random, Loss::default()).await;
         assert_eq!(wrong, Vec::<String>::new(), "after a cut at {at}");
     }
     // Who judges so does see a disk that lies.
     for _ in 0..20 {
         let at = random.random_range(length / 2..=length);
         let lies = Loss { lies: Some("-wal"), ..Loss::default() };
-        if !judge(&record, &told, at, &mut random, lies).await.is_empty() {
+        if !judge(&record, &told, place, at, &mut random, lies).await.is_empty() {
             return;
         }
     }
@@ -149,10 +150,44 @@ async fn maps_in(store: &Path) -> i64 {
     count
 }
 
+/// Where a server has its database: beside its other files, or in a directory of its own, in which nothing else is ever synced.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Beside,
+    Apart,
+}
+
+impl Place {
+    fn draw(random: &mut StdRng) -> Self {
+        let place = if random.random_bool(0.5) { Self::Beside } else { Self::Apart };
+        println!("the database is {place:?}");
+        place
+    }
+
+    /// The database's file. Makes its directory.
+    fn file(self, root: &Path) -> PathBuf {
+        let directory = match self {
+            Self::Beside => root.to_owned(),
+            Self::Apart => root.join("store"),
+        };
+        std::fs::create_dir_all(&directory).expect("a directory");
+        directory.join("state.db")
+    }
+
+    fn server(self, installation: Installation) -> Installation {
+        let file = self.file(installation.dir());
+        let installation = installation.with("--compaction-interval=0");
+        match self {
+            Self::Beside => installation,
+            Self::Apart => installation.with(&format!("--datastore=sqlite:{}", file.display())),
+        }
+    }
+}
+
 /// A server's life under load, with everything that it did to its files.
-async fn live(scratch: &Path, seed: u64) -> (Record, Told) {
+async fn live(scratch: &Path, place: Place, seed: u64) -> (Record, Told) {
     let file = scratch.join("record");
-    let installation = Installation::sqlite().with("--compaction-interval=0");
+    let installation = place.server(Installation::sqlite());
     let root = installation.dir().to_owned();
     let installation = installation
         .env("LD_PRELOAD", recorder())
@@ -174,10 +209,18 @@ async fn live(scratch: &Path, seed: u64) -> (Record, Told) {
 }
 
 /// Cuts the power, starts a server on what is left, and says what is wrong there.
-async fn judge(record: &Record, told: &Told, at: u64, random: &mut StdRng, loss: Loss<'_>) -> Vec<String> {
+async fn judge(
+    record: &Record,
+    told: &Told,
+    place: Place,
+    at: u64,
+    random: &mut StdRng,
+    loss: Loss<'_>,
+) -> Vec<String> {
     let directory = tempfile::tempdir().expect("a temporary directory");
+    let database = place.file(directory.path());
     disk::cut(record, at, random, loss, directory.path());
-    let installation = Installation::on(directory).with("--compaction-interval=0");
+    let installation = place.server(Installation::on(directory));
     // A disk that lies may leave nothing that a server can begin with.
     let server = match loss.lies {
         None => installation.start().await,
@@ -197,7 +240,7 @@ async fn judge(record: &Record, told: &Told, at: u64, random: &mut StdRng, loss:
         Err(broken) => wrong.push(format!("no answer: {broken}")),
     }
     server.kill().await;
-    let options = SqliteConnectOptions::new().filename(installation.dir().join("state.db"));
+    let options = SqliteConnectOptions::new().filename(database);
     let mut connection = options.connect().await.expect("the database opens");
     let verdict: String =
         sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut connection).await.expect("a verdict");

@@ -7,7 +7,6 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::failpoints::{Bug, strikes};
 use crate::private_files;
 use crate::storage::OpenError;
 
@@ -95,9 +94,7 @@ impl Files {
             return Err(io::Error::other("SQLite writes another log than the one beside the database"));
         }
         let directory = self.path.parent().unwrap_or(Path::new("/"));
-        if !strikes(Bug::DirectoryNotSynced) {
-            File::open(directory)?.sync_all()?;
-        }
+        File::open(directory)?.sync_all()?;
         Ok(Arc::new(log))
     }
 
