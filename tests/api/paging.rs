@@ -174,7 +174,14 @@ async fn c34_foreign_and_forged_tokens(setup: Setup) {
         let mut forged = next.clone().into_bytes();
         // Another character of the alphabet, whose six bits differ.
         forged[at] = if forged[at] == b'A' { b'f' } else { b'A' };
-        refused(&server, CONFIGMAPS, std::str::from_utf8(&forged).expect("ASCII")).await;
+        let forged = std::str::from_utf8(&forged).expect("ASCII");
+        // Bytes 1 to 4 name the key. Whether one that is not there was there once, nobody can say: as a token, it has expired.
+        if (2..=6).contains(&at) {
+            let failure = server.get(format!("{CONFIGMAPS}?continue={forged}")).await.failure();
+            assert_eq!(failure["code"], 410, "{forged}: {failure}");
+        } else {
+            refused(&server, CONFIGMAPS, forged).await;
+        }
     }
     refused(&server, CONFIGMAPS, &next[..next.len() - 4]).await;
     assert_eq!(names(&page(&server, CONFIGMAPS, &format!("continue={next}")).await), ["c", "d", "e"]);
