@@ -62,8 +62,8 @@ pub async fn token_keys_rotate(database: &Database) {
     assert_eq!((second[1].id, &second[1].secret), (first[0].id, &first[0].secret));
     assert!(second[0].id > first[0].id && second[0].secret != first[0].secret);
     let third = backend.token_keys(1300, 100).await.expect("keys");
-    let ids: Vec<u32> = third.iter().map(|key| key.id).collect();
-    assert_eq!(ids, [second[0].id + 1, second[0].id], "the first is three lifetimes old");
+    assert_eq!((third.len(), third[1].id), (2, second[0].id), "the first is three lifetimes old");
+    assert!(third[0].id > second[0].id);
     assert_eq!(database.rows(Table::TokenKeys).await, 2);
 
     let tasks: Vec<_> = (0..6)

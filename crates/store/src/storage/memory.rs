@@ -200,7 +200,7 @@ impl Backend for Memory {
     async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
         let known = &mut self.lock().token_keys;
         let row = |key: &TokenKey| (i64::from(key.id), key.created_at, key.secret.clone());
-        let rotation = rotate(known.iter().map(row).collect(), now, max_age);
+        let rotation = rotate(known.iter().map(row).collect(), 0, now, max_age);
         if rotation.added.is_some() {
             known.clone_from(&rotation.keys);
         }

@@ -293,6 +293,11 @@ impl Lent {
         }
     }
 
+    /// PostgreSQL's timeline when the session began.
+    pub fn timeline(&self) -> u32 {
+        self.session.as_ref().map_or(0, |session| session.timeline)
+    }
+
     /// Whether this connection's timeline is still the newest that was seen.
     pub fn is_current(&self) -> bool {
         let lineage = self.pool.0.connector.lineage();

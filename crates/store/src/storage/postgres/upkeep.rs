@@ -130,7 +130,7 @@ pub async fn token_keys(pool: &Pool, now: i64, max_age: i64) -> Result<Vec<Token
                 .await
                 .map_err(unavailable)?;
         let rows = rows.into_iter().map(|(id, at, secret)| (i64::from(id), at, secret)).collect();
-        let rotation = token_key::rotate(rows, now, max_age);
+        let rotation = token_key::rotate(rows, connection.timeline(), now, max_age);
         let Some(key) = &rotation.added else { return Ok(rotation.keys) };
         let add = format!(
             "INSERT INTO token_keys (id, created_at, secret) VALUES ({}, {}, {}) ON CONFLICT DO NOTHING; \

@@ -147,7 +147,7 @@ pub async fn token_keys(
             .fetch_all(&mut *transaction)
             .await
             .map_err(unavailable)?;
-    let rotation = token_key::rotate(rows, now, max_age);
+    let rotation = token_key::rotate(rows, 0, now, max_age);
     if let Some(key) = &rotation.added {
         sqlx::query("INSERT INTO token_keys (id, created_at, secret) VALUES (?, ?, ?)")
             .bind(key.id)
