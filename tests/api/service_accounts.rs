@@ -455,8 +455,12 @@ async fn a034_namespaces_come_with_what_pods_need(mut setup: Setup) {
     server.delete(account).await.ok();
     while next(&mut watch).await["type"] != "ADDED" {}
     // A namespace that goes away takes both with it.
-    server.delete("/api/v1/namespaces/fresh").await.ok();
-    let mut watch = server.watch("/api/v1/namespaces?watch=1&fieldSelector=metadata.name%3Dfresh").await;
+    let ending = server.delete("/api/v1/namespaces/fresh").await.ok();
+    let watching = format!(
+        "/api/v1/namespaces?watch=1&fieldSelector=metadata.name%3Dfresh&resourceVersion={}",
+        rv(&ending)
+    );
+    let mut watch = server.watch(watching).await;
     while next(&mut watch).await["type"] != "DELETED" {}
     // A dry run leaves nothing behind.
     server.post("/api/v1/namespaces?dryRun=All", &json!({"metadata": {"name": "dry"}})).await.expect(201);
