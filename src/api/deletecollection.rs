@@ -25,9 +25,8 @@ impl Api {
         request: &Request<'_>,
         resource: &Arc<Resource>,
         namespace: Option<&str>,
-        list: ListOptions,
+        mut list: ListOptions,
     ) -> Result<List, Error> {
-        let mut list = list;
         if strikes(Bug::CollectionTooWide) {
             list.selection.labels = LabelSelector::default();
         }

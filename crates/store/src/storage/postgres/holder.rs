@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::error::unavailable;
 use super::lineage;
 use super::pool::{Pool, short};
-use super::session::{Connector, Purpose};
+use super::session::{Connector, Purpose, WHOLE};
 use crate::storage::Error;
 
 /// How long work waits until sessions that may hold it up are looked for.
@@ -69,12 +69,13 @@ impl Through<'_> {
     }
 }
 
-/// Ends sessions of this role in whose transaction, which has lasted for longer than [`PATIENCE`], the clock was locked,
-/// which hold up others, and which wait for their client's next message. Nothing is lost: such a transaction has not been
-/// committed. One that waits for a disk or a standby waits for no client. Returns their backends' process ids.
+/// Ends sessions of this role in whose transaction the clock was locked, which hold up others, and which have waited for
+/// their client's next message for longer than [`PATIENCE`]. Nothing is lost: such a transaction has not been committed. One
+/// that waits for a disk or a standby waits for no client, and a restore is left alone. Returns their backends' process ids.
 async fn end(connection: &mut PgConnection) -> Result<Vec<i32>, Error> {
     sqlx::query_scalar(include_str!("../sql/postgres/end_holders.sql"))
         .bind(PATIENCE.as_secs_f64())
+        .bind(WHOLE)
         .fetch_all(connection)
         .await
         .map_err(unavailable)
