@@ -2,7 +2,7 @@
 //! what every part of a server is handed, and how hooks and key services are called.
 //!
 //! A module imports only from modules below it in this list.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod cache;
 
@@ -23,6 +23,7 @@ pub mod grpc;
 pub mod identity;
 pub mod private_files;
 pub mod random;
+mod scheduling;
 pub mod server_trust;
 pub mod tasks;
 pub mod wall_clock;

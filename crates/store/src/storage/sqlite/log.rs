@@ -6,11 +6,14 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+
+use tokio::sync::oneshot;
 
 use super::failure::Failure;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
+use crate::scheduling;
 use crate::storage::Error;
 
 /// A file that can be synced.
@@ -24,12 +27,6 @@ impl Flush for File {
     }
 }
 
-impl Flush for Arc<File> {
-    fn flush(&self) -> io::Result<()> {
-        (**self).flush()
-    }
-}
-
 /// A file that is synced through one descriptor for as long as the store is open: the kernel reports an error once to
 /// each descriptor, and perhaps not at all to one that is opened later.
 #[derive(Clone)]
@@ -37,24 +34,61 @@ pub struct Log(Arc<Inner>);
 
 struct Inner {
     name: &'static str,
-    file: Box<dyn Flush>,
+    file: Arc<dyn Flush>,
+    syncs: SyncThread,
     failure: Failure,
 }
 
 impl Log {
     /// `name` is what errors call the file.
-    pub fn new(name: &'static str, file: Box<dyn Flush>, failure: Failure) -> Self {
-        Self(Arc::new(Inner { name, file, failure }))
+    pub fn new(name: &'static str, file: Arc<dyn Flush>, syncs: &SyncThread, failure: Failure) -> Self {
+        Self(Arc::new(Inner { name, file, syncs: syncs.clone(), failure }))
     }
 
     /// Syncs the file, unless a sync has failed before: after that, a successful sync proves nothing.
     pub async fn flush(&self) -> Result<(), Error> {
-        let Inner { name, failure, .. } = &*self.0;
-        failure.check()?;
-        let this = self.clone();
-        let flushed = tokio::task::spawn_blocking(move || this.0.file.flush()).await;
-        let flushed = flushed.unwrap_or_else(|error| Err(io::Error::other(error)));
-        flushed.map_err(|error| failure.set(format!("{name} could not be synced: {error}")))
+        let (done, outcome) = oneshot::channel();
+        let asked = self.0.syncs.0.send(Request { log: self.clone(), done });
+        let ended = || self.0.failed(&"the thread for that has ended");
+        asked.map_err(|_| ended())?;
+        outcome.await.unwrap_or_else(|_| Err(ended()))
+    }
+}
+
+impl Inner {
+    fn flush(&self) -> Result<(), Error> {
+        self.failure.check()?;
+        self.file.flush().map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &dyn std::fmt::Display) -> Error {
+        self.failure.set(format!("{} could not be synced: {error}", self.name))
+    }
+}
+
+/// The thread that syncs the files of a store. Every commit waits for it twice: until it begins, and until it has noticed that
+/// the disk is done; so it is not one of those that compute.
+#[derive(Clone)]
+pub struct SyncThread(mpsc::Sender<Request>);
+
+struct Request {
+    log: Log,
+    done: oneshot::Sender<Result<(), Error>>,
+}
+
+impl SyncThread {
+    /// It ends with the last clone.
+    pub fn start() -> io::Result<Self> {
+        let (syncs, asked) = mpsc::channel::<Request>();
+        let run = move || {
+            scheduling::run_soon();
+            while let Ok(Request { log: Log(log), done }) = asked.recv() {
+                // An error is noted here: whoever has asked may have been cancelled.
+                let _ = done.send(log.flush());
+            }
+        };
+        std::thread::Builder::new().name("rowplane-sync".into()).spawn(run)?;
+        Ok(Self(syncs))
     }
 }
 
@@ -139,8 +173,6 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
-
     use super::*;
 
     /// A file that syncs when the test tells it to, and reports that a sync has begun.
@@ -160,7 +192,8 @@ mod tests {
         let (begun, begins) = mpsc::channel();
         let (decide, verdicts) = mpsc::channel();
         let gate = Gate { begun, verdicts: Mutex::new(verdicts) };
-        (Log::new("the log", Box::new(gate), Failure::default()), begins, decide)
+        let syncs = SyncThread::start().expect("a thread");
+        (Log::new("the log", Arc::new(gate), &syncs, Failure::default()), begins, decide)
     }
 
     #[tokio::test]
@@ -206,5 +239,23 @@ mod tests {
         assert_eq!(begins.try_iter().count(), 1, "the disk is not asked again");
         assert_eq!(&*log.0.failure.wait().await, "the log could not be synced: bad block");
         assert_eq!(progress.durable(), Revision(0));
+    }
+
+    #[tokio::test]
+    async fn an_error_that_nobody_waits_for_is_noted() {
+        let (log, begins, decide) = gated();
+        let asked = {
+            let log = log.clone();
+            tokio::spawn(async move { log.flush().await })
+        };
+        let begins = tokio::task::spawn_blocking(move || begins.recv().map(|()| begins))
+            .await
+            .expect("ran")
+            .expect("begun");
+        asked.abort();
+        assert!(asked.await.expect_err("it waits for the disk").is_cancelled());
+        decide.send(Err(io::Error::other("bad block"))).expect("waited for");
+        log.0.failure.wait().await;
+        assert!(log.flush().await.is_err() && begins.try_recv().is_err(), "the disk is not asked again");
     }
 }

@@ -38,7 +38,7 @@ async fn obedient() -> Obedient {
     store.resource_ids(&[GroupResource::new("", "configmaps")]).await.expect("an id");
     let (begun, begins) = mpsc::channel();
     let (decide, verdicts) = mpsc::channel();
-    store.writer.replace_log(Box::new(Disk { begun, verdicts: std::sync::Mutex::new(verdicts) })).await;
+    store.writer.replace_log(Arc::new(Disk { begun, verdicts: std::sync::Mutex::new(verdicts) })).await;
     Obedient { _directory: directory, store, begins, decide }
 }
 
@@ -221,7 +221,7 @@ async fn counting() -> (tempfile::TempDir, Sqlite, Arc<AtomicUsize>) {
     let store = Sqlite::open(&directory.path().join("state.db")).await.expect("open");
     store.resource_ids(&[GroupResource::new("", "configmaps")]).await.expect("an id");
     let syncs = Arc::new(AtomicUsize::new(0));
-    store.writer.replace_log(Box::new(Counting(syncs.clone()))).await;
+    store.writer.replace_log(Arc::new(Counting(syncs.clone()))).await;
     (directory, store, syncs)
 }
 

@@ -12,7 +12,7 @@ use super::checkpoint::{self, Extent, Filling};
 use super::error::unavailable;
 use super::failure::Failure;
 use super::files::{Files, Id};
-use super::log::{Log, Mark, Progress};
+use super::log::{Log, Mark, Progress, SyncThread};
 use super::reads;
 use crate::revision::Revision;
 use crate::storage::Error;
@@ -75,10 +75,11 @@ impl WriteConnection {
         let revision = reads::clock(&mut connection).await?.revision;
         let unreadable = |error: std::io::Error| Error::Unavailable(error.to_string().into());
         let log_id = Id::of(&log.metadata().map_err(unreadable)?);
-        let log = Log::new("the log", Box::new(log), failure.clone());
+        let syncs = SyncThread::start().map_err(unreadable)?;
+        let log = Log::new("the log", log, &syncs, failure.clone());
         log.flush().await?;
         progress.whole(revision);
-        let database = Log::new("the database", Box::new(files.database()), failure.clone());
+        let database = Log::new("the database", files.database(), &syncs, failure.clone());
         let ours = Some(Ours { anchor, database, files });
         let slot = Slot { connection: Some(connection), log, log_id, filling: Filling::default(), ours };
         Ok(Self { options, progress, failure, slot: Arc::new(Mutex::new(slot)) })
@@ -158,8 +159,9 @@ impl WriteConnection {
 
     /// Replaces the file that is synced as the log.
     #[cfg(test)]
-    pub async fn replace_log(&self, file: Box<dyn super::log::Flush>) {
-        self.slot.lock().await.log = Log::new("the log", file, self.failure.clone());
+    pub async fn replace_log(&self, file: Arc<dyn super::log::Flush>) {
+        let syncs = SyncThread::start().expect("a thread");
+        self.slot.lock().await.log = Log::new("the log", file, &syncs, self.failure.clone());
     }
 
     async fn slot(&self) -> Result<OwnedMutexGuard<Slot>, Error> {
