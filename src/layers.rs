@@ -37,6 +37,7 @@ const ROWS: &[&[&str]] = &[
         "private_files",
         "random",
         "revision",
+        "scheduling",
         "server_trust",
         "tasks",
         "user",

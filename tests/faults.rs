@@ -19,6 +19,8 @@ mod deleting;
 mod deletions;
 #[path = "faults/disks.rs"]
 mod disks;
+#[path = "faults/drawn.rs"]
+mod drawn;
 #[path = "faults/failover.rs"]
 mod failover;
 #[path = "faults/failovers.rs"]
@@ -56,6 +58,8 @@ mod records;
 mod refusals;
 #[path = "faults/releases.rs"]
 mod releases;
+#[path = "faults/replicas.rs"]
+mod replicas;
 #[path = "faults/requests.rs"]
 mod requests;
 #[path = "faults/rights.rs"]
@@ -80,9 +84,12 @@ mod watcher;
 mod watches;
 #[path = "faults/webhook.rs"]
 mod webhook;
+#[path = "faults/written.rs"]
+mod written;
 
 use crate::history::Promise;
-use crate::run::{Database, Report, Settings, run};
+use crate::replicas::Database;
+use crate::run::{Report, Settings, run};
 use crate::support::proxy;
 use crate::watcher::Mischief;
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::run::Database;
+use super::replicas::Database;
 use super::server::Server;
 use crate::support::clock::DAY;
 

@@ -15,7 +15,8 @@ use tokio::task::JoinHandle;
 use super::history::{Promise, Violation};
 use super::load::{PATIENCE, Shared, is_refusal, is_trouble};
 use super::process::pause;
-use super::run::{RECOVERY, Replicas};
+use super::replicas::Replicas;
+use super::run::RECOVERY;
 use crate::support::rest::{Answer as Response, Broken, Client};
 
 pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -18,7 +18,8 @@ use super::guarded::success;
 use super::history::Violation;
 use super::load::{PATIENCE, Shared, is_refusal};
 use super::process::pause;
-use super::run::{RECOVERY, Replicas};
+use super::replicas::Replicas;
+use super::run::RECOVERY;
 use crate::support::rest::{Client, revision};
 
 const GROWERS: usize = 2;

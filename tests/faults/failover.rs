@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::cluster::Cluster;
 use super::process::pause;
-use super::run::Database;
+use super::replicas::Database;
 use super::server::Server;
 use crate::support::rest::{Client, revision};
 

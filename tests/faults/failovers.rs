@@ -8,7 +8,7 @@ use super::cluster::Cluster;
 use super::load::Shared;
 use super::log::{Failover, Row};
 use super::process::pause;
-use super::run::{Database, Replicas};
+use super::replicas::{Database, Replicas};
 
 /// How much of the primary's commits a standby has when they are acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

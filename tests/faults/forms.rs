@@ -21,7 +21,7 @@ pub enum Form {
     Protobuf,
 }
 
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 impl Form {
     pub fn pick(random: &mut StdRng) -> Self {

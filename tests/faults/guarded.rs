@@ -15,7 +15,7 @@ use super::guards::{self, COUNTED, ENDING, Judged, NAMESPACE, PARITY};
 use super::history::Violation;
 use super::load::{PATIENCE, Shared};
 use super::process::pause;
-use super::run::Replicas;
+use super::replicas::Replicas;
 use crate::support::rest::{Answer, Broken, Client, revision};
 
 const WRITERS: usize = 3;

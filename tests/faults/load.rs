@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
@@ -21,6 +21,7 @@ use super::object::{collection, content, item, object, patch, scale, version, wi
 use super::process::pause;
 use super::refusals::Refusals;
 use super::watcher::{self, Mischief};
+use super::written;
 use crate::support::rest::{Answer as Response, Broken, Client, revision};
 
 /// `-` sorts before the separator of namespace and name in some encodings of keys.
@@ -59,6 +60,8 @@ pub struct Shared {
     calls: watch::Sender<usize>,
     /// The newest revision in any answer.
     pub newest: AtomicU64,
+    /// A revision after that of the last sentinel, once all are written: whoever has been told up to here has been told all.
+    pub last: AtomicU64,
     guesses: Mutex<HashMap<Key, Guess>>,
     tokens: Mutex<usize>,
     stop: AtomicBool,
@@ -91,6 +94,7 @@ impl Load {
             began: Instant::now(),
             calls: watch::Sender::new(0),
             newest: AtomicU64::new(start),
+            last: AtomicU64::new(u64::MAX),
             guesses: Mutex::default(),
             tokens: Mutex::default(),
             stop: AtomicBool::new(false),
@@ -312,9 +316,13 @@ fn pick_subresource(
 async fn send(server: &Client, key: &Key, action: &Action) -> Result<Response, Broken> {
     match action {
         Action::Create { token } => {
-            server.post(&collection(Kind::of(key), Some(&key.0)), &object(key, token, None)).await
+            let path = collection(Kind::of(key), Some(&key.0));
+            written::send(server, Method::POST, &path, token, &object(key, token, None)).await
         }
-        Action::Update { token, at } => server.put(&item(key), &object(key, token, at.as_ref())).await,
+        Action::Update { token, at } => {
+            let object = object(key, token, at.as_ref());
+            written::send(server, Method::PUT, &item(key), token, &object).await
+        }
         Action::Patch { token, at, form } => {
             let media_type = match form {
                 PatchForm::Json => "application/json-patch+json",

@@ -5,7 +5,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::process::{Installation, Process};
 use super::proxy::{Proxy, Target};
 use super::releases::Program;
-use super::run::Database;
+use super::replicas::Database;
 use crate::support::rest::Client;
 
 pub struct Server {
@@ -66,9 +66,11 @@ impl Server {
         ended
     }
 
-    /// The panics in the server's log.
+    /// The panics in the server's log, but for that of the standard library where a thread that starts gets no memory for the
+    /// stack of its signals: the thread has done nothing yet, and whoever wanted it sees it as ended.
     pub fn panics(&self) -> Vec<String> {
         let log = self.installation.log();
-        log.lines().filter(|line| line.contains("panicked at")).map(str::to_owned).collect()
+        let panics = log.lines().filter(|line| line.contains("panicked at"));
+        panics.filter(|line| !line.contains("/unix/stack_overflow.rs:")).map(str::to_owned).collect()
     }
 }

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use super::guarded::success;
 use super::history::Violation;
 use super::load::Shared;
-use super::run::Replicas;
+use super::replicas::Replicas;
 use super::services::{self, NAMESPACE, QUIET, RESOURCES, Served};
 use crate::support::rest::Client;
 

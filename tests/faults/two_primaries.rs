@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use super::cluster::Cluster;
 use super::process::pause;
 use super::proxy::Proxy;
-use super::run::Database;
+use super::replicas::Database;
 use super::server::Server;
 use crate::support::rest::{Client, revision};
 

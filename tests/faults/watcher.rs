@@ -1,6 +1,7 @@
 //! A client that watches, and resumes whenever its watch ends.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rand::RngExt;
@@ -23,7 +24,7 @@ pub enum Mischief {
     ResumeTooLate(usize),
 }
 
-/// Watches from `start`, on any server, until it sees a sentinel.
+/// Watches from `start`, on any server, until it sees a sentinel, or a bookmark by which it should have seen it.
 pub async fn keep_watching(
     shared: Arc<Shared>,
     filter: Filter,
@@ -82,7 +83,7 @@ pub async fn keep_watching(
             }
         }
         at = reader.at;
-        let ended = reader.saw_the_end();
+        let ended = reader.saw_the_end() || at.is_some_and(|at| at >= shared.last.load(Ordering::SeqCst));
         // Seldom is the next event after the last one that of the next revision. Where it was, it must come again.
         if at.is_some() && mischief.is_none() && random.random_bool(0.5) {
             at = before_a_neighbour(&reader.stream, &mut random).or(at);

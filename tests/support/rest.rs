@@ -154,6 +154,17 @@ impl Client {
         body: Option<&Value>,
     ) -> Result<Answer, Broken> {
         let body = body.map(|value| serde_json::to_vec(value).expect("JSON")).unwrap_or_default();
+        self.send_bytes(method, path, content_type, body).await
+    }
+
+    /// A request with a body of this media type, whose answer is in JSON.
+    pub async fn send_bytes(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<Answer, Broken> {
         let request = Request::builder().method(method).uri(path).header("content-type", content_type);
         self.exchange(request.body(Body::from(body)).expect("a request")).await
     }
