@@ -75,7 +75,16 @@ thread_local! {
     static ROUND: Cell<Round> = const { Cell::new(Round { number: 0, spent: Duration::ZERO }) };
     /// How many bytes the task that is being polled may still write.
     static ALLOWANCE: Cell<usize> = const { Cell::new(usize::MAX) };
-    static POLLS: Cell<u32> = const { Cell::new(0) };
+    static DRAWN: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Draws whether the next poll is timed. Polls of busy connections come in patterns, such as a request and then nothing, so a
+/// count of them could pick nothing but the short ones for ever.
+fn is_sampled() -> bool {
+    // The linear congruential generator of Numerical Recipes, whose upper bits are random enough.
+    let drawn = DRAWN.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+    DRAWN.set(drawn);
+    drawn < u32::MAX / SAMPLED
 }
 
 /// Whether the task that is being polled may write now. If not, it is polled again soon.
@@ -197,9 +206,7 @@ impl Turns {
         if !usage.is_seen.load(Ordering::Relaxed) {
             usage.is_seen.store(true, Ordering::Relaxed);
         }
-        let number = POLLS.get().wrapping_add(1);
-        POLLS.set(number);
-        if !number.is_multiple_of(SAMPLED) {
+        if !is_sampled() {
             return poll(context);
         }
         let began = Instant::now();
@@ -309,6 +316,15 @@ mod tests {
         }
         turns.judge(WINDOW_NANOS / u64::from(turns.processors), 0);
         assert!(!turns.stands_back(heavy));
+    }
+
+    #[test]
+    fn of_polls_in_a_pattern_all_are_timed_now_and_then() {
+        for period in [2, 3, 4, 8, 16] {
+            let mut timed = vec![0; period];
+            (0..period * 1600).filter(|_| is_sampled()).for_each(|poll| timed[poll % period] += 1);
+            assert!(timed.iter().all(|times| (50..200).contains(times)), "{timed:?}");
+        }
     }
 
     #[tokio::test]
