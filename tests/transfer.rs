@@ -11,12 +11,13 @@ use rowplane::cli::keys::Keys;
 use rowplane::cli::transfer::{Summary, backup, migrate, restore};
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
-use rowplane::storage::backup as format;
 use rowplane::storage::transfer::{Export, Length, Meter, Record, StoredObject};
+use rowplane::storage::{Error, Key, backup as format};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::database::Database;
+use crate::support::object::{create, resource};
 use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, rv, token};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -183,7 +184,7 @@ async fn what_is_wrong_is_refused(target: Database) {
 const LARGE_VALUE: usize = 512 << 10;
 const LARGE_VALUES: usize = 240;
 
-async fn large_backup(path: &Path) {
+async fn backup_of(values: usize, path: &Path) {
     let object = |n: usize| {
         Record::Object(StoredObject {
             resource: GroupResource::new("", "configmaps"),
@@ -195,32 +196,71 @@ async fn large_backup(path: &Path) {
             value: vec![n as u8; LARGE_VALUE],
         })
     };
-    let batches = futures_util::stream::iter(0..LARGE_VALUES).map(move |n| Ok(vec![object(n)]));
-    let revision = Revision(2 + LARGE_VALUES as u64);
+    let batches = futures_util::stream::iter(0..values).map(move |n| Ok(vec![object(n)]));
+    let revision = Revision(2 + values as u64);
     let export = Export { revision, length: Length::Unknown, batches: Box::pin(batches) };
     let file = std::fs::File::create(path).expect("create");
     format::write(export, file, &Meter::default()).await.expect("records").expect("written");
 }
 
+/// A program that restores what comes through a pipe, and the pipe.
+fn restoring(dir: &TempDir, target: &Database) -> (tokio::process::Child, PathBuf) {
+    let pipe = dir.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("run mkfifo").success());
+    let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_rowplane"));
+    let program = program.arg("restore").arg(&pipe).arg("--datastore").arg(target.url());
+    (program.spawn().expect("start"), pipe)
+}
+
+/// Writes into a pipe. Returns the open end.
+async fn feed(pipe: PathBuf, bytes: Vec<u8>) -> std::fs::File {
+    let fed = tokio::task::spawn_blocking(move || {
+        let mut pipe = std::fs::File::options().write(true).open(pipe).expect("open the pipe");
+        pipe.write_all(&bytes).expect("it goes on reading");
+        pipe
+    });
+    fed.await.expect("fed")
+}
+
+/// A server that waits for the clock ends sessions that hold it and say nothing, but none that waits for its file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restore_whose_file_comes_slowly_is_not_ended() {
+    const WAITING: &str = "SELECT COUNT(*) FROM pg_stat_activity AS session JOIN pg_locks AS l USING (pid) \
+         WHERE usename = current_user AND wait_event = 'ClientRead' AND state = 'idle in transaction' \
+         AND l.relation = 'clock'::regclass AND l.mode = 'RowShareLock'";
+    let target = Database::postgres().await;
+    let backend = target.open().await;
+    let things = resource(&*backend, "things").await;
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    backup_of(4, &file(&dir)).await;
+    let bytes = std::fs::read(file(&dir)).expect("read");
+    let (begin, end) = bytes.split_at(bytes.len() / 2);
+    let (mut program, pipe) = restoring(&dir, &target);
+    let mut open = feed(pipe, begin.to_vec()).await;
+    while target.number(WAITING).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    // It waits for longer than whoever says nothing is left alone.
+    let write = create(&Key::new(things, "ns", "one"), 1);
+    let refused = backend.commit(&[write], Revision(0)).await.map(drop);
+    assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
+    let rest = end.to_vec();
+    let fed = tokio::task::spawn_blocking(move || open.write_all(&rest));
+    fed.await.expect("ran").expect("it goes on reading");
+    assert!(program.wait().await.expect("it ends").success());
+    assert_eq!(target.number("SELECT COUNT(*) FROM objects").await, 4);
+}
+
 /// The restore is killed when most objects have been written, and nothing has been committed.
 async fn an_interrupted_restore_leaves_nothing(target: Database) {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let (good, pipe) = (file(&dir), dir.path().join("pipe"));
-    large_backup(&good).await;
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("run mkfifo").success());
-    let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_rowplane"));
-    let mut program =
-        program.arg("restore").arg(&pipe).arg("--datastore").arg(target.url()).spawn().expect("start");
+    let good = file(&dir);
+    backup_of(LARGE_VALUES, &good).await;
     let bytes = std::fs::read(&good).expect("read");
-    let most = bytes[..bytes.len() - 20 * LARGE_VALUE].to_vec();
     // Everything written to the pipe has been read, except its last 64 KiB; and the reader is never far ahead of the
     // database.
-    let fed = tokio::task::spawn_blocking(move || {
-        let mut pipe = std::fs::File::options().write(true).open(pipe).expect("open the pipe");
-        pipe.write_all(&most).expect("it goes on reading");
-        pipe
-    });
-    let _open = fed.await.expect("fed");
+    let (mut program, pipe) = restoring(&dir, &target);
+    let _open = feed(pipe, bytes[..bytes.len() - 20 * LARGE_VALUE].to_vec()).await;
     if let Database::Sqlite(_) = &target {
         let written = std::fs::metadata(target.file()).expect("a file").len();
         assert!(written > 20 * LARGE_VALUE as u64, "{written}");

@@ -1,6 +1,7 @@
 //! Objects as they are sent: in JSON, and a third of all ConfigMaps in protobuf.
 
 use http::Method;
+use prost::encoding::bytes;
 use serde_json::Value;
 
 use super::forms::PROTOBUF;
@@ -29,46 +30,36 @@ pub async fn send(
 /// The envelope of a ConfigMap (`runtime.Unknown`), with what objects of the load hold.
 fn config_map(object: &Value) -> Vec<u8> {
     let metadata = &object["metadata"];
-    let mut written = Message::default();
+    let mut written = Vec::new();
     for (name, number) in [("name", 1), ("namespace", 3), ("resourceVersion", 6)] {
         if let Some(text) = metadata[name].as_str() {
-            written.field(number, text.as_bytes());
+            field(number, text, &mut written);
         }
     }
-    written.map(11, &metadata["labels"]);
-    let mut map = Message::default();
-    map.field(1, &written.0);
-    map.map(2, &object["data"]);
+    map(11, &metadata["labels"], &mut written);
+    let mut config = Vec::new();
+    field(1, written, &mut config);
+    map(2, &object["data"], &mut config);
 
-    let mut kind = Message::default();
-    kind.field(1, b"v1").field(2, b"ConfigMap");
-    let mut envelope = Message(b"k8s\0".to_vec());
-    envelope.field(1, &kind.0).field(2, &map.0);
-    envelope.0
+    let mut kind = Vec::new();
+    field(1, "v1", &mut kind);
+    field(2, "ConfigMap", &mut kind);
+    let mut envelope = b"k8s\0".to_vec();
+    field(1, kind, &mut envelope);
+    field(2, config, &mut envelope);
+    envelope
 }
 
-/// A message that is being written. All fields have a length, and numbers below 16.
-#[derive(Default)]
-struct Message(Vec<u8>);
+/// A field that has a length: a text, or a message that is written already.
+fn field(number: u32, value: impl Into<Vec<u8>>, message: &mut Vec<u8>) {
+    bytes::encode(number, &value.into(), message);
+}
 
-impl Message {
-    fn field(&mut self, number: u8, value: &[u8]) -> &mut Self {
-        self.0.push(number << 3 | 2);
-        let mut length = value.len();
-        while length >= 0x80 {
-            self.0.push(length as u8 | 0x80);
-            length >>= 7;
-        }
-        self.0.push(length as u8);
-        self.0.extend_from_slice(value);
-        self
-    }
-
-    fn map(&mut self, number: u8, entries: &Value) {
-        for (key, value) in entries.as_object().into_iter().flatten() {
-            let mut entry = Message::default();
-            entry.field(1, key.as_bytes()).field(2, value.as_str().expect("text").as_bytes());
-            self.field(number, &entry.0);
-        }
+fn map(number: u32, entries: &Value, message: &mut Vec<u8>) {
+    for (key, value) in entries.as_object().into_iter().flatten() {
+        let mut entry = Vec::new();
+        field(1, key.as_str(), &mut entry);
+        field(2, value.as_str().expect("text"), &mut entry);
+        field(number, entry, message);
     }
 }

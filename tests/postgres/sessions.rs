@@ -151,23 +151,6 @@ async fn who_holds_the_clock_and_says_nothing_is_ended() {
     read.rollback().await.expect("the session goes on");
 }
 
-/// A restore holds the clock's lock for as long as it reads its file.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restore_is_not_ended() {
-    let database = Database::postgres().await;
-    let backend = database.open().await;
-    let resource = resource(&*backend, "things").await;
-    let Database::Postgres(schema) = &database else { unreachable!("made above") };
-    let mut restoring = postgres::connect(&schema.url()).await;
-    sqlx::query("SET application_name = 'rowplane-whole'").execute(&mut restoring).await.expect("a name");
-    let mut transaction = restoring.begin().await.expect("begin");
-    sqlx::query("SELECT FROM clock FOR UPDATE").execute(&mut *transaction).await.expect("the lock");
-    let refused = try_to_write(&*backend, resource, "one").await;
-    assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
-    transaction.rollback().await.expect("the session goes on");
-    try_to_write(&*backend, resource, "one").await.expect("all is well");
-}
-
 /// It would also keep a server of a new release from starting, which changes the tables.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_holds_the_clock_and_says_nothing_delays_no_migration() {

@@ -15,9 +15,11 @@ use tokio::time::timeout;
 use super::error::unavailable;
 use super::lineage;
 use super::pool::{Pool, short};
-use super::session::{Connector, Purpose, WHOLE};
+use super::session::{Connector, Purpose};
 use crate::storage::Error;
 
+/// The name of a session while it restores: it holds the clock's lock while its client reads a file, which may take long.
+pub const RESTORES: &str = "rowplane-restore";
 /// How long work waits until sessions that may hold it up are looked for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -75,7 +77,7 @@ impl Through<'_> {
 async fn end(connection: &mut PgConnection) -> Result<Vec<i32>, Error> {
     sqlx::query_scalar(include_str!("../sql/postgres/end_holders.sql"))
         .bind(PATIENCE.as_secs_f64())
-        .bind(WHOLE)
+        .bind(RESTORES)
         .fetch_all(connection)
         .await
         .map_err(unavailable)

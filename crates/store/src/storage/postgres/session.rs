@@ -54,26 +54,19 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    fn settings(self) -> String {
+    fn settings(self) -> &'static str {
         match self {
             Purpose::Store => {
                 "('idle_in_transaction_session_timeout', '5s'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'), \
                  ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_hashjoin', 'off'), \
                  ('enable_mergejoin', 'off'), ('enable_indexscan', 'on'), ('enable_indexonlyscan', 'on'), \
                  ('enable_nestloop', 'on')"
-                    .to_owned()
             }
             // A statement that changes a table waits for all readers of the table, and everybody else waits behind it.
-            Purpose::Whole => format!(
-                "('idle_in_transaction_session_timeout', '0'), ('lock_timeout', '30s'), ('application_name', '{WHOLE}')"
-            ),
+            Purpose::Whole => "('idle_in_transaction_session_timeout', '0'), ('lock_timeout', '30s')",
         }
     }
 }
-
-/// The name of sessions for [`Purpose::Whole`]. A restore holds the clock's lock while its client reads a file, which may
-/// take long, and nobody may end it (`holder.rs`).
-pub const WHOLE: &str = "rowplane-whole";
 
 /// Applies the settings that the store relies on.
 pub async fn prepare(connection: &mut PgConnection, purpose: Purpose) -> Result<(), sqlx::Error> {

@@ -10,6 +10,7 @@ use sqlx::postgres::PgConnection;
 use tokio::sync::mpsc;
 
 use super::error::unavailable;
+use super::holder::RESTORES;
 use super::hosts::{Host, Use};
 use super::session::Purpose;
 use super::{Address, MIGRATIONS, Postgres, connector, not_opened, reads, unreachable};
@@ -127,11 +128,9 @@ async fn import(connection: &mut PgConnection, export: Export, meter: &Meter) ->
     let Export { revision, length, mut batches } = export;
     meter.expect(length);
     let mut transaction = connection.begin().await.map_err(unavailable)?;
-    // The records may arrive slowly.
-    sqlx::query("SET LOCAL idle_in_transaction_session_timeout = 0")
-        .execute(&mut *transaction)
-        .await
-        .map_err(unavailable)?;
+    // The records may arrive slowly, and nobody may end the session for that (`holder.rs`).
+    let patient = "SELECT set_config('idle_in_transaction_session_timeout', '0', true), set_config('application_name', $1, true)";
+    sqlx::query(patient).bind(RESTORES).execute(&mut *transaction).await.map_err(unavailable)?;
     refuse_used(&mut transaction).await?;
     sqlx::query("DELETE FROM token_keys").execute(&mut *transaction).await.map_err(unavailable)?;
     let mut ids = HashMap::new();

@@ -196,6 +196,12 @@ mod tests {
         (Log::new("the log", Arc::new(gate), &syncs, Failure::default()), begins, decide)
     }
 
+    /// Waits until a sync has begun.
+    async fn begun(begins: mpsc::Receiver<()>) -> mpsc::Receiver<()> {
+        let begun = tokio::task::spawn_blocking(move || begins.recv().map(|()| begins)).await;
+        begun.expect("ran").expect("begun")
+    }
+
     #[tokio::test]
     async fn a_sync_covers_what_was_committed_before_it_began_and_nothing_more() {
         let (log, begins, decide) = gated();
@@ -204,20 +210,14 @@ mod tests {
             let (progress, log) = (progress.clone(), log.clone());
             tokio::spawn(async move { progress.flush(&log, mark).await })
         };
-        let wait = |begins: mpsc::Receiver<()>| async {
-            tokio::task::spawn_blocking(move || begins.recv().map(|()| begins))
-                .await
-                .expect("ran")
-                .expect("begun")
-        };
         let first = flushing(progress.committed(Some(Revision(1))));
-        let begins = wait(begins).await;
+        let begins = begun(begins).await;
         let second = flushing(progress.committed(Some(Revision(2))));
         let third = flushing(progress.committed(Some(Revision(3))));
         assert_eq!(progress.durable(), Revision(0));
         decide.send(Ok(())).expect("waited for");
         first.await.expect("ran").expect("synced");
-        let begins = wait(begins).await;
+        let begins = begun(begins).await;
         assert_eq!(progress.durable(), Revision(1));
         decide.send(Ok(())).expect("waited for");
         second.await.expect("ran").expect("synced");
@@ -248,10 +248,7 @@ mod tests {
             let log = log.clone();
             tokio::spawn(async move { log.flush().await })
         };
-        let begins = tokio::task::spawn_blocking(move || begins.recv().map(|()| begins))
-            .await
-            .expect("ran")
-            .expect("begun");
+        let begins = begun(begins).await;
         asked.abort();
         assert!(asked.await.expect_err("it waits for the disk").is_cancelled());
         decide.send(Err(io::Error::other("bad block"))).expect("waited for");
