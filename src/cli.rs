@@ -36,20 +36,22 @@ use self::error::Error;
 use self::serve::Banner;
 use crate::server::config::Config;
 
-/// What an allocator does when it is asked, so that memory which is not needed any more goes back to the system.
+/// What the program does when it is asked, so that memory which is not needed any more goes back to the system.
 #[derive(Clone, Copy)]
 pub struct Upkeep {
     /// Gives back what the calling thread, which is about to end, has freed.
     pub give_back: fn(),
     /// Does so now and then. Called whenever the thread has nothing to do.
     pub tidy: fn(),
+    /// Gives back what only the start of a server has needed.
+    pub has_started: fn(),
 }
 
 /// The whole program: parses `arguments`, runs the subcommand, and reports a failure in one line.
 ///
-/// `allocator` is what the program's allocator can do besides.
-pub fn main(arguments: Vec<OsString>, allocator: Upkeep) -> ExitCode {
-    match run(arguments, allocator) {
+/// `upkeep` is what the program can do besides.
+pub fn main(arguments: Vec<OsString>, upkeep: Upkeep) -> ExitCode {
+    match run(arguments, upkeep) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "rowplane: {}", error.one_line());
@@ -58,7 +60,7 @@ pub fn main(arguments: Vec<OsString>, allocator: Upkeep) -> ExitCode {
     }
 }
 
-fn run(arguments: Vec<OsString>, allocator: Upkeep) -> Result<(), Error> {
+fn run(arguments: Vec<OsString>, upkeep: Upkeep) -> Result<(), Error> {
     // Files of this process are accessible only by their owner unless it says otherwise: they contain keys, tokens and
     // Secrets.
     umask(Mode::RWXG | Mode::RWXO);
@@ -74,28 +76,28 @@ fn run(arguments: Vec<OsString>, allocator: Upkeep) -> Result<(), Error> {
             config.server.flags = flagz::shown(&arguments);
             logging::init(config.log);
             let banner = Banner::Print { kubeconfig: config.shown_kubeconfig };
-            serve(config.server, banner, allocator)
+            serve(config.server, banner, upkeep)
         }
         Command::Backup(arguments) => {
             let (file, datastore) = arguments.backup.into_config()?;
             let backup = async { transfer::backup(&datastore, &file, arguments.keys.load().await?).await };
-            runtime(allocator)?.block_on(backup)?.print()
+            runtime(upkeep)?.block_on(backup)?.print()
         }
         Command::Restore(arguments) => {
             let (file, datastore) = arguments.into_config()?;
-            runtime(allocator)?.block_on(transfer::restore(&file, &datastore))?.print()
+            runtime(upkeep)?.block_on(transfer::restore(&file, &datastore))?.print()
         }
         Command::Status(arguments) => {
             let (datastore, wait, keys) = arguments.into_config()?;
-            let inventory = runtime(allocator)?.block_on(status::inventory(&datastore, wait, &keys))?;
+            let inventory = runtime(upkeep)?.block_on(status::inventory(&datastore, wait, &keys))?;
             status::print(&inventory).map_err(Error::Output)
         }
-        Command::Audit(arguments) => runtime(allocator)?.block_on(audit::show(arguments)),
+        Command::Audit(arguments) => runtime(upkeep)?.block_on(audit::show(arguments)),
         Command::Migrate(arguments) => {
             let (from, to) = arguments.into_config()?;
-            runtime(allocator)?.block_on(transfer::migrate(&from, &to))?.print()
+            runtime(upkeep)?.block_on(transfer::migrate(&from, &to))?.print()
         }
-        Command::Auth(command) => runtime(allocator)?.block_on(auth::run(command)),
+        Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command)),
         Command::EnvtestAssets(arguments) => envtest_assets::fill(&arguments.dir),
         Command::KubeApiserver(others) => match kube_apiserver::parse(others.arguments)? {
             kube_apiserver::Outcome::Print(text) => print(&text),
@@ -104,7 +106,7 @@ fn run(arguments: Vec<OsString>, allocator: Upkeep) -> Result<(), Error> {
                 if !notes.is_empty() {
                     tracing::warn!(flags = notes.join(", "), "flags without effect here");
                 }
-                serve(config.server, Banner::Omit, allocator)
+                serve(config.server, Banner::Omit, upkeep)
             }
         },
         Command::Etcd(others) => match etcd::parse(others.arguments)? {
@@ -125,9 +127,9 @@ fn as_called(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-fn serve(config: Config, banner: Banner, allocator: Upkeep) -> Result<(), Error> {
-    let runtime = runtime(allocator)?;
-    let served = runtime.block_on(serve::serve(config, banner));
+fn serve(config: Config, banner: Banner, upkeep: Upkeep) -> Result<(), Error> {
+    let runtime = runtime(upkeep)?;
+    let served = runtime.block_on(serve::serve(config, banner, upkeep.has_started));
     // Tasks that did not end within the grace period are not waited for.
     runtime.shutdown_background();
     served
@@ -142,12 +144,12 @@ fn print(text: &str) -> Result<(), Error> {
 /// does one that has made OpenAPI documents. Work that comes once a second must not keep all of them alive in turn.
 const KEPT_ALIVE: Duration = Duration::from_millis(500);
 
-fn runtime(allocator: Upkeep) -> Result<tokio::runtime::Runtime, Error> {
+fn runtime(upkeep: Upkeep) -> Result<tokio::runtime::Runtime, Error> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_keep_alive(KEPT_ALIVE)
-        .on_thread_park(allocator.tidy)
-        .on_thread_stop(allocator.give_back)
+        .on_thread_park(upkeep.tidy)
+        .on_thread_stop(upkeep.give_back)
         .thread_name("rowplane")
         .build()
         .map_err(Error::Runtime)

@@ -128,14 +128,16 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
         tokio::select! {
             () = levels.changed() => due = due.min(Instant::now() + SOON),
             () = flows.changed() => due = due.min(Instant::now() + SOON),
-            () = tokio::time::sleep_until(due) => {
-                ensure(&api).await?;
-                remove_unwanted(&api).await?;
-                due = Instant::now() + PERIOD;
-            }
+            () = tokio::time::sleep_until(due) => {}
         }
         for watcher in &mut changes {
             while !watcher.next().await?.is_empty() {}
+        }
+        // What others change from here on is seen in the next round.
+        if due <= Instant::now() {
+            ensure(&api).await?;
+            remove_unwanted(&api).await?;
+            due = Instant::now() + PERIOD;
         }
     }
 }

@@ -389,7 +389,7 @@ pub trait Backend: Send + Sync + 'static {
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error>;
 
     /// All token keys, newest first. Creates a key if the newest is older than `max_age` seconds at `now` (seconds
-    /// since the epoch), and drops keys older than three times `max_age`.
+    /// since the epoch), and then drops keys older than three times `max_age`, but for the newest that was there.
     async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error>;
 
     /// Adds audit events in a transaction of their own. Those of writes come with the [`Mutation`].

@@ -79,7 +79,7 @@ const SCANS: u32 = 8;
 
 /// A store in one SQLite file.
 pub struct Sqlite {
-    writer: WriteConnection,
+    writer: Arc<WriteConnection>,
     readers: SqlitePool,
     scans: SqlitePool,
     statements: batch::Statements,
@@ -115,7 +115,7 @@ impl Sqlite {
             options.connect_lazy_with(reading.clone())
         };
         let (readers, scans) = (pool(READERS), pool(SCANS));
-        Ok(Self { writer, readers, scans, statements: batch::Statements::new() })
+        Ok(Self { writer: Arc::new(writer), readers, scans, statements: batch::Statements::new() })
     }
 }
 

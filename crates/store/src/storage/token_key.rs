@@ -1,4 +1,6 @@
 //! When a new token key is due, and which old keys still verify. Both databases use this rule.
+//!
+//! The newest key is kept whatever its age: others sign with it, and a server whose clock is ahead must not take it from them.
 
 use super::TokenKey;
 
@@ -30,7 +32,9 @@ pub fn rotate(rows: Vec<(i64, i64, Vec<u8>)>, timeline: u32, now: i64, max_age: 
     let mut keys: Vec<TokenKey> = rows
         .into_iter()
         .map(|(id, created_at, secret)| TokenKey { id: id as u32, created_at, secret })
-        .filter(|key| now - key.created_at < LIFETIMES_KEPT * max_age)
+        .enumerate()
+        .filter(|(place, key)| *place == 0 || now - key.created_at < LIFETIMES_KEPT * max_age)
+        .map(|(_, key)| key)
         .collect();
     let due = keys.first().is_none_or(|newest| now - newest.created_at >= max_age);
     let added = due.then(|| TokenKey {
@@ -60,6 +64,14 @@ mod tests {
         let third = rotate(second.keys.iter().map(row).collect(), 0, 1030, 10);
         assert_eq!(third.keys.iter().map(|key| key.created_at).collect::<Vec<_>>(), [1030, 1010]);
         assert!(third.keys.is_sorted_by(|newer, older| newer.id > older.id));
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_leaves_others_the_key_that_they_use() {
+        let rows = vec![(2, 1010, vec![2]), (1, 1000, vec![1])];
+        let ahead = rotate(rows, 0, 5000, 10);
+        assert_eq!(ahead.keys.iter().map(|key| key.id).collect::<Vec<_>>(), [3, 2]);
+        assert_eq!(ahead.oldest(), 2);
     }
 
     #[test]

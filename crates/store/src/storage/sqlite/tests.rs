@@ -6,8 +6,10 @@ use bytes::Bytes;
 use sqlx::Connection as _;
 
 use super::log::Flush;
+use super::write_connection::on_its_thread;
 use super::*;
 use crate::codec::object::Draft;
+use crate::scheduling;
 use crate::storage::commit::LARGEST_BATCH;
 use crate::storage::compactor::compact_once;
 use crate::storage::{Change, Expect, Key, Mutation, Outcome};
@@ -121,6 +123,22 @@ async fn a_commit_that_nobody_noted_is_synced_by_the_descriptor_that_was_there()
     let refused = store.commit(&create("a"), Revision(0)).await;
     assert!(matches!(refused, Err(Error::Broken(_))), "{refused:?}");
     assert_eq!(&*store.broken().await, "the log could not be synced: bad block");
+}
+
+/// Commits wait for this thread, also beside threads that compute.
+#[tokio::test]
+async fn the_thread_that_writes_runs_soon_also_after_an_error() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Sqlite::open(&directory.path().join("state.db")).await.expect("open");
+    for _ in 0..2 {
+        let mut turn = store.writer.turn().await.expect("a turn");
+        let (answer, answered) = mpsc::channel();
+        let ask = move || drop(answer.send(scheduling::runs_soon()));
+        on_its_thread(&mut turn.connection, ask).await.expect("asked");
+        assert!(answered.recv().expect("called"));
+        // A turn that is not given back ends its connection, and the next one has another thread.
+        drop(turn);
+    }
 }
 
 /// After an error that is not a failed sync nothing was written, and the next write succeeds.
@@ -259,6 +277,17 @@ async fn the_log_is_bounded_under_load() {
         frames
     };
     assert!(frames < 2500, "{frames} frames");
+}
+
+/// The writer that comes next does not wait for a checkpoint.
+#[tokio::test]
+async fn a_checkpoint_is_made_while_nobody_writes() {
+    let (directory, store, _syncs) = counting().await;
+    for _ in 0..16 {
+        churn_more(&store, 1).await;
+        assert!(!store.writer.is_fold_due().await);
+    }
+    assert!(configmaps_in_the_file_alone(&directory.path().join("state.db")).await > 0);
 }
 
 async fn churn_more(store: &Sqlite, rounds: usize) {

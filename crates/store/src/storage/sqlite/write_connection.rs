@@ -15,6 +15,7 @@ use super::files::{Files, Id};
 use super::log::{Log, Mark, Progress, SyncThread};
 use super::reads;
 use crate::revision::Revision;
+use crate::scheduling;
 use crate::storage::Error;
 
 /// The writing connection with everything that belongs to it. A caller takes a [`WriteTurn`] to write.
@@ -72,6 +73,7 @@ impl WriteConnection {
     pub async fn open(opened: Opened, options: SqliteConnectOptions) -> Result<Self, Error> {
         let Opened { mut connection, anchor, files, log, failure } = opened;
         let progress = Progress::default();
+        on_its_thread(&mut connection, scheduling::run_soon).await?;
         let revision = reads::clock(&mut connection).await?.revision;
         let unreadable = |error: std::io::Error| Error::Unavailable(error.to_string().into());
         let log_id = Id::of(&log.metadata().map_err(unreadable)?);
@@ -87,7 +89,7 @@ impl WriteConnection {
 
     /// Takes the writing connection. It is closed unless the caller gives it back with [`WriteTurn::done`], so that the next
     /// turn never meets a transaction that an error or a cancelled call has left open.
-    pub async fn turn(&self) -> Result<WriteTurn<'_>, Error> {
+    pub async fn turn(self: &Arc<Self>) -> Result<WriteTurn<'_>, Error> {
         let mut slot = self.slot().await?;
         if slot.connection.is_none() {
             self.reconnect(&mut slot).await?;
@@ -193,12 +195,36 @@ impl WriteConnection {
         Ok((slot, folded))
     }
 
+    /// Makes a checkpoint that is due while nobody writes, so that the next writer does not wait for it. Beside others who
+    /// write, the next of them makes it.
+    fn fold_while_idle(self: &Arc<Self>) {
+        let Ok(slot) = self.slot.clone().try_lock_owned() else { return };
+        if slot.ours.is_none() || self.failure.is_set() || !slot.filling.is_due() {
+            return;
+        }
+        let (this, extent) = (self.clone(), slot.filling.extent());
+        tokio::spawn(async move {
+            match this.fold(slot, extent).await {
+                // Whoever waits for a failure learns of it.
+                Ok((_, Ok(_))) | Err(Error::Broken(_)) | Ok((_, Err(Error::Broken(_)))) => {}
+                Err(error) | Ok((_, Err(error))) => tracing::warn!(%error, "will try again"),
+            }
+        });
+    }
+
+    /// Whether a checkpoint is due. Waits for one that is being made.
+    #[cfg(test)]
+    pub async fn is_fold_due(&self) -> bool {
+        self.slot.lock().await.filling.is_due()
+    }
+
     /// Opens a new connection after an error, and returns the clock's revision. Everything that was committed is then
     /// on the disk, including commits whose outcome nobody knew.
     async fn reconnect(&self, slot: &mut Slot) -> Result<Revision, Error> {
         let _paused = self.progress.pause().await;
         let ours = slot.ours.as_ref().ok_or(Error::Closed)?;
         let mut connection = self.options.connect().await.map_err(unavailable)?;
+        on_its_thread(&mut connection, scheduling::run_soon).await?;
         let revision = reads::clock(&mut connection).await?.revision;
         match ours.files.still_hold(slot.log_id) {
             Ok(true) => {}
@@ -215,6 +241,22 @@ impl WriteConnection {
     }
 }
 
+/// Calls a function on the thread on which SQLite works for this connection. sqlx has no means for that, but SQLite calls a
+/// progress handler there.
+pub async fn on_its_thread(
+    connection: &mut SqliteConnection,
+    mut call: impl FnMut() + Send + 'static,
+) -> Result<(), Error> {
+    let and_go_on = move || {
+        call();
+        true
+    };
+    connection.lock_handle().await.map_err(unavailable)?.set_progress_handler(1, and_go_on);
+    let called = sqlx::query("SELECT 1").execute(&mut *connection).await;
+    connection.lock_handle().await.map_err(unavailable)?.remove_progress_handler();
+    called.map(drop).map_err(unavailable)
+}
+
 /// The slot again, and whether the whole log is in the file.
 type Folded = (OwnedMutexGuard<Slot>, Result<bool, Error>);
 
@@ -228,7 +270,7 @@ pub struct HandedOver {
 
 /// The writing connection while a caller uses it.
 pub struct WriteTurn<'a> {
-    writer: &'a WriteConnection,
+    writer: &'a Arc<WriteConnection>,
     slot: OwnedMutexGuard<Slot>,
     pub connection: SqliteConnection,
 }
@@ -241,11 +283,7 @@ impl<'a> WriteTurn<'a> {
         let Self { writer, mut slot, connection } = self;
         slot.connection = Some(connection);
         slot.filling.reached(frames);
-        Committed {
-            progress: &writer.progress,
-            log: slot.log.clone(),
-            mark: writer.progress.committed(revision),
-        }
+        Committed { writer, log: slot.log.clone(), mark: writer.progress.committed(revision) }
     }
 
     /// Like [`WriteTurn::done`], but asks SQLite for the number of frames.
@@ -268,7 +306,7 @@ impl<'a> WriteTurn<'a> {
     pub fn unused(self) -> Committed<'a> {
         let Self { writer, mut slot, connection } = self;
         slot.connection = Some(connection);
-        Committed { progress: &writer.progress, log: slot.log.clone(), mark: writer.progress.newest() }
+        Committed { writer, log: slot.log.clone(), mark: writer.progress.newest() }
     }
 
     /// Finds out whether a batch up to revision `last` was committed whose COMMIT failed. This turn has not ended, so
@@ -286,13 +324,16 @@ impl<'a> WriteTurn<'a> {
 /// A commit that may not be on the disk yet.
 #[must_use]
 pub struct Committed<'a> {
-    progress: &'a Progress,
+    writer: &'a Arc<WriteConnection>,
     log: Log,
     mark: Mark,
 }
 
 impl Committed<'_> {
     pub async fn flush(self) -> Result<(), Error> {
-        self.progress.flush(&self.log, self.mark).await
+        let Self { writer, log, mark } = self;
+        writer.progress.flush(&log, mark).await?;
+        writer.fold_while_idle();
+        Ok(())
     }
 }
