@@ -133,7 +133,7 @@ async fn the_thread_that_writes_runs_soon_also_after_an_error() {
     for _ in 0..2 {
         let mut turn = store.writer.turn().await.expect("a turn");
         let (answer, answered) = mpsc::channel();
-        let ask = move || drop(answer.send(scheduling::runs_soon()));
+        let ask = move || answer.send(scheduling::runs_soon()).expect("heard");
         on_its_thread(&mut turn.connection, ask).await.expect("asked");
         assert!(answered.recv().expect("called"));
         // A turn that is not given back ends its connection, and the next one has another thread.
