@@ -168,8 +168,13 @@ impl WriteConnection {
 
     async fn slot(&self) -> Result<OwnedMutexGuard<Slot>, Error> {
         let slot = self.slot.clone().lock_owned().await;
+        self.check(&slot).map(|()| slot)
+    }
+
+    /// Whether the store may still be written to.
+    fn check(&self, slot: &Slot) -> Result<(), Error> {
         self.failure.check()?;
-        if slot.ours.is_none() { Err(Error::Closed) } else { Ok(slot) }
+        if slot.ours.is_none() { Err(Error::Closed) } else { Ok(()) }
     }
 
     /// Makes a checkpoint in a task of its own: the caller may be cancelled, and an error of the checkpoint must not be
@@ -199,7 +204,7 @@ impl WriteConnection {
     /// write, the next of them makes it.
     fn fold_while_idle(self: &Arc<Self>) {
         let Ok(slot) = self.slot.clone().try_lock_owned() else { return };
-        if slot.ours.is_none() || self.failure.is_set() || !slot.filling.is_due() {
+        if !slot.filling.is_due() || self.check(&slot).is_err() {
             return;
         }
         let (this, extent) = (self.clone(), slot.filling.extent());
