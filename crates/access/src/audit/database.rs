@@ -28,6 +28,9 @@ const BATCHES: Batching = Batching {
 };
 /// The time between two removals of old events.
 const REMOVAL_PERIOD: Duration = Duration::from_secs(60);
+/// The same while there are more to remove than at once: 2,000 events a second make 120,000 in a minute, by which the table
+/// would grow, and whose removal would keep writers waiting.
+const BUSY_REMOVAL_PERIOD: Duration = Duration::from_secs(10);
 /// Events removed at once, so that writers do not wait long.
 const REMOVED_AT_ONCE: u32 = 500;
 
@@ -131,22 +134,68 @@ fn object(event: &Event<'_>, name: Option<&str>) -> String {
     text
 }
 
-/// Removes events that are too old or too many, a few at a time.
+/// Removes events that are too old or too many, a few at a time, and more often while there are many.
 async fn remove_old(store: Arc<dyn storage::Backend>, config: DatabaseConfig, clock: WallClock) {
+    let mut period = REMOVAL_PERIOD;
     loop {
-        tokio::time::sleep(REMOVAL_PERIOD).await;
+        tokio::time::sleep(period).await;
         let before =
             clock.timestamp().checked_sub(config.retention).unwrap_or(Timestamp::MIN).as_microsecond();
         let removal = AuditRemoval { before, most: config.most, limit: REMOVED_AT_ONCE };
+        period = REMOVAL_PERIOD;
         loop {
             match store.remove_audit_rows(removal).await {
                 Ok(removed) if removed < u64::from(REMOVED_AT_ONCE) => break,
-                Ok(_) => tokio::task::yield_now().await,
+                Ok(_) => period = BUSY_REMOVAL_PERIOD,
                 Err(error) => {
                     tracing::warn!(%error, "cannot remove old audit events, will try again");
                     break;
                 }
             }
+            tokio::task::yield_now().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::AuditQuery;
+
+    const KEPT: u64 = 10;
+
+    async fn add(store: &Arc<dyn storage::Backend>, count: u32) {
+        let text = || Arc::from("");
+        let row = |_| AuditRow { at: 0, user: text(), verb: text(), object: text(), event: "{}".into() };
+        store.add_audit_rows((0..count).map(row).collect()).await.expect("adds");
+    }
+
+    async fn count(store: &Arc<dyn storage::Backend>) -> u64 {
+        let all = AuditQuery { limit: u32::MAX, ..AuditQuery::default() };
+        store.audit_rows(&all).await.expect("finds").len() as u64
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_are_removed_more_often_while_there_are_many() {
+        let store = storage::memory::open();
+        let config = DatabaseConfig { retention: Duration::MAX, most: KEPT };
+        let clock = WallClock::new(|| std::time::UNIX_EPOCH);
+        let removing = tokio::spawn(remove_old(store.clone(), config, clock));
+        let a_little_later = |period| tokio::time::sleep(period + Duration::from_millis(1));
+        let many = REMOVED_AT_ONCE * 3;
+        add(&store, many).await;
+        a_little_later(BUSY_REMOVAL_PERIOD).await;
+        assert_eq!(count(&store).await, u64::from(many), "nobody knows of them yet");
+        a_little_later(REMOVAL_PERIOD - BUSY_REMOVAL_PERIOD).await;
+        assert_eq!(count(&store).await, KEPT);
+        for added in [many, 5] {
+            add(&store, added).await;
+            a_little_later(BUSY_REMOVAL_PERIOD).await;
+            assert_eq!(count(&store).await, KEPT);
+        }
+        add(&store, 5).await;
+        a_little_later(BUSY_REMOVAL_PERIOD).await;
+        assert_eq!(count(&store).await, KEPT + 5, "there were few the last time");
+        removing.abort();
     }
 }
