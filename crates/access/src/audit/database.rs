@@ -28,8 +28,8 @@ const BATCHES: Batching = Batching {
 };
 /// The time between two removals of old events.
 const REMOVAL_PERIOD: Duration = Duration::from_secs(60);
-/// The same while there are more to remove than at once: 2,000 events a second make 120,000 in a minute, by which the table
-/// would grow, and whose removal would keep writers waiting.
+/// The same after a removal of more than [`REMOVED_AT_ONCE`]. Of 2,000 events a second, 120,000 would wait for the removal of
+/// each minute: the table would be larger by so many, and writers would wait for all of them to go.
 const BUSY_REMOVAL_PERIOD: Duration = Duration::from_secs(10);
 /// Events removed at once, so that writers do not wait long.
 const REMOVED_AT_ONCE: u32 = 500;
