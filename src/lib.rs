@@ -23,7 +23,7 @@ pub use rowplane_objects::{
 };
 pub use rowplane_store::{
     cache, encryption, failpoints, grpc, identity, metrics, private_files, random, relay, runtime,
-    server_trust, storage, tasks, wall_clock, watched_file, webhook,
+    scheduling, server_trust, storage, tasks, wall_clock, watched_file, webhook,
 };
 pub use rowplane_values::{gotext, json, jsonpath, quantity, regexp, tree};
 pub use server::Server;

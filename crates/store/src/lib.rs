@@ -23,7 +23,7 @@ pub mod grpc;
 pub mod identity;
 pub mod private_files;
 pub mod random;
-mod scheduling;
+pub mod scheduling;
 pub mod server_trust;
 pub mod tasks;
 pub mod wall_clock;

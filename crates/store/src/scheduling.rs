@@ -1,6 +1,84 @@
-//! What threads ask of the system's scheduler.
+//! Whose work goes first on the processors: what threads ask of the system's scheduler, and what they tell each other.
+//!
+//! What is told holds for the whole process, also if it runs several servers, since they share its processors.
 
 #![allow(unsafe_code)]
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// How many works of stores are under way.
+static WORKS: AtomicUsize = AtomicUsize::new(0);
+static CONSIDERATE: Until = Until(AtomicU64::new(0));
+
+/// Lives while a store's threads do something for which writes wait: a transaction, its sync, a checkpoint.
+///
+/// These threads compute briefly and then wait for the disk. Whoever computes at length lets them run first
+/// ([`StoreWork::is_under_way`]). The system's scheduler does not see to that: to be woken soon, a thread must have had less
+/// than its share, and if it had more, it waits until the other one has used up its slice, which is noticed at a tick of the
+/// clock (4 ms with 250 ticks a second).
+#[derive(Debug)]
+#[must_use]
+pub struct StoreWork(());
+
+impl StoreWork {
+    pub fn begin() -> Self {
+        WORKS.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+
+    pub fn is_under_way() -> bool {
+        WORKS.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Drop for StoreWork {
+    fn drop(&mut self) {
+        WORKS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// From now on, for as long as this, whatever requests wait for is to be done in short pieces, even if that costs more.
+pub fn be_considerate(time: Duration) {
+    CONSIDERATE.at_least(START.elapsed() + time);
+}
+
+/// Whether [`be_considerate`] still holds.
+pub fn is_considerate() -> bool {
+    CONSIDERATE.is_set() && !CONSIDERATE.is_over(START.elapsed())
+}
+
+/// A moment, in nanoseconds since the start; 0 before the first one.
+struct Until(AtomicU64);
+
+impl Until {
+    fn at_least(&self, time: Duration) {
+        self.0.fetch_max(nanos(time), Ordering::Relaxed);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    fn is_over(&self, now: Duration) -> bool {
+        nanos(now) >= self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How long the calling thread has computed. Unlike the time that has passed, it leaves out when other threads had the
+/// processor.
+pub fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
 
 /// Lets the calling thread run soon after it is woken, beside threads that compute. It is meant for threads that work briefly,
 /// and that others wait for.
@@ -70,6 +148,31 @@ mod linux {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_later_of_two_wishes_counts() {
+        let until = Until(AtomicU64::new(0));
+        assert!(!until.is_set());
+        until.at_least(Duration::from_secs(3));
+        until.at_least(Duration::from_secs(2));
+        assert!(until.is_set() && !until.is_over(Duration::from_millis(2999)));
+        assert!(until.is_over(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn only_computing_counts() {
+        let before = processor_time();
+        std::thread::sleep(Duration::from_millis(20));
+        let slept = processor_time() - before;
+        let began = Instant::now();
+        while processor_time() - before < Duration::from_millis(5) {
+            std::hint::spin_loop();
+        }
+        assert!(
+            slept < Duration::from_millis(5) && began.elapsed() >= Duration::from_millis(5) - slept,
+            "{slept:?}"
+        );
+    }
 
     /// A nice value cannot be taken back without privileges, so a wish that resets it would be refused.
     #[test]

@@ -4,7 +4,8 @@
 //! user with many busy connections, the request of another user would wait until it is noticed, and then behind all of them.
 //! So time is counted per user, and tasks of a *heavy* user, one who takes a large part of the processors, work in slices:
 //! when they have had one on a thread, the others of them stand back until this thread has asked the system and has run what
-//! was woken by that. While nobody else asks anything, nobody stands back.
+//! was woken by that. And they give up the processor to a store's threads, for which others may wait. While nobody else asks
+//! anything, nobody stands back.
 
 use std::cell::Cell;
 use std::hash::BuildHasher as _;
@@ -14,6 +15,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
+
+use crate::scheduling::{self, StoreWork};
 
 /// Users by the hash of their names. Two that meet here count as one.
 const USERS: usize = 1024;
@@ -157,12 +160,13 @@ impl Turn {
         self.times = 0;
         ALLOWANCE.set(SLICE_BYTES);
         let allowed = Allowed;
+        if StoreWork::is_under_way() {
+            std::thread::yield_now();
+        }
         let began = Instant::now();
-        let polled = poll(context);
-        let spent = began.elapsed();
+        let polled = turns.poll(user, context, poll);
         drop(allowed);
-        ROUND.set(Round { spent: round.spent + spent, ..round });
-        turns.add(user, spent, began);
+        ROUND.set(Round { spent: round.spent + began.elapsed(), ..round });
         polled
     }
 }
@@ -209,9 +213,11 @@ impl Turns {
         if !is_sampled() {
             return poll(context);
         }
-        let began = Instant::now();
+        // One poll in which the thread has lost the processor for a while must not make a user heavy.
+        let before = scheduling::processor_time();
         let polled = poll(context);
-        self.add(user, began.elapsed() * SAMPLED, began);
+        let spent = scheduling::processor_time().saturating_sub(before);
+        self.add(user, spent * SAMPLED, Instant::now());
         polled
     }
 
@@ -245,7 +251,10 @@ impl Turns {
             }
         }
         let until = match self.considerate_until.load(Ordering::Relaxed) {
-            _ if any_heavy && any_other => now + nanos(CONSIDERATE),
+            _ if any_heavy && any_other => {
+                scheduling::be_considerate(CONSIDERATE);
+                now + nanos(CONSIDERATE)
+            }
             until if any_heavy && until > now => until,
             _ => 0,
         };

@@ -15,7 +15,7 @@ use super::files::{Files, Id};
 use super::log::{Log, Mark, Progress, SyncThread};
 use super::reads;
 use crate::revision::Revision;
-use crate::scheduling;
+use crate::scheduling::{self, StoreWork};
 use crate::storage::Error;
 
 /// The writing connection with everything that belongs to it. A caller takes a [`WriteTurn`] to write.
@@ -109,7 +109,7 @@ impl WriteConnection {
             Some(connection) => connection,
             None => return Err(Error::Unavailable("the log could not be folded".into())),
         };
-        Ok(WriteTurn { writer: self, slot, connection })
+        Ok(WriteTurn { writer: self, slot, connection, work: StoreWork::begin() })
     }
 
     /// Closes the store and leaves its files to the caller, who writes them in another way. No connection and no log is
@@ -182,6 +182,7 @@ impl WriteConnection {
     async fn fold(&self, mut slot: OwnedMutexGuard<Slot>, extent: Extent) -> Result<Folded, Error> {
         let failure = self.failure.clone();
         let folding = tokio::spawn(async move {
+            let _work = StoreWork::begin();
             let Slot { connection: held, filling, .. } = &mut *slot;
             let Some(mut connection) = held.take() else { return (slot, Ok(false)) };
             let folded = checkpoint::run(&mut connection, extent, filling, &failure).await;
@@ -278,6 +279,7 @@ pub struct WriteTurn<'a> {
     writer: &'a Arc<WriteConnection>,
     slot: OwnedMutexGuard<Slot>,
     pub connection: SqliteConnection,
+    work: StoreWork,
 }
 
 impl<'a> WriteTurn<'a> {
@@ -285,10 +287,11 @@ impl<'a> WriteTurn<'a> {
     /// `frames` is the number of frames in the log. The commit is durable, and may be shown to readers, when
     /// [`Committed::flush`] returns.
     pub fn done(self, revision: Option<Revision>, frames: u32) -> Committed<'a> {
-        let Self { writer, mut slot, connection } = self;
+        let Self { writer, mut slot, connection, work } = self;
         slot.connection = Some(connection);
         slot.filling.reached(frames);
-        Committed { writer, log: slot.log.clone(), mark: writer.progress.committed(revision) }
+        let mark = writer.progress.committed(revision);
+        Committed { writer, log: slot.log.clone(), mark, _work: work }
     }
 
     /// Like [`WriteTurn::done`], but asks SQLite for the number of frames.
@@ -309,16 +312,16 @@ impl<'a> WriteTurn<'a> {
 
     /// Gives the connection back after nothing was written. What was read may not be on the disk yet.
     pub fn unused(self) -> Committed<'a> {
-        let Self { writer, mut slot, connection } = self;
+        let Self { writer, mut slot, connection, work } = self;
         slot.connection = Some(connection);
-        Committed { writer, log: slot.log.clone(), mark: writer.progress.newest() }
+        Committed { writer, log: slot.log.clone(), mark: writer.progress.newest(), _work: work }
     }
 
     /// Finds out whether a batch up to revision `last` was committed whose COMMIT failed. This turn has not ended, so
     /// no other write can have moved the clock, and the clock tells.
     pub async fn settle(self, last: Revision, error: Error) -> Result<(), Error> {
         let unknown = |cause| Error::Unknown(format!("{error}; {cause}").into());
-        let Self { writer, mut slot, connection } = self;
+        let Self { writer, mut slot, connection, .. } = self;
         drop(connection);
         writer.failure.check().map_err(unknown)?;
         let revision = writer.reconnect(&mut slot).await.map_err(unknown)?;
@@ -332,13 +335,13 @@ pub struct Committed<'a> {
     writer: &'a Arc<WriteConnection>,
     log: Log,
     mark: Mark,
+    _work: StoreWork,
 }
 
 impl Committed<'_> {
     pub async fn flush(self) -> Result<(), Error> {
-        let Self { writer, log, mark } = self;
-        writer.progress.flush(&log, mark).await?;
-        writer.fold_while_idle();
+        self.writer.progress.flush(&self.log, self.mark).await?;
+        self.writer.fold_while_idle();
         Ok(())
     }
 }
