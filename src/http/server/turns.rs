@@ -34,7 +34,7 @@ const SLICE: Duration = Duration::from_micros(100);
 const SLICE_BYTES: usize = 128 << 10;
 /// A task that has stood back so often is polled, whatever else there is.
 const PATIENCE: u32 = 64;
-/// Of so many polls, one is timed, and counts for all.
+/// Of so many polls, one is timed, and counts for all, unless somebody else is heavy.
 const SAMPLED: u32 = 16;
 
 /// The time that users have taken, shared by all connections.
@@ -210,14 +210,16 @@ impl Turns {
         if !usage.is_seen.load(Ordering::Relaxed) {
             usage.is_seen.store(true, Ordering::Relaxed);
         }
-        if !is_sampled() {
+        // Beside a heavy user, all polls of others are timed: they are few, and one that counts for many could make its user heavy.
+        let counts_for = if self.is_beside_heavy(user) { 1 } else { SAMPLED };
+        if counts_for > 1 && !is_sampled() {
             return poll(context);
         }
         // One poll in which the thread has lost the processor for a while must not make a user heavy.
         let before = scheduling::processor_time();
         let polled = poll(context);
         let spent = scheduling::processor_time().saturating_sub(before);
-        self.add(user, spent * SAMPLED, Instant::now());
+        self.add(user, spent * counts_for, Instant::now());
         polled
     }
 
