@@ -13,8 +13,9 @@ use crate::storage::Error;
 /// A checkpoint is made when the log has this many frames, each a page: 8 MB. A longer log gains 5 % and doubles the
 /// p99.
 const DUE: u32 = 1000;
-/// The same while users stand back for each other ([`scheduling::be_considerate`]). Whoever writes waits for 1 ms then, not for 3
-/// to 6, and the disk has more to write: keys next to each other, whose pages a long log would move once, are moved more often.
+/// The same while users stand back for each other ([`scheduling::be_considerate`]), unless the log is long. Writers wait for a
+/// shorter time then, and the disk has more to write: a page that is changed again and again is moved more often. Beside a flood
+/// of creates, the p99 of another user's went from 5.7 to 3.6 ms.
 const DUE_CONSIDERATE: u32 = 125;
 /// From this many frames on, writers wait until short reads have left the log, so that it can start anew.
 const LONG: u32 = 4 * DUE;
@@ -77,7 +78,8 @@ impl Filling {
     }
 
     fn is_due_while(&self, considerate: bool) -> bool {
-        let early = if considerate { DUE - DUE_CONSIDERATE } else { 0 };
+        // In a long log writers also wait for readers, which must not happen more often.
+        let early = if considerate && self.frames < LONG { DUE - DUE_CONSIDERATE } else { 0 };
         self.frames >= self.due.saturating_sub(early)
     }
 
@@ -190,5 +192,8 @@ mod tests {
             assert!(filling.is_due_while(true) && !filling.is_due_while(false));
             filling.attempted(before + DUE_CONSIDERATE);
         }
+        filling.attempted(LONG);
+        filling.reached(LONG + DUE - 1);
+        assert!(!filling.is_due_while(true), "writers would wait for readers all the time");
     }
 }
