@@ -49,7 +49,7 @@ pub fn be_considerate(time: Duration) {
 
 /// Whether [`be_considerate`] still holds.
 pub fn is_considerate() -> bool {
-    CONSIDERATE.is_set() && !CONSIDERATE.is_over(START.elapsed())
+    CONSIDERATE.is_after(START.elapsed())
 }
 
 /// A moment, in nanoseconds since the start; 0 before the first one.
@@ -60,12 +60,8 @@ impl Until {
         self.0.fetch_max(nanos(time), Ordering::Relaxed);
     }
 
-    fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
-    }
-
-    fn is_over(&self, now: Duration) -> bool {
-        nanos(now) >= self.0.load(Ordering::Relaxed)
+    fn is_after(&self, now: Duration) -> bool {
+        self.0.load(Ordering::Relaxed) > nanos(now)
     }
 }
 
@@ -152,11 +148,11 @@ mod tests {
     #[test]
     fn the_later_of_two_wishes_counts() {
         let until = Until(AtomicU64::new(0));
-        assert!(!until.is_set());
+        assert!(!until.is_after(Duration::ZERO));
         until.at_least(Duration::from_secs(3));
         until.at_least(Duration::from_secs(2));
-        assert!(until.is_set() && !until.is_over(Duration::from_millis(2999)));
-        assert!(until.is_over(Duration::from_secs(3)));
+        assert!(until.is_after(Duration::from_millis(2999)));
+        assert!(!until.is_after(Duration::from_secs(3)));
     }
 
     #[test]

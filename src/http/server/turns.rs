@@ -164,9 +164,11 @@ impl Turn {
             std::thread::yield_now();
         }
         let began = Instant::now();
-        let polled = turns.poll(user, context, poll);
+        let polled = poll(context);
+        let spent = began.elapsed();
         drop(allowed);
-        ROUND.set(Round { spent: round.spent + began.elapsed(), ..round });
+        ROUND.set(Round { spent: round.spent + spent, ..round });
+        turns.add(user, spent, began);
         polled
     }
 }
@@ -210,7 +212,8 @@ impl Turns {
         if !usage.is_seen.load(Ordering::Relaxed) {
             usage.is_seen.store(true, Ordering::Relaxed);
         }
-        // Beside a heavy user, all polls of others are timed: they are few, and one that counts for many could make its user heavy.
+        // Beside a heavy user, all polls of others are timed: they are few, and one that counts for many could make its user
+        // heavy.
         let counts_for = if self.is_beside_heavy(user) { 1 } else { SAMPLED };
         if counts_for > 1 && !is_sampled() {
             return poll(context);
@@ -336,6 +339,32 @@ mod tests {
             (0..period * 1600).filter(|_| is_sampled()).for_each(|poll| timed[poll % period] += 1);
             assert!(timed.iter().all(|times| (50..200).contains(times)), "{timed:?}");
         }
+    }
+
+    /// It would be taken for heavy otherwise, and wait behind the heavy one.
+    #[test]
+    fn of_a_user_beside_a_heavy_one_all_computing_counts_and_no_waiting() {
+        const POLLS: u32 = 16;
+        const COMPUTED: Duration = Duration::from_micros(200);
+        let (turns, _, light) = busy();
+        // No window ends meanwhile.
+        turns.window.store(u64::MAX, Ordering::Relaxed);
+        let context = &mut Context::from_waker(std::task::Waker::noop());
+        let mut waited = Duration::ZERO;
+        for _ in 0..POLLS {
+            let _ = turns.poll(light, context, |_| {
+                let (began, before) = (Instant::now(), scheduling::processor_time());
+                std::thread::sleep(5 * COMPUTED);
+                while scheduling::processor_time() - before < COMPUTED {
+                    std::hint::spin_loop();
+                }
+                waited += began.elapsed() - COMPUTED;
+                Poll::Ready(())
+            });
+        }
+        let spent = Duration::from_nanos(turns.usage(light).spent.load(Ordering::Relaxed));
+        assert!(spent >= POLLS * COMPUTED, "{spent:?}");
+        assert!(spent < POLLS * COMPUTED + waited / 2, "{spent:?} and {waited:?}");
     }
 
     #[tokio::test]

@@ -74,7 +74,7 @@ impl Filling {
     }
 
     pub fn is_due(&self) -> bool {
-        self.frames >= self.due || self.is_due_while(scheduling::is_considerate())
+        self.is_due_while(scheduling::is_considerate())
     }
 
     fn is_due_while(&self, considerate: bool) -> bool {
