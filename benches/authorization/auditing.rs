@@ -3,11 +3,12 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::http::{HeaderValue, Uri};
 use jiff::Timestamp;
 use rowplane::audit::config::{
     Batching, Config, Delivery, LogConfig, LogFormat, LogTarget, Mode, Rotation, Truncation,
 };
-use rowplane::audit::{Audit, Head, Stage};
+use rowplane::audit::{Audit, Head, Sources, Stage, address};
 use rowplane::auth::authorizer::Attributes;
 use rowplane::runtime::Runtime;
 use rowplane::user::User;
@@ -45,15 +46,20 @@ pub async fn auditing(duration: Duration) {
         name: "settings",
         ..Attributes::of_path(&user, "get", PATH)
     };
+    let shared = |text: &str| HeaderValue::try_from(text.to_owned()).expect("a header");
+    let id = shared("6f3a1f2e-56b0-4f8a-9d53-0d3bb2b1c9d7");
+    let agent = shared("kubectl/v1.37.0 (linux/amd64) kubernetes/abcdef0");
+    let uri: Uri = PATH.to_owned().try_into().expect("a URI");
+    let peer = address([10, 0, 0, 7].into());
     let get = || {
         let record = audit.record(&attributes, |level| Head {
             level,
-            audit_id: "6f3a1f2e-56b0-4f8a-9d53-0d3bb2b1c9d7".into(),
-            uri: PATH.to_owned(),
+            audit_id: Some(id.clone()),
+            uri: uri.clone(),
             verb: "get".into(),
             user: Some(user.clone()),
-            source_ips: vec!["10.0.0.7".parse().expect("an address")],
-            user_agent: "kubectl/v1.37.0 (linux/amd64) kubernetes/abcdef0".to_owned(),
+            sources: Sources::of("", "", Some(&peer)),
+            sent_user_agent: Some(agent.clone()),
             received: Timestamp::now(),
             text: OnceLock::new(),
         });

@@ -98,10 +98,7 @@ impl Door {
     ) -> Response {
         let received = self.clock.timestamp();
         let (mut parts, body) = request.into_parts();
-        if self.audit.is_some() {
-            audited::ensure_id(&mut parts.headers, &self.random);
-        }
-        let audit_id = audit_id(&parts.headers);
+        let audit_id = audit_id(&parts.headers).or_else(|| new_audit_id(&self.random));
         let mut notes = Notes::default();
         let origin = self.cors.as_ref().and_then(|cors| cors.origin(&parts.headers));
         let is_preflight = origin.is_some() && parts.method == Method::OPTIONS;
@@ -119,7 +116,8 @@ impl Door {
                     Ok(_) => Answering::of(&info),
                     Err(_) => Answering::Unauthenticated,
                 };
-                let Begun { record, storing } = self.record(&mut parts, &info, &user, received, &notes);
+                let Begun { record, storing } =
+                    self.record(&mut parts, &info, &user, received, audit_id.as_ref(), &notes);
                 let stored = match storing {
                     Some(storing) => storing.await,
                     None => Ok(()),
@@ -164,7 +162,7 @@ impl Door {
         if let Some(value) = &self.strict_transport_security {
             response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, value.clone());
         }
-        finish(response, audit_id, &self.random)
+        finish(response, audit_id)
     }
 
     /// What is asked for.
@@ -181,10 +179,11 @@ impl Door {
         info: &RequestInfo,
         user: &Result<Arc<User>, Error>,
         received: Timestamp,
+        audit_id: Option<&HeaderValue>,
         notes: &Notes,
     ) -> Begun {
         let Some(audit) = &self.audit else { return Begun::default() };
-        audited::begin(audit, parts, info, user.as_ref().ok(), notes, received)
+        audited::begin(audit, parts, info, user.as_ref().ok(), notes, audit_id, received)
     }
 
     /// The other steps: in whose name, whether there is room, whether he may, and the handler.
@@ -375,8 +374,8 @@ fn audit_id(headers: &HeaderMap) -> Option<HeaderValue> {
 }
 
 /// Sets the headers of every response: an audit id, and no caching unless the handler allows it.
-fn finish(mut response: Response, audit_id: Option<HeaderValue>, random: &Random) -> Response {
-    if let Some(audit_id) = audit_id.or_else(|| new_audit_id(random)) {
+fn finish(mut response: Response, audit_id: Option<HeaderValue>) -> Response {
+    if let Some(audit_id) = audit_id {
         if let Some(Unlogged { method, path, error }) = response.extensions_mut().remove() {
             let audit_id = String::from_utf8_lossy(audit_id.as_bytes());
             tracing::warn!(%audit_id, %method, path, error, "the datastore failed a request");

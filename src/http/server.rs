@@ -34,6 +34,7 @@ use self::debts::Debts;
 use super::tls::{ClientCertificates, Tls};
 use crate::auth::authn::Certified;
 use crate::metrics::Metrics;
+use crate::tree::Text;
 pub(super) use connection::panicked;
 use connection_state::{Connection, Stage};
 use connections::{ConnectionEntry, Connections};
@@ -83,7 +84,8 @@ const UNAUTHENTICATED_REQUESTS: usize = 100;
 /// What all requests of a connection share. Each request has an `Arc` of it in its extensions.
 #[derive(Debug)]
 pub struct ConnectionInfo {
-    pub remote: SocketAddr,
+    /// The address of the peer, without its port.
+    pub client: Text,
     /// `None` if the client showed no certificate.
     pub certificates: Option<ClientCertificates>,
     /// Cancelled when the server starts to drain; watches end then.

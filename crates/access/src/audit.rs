@@ -8,6 +8,8 @@ mod batch;
 pub mod config;
 mod database;
 mod event;
+mod head;
+mod json;
 mod log;
 mod policy;
 mod record;
@@ -35,7 +37,8 @@ use crate::wall_clock::WallClock;
 use crate::webhook::KubeconfigError;
 
 pub use self::backend::Due;
-pub use self::event::{Head, ObjectReference, source_ips, user_agent};
+pub use self::event::ObjectReference;
+pub use self::head::{Head, Sources, address};
 pub use self::policy::{Level, Stage};
 pub use self::record::{Lost, Record, Storing};
 

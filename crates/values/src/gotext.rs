@@ -193,8 +193,8 @@ pub fn push_micro_time(out: &mut Vec<u8>, at: Timestamp) {
     out.extend_from_slice(&text);
 }
 
-/// Writes a number that is not negative, with zeros in front.
-fn put_digits(text: &mut [u8], mut number: i32) {
+/// Writes a number that is not negative, with zeros in front; digits for which there is no room are left out.
+pub fn put_digits(text: &mut [u8], mut number: i32) {
     for digit in text.iter_mut().rev() {
         *digit = b'0' + (number % 10) as u8;
         number /= 10;

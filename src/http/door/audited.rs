@@ -11,21 +11,20 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::future::BoxFuture;
 use http_body::{Body as _, Frame, SizeHint};
 use jiff::Timestamp;
 
-use crate::audit::{Audit, Head, Level, Lost, Record, Stage, Storing, source_ips, user_agent};
+use crate::audit::{Audit, Head, Level, Lost, Record, Sources, Stage, Storing};
 use crate::auth::authn::Notes;
 use crate::gotext;
+use crate::http::request::header_text;
 use crate::http::request::info::RequestInfo;
-use crate::http::request::{AUDIT_ID, header_text};
 use crate::http::response::plain_error;
 use crate::http::server::ConnectionInfo;
 use crate::http::server::debts::Creditor;
-use crate::random::Random;
 use crate::tasks::panic_message;
 use crate::user::User;
 
@@ -57,11 +56,12 @@ pub fn begin(
     info: &RequestInfo,
     user: Option<&Arc<User>>,
     notes: &Notes,
+    audit_id: Option<&HeaderValue>,
     received: Timestamp,
 ) -> Begun {
     let nobody = User::default();
     let attributes = info.attributes(user.map_or(&nobody, |user| user));
-    let head = |level| head(level, parts, info, user.cloned(), received);
+    let head = |level| head(level, parts, info, user.cloned(), audit_id.cloned(), received);
     let Some(record) = audit.record(&attributes, head) else { return Begun::default() };
     for (key, value) in notes.annotations() {
         record.annotate(*key, value.clone());
@@ -91,21 +91,20 @@ fn head(
     parts: &Parts,
     info: &RequestInfo,
     user: Option<Arc<User>>,
+    audit_id: Option<HeaderValue>,
     received: Timestamp,
 ) -> Head {
-    let header = |name| parts.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let peer = parts.extensions.get::<Arc<ConnectionInfo>>().map(|connection| connection.remote.ip());
+    let peer = parts.extensions.get::<Arc<ConnectionInfo>>().map(|connection| &connection.client);
     let forwarded = header_text(&parts.headers, FORWARDED_FOR).unwrap_or_default();
     let real = header_text(&parts.headers, REAL_IP).unwrap_or_default();
-    let uri = parts.uri.path_and_query().map_or(parts.uri.path(), |uri| uri.as_str());
     Head {
         level,
-        audit_id: header(AUDIT_ID).unwrap_or_default().into(),
-        uri: uri.to_owned(),
-        verb: info.verb().into(),
+        audit_id,
+        uri: parts.uri.clone(),
+        verb: info.shared_verb(),
         user,
-        source_ips: source_ips(forwarded, real, peer),
-        user_agent: user_agent(&header(USER_AGENT).unwrap_or_default()),
+        sources: Sources::of(forwarded, real, peer),
+        sent_user_agent: parts.headers.get(USER_AGENT).cloned(),
         received,
         text: OnceLock::new(),
     }
@@ -118,15 +117,6 @@ pub fn refused(parts: &Parts) -> Response {
         StatusCode::INTERNAL_SERVER_ERROR,
         &format!("Internal Server Error: {}: {Lost}", gotext::quote(uri)),
     )
-}
-
-/// Sets the audit id that the request is recorded under, if its client has not.
-pub fn ensure_id(headers: &mut HeaderMap, random: &Random) {
-    if headers.get(AUDIT_ID).is_none_or(|id| id.is_empty())
-        && let Some(id) = crate::http::request::new_audit_id(random)
-    {
-        headers.insert(AUDIT_ID, id);
-    }
 }
 
 /// Whether a request has no end of its own.
@@ -251,10 +241,11 @@ fn completed(
             (recorded(response, record, Some(received)), None)
         }
         Answering::Short => {
-            note_latency(&record, received);
+            let now = record.now();
+            note_latency(&record, received, now);
             let storing = match connection {
                 Some(connection) => {
-                    let (storing, is_owed) = record.last_stage(Stage::ResponseComplete);
+                    let (storing, is_owed) = record.last_stage(Stage::ResponseComplete, now);
                     if is_owed {
                         connection.debts.owe(|| record.audit().clone());
                     }
@@ -277,8 +268,8 @@ fn recorded(response: Response, record: Arc<Record>, received: Option<Timestamp>
     response.map(|body| Body::new(Recorded { body, record: Some(record), received }))
 }
 
-fn note_latency(record: &Record, received: Timestamp) {
-    let took = record.now().duration_since(received).unsigned_abs();
+fn note_latency(record: &Record, received: Timestamp, now: Timestamp) {
+    let took = now.duration_since(received).unsigned_abs();
     if took > NOTABLE_LATENCY {
         record.annotate(TOTAL_LATENCY, gotext::duration(took));
     }
@@ -295,7 +286,7 @@ struct Recorded {
 impl Recorded {
     fn end(&mut self) {
         if let Some(record) = self.record.take() {
-            self.received.into_iter().for_each(|received| note_latency(&record, received));
+            self.received.into_iter().for_each(|received| note_latency(&record, received, record.now()));
             record.stage_in_passing(Stage::ResponseComplete);
         }
     }

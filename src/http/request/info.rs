@@ -79,6 +79,11 @@ impl RequestInfo {
         &self.verb
     }
 
+    /// [`RequestInfo::verb`] for somebody who keeps it; only HTTP methods are copied.
+    pub fn shared_verb(&self) -> Cow<'static, str> {
+        self.verb.clone()
+    }
+
     /// The resource that is asked for, whether it is served or not.
     pub fn resource(&self) -> Option<&ResourcePath> {
         match (self.other.as_deref(), &self.route) {

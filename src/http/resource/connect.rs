@@ -191,8 +191,7 @@ pub(super) fn upgrade_request(parts: &Parts, location: &Location) -> Result<Requ
 pub(super) fn forwarded_for(parts: &Parts, headers: &mut HeaderMap) {
     let Some(connection) = parts.extensions.get::<std::sync::Arc<ConnectionInfo>>() else { return };
     let before = parts.headers.get_all(FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
-    let client = connection.remote.ip().to_canonical().to_string();
-    let all: Vec<&str> = before.chain([client.as_str()]).collect();
+    let all: Vec<&str> = before.chain([connection.client.as_str()]).collect();
     if let Ok(value) = HeaderValue::from_str(&all.join(", ")) {
         headers.insert(FORWARDED_FOR, value);
     }

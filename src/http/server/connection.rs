@@ -117,7 +117,8 @@ impl Server {
         let connection = place.connection().clone();
         let draining = connection.draining.clone();
         let debts = Arc::new(Debts::default());
-        let info = Arc::new(ConnectionInfo { remote, certificates, draining, debts: debts.clone(), place });
+        let client = crate::audit::address(remote.ip());
+        let info = Arc::new(ConnectionInfo { client, certificates, draining, debts: debts.clone(), place });
         if info.certified().is_some_and(|certified| matches!(certified.user, Ok(Some(_)))) {
             // If there are too many connections, its requests are refused later.
             info.authenticate();

@@ -106,7 +106,7 @@ fn row(event: &Event<'_>, name: Option<&str>, item: &[u8]) -> AuditRow {
     AuditRow {
         at: event.at.as_microsecond(),
         user: head.user.as_deref().map_or("", |user| &user.name).into(),
-        verb: head.verb.as_str().into(),
+        verb: (*head.verb).into(),
         object: object(event, name).into(),
         event: standing_alone(item).into(),
     }
@@ -116,7 +116,7 @@ fn row(event: &Event<'_>, name: Option<&str>, item: &[u8]) -> AuditRow {
 /// a new object.
 fn object(event: &Event<'_>, name: Option<&str>) -> String {
     let Some(object) = &event.growing.object else {
-        return event.head.uri.split('?').next().unwrap_or_default().to_owned();
+        return event.head.uri.path().to_owned();
     };
     let mut text = object.resource.to_string();
     if !object.group.is_empty() {

@@ -9,7 +9,8 @@ use futures_util::future::{BoxFuture, join_all};
 use jiff::Timestamp;
 
 use super::backend::{Backend, Due};
-use super::event::{Event, Growing, Head, Impersonated, ObjectReference, ResponseStatus};
+use super::event::{Event, Growing, Impersonated, ObjectReference, ResponseStatus};
+use super::head::Head;
 use super::policy::{Level, Stage, Verdict};
 use super::{Audit, Receipt};
 use crate::auth::authorizer::Attributes;
@@ -173,21 +174,34 @@ impl Record {
     /// Records a stage with all backends. Where that takes its time, the answer is what the request has to wait for.
     #[must_use]
     pub fn stage(&self, stage: Stage) -> Option<Storing> {
-        self.stage_until(stage, Due::Now).0
+        let at = if stage == Stage::RequestReceived { self.head.received } else { self.now() };
+        self.send(stage, at, Due::Now).0
     }
 
     /// Records the last stage of a request. Also answers whether [`Audit::settle`] has to be called before the answer is
     /// sent.
     #[must_use]
-    pub fn last_stage(&self, stage: Stage) -> (Option<Storing>, bool) {
-        self.stage_until(stage, Due::WithAnswer)
+    pub fn last_stage(&self, stage: Stage, at: Timestamp) -> (Option<Storing>, bool) {
+        self.send(stage, at, Due::WithAnswer)
     }
 
-    fn stage_until(&self, stage: Stage, due: Due) -> (Option<Storing>, bool) {
-        let mut receipts = self.send(stage, due);
-        let all = receipts.len();
-        receipts.retain(|receipt| !matches!(receipt, Receipt::Owed));
-        let is_owed = receipts.len() < all;
+    fn send(&self, stage: Stage, at: Timestamp, due: Due) -> (Option<Storing>, bool) {
+        if self.verdict.omitted.contains(stage) {
+            return (None, false);
+        }
+        let (mut receipts, mut is_owed) = (Vec::new(), false);
+        {
+            let growing = self.growing();
+            let event = Event::new(&self.head, &growing, stage, at);
+            self.audit.metrics.events.increment(1);
+            for backend in self.audit.all_backends() {
+                match backend.take(&event, due) {
+                    Receipt::Taken => {}
+                    Receipt::Owed => is_owed = true,
+                    receipt => receipts.push(receipt),
+                }
+            }
+        }
         if receipts.is_empty() {
             return (None, is_owed);
         }
@@ -215,19 +229,6 @@ impl Record {
                 let _ = storing.await;
             });
         }
-    }
-
-    /// What the backends have not kept at once.
-    fn send(&self, stage: Stage, due: Due) -> Vec<Receipt> {
-        if self.verdict.omitted.contains(stage) {
-            return Vec::new();
-        }
-        let at = if stage == Stage::RequestReceived { self.head.received } else { self.now() };
-        let growing = self.growing();
-        let event = Event::new(&self.head, &growing, stage, at);
-        self.audit.metrics.events.increment(1);
-        let receipts = self.audit.all_backends().map(|backend| backend.take(&event, due));
-        receipts.filter(|receipt| !matches!(receipt, Receipt::Taken)).collect()
     }
 
     /// The JSON text of an object, without managed fields if the policy leaves them out.

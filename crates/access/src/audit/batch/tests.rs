@@ -1,10 +1,12 @@
 use std::sync::{Mutex as StdMutex, OnceLock};
 
 use bytes::Bytes;
+use http::Uri;
 
 use super::super::backend;
 use super::super::config::{Delivery as DeliveryConfig, Mode};
-use super::super::event::{Event, Growing, Head};
+use super::super::event::{Event, Growing};
+use super::super::head::{Head, Sources};
 use super::super::policy::{Level, Stage};
 use super::*;
 use crate::audit::backend::{Due, Receipt};
@@ -43,12 +45,12 @@ const BATCHING: Batching =
 fn head() -> Head {
     Head {
         level: Level::Request,
-        audit_id: "a".into(),
-        uri: "/".to_owned(),
+        audit_id: None,
+        uri: Uri::from_static("/"),
         verb: "get".into(),
         user: None,
-        source_ips: Vec::new(),
-        user_agent: String::new(),
+        sources: Sources::default(),
+        sent_user_agent: None,
         received: jiff::Timestamp::UNIX_EPOCH,
         text: OnceLock::new(),
     }
@@ -107,7 +109,8 @@ async fn large_batches_are_divided_and_large_events_cut_or_dropped() {
     for size in [500, 500, 500, 5000] {
         take(&*backend, size);
     }
-    let (large, growing) = (Head { uri: "u".repeat(2000), ..head() }, growing(1));
+    let (large, growing) =
+        (Head { uri: format!("/{}", "u".repeat(2000)).parse().expect("a URI"), ..head() }, growing(1));
     backend.take(&Event::new(&large, &growing, Stage::RequestReceived, large.received), Due::Now);
     backend.close().await;
     let batches = batches.lock().expect("no panic");

@@ -1,3 +1,9 @@
+use std::sync::OnceLock;
+
+use http::{HeaderValue, Uri};
+
+use super::super::head::Sources;
+use super::super::policy::Level;
 use super::*;
 use crate::tree::json;
 
@@ -10,12 +16,12 @@ fn head(level: Level) -> Head {
     };
     Head {
         level,
-        audit_id: "id-1".into(),
-        uri: "/api/v1/namespaces/n/pods?x=1&y=2".to_owned(),
+        audit_id: Some(HeaderValue::from_static("id-1")),
+        uri: Uri::from_static("/api/v1/namespaces/n/pods?x=1&y=2"),
         verb: "create".into(),
         user: Some(Arc::new(user)),
-        source_ips: vec!["10.0.0.1".parse().expect("an address"), "::1".parse().expect("an address")],
-        user_agent: "kubectl".to_owned(),
+        sources: Sources::of("10.0.0.1", "", Some(&"::1".into())),
+        sent_user_agent: Some(HeaderValue::from_static("kubectl")),
         received: "2026-01-02T03:04:05.000600Z".parse().expect("a time"),
         text: OnceLock::new(),
     }
@@ -59,7 +65,7 @@ fn json_is_upstreams() {
 fn a_status_nobody_and_impersonation() {
     let mut nobody = head(Level::Metadata);
     nobody.user = None;
-    nobody.source_ips.clear();
+    nobody.sources = Sources::default();
     let status = json!({"kind": "Status", "status": "Failure", "message": "m", "reason": "r", "details": {"kind": "pods"}, "code": 1});
     let growing = Growing {
         status: Some(ResponseStatus { status, code: 403 }),
@@ -107,24 +113,4 @@ fn the_legacy_line_is_upstreams() {
             r#"namespace="<none>" uri="/api/v1/namespaces/n/pods?x=1&y=2" response="<deferred>""#
         )
     );
-}
-
-#[test]
-fn long_agents_are_cut() {
-    assert_eq!(user_agent("kubectl"), "kubectl");
-    let cut = user_agent(&"a".repeat(1025));
-    assert_eq!((cut.len(), &cut[1024..]), (1024 + AGENT_SUFFIX.len(), AGENT_SUFFIX));
-}
-
-#[test]
-fn addresses_of_proxies_and_of_the_peer() {
-    let shown = |forwarded: &str, real: &str, peer: &str| {
-        let ips = source_ips(forwarded, real, peer.parse().ok());
-        ips.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" ")
-    };
-    assert_eq!(shown("", "", "10.0.0.1"), "10.0.0.1");
-    assert_eq!(shown("1.1.1.1, x, 2.2.2.2", "3.3.3.3", "10.0.0.1"), "1.1.1.1 2.2.2.2 3.3.3.3 10.0.0.1");
-    assert_eq!(shown("1.1.1.1,2.2.2.2", "1.1.1.1", "2.2.2.2"), "1.1.1.1 2.2.2.2");
-    assert_eq!(shown("", "", "::ffff:10.0.0.1"), "10.0.0.1");
-    assert_eq!(shown("", "", ""), "");
 }
