@@ -127,7 +127,10 @@ impl Server {
         let routes = self.routes.clone();
         let (slot, held) = (Slot::default(), info.clone());
         let next = slot.clone();
+        let streams = Streams::of(connection.clone());
+        let announced = streams.clone();
         let service = service_fn(move |request| {
+            announced.announce(&request);
             requests.connection.note_request(requests.connections.now());
             respond(routes.now(), info.clone(), requests.clone(), next.clone(), request)
         });
@@ -137,11 +140,17 @@ impl Server {
         let ended = if http2 {
             let stream = Gathered::new(stream, GATHERED_BYTES);
             let sender = stream.handle();
-            let builder = tuned_http2(Streams::of(connection.clone()), limits.streams);
+            let builder = tuned_http2(streams.clone(), limits.streams);
             let protocol = pin!(builder.serve_connection(TokioIo::new(stream), service));
             let go_away = |protocol: Pin<&mut http2::Connection<_, _, _>>| protocol.graceful_shutdown();
             let run = run_protocol(protocol, Protocol::Http2, &connection, &self.connections, go_away);
-            let ended = in_turn(sender.drive(run, || connection.goes_first()), &connection).await;
+            let mut run = pin!(run);
+            let run = poll_fn(|context| {
+                streams.begin();
+                run.as_mut().poll(context)
+            });
+            let ended =
+                in_turn(sender.drive(run, |is_alone| connection.goes_first(is_alone)), &connection).await;
             connection.draining.cancel();
             ended
         } else {

@@ -37,6 +37,8 @@ pub struct Connection {
     waker: AtomicWaker,
     authenticated: AtomicBool,
     turns: Arc<Turns>,
+    /// Whether the task of a stream has begun or run since the connection was last asked.
+    has_streams: AtomicBool,
     /// Who has asked last, as `turns` knows him.
     user: AtomicU16,
     /// The tick at which it was accepted.
@@ -65,6 +67,7 @@ impl Connection {
             waker: AtomicWaker::default(),
             authenticated: AtomicBool::default(),
             turns,
+            has_streams: AtomicBool::default(),
             user: AtomicU16::new(UNKNOWN),
             since: tick,
             last_request: AtomicU64::default(),
@@ -93,9 +96,23 @@ impl Connection {
         turn.poll(&self.turns, self.user.load(Ordering::Relaxed), context, poll)
     }
 
-    /// Whether the connection need not let others go first, since somebody else keeps the processors busy.
-    pub fn goes_first(&self) -> bool {
-        self.turns.is_beside_heavy(self.user.load(Ordering::Relaxed))
+    /// Whether the connection lets others go first, since its user keeps the processors busy.
+    pub fn stands_back(&self) -> bool {
+        self.turns.stands_back(self.user.load(Ordering::Relaxed))
+    }
+
+    /// Notes that the task of a stream begins or runs, which may have something to send.
+    pub fn note_stream(&self) {
+        if !self.has_streams.load(Ordering::Relaxed) {
+            self.has_streams.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether the connection need not let others go first: its thread serves no other connection, and no stream has run whose
+    /// neighbours may be about to send something, too; or somebody else keeps the processors busy.
+    pub fn goes_first(&self, is_alone: bool) -> bool {
+        let has_streams = self.has_streams.swap(false, Ordering::Acquire);
+        is_alone && !has_streams || self.turns.is_beside_heavy(self.user.load(Ordering::Relaxed))
     }
 
     pub fn stage(&self) -> Stage {

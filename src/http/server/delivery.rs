@@ -50,7 +50,12 @@ pub async fn deliver(mut response: Response, request: Arc<Requests>) -> Response
         return response;
     }
     let terms = response.extensions_mut().remove::<Terms>();
-    let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
+    let waker = poll_fn(|context| match context.waker() {
+        // The connection polls the stream. Since it has to wait here, it gets a task of its own.
+        waker if waker.will_wake(Waker::noop()) => Poll::Pending,
+        waker => Poll::Ready(waker.clone()),
+    })
+    .await;
     let task = tokio::task::try_id().map(|id| (id, waker));
     let delivery = Arc::new(Delivery::new(&request.connections, terms.as_ref(), task));
     request.connection.add_delivery(delivery.clone());

@@ -197,7 +197,8 @@ impl Turns {
             && !self.usage(user).is_heavy.load(Ordering::Relaxed)
     }
 
-    fn stands_back(&self, user: u16) -> bool {
+    /// Whether this user keeps the processors busy, and somebody else asks something.
+    pub fn stands_back(&self, user: u16) -> bool {
         self.considerate_until.load(Ordering::Relaxed) != 0
             && self.usage(user).is_heavy.load(Ordering::Relaxed)
     }
