@@ -157,6 +157,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
 mod tests {
     use std::sync::atomic::AtomicU32;
 
+    use tokio::sync::mpsc;
+
     use super::*;
 
     /// Drives a future that wakes itself in its first polls; answers how often it is polled by the time another task runs.
@@ -189,26 +191,35 @@ mod tests {
     #[tokio::test]
     async fn a_future_is_told_whether_its_thread_drives_others() {
         let told = Arc::new(Mutex::new(Vec::new()));
-        let driven = |name: u32| {
+        let drive = |name: u32| {
+            let (wake, mut woken) = mpsc::unbounded_channel::<()>();
+            let future = async move { while woken.recv().await.is_some() {} };
             let told = told.clone();
-            let mut wakes = 2;
-            let future = poll_fn(move |context| {
-                context.waker().wake_by_ref();
-                wakes -= 1;
-                if wakes == 0 { Poll::Ready(()) } else { Poll::Pending }
-            });
             let note = move |is_alone| {
                 told.lock().expect("a lock").push((name, is_alone));
                 false
             };
-            tokio::spawn(Gathered::new(tokio::io::empty(), 16).drive(future, note))
+            tokio::spawn(Gathered::new(tokio::io::empty(), 16).drive(future, note));
+            wake
         };
-        driven(1).await.expect("it ends");
-        assert_eq!(*told.lock().expect("a lock"), [(1, false), (1, true)]);
-        let both = [driven(2), driven(3)];
-        for driven in both {
-            driven.await.expect("it ends");
+        let others_run = async || {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let first = drive(1);
+        others_run().await;
+        for _ in 0..2 {
+            first.send(()).expect("it is driven");
+            others_run().await;
         }
-        assert!(told.lock().expect("a lock")[2..].iter().all(|(_, is_alone)| !is_alone));
+        let second = drive(2);
+        for wake in [&first, &first, &second] {
+            others_run().await;
+            wake.send(()).expect("it is driven");
+        }
+        others_run().await;
+        let want = [(1, false), (1, true), (1, true), (2, false), (1, false), (1, true), (2, false)];
+        assert_eq!(*told.lock().expect("a lock"), want);
     }
 }
