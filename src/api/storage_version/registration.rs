@@ -28,6 +28,9 @@ use crate::tree::Value;
 use crate::user::User;
 use crate::warnings::Warnings;
 
+/// Each conflict is another server's success, so that many in a row are nobody's.
+const MOST_CONFLICTS: u32 = 1000;
+
 pub use self::claims::storage_version_name;
 
 /// What a registration writes.
@@ -235,19 +238,21 @@ impl Api {
         .await
     }
 
-    /// Plans on the newest state, and repeats that until the transaction meets the state for which it was planned.
+    /// Plans on the newest state, and repeats that until the transaction meets the state for which it was planned. A database
+    /// whose indexes a power cut has spoilt may never do so.
     async fn change_together(
         &self,
         plan: impl Fn(&State) -> Result<Option<Plan>, Error>,
     ) -> Result<(), Error> {
         let mut state = self.cache.fresh().await?;
-        loop {
+        for _ in 0..MOST_CONFLICTS {
             let Some(Plan { mutations, registry }) = plan(&state)? else { return Ok(()) };
             match self.store.write_together(mutations, registry).await? {
                 Together::Committed => return Ok(()),
                 Together::Conflict { judged_at } => state = self.cache.at_least(judged_at).await?,
             }
         }
+        Err(Error::Internal("what the database lists and what it finds differ, time after time".to_owned()))
     }
 
     /// A StorageVersion without entries. It is written in a transaction of the server's own, which admission does not

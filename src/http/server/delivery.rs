@@ -188,3 +188,35 @@ impl Drop for Delivered {
         self.request.connection.remove_delivery(&self.delivery);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Limits;
+    use super::*;
+
+    /// Its task is stopped when it makes no progress, and the connection's must not be.
+    #[tokio::test]
+    async fn a_long_response_has_a_task_of_its_own_also_if_its_connection_polls_it() {
+        let connection = tokio::spawn(async {
+            let connections = Connections::new(Limits::default(), Arc::default());
+            let entry = connections.admit();
+            let connection = entry.connection().clone();
+            let requests = Requests::of(connection.clone(), connections);
+            let by_connection = || Context::from_waker(Waker::noop());
+            let response = |length: u64| Response::new(Body::from(vec![0; length as usize]));
+            let mut short = Box::pin(deliver(response(SHORT), requests.clone()));
+            assert!(short.as_mut().poll(&mut by_connection()).is_ready());
+            let mut long = Box::pin(deliver(response(SHORT + 1), requests));
+            assert!(long.as_mut().poll(&mut by_connection()).is_pending());
+            let stopped = connection.clone();
+            let own = tokio::spawn(async move {
+                let response = long.await;
+                stopped.reset_stalled(u64::MAX, 0, |_| {});
+                (response, stopped.is_stopped())
+            });
+            let (_response, is_stopped) = own.await.expect("no panic");
+            assert!(is_stopped && !connection.is_stopped());
+        });
+        connection.await.expect("no panic");
+    }
+}
