@@ -147,12 +147,16 @@ mod tests {
         streams.announce(&request);
         streams.execute(poll_fn(move |context| {
             polls += 1;
-            tell.take().into_iter().for_each(|tell| drop(tell.send(())));
+            if let Some(tell) = tell.take() {
+                let _ = tell.send(());
+            }
             if polls == 1 {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            answer.take().into_iter().for_each(|answer| drop(answer.send(tokio::task::try_id())));
+            if let Some(answer) = answer.take() {
+                let _ = answer.send(tokio::task::try_id());
+            }
             Poll::Ready(())
         }));
         let was_polled = told.try_recv().is_ok();
