@@ -1,14 +1,19 @@
 //! What a server accepts before it has registered, and after it has lost its registration.
 
+use std::sync::atomic::Ordering::SeqCst;
+
+use rowplane::server::application::{build_on, open};
 use serde_json::{Value, json};
 
-use crate::support::client::Client;
+use crate::support::client::{Client, Protocol};
+use crate::support::faulty::Faulty;
 use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, config_map};
 use crate::{LEASES, NEVER, VERSIONS, id, identified, on_host};
 
 on_both_databases! {
     s21_s22_s23_s25_writes_wait_for_the_registration,
     s27_what_hinders_the_registration_is_told,
+    a_database_that_contradicts_itself_is_not_asked_for_ever,
     a_server_that_has_lost_its_registration_writes_nothing_until_it_has_it_again,
 }
 
@@ -119,6 +124,29 @@ async fn s21_s22_s23_s25_writes_wait_for_the_registration(setup: Setup) {
 async fn registered(client: &Client) {
     while client.post(CONFIGMAPS, &config_map("new", json!({}))).await.status == 503 {}
     client.get(format!("{CONFIGMAPS}/new")).await.ok();
+}
+
+/// An index that a power cut has spoilt may find other rows than a list shows. Each attempt to register ends all the same, so
+/// that the server is there, and says what is wrong.
+async fn a_database_that_contradicts_itself_is_not_asked_for_ever(setup: Setup) {
+    let setup = used(setup).await;
+    let starting = setup.builder().start_with(async move |environment| {
+        let store = Faulty::new(open(&environment.config.datastore).await?);
+        store.refuses_registrations.store(true, SeqCst);
+        build_on(store, environment).await
+    });
+    let server = starting.await.unwrap_or_else(|error| panic!("start: {}", error.one_line()));
+    let admin = Client::of_certificate(&setup.kubeconfig(), Protocol::Any);
+    let message = async || {
+        let refused = admin.post(CONFIGMAPS, &config_map("new", json!({}))).await.expect(503);
+        refused["message"].as_str().expect("a message").to_owned()
+    };
+    let mut told = message().await;
+    while told.ends_with("<nil>") {
+        told = message().await;
+    }
+    assert!(told.contains("what the database lists and what it finds differ"), "{told}");
+    server.stop().await;
 }
 
 async fn s27_what_hinders_the_registration_is_told(setup: Setup) {

@@ -1,4 +1,4 @@
-//! A store whose changefeed fails, or hides a change.
+//! A store whose changefeed fails, or hides a change, or whose commits contradict what it lists.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{
-    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error,
+    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Outcome,
     ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
 };
 use tokio::sync::RwLock;
@@ -26,6 +26,8 @@ pub struct Faulty {
     pub loads: Mutex<Vec<Vec<ResourceId>>>,
     pub reads_panic: AtomicBool,
     pub commits_panic: AtomicBool,
+    /// No change of the registry is committed, as if what it is for were not as it is read.
+    pub refuses_registrations: AtomicBool,
     /// Whoever holds this to write holds up all commits.
     pub commits: RwLock<()>,
     /// The number of commits that have begun.
@@ -42,6 +44,7 @@ impl Faulty {
             loads: Mutex::default(),
             reads_panic: AtomicBool::new(false),
             commits_panic: AtomicBool::new(false),
+            refuses_registrations: AtomicBool::new(false),
             commits: RwLock::default(),
             begun: AtomicU64::new(0),
         })
@@ -62,6 +65,13 @@ impl Backend for Faulty {
         assert!(!self.commits_panic.load(SeqCst), "a commit, on purpose");
         self.begun.fetch_add(1, SeqCst);
         let _turn = self.commits.read().await;
+        if terms.registry.is_some() && self.refuses_registrations.load(SeqCst) {
+            let base = self.inner.clock().await?.revision;
+            return Ok(Commit {
+                base,
+                outcomes: vec![Outcome::Conflict { found: None }; batch.close().len()],
+            });
+        }
         self.inner.commit_under(batch, terms).await
     }
 

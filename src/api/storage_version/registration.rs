@@ -28,8 +28,8 @@ use crate::tree::Value;
 use crate::user::User;
 use crate::warnings::Warnings;
 
-/// Each conflict is another server's success, so that many in a row are nobody's.
-const MOST_CONFLICTS: u32 = 1000;
+/// Each conflict is another server's success. After so many in a row the attempt fails, and the next one comes after a pause.
+const MOST_CONFLICTS: u32 = 100;
 
 pub use self::claims::storage_version_name;
 
@@ -238,8 +238,8 @@ impl Api {
         .await
     }
 
-    /// Plans on the newest state, and repeats that until the transaction meets the state for which it was planned. A database
-    /// whose indexes a power cut has spoilt may never do so.
+    /// Plans on the newest state, and repeats that until the transaction meets the state for which it was planned. In a database
+    /// whose indexes a power cut has spoilt it may never do so.
     async fn change_together(
         &self,
         plan: impl Fn(&State) -> Result<Option<Plan>, Error>,

@@ -18,14 +18,6 @@ macro_rules! text {
     }};
 }
 
-/// The same with a text in which no character needs an escape.
-macro_rules! plain_text {
-    ($out:expr, $name:literal, $value:expr) => {{
-        key!($out, $name);
-        $crate::audit::json::write_plain($out, $value);
-    }};
-}
-
 /// The same, unless the text is empty.
 macro_rules! text_if_any {
     ($out:expr, $name:literal, $value:expr) => {
@@ -33,6 +25,14 @@ macro_rules! text_if_any {
             text!($out, $name, $value);
         }
     };
+}
+
+/// Appends a member whose value is a text in which no character needs an escape.
+macro_rules! plain_text {
+    ($out:expr, $name:literal, $value:expr) => {{
+        key!($out, $name);
+        $crate::audit::json::write_plain($out, $value);
+    }};
 }
 
 /// Appends a time as a member.
