@@ -19,6 +19,7 @@ pub mod meta;
 pub mod namespace_contents;
 pub mod ownership;
 pub mod patch;
+pub mod protobuf_messages;
 pub mod quota;
 pub mod request;
 pub mod resource;

@@ -43,6 +43,8 @@ pub struct Resource {
     schemas: Vec<(Kind, OnceLock<Option<Schema>>)>,
     /// Whether a client has asked for objects in protobuf. From then on, writes keep the protobuf encoding in memory.
     read_in_protobuf: AtomicBool,
+    /// Whether a client has listed objects in protobuf since [`Resource::has_unused_messages`] was asked last.
+    listed_in_protobuf: AtomicBool,
     zero: OnceLock<ObjectMap>,
 }
 
@@ -77,6 +79,7 @@ impl Resource {
             behavior,
             custom,
             read_in_protobuf: AtomicBool::new(false),
+            listed_in_protobuf: AtomicBool::new(false),
             zero: OnceLock::new(),
             definition,
         }
@@ -111,6 +114,16 @@ impl Resource {
     /// Notes that a client reads unconverted objects in protobuf.
     pub fn note_protobuf_reader(&self) {
         self.read_in_protobuf.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that a client lists objects in protobuf.
+    pub fn note_protobuf_list(&self) {
+        self.listed_in_protobuf.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether objects may hold protobuf messages that no list has read since this was asked last.
+    pub fn has_unused_messages(&self) -> bool {
+        !self.listed_in_protobuf.swap(false, Ordering::Relaxed) && self.is_read_in_protobuf()
     }
 
     /// Parses a stored object into the served version.

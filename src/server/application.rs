@@ -28,6 +28,7 @@ use crate::api::definitions::{self, Definitions};
 use crate::api::list::token_keys::read_token_keys;
 use crate::api::meta::generate_name;
 use crate::api::namespace_contents::NamespaceContents;
+use crate::api::protobuf_messages::drop_unused_messages;
 use crate::api::quota::sets_resource;
 use crate::api::rights::aggregation::{self, Aggregation};
 use crate::api::service_routes::ServiceRoutes;
@@ -275,6 +276,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
             .tasks
             .run("encryption", encryption.follow(async move |refused| reread(&cache, refused).await));
     }
+    controlling.tasks.run("protobuf-messages", drop_unused_messages(api.clone()));
     controlling.tasks.run("token-keys", refresh_token_keys(api.clone()));
     controlling.tasks.run("high-water-mark", save_mark(mark.clone()));
     if let Some(compaction) = config.compaction {

@@ -1,9 +1,11 @@
 //! Clients that speak protobuf see what clients that speak JSON see.
 
+use rowplane::api::protobuf_messages::look;
+use rowplane::cache::Range;
 use rowplane::codec::protobuf::{Envelope, decode, encode};
 use rowplane::protowire::Reader;
 use rowplane::schema::builtin;
-use rowplane::schema::names::Gvk;
+use rowplane::schema::names::{Gvk, Gvr};
 use rowplane::tree::Map;
 use serde_json::{Value, json};
 
@@ -20,6 +22,7 @@ on_every_store! {
     a_write_and_what_it_answers,
     an_object_in_another_version,
     lists_and_pages,
+    messages_are_dropped_when_no_list_reads_them,
     c63_watches,
     w42_frames_of_a_watch,
     a_watch_that_is_too_late,
@@ -166,6 +169,28 @@ async fn lists_and_pages(setup: Setup) {
         expect(&server.get(exactly).protobuf().await, 200)["items"].as_array().map(Vec::len),
         Some(39)
     );
+}
+
+/// A list and the writes after it leave messages in memory, until a whole period passes without a list.
+async fn messages_are_dropped_when_no_list_reads_them(setup: Setup) {
+    let server = setup.start().await;
+    let config_maps = server.api.resources.get(&Gvr::fixed("v1", "configmaps")).expect("served").clone();
+    let held = || {
+        let objects = server.api.cache.any().objects(config_maps.id);
+        objects.range(&Range::of(Some("t"))).map(|object| object.made_size()).collect::<Vec<_>>()
+    };
+    server.post(CONFIGMAPS, &config_map("a", json!({"k": "v"}))).await.expect(201);
+    assert_eq!(held(), [0], "nobody reads protobuf yet");
+    let listed = expect(&server.get(CONFIGMAPS).protobuf().await, 200);
+    server.post(CONFIGMAPS, &config_map("b", json!({"k": "v"}))).await.expect(201);
+    assert!(held().iter().all(|size| *size > 0), "{:?}", held());
+    look(&server.api).await;
+    assert!(held().iter().all(|size| *size > 0), "there was a list since the last look: {:?}", held());
+    look(&server.api).await;
+    assert_eq!(held(), [0, 0]);
+    server.delete(&format!("{CONFIGMAPS}/b")).await.expect(200);
+    let again = expect(&server.get(CONFIGMAPS).protobuf().await, 200);
+    assert_eq!(again["items"], listed["items"], "made again");
 }
 
 async fn c63_watches(setup: Setup) {

@@ -2,7 +2,7 @@
 //!
 //! A stored value contains no resourceVersion, since its row's key is the resourceVersion. A [`Draft`] holds such a
 //! value. An [`Object`] is its JSON with the resourceVersion inserted, made once per version and sent to all readers.
-//! An object's protobuf encoding comes from the write that made it, if clients read the kind so, or is made on demand.
+//! An object's protobuf encoding comes from the write that made it, if clients read the kind so, or is made on demand; it is dropped when no list has read it for a while.
 
 mod draft;
 mod kept;
@@ -11,13 +11,13 @@ mod protobuf;
 mod tree;
 
 use std::fmt;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::tree::Map;
 
-use self::kept::{Kept, keep};
+use self::kept::Kept;
 use self::layout::Layout;
+use self::protobuf::Slot;
 use super::managed;
 use super::protobuf::with_version;
 use super::sealed;
@@ -25,7 +25,7 @@ use crate::json::scan;
 use crate::revision::Revision;
 
 pub use self::draft::Draft;
-pub use self::protobuf::Unencodable;
+pub use self::protobuf::{Message, Unencodable};
 
 /// One version of an object as all readers share it: JSON text with resourceVersion.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub struct Object {
     json: Kept,
     layout: Option<Layout>,
     /// The encoding of [`Object::protobuf`]. Most objects never have one.
-    protobuf: OnceLock<Kept>,
+    message: Slot,
     settled: Mark,
 }
 
@@ -75,7 +75,7 @@ pub struct Undecodable {
 
 impl Object {
     fn new(revision: Revision, key: Box<str>, json: Kept, layout: Option<Layout>) -> Self {
-        Self { revision, key, json, layout, protobuf: OnceLock::new(), settled: Mark::default() }
+        Self { revision, key, json, layout, message: Slot::default(), settled: Mark::default() }
     }
 
     pub fn revision(&self) -> Revision {
@@ -156,14 +156,11 @@ impl Object {
             return Object { revision, ..self.clone() };
         };
         let (json, layout) = layout.replace_version(&self.json, self.revision, revision);
-        let moved = Object {
+        Object {
             settled: self.settled.clone(),
+            message: Slot::holding(self.message.get().and_then(|message| with_version(&message, revision))),
             ..Object::new(revision, self.key.clone(), json, Some(layout))
-        };
-        if let Some(message) = self.protobuf.get().and_then(|message| with_version(message, revision)) {
-            let _ = moved.protobuf.set(keep(&[&message]));
         }
-        moved
     }
 
     /// The memory of this version in bytes, without that of maps that contain it and of encodings made on demand. The
@@ -172,9 +169,9 @@ impl Object {
         size_of::<Self>() + self.json.len() + self.key.len()
     }
 
-    /// The size in bytes of the encodings that were made on demand so far.
+    /// The size in bytes of the encodings that are held beside the JSON now.
     pub fn made_size(&self) -> usize {
-        self.protobuf.get().map_or(0, |message| message.len())
+        self.message.len()
     }
 
     fn undecodable(&self) -> Undecodable {

@@ -11,7 +11,7 @@ use crate::api::error::Error;
 use crate::api::list::List;
 use crate::api::watch::WatchEvent;
 use crate::cache::event::{EventType, FrameEncoding};
-use crate::codec::object::{Object, Unencodable};
+use crate::codec::object::{Message, Object, Unencodable};
 use crate::codec::protobuf::{self, Envelope, watch_frame};
 use crate::http::response::status::Failure;
 use crate::http::response::table::Columns;
@@ -23,14 +23,14 @@ use crate::tree::{Map, Value};
 /// The message of a list item.
 pub enum Item {
     /// The message of a stored object, which all readers share.
-    Shared(Arc<Object>),
+    Shared(Message),
     Made(Vec<u8>),
 }
 
 impl Item {
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Self::Shared(object) => object.protobuf().unwrap_or_default(),
+            Self::Shared(message) => message,
             Self::Made(bytes) => bytes,
         }
     }
@@ -62,7 +62,7 @@ impl Encoder {
     pub(super) fn protobuf_object(&self, object: &Object) -> Result<Vec<u8>, Error> {
         let gvk = self.gvk();
         if self.is_verbatim(object) {
-            return Ok(Envelope::wrap(&gvk, object.protobuf()?));
+            return Ok(Envelope::wrap(&gvk, &object.protobuf()?));
         }
         Ok(Envelope::wrap(&gvk, &self.protobuf_message(object)?))
     }
@@ -70,8 +70,7 @@ impl Encoder {
     /// One item of a list.
     pub fn protobuf_item(&self, object: Arc<Object>) -> Result<Item, Error> {
         if self.is_verbatim(&object) {
-            object.protobuf()?;
-            return Ok(Item::Shared(object));
+            return Ok(Item::Shared(object.protobuf()?));
         }
         self.protobuf_message(&object).map(Item::Made)
     }
@@ -83,6 +82,7 @@ impl Encoder {
     }
 
     pub fn protobuf_list_head(&self, list: &List) -> Result<ListHead, Error> {
+        self.resource.note_protobuf_list();
         let value = self.list_value(list);
         let kind = kind_of(&value)?;
         let items_number = protobuf::items_number(&kind).map_err(|why| failed(&kind.gvk, &why))?;
@@ -92,7 +92,7 @@ impl Encoder {
 
     pub(super) fn protobuf_event(&self, event: &WatchEvent) -> Result<Bytes, Error> {
         let stored = |kind: EventType, object: &Object| -> Result<Bytes, Unencodable> {
-            Ok(watch_frame(kind.as_str(), &self.gvk(), object.protobuf()?).into())
+            Ok(watch_frame(kind.as_str(), &self.gvk(), &object.protobuf()?).into())
         };
         match event {
             WatchEvent::State(object) if self.is_verbatim(object) => Ok(stored(EventType::Added, object)?),

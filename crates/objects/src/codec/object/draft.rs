@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::kept::keep;
 use super::layout::Layout;
+use super::protobuf::Slot;
 use super::{Mark, Object, joined_key, tree};
 use crate::codec::at_rest::{self, Opened, StorageMediaType, ValueFormat};
 use crate::codec::protobuf::{self, with_version};
@@ -122,11 +123,12 @@ impl Draft {
             return Object::new(revision, self.key, keep(&[&self.json]), None);
         };
         let (json, layout) = layout.put_version(&self.json, revision);
-        let object = Object { settled: self.settled, ..Object::new(revision, self.key, json, Some(layout)) };
-        if let Some(message) = self.message.and_then(|message| with_version(&message, revision)) {
-            let _ = object.protobuf.set(keep(&[&message]));
+        let message = self.message.and_then(|message| with_version(&message, revision));
+        Object {
+            settled: self.settled,
+            message: Slot::holding(message),
+            ..Object::new(revision, self.key, json, Some(layout))
         }
-        object
     }
 }
 

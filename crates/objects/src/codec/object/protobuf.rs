@@ -1,11 +1,45 @@
-//! The protobuf encoding of an object, made when the first client asks for it.
+//! The protobuf message of an object: left by the write that made it, or made when the first client asks for it, and
+//! dropped when no list has asked for a while.
 
-use super::kept::keep;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+
 use super::{Object, Undecodable};
 use crate::codec::protobuf::{self, Error};
 use crate::schema::builtin;
 use crate::schema::names::Gvk;
 use crate::tree::Map;
+
+/// A message without an envelope, in the version in which its object is stored. Its bytes come from the program's own
+/// allocator, unlike the object's: messages that were made one after the other are dropped together, and then whole
+/// pages go back to the system.
+pub type Message = Arc<Vec<u8>>;
+
+/// The place of an object's message.
+#[derive(Default)]
+pub(super) struct Slot(ArcSwapOption<Vec<u8>>);
+
+impl Clone for Slot {
+    fn clone(&self) -> Self {
+        Self(ArcSwapOption::new(self.get()))
+    }
+}
+
+impl Slot {
+    pub fn holding(message: Option<Vec<u8>>) -> Self {
+        Self(ArcSwapOption::new(message.map(Arc::new)))
+    }
+
+    pub fn get(&self) -> Option<Message> {
+        self.0.load_full()
+    }
+
+    /// The length of the message in bytes, 0 without one.
+    pub fn len(&self) -> usize {
+        self.0.load().as_ref().map_or(0, |message| message.len())
+    }
+}
 
 /// A stored object that has no protobuf encoding, since it does not conform to its Go type.
 #[derive(Debug, thiserror::Error)]
@@ -17,9 +51,9 @@ pub enum Unencodable {
 }
 
 impl Object {
-    /// The message, without an envelope, in the version in which the object is stored. Made once.
-    pub fn protobuf(&self) -> Result<&[u8], Unencodable> {
-        if let Some(made) = self.protobuf.get() {
+    /// The object's message, which readers share while it is held.
+    pub fn protobuf(&self) -> Result<Message, Unencodable> {
+        if let Some(made) = self.message.get() {
             return Ok(made);
         }
         let map = self.to_map()?;
@@ -28,7 +62,14 @@ impl Object {
             name: self.name().to_owned(),
             reason,
         })?;
-        Ok(self.protobuf.get_or_init(|| keep(&[&made])))
+        let made = Arc::new(made);
+        self.message.0.store(Some(made.clone()));
+        Ok(made)
+    }
+
+    /// Drops the message, if it is held; the next reader has it made again.
+    pub fn drop_protobuf(&self) {
+        self.message.0.store(None);
     }
 }
 
