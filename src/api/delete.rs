@@ -26,6 +26,7 @@ pub enum Deleted {
 
 impl Api {
     pub async fn delete(&self, request: &Request<'_>) -> Result<Deleted, Error> {
+        refuse_system_class(request.target)?;
         let deleted = self.delete_stored(request).await?;
         Ok(self.shown(request.target.resource, deleted).await)
     }
@@ -57,7 +58,6 @@ impl Api {
         let (target, options) = (write.request.target, write.request.options.delete());
         let Resource { definition, behavior, .. } = target.resource;
         let strategy = &behavior.strategy;
-        refuse_system_class(target)?;
         if let Some(deleted) = self.delete_undecodable(write).await? {
             return Ok(deleted);
         }
@@ -111,8 +111,8 @@ impl Api {
     }
 }
 
-/// Refuses to delete the built-in priority classes. Upstream's storage of the kind refuses it before it looks for the
-/// object.
+/// Refuses to delete a built-in priority class by its name. Upstream's storage of the kind refuses it before it looks for
+/// the object; the deletion of a collection passes by that storage.
 fn refuse_system_class(target: Target<'_>) -> Result<(), Error> {
     const SYSTEM: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
     let definition = &target.resource.definition;

@@ -19,6 +19,7 @@ on_every_store! {
     w35_bytes_are_base64,
     w36_json_that_ends_early,
     w37_another_kind,
+    the_core_version_with_a_slash_is_the_same,
 }
 
 fn post(server: &TestServer, path: &str, body: impl Into<String>) -> Request {
@@ -154,4 +155,12 @@ async fn w37_another_kind(setup: Setup) {
     let message =
         "the API version in the data (apps/v1beta1) does not match the expected API version (apps/v1)";
     refused.fails(400, "BadRequest", message, Value::Null);
+}
+
+/// An empty group before the slash is the core group (`schema.ParseGroupVersion`).
+async fn the_core_version_with_a_slash_is_the_same(setup: Setup) {
+    let server = setup.start().await;
+    let text = r#"{"apiVersion": "/v1", "kind": "ConfigMap", "metadata": {"name": "a"}}"#;
+    let made = post(&server, "/api/v1/namespaces/t/configmaps", text).await.expect(201);
+    assert_eq!(made["apiVersion"], "v1");
 }

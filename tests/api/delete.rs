@@ -17,6 +17,7 @@ on_every_store! {
     c90_the_body_beats_the_query,
     c84_generation_grows_with_a_deletion,
     a_pod_has_a_grace_period,
+    some_kinds_answer_with_the_object,
 }
 
 fn at(name: &str) -> String {
@@ -233,4 +234,21 @@ async fn a_pod_has_a_grace_period(setup: Setup) {
     let last = delete_with(&server, &path, json!({"gracePeriodSeconds": 0})).await.ok();
     assert_eq!(last["kind"], "Pod");
     assert_eq!(server.get(&path).await.status, 404);
+}
+
+/// `ReturnDeletedObject` of upstream's registries; DeviceTaintRules in v1 are without it.
+async fn some_kinds_answer_with_the_object(setup: Setup) {
+    let server = setup.start().await;
+    let rule = json!({"deviceSelector": {"driver": "a.example.com"}, "taint": {"key": "a.example.com/b", "effect": "NoSchedule"}});
+    for (path, object, answer) in [
+        ("/apis/resource.k8s.io/v1/devicetaintrules", json!({"spec": rule}), "Status"),
+        ("/apis/resource.k8s.io/v1/deviceclasses", json!({"spec": {}}), "DeviceClass"),
+        ("/apis/scheduling.k8s.io/v1/priorityclasses", json!({"value": 5}), "Status"),
+        ("/apis/storage.k8s.io/v1/storageclasses", json!({"provisioner": "a.example.com/b"}), "StorageClass"),
+    ] {
+        let mut object = object;
+        object["metadata"] = json!({"name": "one"});
+        server.post(path, &object).await.expect(201);
+        assert_eq!(server.delete(format!("{path}/one")).await.ok()["kind"], answer, "{path}");
+    }
 }

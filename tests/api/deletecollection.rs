@@ -12,6 +12,7 @@ on_every_store! {
     a_revision_in_the_query_is_a_precondition_too,
     a_collection_in_pages,
     what_has_finalizers_stays,
+    system_priority_classes_go_with_their_collection,
 }
 
 async fn c12_an_invalid_collection_delete_deletes_nothing(setup: Setup) {
@@ -100,4 +101,15 @@ async fn what_has_finalizers_stays(setup: Setup) {
     let left = server.get(CONFIGMAPS).await.ok();
     assert_eq!(names(&left), ["b"]);
     assert!(left["items"][0]["metadata"]["deletionTimestamp"].is_string(), "{left}");
+}
+
+/// Only the deletion by name is refused (`pkg/registry/scheduling/priorityclass/storage`).
+async fn system_priority_classes_go_with_their_collection(setup: Setup) {
+    let server = setup.start().await;
+    let classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    let refused = server.delete(format!("{classes}/system-node-critical")).await.failure();
+    assert_eq!(refused["code"], 403, "{refused}");
+    let deleted = server.delete(format!("{classes}?dryRun=All")).await.ok();
+    assert_eq!(deleted["kind"], "PriorityClassList");
+    assert_eq!(names(&deleted), ["system-cluster-critical", "system-node-critical"]);
 }

@@ -10,7 +10,8 @@ use super::{Custom, StoredDefinition};
 use crate::api::definitions::conversion::Hook;
 use crate::cache::Objects;
 use crate::codec::object::Object;
-use crate::kinds::custom::{CustomDefinition, Digest, Unserved};
+use crate::kinds::built_in;
+use crate::kinds::custom::{CustomDefinition, Digest, ServedVersion, Unserved};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::schema::structural::Schemas;
@@ -132,7 +133,10 @@ fn served(
     match CustomDefinition::read(object, schemas, number) {
         Ok(definition) => {
             let hook = Hook::of(&definition);
-            let served = Arc::new(definition).served().into_iter();
+            // In a version of a group that is the server's own, a definition is stored and never served.
+            let is_free =
+                |version: &ServedVersion| !built_in::has_version(&version.resource.gvk().group_version);
+            let served = Arc::new(definition).served().into_iter().filter(is_free);
             let custom = |version| Custom {
                 version,
                 stored: stored.clone(),

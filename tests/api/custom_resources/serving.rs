@@ -18,6 +18,7 @@ on_every_store! {
     a_restart_serves_what_is_defined,
     objects_are_printed_as_upstream_prints_maps,
     cr38_nothing_fails_while_definitions_change,
+    nothing_joins_a_version_of_the_servers_own,
 }
 
 // A store in memory has one server.
@@ -329,4 +330,28 @@ async fn cr38_nothing_fails_while_definitions_change(setup: Setup) {
     }
     assert!(!others.is_finished(), "{:?}", others.await);
     others.abort();
+}
+
+/// A definition in a built-in group is stored; only its versions that are not built in are served (upstream's
+/// `TestCRDShadowGroup`).
+async fn nothing_joins_a_version_of_the_servers_own(setup: Setup) {
+    let server = setup.start().await;
+    let mut definition = widgets();
+    definition["metadata"] = json!({"name": "foos.networking.k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "unapproved, test-only"}});
+    definition["spec"]["group"] = "networking.k8s.io".into();
+    definition["spec"]["names"] = json!({"plural": "foos", "kind": "Foo"});
+    definition["spec"]["versions"] = json!([version("v1", true), version("v9", false)]);
+    let created = server.post(DEFINITIONS, &definition).await.expect(201);
+    assert_eq!(created["status"]["acceptedNames"]["plural"], "foos", "{created}");
+    let shown = async |version: &str| {
+        let list = server.get(format!("/apis/networking.k8s.io/{version}")).await.ok();
+        let resources = list["resources"].as_array().expect("a list").clone();
+        resources.iter().any(|resource| resource["name"] == "foos")
+    };
+    assert!(!shown("v1").await && shown("v9").await);
+    assert_eq!(server.get("/apis/networking.k8s.io/v1/namespaces/t/foos").await.status, 404);
+    server.get("/apis/networking.k8s.io/v9/namespaces/t/foos").await.ok();
+    server.get("/apis/networking.k8s.io/v1/namespaces/t/ingresses").await.ok();
+    server.delete(format!("{DEFINITIONS}/foos.networking.k8s.io")).await.ok();
 }

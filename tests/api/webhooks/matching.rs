@@ -3,7 +3,9 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{MUTATING, VALIDATING, allowing, configure, hook, metric, patch, requests, reviewed, told};
+use super::{
+    MUTATING, VALIDATING, allowing, configuration, configure, hook, metric, patch, requests, reviewed, told,
+};
 use crate::support::server::{CONFIGMAPS, Setup, config_map};
 use crate::support::webhook::WebhookServer;
 
@@ -13,6 +15,7 @@ on_every_store! {
     a27_a28_a29_equivalent_versions,
     a30_a31_a32_a33_match_conditions,
     a61_custom_objects,
+    a_rule_for_what_no_webhook_sees_gets_a_warning,
 }
 
 const HPAS_V1: &str = "/apis/autoscaling/v1/namespaces/t/horizontalpodautoscalers";
@@ -228,4 +231,26 @@ async fn a61_custom_objects(setup: Setup) {
     bad["metadata"]["name"] = "q".into();
     let refused = server.request(Method::POST, paints).json(&bad).await.failure();
     assert_eq!(refused["code"], 422, "{refused}");
+}
+
+/// `ExcludeAdmissionWebhookVirtualResources`. A rule with a wildcard gets none.
+async fn a_rule_for_what_no_webhook_sees_gets_a_warning(setup: Setup) {
+    let server = setup.start().await;
+    let url = json!({"url": "https://127.0.0.1:1/"});
+    let rule = |groups: Value, resources: Value| json!({"apiGroups": groups, "resources": resources});
+    let named = rule(json!(["authentication.k8s.io", ""]), json!(["pods", "tokenreviews", "tokenreviews"]));
+    for (kind, name, rule, want) in [
+        (VALIDATING, "a", named.clone(), true),
+        (MUTATING, "b", named, true),
+        (VALIDATING, "c", rule(json!(["*"]), json!(["tokenreviews"])), false),
+        (MUTATING, "d", rule(json!(["authentication.k8s.io"]), json!(["*"])), false),
+    ] {
+        let hooks = json!([hook(name, url.clone(), rule, json!({}))]);
+        let answer = server.post(kind, &configuration(name, hooks)).await;
+        let warnings: Vec<_> =
+            answer.headers.get_all("warning").iter().map(|one| one.to_str().expect("text")).collect();
+        let text = "299 - \"webhooks[0].rules[0]: tokenreviews.authentication.k8s.io is excluded from admission webhooks; \
+                    this rule will have no effect\"";
+        assert_eq!((answer.status, warnings), (201, if want { vec![text] } else { Vec::new() }), "{name}");
+    }
 }

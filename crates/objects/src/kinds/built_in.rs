@@ -32,6 +32,12 @@ pub fn find(gvk: &Gvk) -> Option<&'static BuiltIn> {
     version.kinds.iter().find(|known| gvk.kind.as_str() == known.definition.kind).copied()
 }
 
+/// Whether the server has a version of a group of its own, which no definition adds to.
+pub fn has_version(version: &GroupVersion) -> bool {
+    let group = GROUPS.iter().find(|known| version.group().as_str() == known.name);
+    group.is_some_and(|group| group.versions.iter().any(|known| version.version() == known.name))
+}
+
 /// A kind in its newest version, for tests.
 ///
 /// # Panics

@@ -95,6 +95,8 @@ impl GroupVersion {
             Some((_, version)) if version.contains('/') => {
                 return Err(NoGroupVersion(api_version.to_owned()));
             }
+            // `/v1` is another spelling of `v1`.
+            Some(("", version)) => return Ok(Self { group: Text::default(), api_version: version.into() }),
             Some((group, _)) => group.into(),
             None => Text::default(),
         };

@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(revisions(log.after(Revision(0), 9)).map(|all| all.len()), Some(6));
         for event in &events {
             let frame = event.frame(EventType::Added, FrameEncoding::Protobuf, |object| {
-                object.protobuf().map(Bytes::copy_from_slice)
+                object.protobuf().map(|message| Bytes::copy_from_slice(&message))
             });
             assert!(frame.is_some_and(|frame| frame.is_ok()));
         }

@@ -128,7 +128,11 @@ pub fn claim(object: &mut ObjectMap, expected: &Gvk) -> Result<Gvk, String> {
     }
     let api_version = claimed(object, "apiVersion", expected.api_version())?;
     let kind = claimed(object, "kind", &expected.kind)?;
-    Gvk::parse(&api_version, &kind).map_err(|error| error.to_string())
+    let claimed = Gvk::parse(&api_version, &kind).map_err(|error| error.to_string())?;
+    if *claimed.api_version() != api_version {
+        object.insert("apiVersion", Value::String(claimed.api_version().clone()));
+    }
+    Ok(claimed)
 }
 
 fn claimed(object: &mut ObjectMap, field: &str, default: &Text) -> Result<Text, String> {

@@ -125,7 +125,7 @@ fn every_kind_is_the_same_out_of_every_form_at_rest() {
             let draft = Draft::encode("n", "a", object.clone(), media);
             assert_eq!(StorageMediaType::of(draft.value()), media, "{}", printed["kind"]);
             let read = Draft::parse("n", "a", draft.value().clone()).into_object(Revision(7));
-            (read.json().expect("decodable").to_vec(), read.protobuf().ok().map(<[u8]>::to_vec))
+            (read.json().expect("decodable").to_vec(), read.protobuf().ok().map(|message| message.to_vec()))
         });
         assert!(read[0].1.is_some(), "{}", printed["kind"]);
         assert_eq!(read[1], read[0], "{}", printed["kind"]);

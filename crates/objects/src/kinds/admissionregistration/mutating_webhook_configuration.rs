@@ -1,6 +1,5 @@
 //! MutatingWebhookConfiguration: its rules are those of `webhook`.
 
-use crate::kinds::admissionregistration::shared::warn;
 use crate::kinds::admissionregistration::webhook;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::definition::cluster;
@@ -17,7 +16,7 @@ pub static KIND: BuiltIn = BuiltIn {
         .conditional(),
     strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
     rules: Rules::new(webhook::create, webhook::update).without_finalizers(),
-    warnings: KindWarnings::same(warn),
+    warnings: KindWarnings::same(webhook::warn),
     columns: &webhook::COLUMNS,
     fields: SelectableFields::metadata,
     other_version: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::fields::ObjectMap;
 use crate::gotext::quote;
-use crate::kinds::admissionregistration::shared::reserved;
+use crate::kinds::admissionregistration::shared::{self, reserved};
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, integer_column, list, name};
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain, label_key};
@@ -12,12 +12,24 @@ use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::expression::{Admission, Purpose};
 use crate::kinds::behavior::rules::selector;
+use crate::kinds::behavior::warnings::Remarks;
 
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 
 const HARMLESS: [&str; 2] = ["None", "NoneOnDryRun"];
 
 const CONDITIONS: usize = 64;
+
+/// Groups and resources of which neither webhooks nor policies are asked, since they could lock everybody out
+/// (`pkg/kubeapiserver/admission/exclusion`).
+const EXCLUDED: [(&str, &str); 6] = [
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authentication.k8s.io", "tokenreviews"),
+    ("authorization.k8s.io", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
+];
 
 /// Violations that an existing object may keep.
 #[derive(Clone, Copy)]
@@ -49,6 +61,33 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
         repeated_names: old.items().any(|hook| !names.insert(hook.get("name").text().to_owned())),
     };
     hooks(new, tolerated, errors);
+}
+
+/// Warns of reserved names, and of rules that name resources of which no webhook is asked.
+pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    shared::warn(object, remarks);
+    for hook in At::member(object, "webhooks").items() {
+        for rule in hook.get("rules").items() {
+            warn_of_excluded(&rule, remarks);
+        }
+    }
+}
+
+/// A rule with a wildcard says nothing about an excluded resource.
+fn warn_of_excluded(rule: &At<'_, '_>, remarks: &mut Remarks<'_>) {
+    let (groups, resources) = (rule.get("apiGroups"), rule.get("resources"));
+    if groups.texts().chain(resources.texts()).any(|name| name == "*") {
+        return;
+    }
+    let mut told = BTreeSet::new();
+    for group in groups.texts() {
+        for resource in resources.texts() {
+            if EXCLUDED.contains(&(group, resource)) && told.insert((group, resource)) {
+                let text = "is excluded from admission webhooks; this rule will have no effect";
+                remarks.on(rule, format_args!("{resource}.{group} {text}"));
+            }
+        }
+    }
 }
 
 fn hooks(object: &ObjectMap, tolerated: Tolerated, errors: &mut Errors) {

@@ -20,11 +20,7 @@ use crate::kinds::resource::name;
 use crate::kinds::resource::taint::taint;
 
 pub static KIND: BuiltIn = BuiltIn {
-    definition: cluster("devicetaintrules", "DeviceTaintRule")
-        .sub(&["status"])
-        .generation()
-        .conditional()
-        .returns_deleted(),
+    definition: cluster("devicetaintrules", "DeviceTaintRule").sub(&["status"]).generation().conditional(),
     strategy: Strategy { status_metadata: RESET, hooks: &EffectTime, ..Strategy::PLAIN },
     rules: Rules::new(create, update).with_status(status),
     warnings: KindWarnings::NONE,
