@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use rowplane::revision::Revision;
 use rowplane::storage::postgres::Postgres;
 use rowplane::storage::sqlite::Sqlite;
-use rowplane::storage::{Backend, Key, OpenError};
+use rowplane::storage::{Backend, Error, Key, OpenError, ResourceId};
 
 use crate::support::database::Database;
 use crate::support::object::{create, pass, resource};
@@ -191,5 +192,28 @@ async fn a_bad_url_is_shown_without_its_password() {
             (true, OpenError::Url { .. }) | (false, OpenError::Unreachable { .. }) => {}
             (_, other) => panic!("{url}: {other:?}"),
         }
+    }
+}
+
+/// What was written into a file that nobody can open any more would be lost: the store notices and takes no more.
+#[tokio::test]
+async fn a_file_that_is_replaced_or_removed_under_its_server_is_not_used() {
+    for is_replaced in [true, false] {
+        let database = Database::sqlite();
+        let backend = database.open().await;
+        let key = |name| Key::new(ResourceId(1), "ns", name);
+        pass(&*backend, create(&key("a"), 0)).await;
+        let (file, copy) = (database.file(), database.file().with_extension("copy"));
+        std::fs::copy(&file, &copy).expect("copied");
+        match is_replaced {
+            true => std::fs::rename(&copy, &file).expect("replaced"),
+            false => std::fs::remove_file(&file).expect("removed"),
+        }
+        let reason = backend.broken().await;
+        let (why, path) = (if is_replaced { "replaced" } else { "removed" }, file.display().to_string());
+        assert!(reason.contains(why) && reason.contains(&path), "{reason}");
+        let refused = backend.commit(&[create(&key("b"), 1)], Revision(0)).await;
+        assert!(matches!(refused, Err(Error::Broken(_))), "{refused:?}");
+        backend.close().await;
     }
 }

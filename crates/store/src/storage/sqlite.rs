@@ -324,7 +324,10 @@ impl Backend for Sqlite {
     }
 
     async fn broken(&self) -> Arc<str> {
-        self.writer.failed().await
+        tokio::select! {
+            reason = self.writer.failed() => reason,
+            reason = self.writer.replaced() => reason,
+        }
     }
 
     async fn close(&self) {

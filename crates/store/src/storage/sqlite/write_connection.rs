@@ -1,7 +1,9 @@
 //! The writing connection, which one caller at a time may use.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
@@ -17,6 +19,9 @@ use super::reads;
 use crate::revision::Revision;
 use crate::scheduling::{self, StoreWork};
 use crate::storage::Error;
+
+/// The time between two looks at whether the files are where they were.
+const LOOKS: Duration = Duration::from_secs(1);
 
 /// The writing connection with everything that belongs to it. A caller takes a [`WriteTurn`] to write.
 pub struct WriteConnection {
@@ -148,6 +153,35 @@ impl WriteConnection {
         self.failure.wait().await
     }
 
+    /// Returns once the database must not be used any more since other files stand where its own were: what is written into
+    /// these would be found by nobody. Looks once a second.
+    pub async fn replaced(&self) -> Arc<str> {
+        let mut looks = tokio::time::interval(LOOKS);
+        loop {
+            looks.tick().await;
+            let slot = self.slot.lock().await;
+            let Some(ours) = slot.ours.as_ref().filter(|_| !self.failure.is_set()) else {
+                return self.failed().await;
+            };
+            let _ = self.hold(&ours.files, slot.log_id);
+        }
+    }
+
+    /// Fails, for good, unless the database's files are where they were.
+    fn hold(&self, files: &Files, log: Id) -> Result<(), Error> {
+        let path = files.path().display();
+        match files.still_hold(log) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.failure.set(format!(
+                "the files of the database {path} have been replaced while the server used them; what was written since then is lost"
+            ))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(self.failure.set(format!(
+                "the files of the database {path} have been removed while the server used them: {error}"
+            ))),
+            Err(error) => Err(Error::Unavailable(error.to_string().into())),
+        }
+    }
+
     /// Moves the log into the file and closes the store. Errors can no longer be reported to a caller; the next start
     /// finds out.
     pub async fn close(&self) {
@@ -232,11 +266,7 @@ impl WriteConnection {
         let mut connection = self.options.connect().await.map_err(unavailable)?;
         on_its_thread(&mut connection, scheduling::run_soon).await?;
         let revision = reads::clock(&mut connection).await?.revision;
-        match ours.files.still_hold(slot.log_id) {
-            Ok(true) => {}
-            Ok(false) => return Err(self.failure.set("the database's files have been replaced".into())),
-            Err(error) => return Err(self.failure.set(format!("the database's files are gone: {error}"))),
-        }
+        self.hold(&ours.files, slot.log_id)?;
         // The descriptors used here were opened before the error, so that the kernel reports it to them.
         slot.log.flush().await?;
         ours.database.flush().await?;
