@@ -2,9 +2,13 @@
 //! finalizer is removed. Meanwhile their conditions tell what is left.
 
 mod remains;
+mod waiting;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::api::input::decode::Body;
 use crate::api::request::Request;
@@ -14,6 +18,7 @@ use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
 use self::remains::Remains;
+use self::waiting::{Left, Waiting};
 use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::api::input::options::GetOptions;
@@ -30,19 +35,23 @@ use crate::revision::Revision;
 
 /// The finalizer that this controller removes.
 const FINALIZER: &str = "kubernetes";
-/// How often a namespace is checked again while objects in it wait for finalizers or grace periods.
+/// How often it is looked whether a namespace whose objects wait for finalizers or grace periods is due.
 const RETRY: Duration = Duration::from_millis(250);
+
+/// Those namespaces that wait, by their names.
+type Waits = HashMap<Box<str>, Waiting>;
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     let Some(namespaces) = api.resources.get(&Gvr::fixed("v1", "namespaces")).cloned() else {
         return Ok(());
     };
     let mut watcher = api.cache.watch(namespaces.id, api.cache.any().revision);
+    let mut waits = Waits::new();
     loop {
         // Before the namespaces are looked at: what comes meanwhile wakes this loop again.
         while !watcher.next().await?.is_empty() {}
-        let waiting = empty_all(&api, &namespaces).await?;
-        if waiting {
+        empty_all(&api, &namespaces, &mut waits).await;
+        if !waits.is_empty() {
             let _ = tokio::time::timeout(RETRY, watcher.changed()).await;
         } else {
             watcher.changed().await;
@@ -50,9 +59,8 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     }
 }
 
-/// Handles all terminating namespaces once. Returns whether any is left.
-async fn empty_all(api: &Api, namespaces: &Arc<Resource>) -> Result<bool, Error> {
-    let mut waiting = false;
+/// Handles all terminating namespaces that are due, and notes which wait.
+async fn empty_all(api: &Api, namespaces: &Arc<Resource>, waits: &mut Waits) {
     let all = api.cache.any().objects(namespaces.id);
     for namespace in all.range(&Range::of(None)) {
         if let Err(error) = namespace.json() {
@@ -61,44 +69,54 @@ async fn empty_all(api: &Api, namespaces: &Arc<Resource>) -> Result<bool, Error>
     }
     let terminating: Vec<Arc<Object>> =
         all.range(&Range::of(None)).filter(|object| object.mentions("deletionTimestamp")).cloned().collect();
+    waits.retain(|name, _| terminating.iter().any(|namespace| namespace.name() == &**name));
     for namespace in terminating {
-        let target = Target { resource: namespaces, namespace: "", name: namespace.name() };
-        match empty(api, target).await {
-            Ok(done) => waiting |= !done,
-            Err(error) => {
-                tracing::debug!(namespace = namespace.name(), %error, "not emptied yet");
-                waiting = true;
+        let (name, now) = (namespace.name(), Instant::now());
+        if waits.get(name).is_some_and(|waiting| !waiting.is_due(&namespace, &api.cache.any(), now)) {
+            continue;
+        }
+        let left = empty(api, Target { resource: namespaces, namespace: "", name }).await;
+        let left = left.unwrap_or_else(|error| {
+            tracing::debug!(namespace = name, %error, "not emptied yet");
+            Some(Left::failed())
+        });
+        match left {
+            Some(left) => {
+                let before = waits.remove(name);
+                waits.insert(name.into(), Waiting::new(&namespace, left, before, Instant::now()));
             }
+            None => _ = waits.remove(name),
         }
     }
-    Ok(waiting)
 }
 
-/// Deletes the content of a namespace, and finalizes it once nothing is left. Returns whether the namespace needs no
-/// more work.
-async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
+/// Deletes the content of a namespace, and finalizes it once nothing is left. Returns what is left; `None` if the
+/// namespace needs no more work.
+async fn empty(api: &Api, target: Target<'_>) -> Result<Option<Left>, Error> {
     // What a failover takes back while the namespace is looked through is found in the next round.
     let decided_at = api.cache.any().revision;
     let found = match api.get(target, GetOptions { at: ReadAt::Latest }).await {
         Ok(found) => found.to_map()?,
-        Err(Error::NotFound { .. }) => return Ok(true),
+        Err(Error::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
     if !metadata(&found).is_some_and(meta::is_terminating) || !is_ours(&found) {
-        return Ok(true);
+        return Ok(None);
     }
-    let served = api.catalog.served();
+    let (served, seen) = (api.catalog.served(), api.cache.any());
     let remains = delete_contents(api, &served, target.name).await?;
     // A resource that was added meanwhile may have objects in the namespace.
     let has_all = |newest: &Served| newest.stored().all(|resource| served.stores(resource.id));
     if (remains.is_nothing() || strikes(Bug::NamespaceEndsEarly)) && has_all(&api.catalog.served()) {
         finalize(api, target, found, decided_at).await?;
-        return Ok(true);
+        return Ok(None);
     }
     if let Some(conditions) = remains.conditions(&found, &api.now()) {
         report(api, target, found, conditions).await?;
     }
-    Ok(false)
+    let is_left = |resource: &&Arc<Resource>| remains.holds(&resource.group_resource());
+    let resources = namespaced(&served).filter(is_left).map(|resource| resource.id).collect();
+    Ok(Some(Left::new(resources, remains.count(), remains.has_failed(), &seen)))
 }
 
 fn namespaced(served: &Served) -> impl Iterator<Item = &Arc<Resource>> {

@@ -53,6 +53,21 @@ impl Remains {
         self.failures.push(error.to_string());
     }
 
+    /// Whether objects of a resource are left.
+    pub fn holds(&self, resource: &GroupResource) -> bool {
+        self.objects.contains_key(&format!("{}.{}", resource.plural, resource.group))
+    }
+
+    /// The number of objects.
+    pub fn count(&self) -> usize {
+        self.objects.values().sum()
+    }
+
+    /// Whether a deletion has failed, or an object could not be read.
+    pub fn has_failed(&self) -> bool {
+        !self.failures.is_empty()
+    }
+
     pub fn is_nothing(&self) -> bool {
         self.objects.is_empty() && self.failures.is_empty()
     }
