@@ -47,6 +47,10 @@ pub fn encoded(status: StatusCode, media: MediaType, body: impl Into<Body>) -> R
     response
 }
 
+/// Marks an answer whose Status is that of an admission webhook: it may tell anything.
+#[derive(Clone, Copy)]
+pub struct WordsOfWebhook;
+
 /// An error as a `Status`, in an encoding that the request accepts, but never transformed. If it accepts none, indented
 /// JSON, as upstream does.
 pub fn failure(error: &Error, request: &Parts) -> Response {
@@ -57,6 +61,9 @@ pub fn failure(error: &Error, request: &Parts) -> Response {
     if let Error::Datastore(_) = error {
         let (method, path) = (request.method.clone(), request.uri.path().to_owned());
         response.extensions_mut().insert(Unlogged { method, path, error: error.to_string() });
+    }
+    if let Error::Denied { .. } = error {
+        response.extensions_mut().insert(WordsOfWebhook);
     }
     response
 }

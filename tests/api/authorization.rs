@@ -3,8 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
+use crate::support::database::Database;
+use crate::support::postgres::Schema;
+use crate::support::proxy::{Direction, Flow, Proxy};
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
 use rowplane::auth::authorizer::Mode;
+use rowplane::server::datastore::Datastore;
 
 on_every_store! {
     a44_a47_a48_what_is_asked_is_what_the_path_says,
@@ -594,4 +598,40 @@ async fn a76_a78_reviews(setup: Setup) {
     let named = json!({"metadata": {"name": "x"}, "spec": {"user": "u", "resourceAttributes": attributes}});
     let refused = server.post(path("subjectaccessreviews"), &named).await.failure();
     assert!(refused["message"].as_str().is_some_and(|text| text.ends_with("must be empty")), "{refused}");
+}
+
+/// A write that goes ahead by what its server knows, and fails before its commit: the text of the failure names what
+/// somebody without the right must not know. The server hears late that another one has taken the right away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_is_not_told_to_whose_right_has_ended() {
+    let schema = Schema::create().await;
+    let proxy = Proxy::start(schema.target()).await;
+    let detour = Datastore::Postgres(schema.url_through(proxy.address().port()).into());
+    let mut setup = Setup::new(Database::Postgres(schema));
+    let other = start(&setup).await;
+    other.create("bad", json!({})).await;
+    other.role("writer", &[rule(&["patch"], &[""], &["configmaps"])]).await;
+    let bindings = format!("{RBAC}/namespaces/t/rolebindings");
+    let binding = json!({"metadata": {"name": "alice"}, "roleRef": {"kind": "Role", "name": "writer"},
+        "subjects": [user("alice")]});
+    other.post(&bindings, &binding).await.expect(201);
+    setup.database.execute("UPDATE objects SET value = '\\x7b7b' WHERE name = 'bad'").await;
+    setup.detour = Some(detour);
+    let server = setup.start_empty().await;
+    let (alice, path) = (server.token("alice-token"), format!("{CONFIGMAPS}/bad"));
+    let patch = async || alice.patch(&path, &json!({"data": {}})).await;
+    let told = patch().await;
+    assert!(told.status == 500 && told.text().contains("bad"), "{told:?}");
+
+    proxy.set_flow(Direction::Down, Flow::Held);
+    other.delete(format!("{bindings}/alice")).await.ok();
+    let (answer, ()) = tokio::join!(patch(), async {
+        let in_flight = "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1\n";
+        while !server.get("/metrics").await.text().contains(in_flight) {}
+        proxy.set_flow(Direction::Down, Flow::Open);
+    });
+    assert_eq!(answer.status, 403, "{answer:?}");
+    assert_eq!(answer.failure()["reason"], "Forbidden");
+    server.stop().await;
+    other.stop().await;
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
 
@@ -14,7 +15,7 @@ use crate::auth::foreseen::Foreseen;
 use crate::auth::service_accounts::Unproven;
 use crate::failpoints::{Bug, strikes};
 use crate::http::request::info::RequestInfo;
-use crate::http::response;
+use crate::http::response::{self, WordsOfWebhook};
 use crate::metrics;
 use crate::user::User;
 
@@ -57,8 +58,11 @@ impl Door {
         info: &RequestInfo,
         user: &User,
     ) -> Response {
-        // An error of the server's shows nothing to anybody; and what it says, whether something was written, stays true.
-        if response.status().is_server_error() || strikes(Bug::RightNotConfirmed) {
+        // These tell of the server and name no object; and what they say, whether something was written, stays true.
+        let is_away = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT]
+            .contains(&response.status())
+            && response.extensions().get::<WordsOfWebhook>().is_none();
+        if is_away || strikes(Bug::RightNotConfirmed) {
             return response;
         }
         let proven = foreseen.prove().await.map_err(Error::from);
