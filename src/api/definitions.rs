@@ -49,6 +49,8 @@ pub struct Definitions {
     names: ResourceId,
     /// The newest change of a definition that the served generation shows.
     reached: AtomicU64,
+    /// The [count of rereads](State::rereads) of the state that the served generation shows.
+    rereads: AtomicU64,
     known: Mutex<Known>,
     schemas: Schemas,
     numbers: AtomicU32,
@@ -79,6 +81,7 @@ impl Definitions {
             resource: built_in.get(&DEFINITIONS).map(|resource| resource.id),
             names,
             reached: AtomicU64::new(0),
+            rereads: AtomicU64::new(0),
             known: Mutex::default(),
             schemas: Schemas::new(builtin::types()),
             numbers: AtomicU32::new(1),
@@ -104,6 +107,11 @@ impl Definitions {
     /// The newest change of a definition in a state.
     fn changed(&self, state: &State) -> Revision {
         self.resource.and_then(|resource| state.changed(resource)).unwrap_or_default()
+    }
+
+    /// Whether definitions may be readable in a state that were not before, though none has changed.
+    fn is_reread(&self, state: &State) -> bool {
+        self.rereads.load(Ordering::SeqCst) < state.rereads
     }
 
     fn number(&self) -> u32 {
@@ -134,18 +142,21 @@ impl Api {
     pub async fn follow_definitions(&self) -> Result<(), Error> {
         let definitions = &self.definitions;
         let reached = || Revision(definitions.reached.load(Ordering::SeqCst));
-        if reached() >= definitions.changed(&self.cache.any()) {
+        let is_shown =
+            |state: &State| reached() >= definitions.changed(state) && !definitions.is_reread(state);
+        if is_shown(&self.cache.any()) {
             return Ok(());
         }
         let mut known = definitions.known.lock().await;
         let state = self.cache.any();
-        let changed = definitions.changed(&state);
-        if reached() >= changed {
+        if is_shown(&state) {
             return Ok(());
         }
+        let changed = definitions.changed(&state);
         let Some(resource) = definitions.resource else { return Ok(()) };
         let objects = state.objects(resource);
-        let names = match self.cache.changed_names(resource, reached()) {
+        let is_reread = definitions.is_reread(&state);
+        let names = match self.cache.changed_names(resource, reached()).filter(|_| !is_reread) {
             Some(changed) => changed,
             None => self.all_definitions(&known, &objects),
         };
@@ -155,6 +166,7 @@ impl Api {
         self.serve_custom(update.take_changes()).await?;
         *known = update.commit();
         definitions.reached.store(changed.0, Ordering::SeqCst);
+        definitions.rereads.store(state.rereads, Ordering::SeqCst);
         Ok(())
     }
 

@@ -141,21 +141,23 @@ impl Reporters {
         let new: Vec<Arc<Resource>> = served.stored().filter(new).cloned().collect();
         let queue = long_work::run(|| load(&self.api, &state, &new, graph));
         for resource in new {
-            self.running.spawn(report(self.api.clone(), resource.id, state.revision, self.reports.clone()));
+            self.running.spawn(report(self.api.clone(), resource.id, state.clone(), self.reports.clone()));
         }
         queue
     }
 }
 
-/// Reports all changes of one resource that involve owners, until the resource is removed.
+/// Reports all changes of one resource since a state that involve owners, until the resource is removed. Fails once objects
+/// have been [read again](State::rereads), which no change tells: the graph is then built anew.
 async fn report(
     api: Arc<Api>,
     resource: ResourceId,
-    start: Revision,
+    start: Arc<State>,
     reports: mpsc::Sender<Report>,
 ) -> Result<(), Error> {
-    let mut watcher = api.cache.watch(resource, start);
-    let mut reached = start;
+    let (mut reached, rereads) = (start.revision, start.rereads);
+    drop(start);
+    let mut watcher = api.cache.watch(resource, reached);
     loop {
         let events = match watcher.next().await {
             Ok(events) => events,
@@ -183,6 +185,9 @@ async fn report(
         }
         if caught_up {
             watcher.changed().await;
+        }
+        if api.cache.any().rereads > rereads {
+            return Err(Error::Internal("objects were read again; the graph is built anew".to_owned()));
         }
     }
 }

@@ -25,11 +25,20 @@ pub struct Known(OrdMap<Box<str>, Definition>);
 struct Definition {
     /// The newest one that was looked at.
     revision: Revision,
+    /// Whether that one could be read.
+    is_read: bool,
     /// `None` if it could not be read.
     digest: Option<Digest>,
     stored: Arc<StoredDefinition>,
     /// Nothing, if nothing is served for it.
     served: Vec<Custom>,
+}
+
+impl Definition {
+    /// Whether nothing new is to be learnt of this version.
+    fn has_seen(&self, object: &Object) -> bool {
+        self.revision == object.revision() && self.is_read
+    }
 }
 
 /// The definitions as they are to be known once what they say is served.
@@ -59,7 +68,7 @@ impl Known {
         for name in names {
             let known = self.0.get(name);
             match objects.get("", name) {
-                Some(object) if known.is_some_and(|known| known.revision == object.revision()) => {}
+                Some(object) if known.is_some_and(|known| known.has_seen(&object)) => {}
                 Some(object) => update.look_at(resource, &object, known, (schemas, &mut number)),
                 None => update.forget(name),
             }
@@ -78,6 +87,7 @@ impl Update {
     ) {
         let revision = object.revision();
         let digest = object.json().ok().and_then(Digest::of);
+        let is_read = digest.is_some();
         if let Some(known) = known.filter(|known| digest.is_none() || digest == known.digest) {
             if digest.is_none() {
                 // Unreadable is not gone.
@@ -87,7 +97,7 @@ impl Update {
                 );
             }
             self.confirmed.push((known.stored.clone(), revision));
-            self.next.0.insert(object.name().into(), Definition { revision, ..known.clone() });
+            self.next.0.insert(object.name().into(), Definition { revision, is_read, ..known.clone() });
             return;
         }
         let stored = Arc::new(StoredDefinition::new(Key::new(resource, "", object.name()), revision));
@@ -97,7 +107,7 @@ impl Update {
         let replaced = same_form.and_then(|known| known.served.first()).map(|custom| custom.replaced.clone());
         let served = served(object, &stored, replaced.unwrap_or_default(), (schemas, number));
         self.changes.extend(resource_of(object.name()).map(|resource| (resource, served.clone())));
-        self.next.0.insert(object.name().into(), Definition { revision, digest, stored, served });
+        self.next.0.insert(object.name().into(), Definition { revision, is_read, digest, stored, served });
     }
 
     fn forget(&mut self, name: &str) {

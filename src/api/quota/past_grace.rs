@@ -157,6 +157,8 @@ pub struct GraceEnds(Mutex<Known>);
 struct Known {
     /// Every change of a Pod up to here is known.
     reached: Revision,
+    /// The [count of rereads](State::rereads) of the state that was looked at last.
+    rereads: u64,
     /// By the keys of the Pods.
     ends: BTreeMap<Box<str>, Timestamp>,
 }
@@ -184,7 +186,8 @@ impl GraceEnds {
 
 impl Known {
     fn catch_up(&mut self, api: &Api, pods: ResourceId) {
-        let (state, begun) = (api.cache.any(), self.reached.0 > 0);
+        let state = api.cache.any();
+        let begun = self.reached.0 > 0 && self.rereads == state.rereads;
         if begun && state.changed(pods).is_none_or(|changed| changed <= self.reached) {
             return;
         }
@@ -205,7 +208,7 @@ impl Known {
                 self.ends = long_work::run(all);
             }
         }
-        self.reached = state.revision;
+        (self.reached, self.rereads) = (state.revision, state.rereads);
     }
 }
 

@@ -4,8 +4,9 @@
 mod graph;
 mod references;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use self::graph::Graph;
 pub use self::references::{Sort, references_of};
@@ -22,6 +23,8 @@ use crate::user::User;
 const NODES: &str = "system:nodes";
 const USER_PREFIX: &str = "system:node:";
 const LEASES: &str = "kube-node-lease";
+/// The most users that are named in the log.
+const MOST_NAMED: usize = 1000;
 
 const PODS: Gvr = Gvr::fixed("v1", "pods");
 const VOLUMES: Gvr = Gvr::fixed("v1", "persistentvolumes");
@@ -44,6 +47,10 @@ struct Shared {
     graph: RwLock<Option<Graph>>,
     /// Every change up to here is in the graph. Raised under the graph's lock.
     reached: AtomicU64,
+    /// The [count of rereads](State::rereads) of the state that the graph was made of.
+    rereads: AtomicU64,
+    /// Users that were named in the log since they are no nodes, though they look like some.
+    named: Mutex<HashSet<String>>,
 }
 
 struct Ids {
@@ -75,8 +82,10 @@ impl NodeAuthorizer {
             certificates: id(&CERTIFICATES),
         };
         let rules = bootstrap::rules("system:node");
-        let (graph, reached) = (RwLock::default(), AtomicU64::new(0));
-        Self { shared: Arc::new(Shared { cache, ids, rules: Rules::new(rules), graph, reached }) }
+        let (graph, named, [reached, rereads]) =
+            (RwLock::default(), Mutex::default(), [0; 2].map(AtomicU64::new));
+        let rules = Rules::new(rules);
+        Self { shared: Arc::new(Shared { cache, ids, rules, graph, reached, rereads, named }) }
     }
 
     /// Takes in changes as they come once a node has asked, so that decisions find little to do.
@@ -105,6 +114,7 @@ pub fn node_of(user: &User) -> Option<&str> {
 impl Authorizer for NodeAuthorizer {
     fn decide<'a>(&'a self, attributes: &'a Attributes<'a>) -> Answer<'a> {
         let Some(node) = node_of(attributes.user) else {
+            self.shared.name_unfit(attributes.user);
             return Answer::Now(Decision::NoOpinion(Reason::None));
         };
         let told = match self.shared.judge(node, attributes) {
@@ -119,7 +129,10 @@ impl Authorizer for NodeAuthorizer {
     fn foresee(&self, attributes: &Attributes<'_>) -> Foresight {
         match node_of(attributes.user) {
             Some(_) => Foresight::Unknown,
-            None => Foresight::NoOpinion,
+            None => {
+                self.shared.name_unfit(attributes.user);
+                Foresight::NoOpinion
+            }
         }
     }
 
@@ -145,6 +158,23 @@ impl Explain for Words {
 }
 
 impl Shared {
+    /// Names a user in the log, once, who has the name of a node or is in the group of nodes, and not both: neither this
+    /// authorizer nor the admission plugin NodeRestriction takes him for a node.
+    fn name_unfit(&self, user: &User) {
+        let has_name = user.name.starts_with(USER_PREFIX);
+        if !has_name && !user.is_in(NODES) {
+            return;
+        }
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if named.len() < MOST_NAMED && named.insert(user.name.clone()) {
+            tracing::warn!(
+                user = %user.name,
+                groups = ?user.groups,
+                "not a node: it has the rights of a node, and NodeRestriction restricts it, only as {USER_PREFIX}NAME in {NODES}"
+            );
+        }
+    }
+
     fn judge(&self, node: &str, a: &Attributes<'_>) -> Judgement {
         if node.is_empty() {
             return Told(|_, a| format!("unknown node for user {}", quote(&a.user.name)));
@@ -312,14 +342,17 @@ impl Shared {
         let changed = |id: Option<ResourceId>| id.and_then(|id| state.changed(id)).unwrap_or_default();
         let newest = changed(self.ids.pods).max(changed(self.ids.volumes));
         let reached = Revision(self.reached.load(Ordering::Acquire));
-        if reached >= newest && reached > Revision(0) {
+        let is_reread = |state: &State| self.rereads.load(Ordering::Acquire) < state.rereads;
+        if reached >= newest && reached > Revision(0) && !is_reread(state) {
             return;
         }
         let mut graph = self.graph.write().unwrap_or_else(|e| e.into_inner());
         let (state, reached) = (self.cache.any(), Revision(self.reached.load(Ordering::Acquire)));
-        let followed = graph.as_mut().is_some_and(|graph| self.follow_changes(graph, reached, &state));
+        let known = graph.as_mut().filter(|_| !is_reread(&state));
+        let followed = known.is_some_and(|graph| self.follow_changes(graph, reached, &state));
         if !followed {
             *graph = Some(self.whole(&state));
+            self.rereads.fetch_max(state.rereads, Ordering::AcqRel);
         }
         self.reached.fetch_max(state.revision.0.max(1), Ordering::AcqRel);
     }

@@ -47,6 +47,8 @@ pub struct Index<C: Content> {
     known: RwLock<Known<C>>,
     /// Every change up to here is known. Raised under the lock.
     reached: AtomicU64,
+    /// The [count of rereads](State::rereads) of a state that was read as a whole. Raised under the lock.
+    rereads: AtomicU64,
     /// Whether nothing is in force. Written under the lock, before `reached`.
     is_empty: AtomicBool,
     files: Option<Directory>,
@@ -79,6 +81,7 @@ impl<C: Content> Index<C> {
             ids: OnceLock::new(),
             known: RwLock::new(known),
             reached: AtomicU64::new(0),
+            rereads: AtomicU64::new(0),
             is_empty: AtomicBool::new(true),
             files: None,
         }
@@ -125,7 +128,7 @@ impl<C: Content> Index<C> {
         });
         let (state, reached) = (api.cache.any(), self.reached.load(Ordering::Acquire));
         let is_behind = || ids.iter().any(|id| state.changed(*id).is_some_and(|changed| changed.0 > reached));
-        if reached == 0 || is_behind() {
+        if reached == 0 || self.is_reread(&state) || is_behind() {
             self.catch_up(api, ids);
         }
         if self.is_empty.load(Ordering::Acquire) {
@@ -139,9 +142,17 @@ impl<C: Content> Index<C> {
         Ok(known.snapshot.clone())
     }
 
+    /// Whether objects may be readable in a state that were not before, though none has changed.
+    fn is_reread(&self, state: &State) -> bool {
+        self.rereads.load(Ordering::Acquire) < state.rereads
+    }
+
     fn catch_up(&self, api: &Api, ids: &[ResourceId]) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let (state, reached) = (api.cache.any(), Revision(self.reached.load(Ordering::Acquire)));
+        if self.is_reread(&state) {
+            return self.rebuild(api, ids, &mut known);
+        }
         for (place, id) in ids.iter().enumerate() {
             match api.cache.changed_keys(*id, reached).filter(|_| reached.0 > 0) {
                 Some(keys) => {
@@ -166,6 +177,7 @@ impl<C: Content> Index<C> {
             }
         }
         self.finish(known, &state);
+        self.rereads.fetch_max(state.rereads, Ordering::AcqRel);
     }
 
     fn finish(&self, known: &mut Known<C>, state: &Arc<State>) {

@@ -94,3 +94,23 @@ async fn a66_a67_a68_decisions_and_reasons_are_upstreams() {
     }
     assert!(counts.iter().all(|&count| count > 500), "{counts:?}");
 }
+
+/// Who has a part of what makes a node is named once, at his first request.
+#[tokio::test]
+async fn what_looks_like_a_node_and_is_none_is_named() {
+    let authorizer = authorizer(&[]).await;
+    let users =
+        [("system:node:n", NODES), ("kubelet-1", NODES), ("system:node:m", "devs"), ("alice", "devs")];
+    for _ in 0..2 {
+        for (name, group) in users {
+            let user =
+                User { name: name.to_owned(), groups: vec![group.to_owned()].into(), ..User::default() };
+            let attributes = Attributes::of_path(&user, "get", "/version");
+            let _ = authorizer.foresee(&attributes);
+            let _ = authorizer.decide(&attributes).decided().await;
+        }
+    }
+    let mut named: Vec<_> = authorizer.shared.named.lock().expect("a lock").iter().cloned().collect();
+    named.sort_unstable();
+    assert_eq!(named, ["kubelet-1", "system:node:m"]);
+}
