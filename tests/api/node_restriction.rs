@@ -218,5 +218,34 @@ async fn a069_q115_kubelets_write_what_is_of_their_node(mut setup: Setup) {
     )
     .await;
     node.post(requests, &request("system:node:n")).await.expect(201);
+
+    // Certificates of its Pods, by signers that these name, or that it may ask all the same.
+    let certificate = json!({"podCertificate": {"signerName": "example.com/mounted", "keyType": "ED25519"}});
+    let mut asking = pod("asking", "n");
+    asking["spec"]["serviceAccountName"] = "default".into();
+    asking["spec"]["volumes"] = json!([{"name": "v", "projected": {"sources": [certificate]}}]);
+    asking["spec"]["volumes"][0]["projected"]["sources"][0]["podCertificate"]["credentialBundlePath"] =
+        "c".into();
+    let asking = server.post(PODS, &asking).await.expect(201);
+    let account = server.get("/api/v1/namespaces/t/serviceaccounts/default").await.ok();
+    let certificate = |signer: &str| {
+        let key = KeyPair::generate().expect("a key");
+        let request = CertificateParams::default().serialize_request(&key).expect("a request");
+        json!({"metadata": {"generateName": "c-"}, "spec": {
+            "signerName": signer, "podName": "asking", "podUID": asking["metadata"]["uid"],
+            "serviceAccountName": "default", "serviceAccountUID": account["metadata"]["uid"],
+            "nodeName": "n", "nodeUID": uid, "stubPKCS10Request": STANDARD.encode(request.der())}})
+    };
+    let certificates = "/apis/certificates.k8s.io/v1/namespaces/t/podcertificaterequests";
+    refused(
+        node.post(certificates, &certificate("example.com/other")),
+        "pod \"t/asking\" does not mount a podCertificate projected volume for signer \"example.com/other\"",
+    )
+    .await;
+    node.post(certificates, &certificate("example.com/mounted")).await.expect(201);
+    let rule = json!({"apiGroups": ["certificates.k8s.io"], "resources": ["example.com:other"], "resourceNames": ["default"],
+        "verbs": ["request-serviceaccounts-podcertificate-signer"]});
+    server.patch(format!("{rbac}/clusterroles/audience"), &json!({"rules": [rule]})).await.ok();
+    node.post(certificates, &certificate("example.com/other")).await.expect(201);
     server.stop().await;
 }

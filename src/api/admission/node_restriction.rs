@@ -71,7 +71,7 @@ impl<'a> Restricted<'a, '_> {
             ("", "persistentvolumeclaims", "status") => self.claim_status(),
             ("", "persistentvolumeclaims", _) => self.refuse("may only update PVC status"),
             ("", "serviceaccounts", "token") if self.is(Operation::Create) => self.token().await,
-            ("certificates.k8s.io", "podcertificaterequests", _) => self.pod_certificate(),
+            ("certificates.k8s.io", "podcertificaterequests", _) => self.pod_certificate().await,
             ("certificates.k8s.io", "certificatesigningrequests", _) => self.signing_request(),
             ("coordination.k8s.io", "leases", _) => self.lease(),
             ("storage.k8s.io", "csinodes", _) => {

@@ -65,6 +65,19 @@ impl Settings {
         }
     }
 
+    /// Switches a plugin on that is off by default, unless it is switched off by its name.
+    pub fn on_by_default(mut self, plugin: &str) -> Self {
+        if !self.disabled.contains(plugin) {
+            self.enabled.insert(plugin.to_owned());
+        }
+        self
+    }
+
+    /// Whether a plugin of this name is on.
+    pub fn has(&self, plugin: &str) -> bool {
+        plugins::find(plugin).is_some_and(|plugin| self.is_on(plugin))
+    }
+
     /// Reads the file of `--admission-control-config-file`, and the files that it names.
     pub fn read_file(&mut self, path: &Path) -> Result<(), String> {
         let text = std::fs::read(path).map_err(|error| {
@@ -184,6 +197,9 @@ mod tests {
         assert!(is_on(&settings, "AlwaysDeny") && is_on(&settings, "LimitRanger"));
         assert!(!is_on(&settings, "Priority") && !is_on(&settings, "ResourceQuota"));
         assert!(!is_on(&Settings::default(), "AlwaysDeny"));
+        let restricts = |settings: Settings| settings.on_by_default("NodeRestriction").has("NodeRestriction");
+        assert!(restricts(Settings::default()) && !Settings::default().has("NodeRestriction"));
+        assert!(!restricts(Settings::new(&[], &["NodeRestriction"]).expect("settings")));
     }
 
     #[test]

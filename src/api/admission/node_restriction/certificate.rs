@@ -4,14 +4,16 @@ use super::pods::is_mirror;
 use super::{NODES, PODS, Restricted};
 use crate::api::admission::Operation;
 use crate::api::error::Error;
-use crate::api::fields;
+use crate::api::{ObjectMap, fields};
+use crate::auth::authorizer::{Attributes, Decision};
 use crate::gotext::quote;
 use crate::schema::names::Gvr;
+use crate::tree::Value;
 
 const ACCOUNTS: Gvr = Gvr::fixed("v1", "serviceaccounts");
 
 impl Restricted<'_, '_> {
-    pub(super) fn pod_certificate(&self) -> Result<(), Error> {
+    pub(super) async fn pod_certificate(&self) -> Result<(), Error> {
         if !self.is(Operation::Create) {
             return self.refuse(format!("unexpected operation {}", self.attempt.operation.as_str()));
         }
@@ -73,23 +75,61 @@ impl Restricted<'_, '_> {
                 "PodCertificateRequest for pod {pod_name} names service account UID {asked}, which differs from the running service account ({uid})"
             ));
         }
-        Ok(())
+        if mounts_certificate_of(&pod, text("signerName")) {
+            return Ok(());
+        }
+        self.may_ask_signer(text("signerName"), account, &pod_name).await
+    }
+
+    /// Whether the node may ask a signer in the name of an account although no volume of the Pod does.
+    async fn may_ask_signer(&self, signer: &str, account: &str, pod: &str) -> Result<(), Error> {
+        let request = self.attempt.request;
+        let definition = &request.target.resource.definition;
+        // RBAC cannot name resources with slashes.
+        let resource = signer.replace('/', ":");
+        let attributes = Attributes {
+            group: definition.group(),
+            version: definition.version(),
+            resource: &resource,
+            namespace: self.attempt.target.namespace,
+            name: account,
+            ..Attributes::of_path(request.user, "request-serviceaccounts-podcertificate-signer", "")
+        };
+        let reason = match request.authorizer.decide(&attributes).decided().await {
+            Decision::Allow(_) => return Ok(()),
+            Decision::Deny(reason) | Decision::NoOpinion(reason) => reason,
+        };
+        let (user, signer) = (&request.user.name, quote(signer));
+        self.refuse(match reason.error() {
+            Some(error) => {
+                format!(
+                    "error authorizing {user} to request podcertificaterequests for signer {signer}: {error}"
+                )
+            }
+            None => {
+                format!("pod {pod} does not mount a podCertificate projected volume for signer {signer}")
+            }
+        })
     }
 
     /// An object that the request names. One that is missing may come soon, so that its absence is no refusal.
-    fn named(
-        &self,
-        resource: &Gvr,
-        namespace: &str,
-        name: &str,
-        what: &str,
-    ) -> Result<crate::api::ObjectMap, Error> {
+    fn named(&self, resource: &Gvr, namespace: &str, name: &str, what: &str) -> Result<ObjectMap, Error> {
         self.find(resource, namespace, name).map_err(|error| {
             Error::Unclassified(format!(
                 "while retrieving {what} named in the PodCertificateRequest: {error}"
             ))
         })
     }
+}
+
+/// Whether a projected volume of a Pod asks a signer for a certificate.
+fn mounts_certificate_of(pod: &ObjectMap, signer: &str) -> bool {
+    let volumes = fields::items(pod, &["spec", "volumes"]).iter().filter_map(Value::as_object);
+    let mut sources = volumes.flat_map(|volume| fields::items(volume, &["projected", "sources"]));
+    sources.any(|source| {
+        let named = source.get("podCertificate").and_then(|certificate| certificate.get("signerName"));
+        named.and_then(Value::as_str) == Some(signer)
+    })
 }
 
 /// Not a refusal: the objects may be newer soon.
