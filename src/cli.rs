@@ -30,7 +30,7 @@ use clap::error::ErrorKind;
 use rustix::fs::Mode;
 use rustix::process::umask;
 
-use self::args::{Cli, Command};
+use self::args::{Cli, Command, Defaults, StatusConfig};
 use self::envtest_assets::STAND_INS;
 use self::error::Error;
 use self::serve::Banner;
@@ -72,7 +72,7 @@ fn run(arguments: Vec<OsString>, upkeep: Upkeep) -> Result<(), Error> {
     };
     match cli.command() {
         Command::Serve(flags) => {
-            let mut config = flags.into_config()?;
+            let mut config = flags.into_config(Defaults::Own)?;
             config.server.flags = flagz::shown(&arguments);
             logging::init(config.log);
             let banner = Banner::Print { kubeconfig: config.shown_kubeconfig };
@@ -88,9 +88,12 @@ fn run(arguments: Vec<OsString>, upkeep: Upkeep) -> Result<(), Error> {
             runtime(upkeep)?.block_on(transfer::restore(&file, &datastore))?.print()
         }
         Command::Status(arguments) => {
-            let (datastore, wait, keys) = arguments.into_config()?;
-            let inventory = runtime(upkeep)?.block_on(status::inventory(&datastore, wait, &keys))?;
-            status::print(&inventory).map_err(Error::Output)
+            let StatusConfig { datastore, wait, keys, max_object_bytes } = arguments.into_config()?;
+            let (inventory, long) = runtime(upkeep)?.block_on(async {
+                let inventory = status::inventory(&datastore, wait, &keys).await?;
+                Ok::<_, Error>((inventory, status::long_objects(&datastore, max_object_bytes).await?))
+            })?;
+            status::print(&inventory, &long, max_object_bytes).map_err(Error::Output)
         }
         Command::Audit(arguments) => runtime(upkeep)?.block_on(audit::show(arguments)),
         Command::Migrate(arguments) => {

@@ -89,6 +89,8 @@ mod namespaces;
 mod negotiation;
 #[path = "api/node_restriction.rs"]
 mod node_restriction;
+#[path = "api/object_length.rs"]
+mod object_length;
 #[path = "api/oidc.rs"]
 mod oidc;
 #[path = "api/openapi.rs"]
@@ -133,6 +135,8 @@ mod system_objects;
 mod tables;
 #[path = "api/tls.rs"]
 mod tls;
+#[path = "api/together.rs"]
+mod together;
 #[path = "api/undecodable.rs"]
 mod undecodable;
 #[path = "api/update.rs"]

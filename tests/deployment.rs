@@ -29,7 +29,7 @@ fn config_of(service: &Value) -> Config {
     let args::Command::Serve(flags) = Cli::try_parse_from(arguments).unwrap().command() else {
         panic!("{service} does not serve");
     };
-    flags.into_config().unwrap().server
+    flags.into_config(args::Defaults::Own).unwrap().server
 }
 
 /// The values of `ENV` in the Dockerfile.

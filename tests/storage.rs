@@ -107,6 +107,7 @@ conformance! {
             rows_in_another_encoding_are_found,
         }
         store {
+            nothing_longer_than_the_limit_is_written,
             one_hot_key_has_one_winner_per_version,
             many_writers_get_consecutive_revisions,
             joined_writes_are_never_split,

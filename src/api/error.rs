@@ -86,6 +86,9 @@ pub enum Error {
     /// 413 of an object that would become too large by what its definition adds; upstream's store has such a limit.
     #[error("Request entity too large: {0}")]
     DefaultsTooLarge(#[from] DefaultsTooLarge),
+    /// 413 of an object that is too long to be stored, in the words of etcd. Upstream's answer is a 500 without a reason.
+    #[error("{}", storage::Error::TooLarge)]
+    ObjectTooLarge,
     /// 415.
     #[error("{message}")]
     UnsupportedMediaType { message: String, by: Refuser },
@@ -180,6 +183,7 @@ impl From<storage::Error> for Error {
             storage::Error::Unknown(_) => Self::deadline(),
             storage::Error::Corrupt(_) => Self::Internal(error.to_string()),
             storage::Error::Removed => Self::UnknownResource,
+            storage::Error::TooLarge => Self::ObjectTooLarge,
             storage::Error::Closed => Self::shutting_down(),
         }
     }

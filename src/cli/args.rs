@@ -21,6 +21,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
 use self::admission::AdmissionArgs;
+pub use self::admission::Defaults;
 use self::audit::{AuditArgs, switch};
 use self::authentication::AuthenticationArgs;
 use self::authorization::AuthorizationArgs;
@@ -48,7 +49,7 @@ use crate::schema::names::{GroupResource, GroupVersion};
 use crate::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
 use crate::server::datastore::Datastore;
 use crate::storage::postgres::ClusterId;
-use crate::storage::{AuditQuery, Compaction};
+use crate::storage::{AuditQuery, Compaction, MAX_OBJECT_BYTES};
 
 /// The Kubernetes API on SQL.
 #[derive(Debug, Parser)]
@@ -172,14 +173,27 @@ pub struct StatusArgs {
     /// servers that migrate
     #[arg(long)]
     wait_migrations: bool,
+    /// Name the objects that are larger
+    #[arg(long, env = "ROWPLANE_MAX_OBJECT_BYTES", value_name = "BYTES", default_value_t = MAX_OBJECT_BYTES)]
+    max_object_bytes: usize,
     #[command(flatten)]
     keys: KeyArgs,
 }
 
+/// What `rowplane status` shows.
+pub struct StatusConfig {
+    pub datastore: Datastore,
+    pub wait: WaitMigrations,
+    pub keys: KeyArgs,
+    /// Longer objects are named.
+    pub max_object_bytes: usize,
+}
+
 impl StatusArgs {
-    pub fn into_config(self) -> Result<(Datastore, WaitMigrations, KeyArgs), Error> {
+    pub fn into_config(self) -> Result<StatusConfig, Error> {
         let wait = if self.wait_migrations { WaitMigrations::Yes } else { WaitMigrations::No };
-        Ok((self.store.datastore()?, wait, self.keys))
+        let (keys, max_object_bytes) = (self.keys, self.max_object_bytes);
+        Ok(StatusConfig { datastore: self.store.datastore()?, wait, keys, max_object_bytes })
     }
 }
 
@@ -364,6 +378,10 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_MAX_REQUEST_BODY_BYTES", value_name = "BYTES", default_value_t = 3 * 1024 * 1024)]
     max_request_body_bytes: usize,
 
+    /// The largest object that is stored, as it is encoded. Larger ones are refused with 413
+    #[arg(long, env = "ROWPLANE_MAX_OBJECT_BYTES", value_name = "BYTES", default_value_t = MAX_OBJECT_BYTES)]
+    max_object_bytes: usize,
+
     /// Bytes of request bodies held at once; more wait in line, and are answered with 429 if that takes too long
     #[arg(long, env = "ROWPLANE_MAX_REQUEST_BODY_BYTES_INFLIGHT", value_name = "BYTES", default_value_t = 128 * 1024 * 1024)]
     max_request_body_bytes_inflight: usize,
@@ -484,7 +502,7 @@ pub struct ServeArgs {
 
 impl ServeArgs {
     /// What the flags mean, each part for the module that it concerns.
-    pub fn into_config(self) -> Result<ServeConfig, Error> {
+    pub fn into_config(self, defaults: Defaults) -> Result<ServeConfig, Error> {
         let datastore = self.store.datastore()?;
         let has_database = datastore != Datastore::Memory;
         let identity = IdentityConfig {
@@ -542,6 +560,7 @@ impl ServeArgs {
             encryption: self.encryption.into_config()?,
             limits: ApiLimits {
                 max_request_body_bytes: self.max_request_body_bytes,
+                max_object_bytes: self.max_object_bytes,
                 max_request_body_bytes_inflight: self.max_request_body_bytes_inflight,
                 in_flight: InFlightLimits {
                     reading: self.max_requests_inflight,
@@ -563,7 +582,7 @@ impl ServeArgs {
             shutdown_grace: self.shutdown_grace_period,
             identity: self.feature_gates.api_server_identity.then_some(identity),
             storage_versions: self.storage_version,
-            admission: self.admission.into_config()?,
+            admission: self.admission.into_config(defaults)?,
             service_routes: self.service_routes.into_config(),
             kubelets: self.kubelets.into_config(),
             audit: self.audit.into_config(has_database)?,

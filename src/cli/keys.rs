@@ -58,9 +58,7 @@ impl Keys {
     /// Opens the value of an object. An object that cannot be read is an error, since nothing may be concluded without it.
     pub async fn open(&self, mut object: StoredObject) -> Result<StoredObject, Error> {
         let unreadable = |object: &StoredObject, why: &str| {
-            let StoredObject { resource, namespace, name, .. } = object;
-            let name = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
-            Error::Refused(format!("cannot read {resource} {name:?}: {why}"))
+            Error::Refused(format!("cannot read {} {:?}: {why}", object.resource, object.full_name()))
         };
         match &self.0 {
             Some(keys) => keys.open(&mut object).await.map_err(|why| unreadable(&object, &why))?,

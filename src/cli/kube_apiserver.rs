@@ -14,7 +14,7 @@ use clap::{CommandFactory, Parser as _};
 
 use self::command_line::{Asked, Values};
 use self::flags::{Effect, FLAGS, Flag, Form};
-use super::args::{Cli, Command};
+use super::args::{Cli, Command, Defaults};
 use super::config::ServeConfig;
 use super::error::Error;
 use super::feature_gates::FeatureGates;
@@ -199,7 +199,7 @@ impl<'a> Translation<'a> {
         let Self { serve, notes, problems, .. } = self;
         let flags = flagz::shown(&serve);
         let mut config = match Cli::try_parse_from(serve).map_err(|error| Error::usage(&error))?.command() {
-            Command::Serve(arguments) => arguments.into_config()?,
+            Command::Serve(arguments) => arguments.into_config(Defaults::Upstreams)?,
             _ => return Err(Error::Refused("the flags are no server's".to_owned())),
         };
         match problems.as_slice() {

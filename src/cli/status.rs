@@ -12,7 +12,7 @@ use crate::codec::sealed;
 use crate::controllers::migration::{self, Account};
 use crate::server::datastore::Datastore;
 use crate::storage::Format;
-use crate::storage::inventory::{Holdings, Inventory, Stored};
+use crate::storage::inventory::{Holdings, Inventory, LongObject, Stored};
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::transfer::Length;
@@ -42,6 +42,15 @@ pub async fn inventory(
         Datastore::Memory => return Err(Error::InMemory),
         Datastore::Sqlite(path) => Sqlite::inventory(path).await?,
         Datastore::Postgres(address) => Postgres::inventory(address).await?,
+    })
+}
+
+/// The objects that are longer than a server accepts now.
+pub async fn long_objects(datastore: &Datastore, limit: usize) -> Result<Vec<LongObject>, Error> {
+    Ok(match datastore {
+        Datastore::Memory => return Err(Error::InMemory),
+        Datastore::Sqlite(path) => Sqlite::long_objects(path, limit).await?,
+        Datastore::Postgres(address) => Postgres::long_objects(address, limit).await?,
     })
 }
 
@@ -87,9 +96,11 @@ async fn migrations(datastore: &Datastore, keys: &Keys) -> Result<Vec<Account>, 
     Ok(accounts)
 }
 
-pub fn print(inventory: &Inventory) -> io::Result<()> {
+/// Prints a store's contents, and which of its objects are longer than the limit.
+pub fn print(inventory: &Inventory, long: &[LongObject], limit: usize) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text(inventory).as_bytes())?;
+    out.write_all(text_of_long(long, limit).as_bytes())?;
     out.flush()
 }
 
@@ -109,6 +120,19 @@ fn text(inventory: &Inventory) -> String {
             row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
         text.push_str(cells.join("  ").trim_end());
         text.push('\n');
+    }
+    text
+}
+
+/// A line for each object; nothing if there is none.
+fn text_of_long(long: &[LongObject], limit: usize) -> String {
+    if long.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        format!("\nlonger than --max-object-bytes {limit}: these can be read, deleted and made smaller\n");
+    for LongObject { resource, name, bytes } in long {
+        text.push_str(&format!("{resource} {name}: {bytes} bytes\n"));
     }
     text
 }
@@ -181,5 +205,8 @@ pods              3        v1 json (2), v1 protobuf (1)  v1                     
 deployments.apps  0        <none>                        <unset>                  2
 ";
         assert_eq!(text(&inventory), expected);
+        let long = LongObject { resource: GroupResource::new("", "pods"), name: "t/p".to_owned(), bytes: 9 };
+        let told = "\nlonger than --max-object-bytes 8: these can be read, deleted and made smaller\npods t/p: 9 bytes\n";
+        assert_eq!((text_of_long(&[long], 8), text_of_long(&[], 8)), (told.to_owned(), String::new()));
     }
 }

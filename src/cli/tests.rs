@@ -20,7 +20,7 @@ fn parse_all(arguments: &[&str]) -> Result<config::ServeConfig, Error> {
     let arguments = std::iter::once("rowplane").chain(arguments.iter().copied());
     let cli = Cli::try_parse_from(arguments).map_err(|error| Error::usage(&error))?;
     match cli.command() {
-        Command::Serve(arguments) => arguments.into_config(),
+        Command::Serve(arguments) => arguments.into_config(Defaults::Own),
         other => panic!("{other:?} does not serve"),
     }
 }
@@ -81,6 +81,17 @@ fn limits_are_flags() {
     let config = parse(&["--max-request-body-bytes=2000", "--min-request-timeout=60"]).unwrap();
     assert_eq!(config.limits.max_request_body_bytes, 2000);
     assert_eq!(config.limits.min_request_timeout, Duration::from_secs(60));
+    assert_eq!(parse(&["--max-object-bytes=9"]).unwrap().limits.max_object_bytes, 9);
+    assert_eq!(parse(&[]).unwrap().limits.max_object_bytes, 3 << 20);
+}
+
+/// kube-apiserver leaves it to installers to restrict nodes.
+#[test]
+fn nodes_are_restricted_unless_somebody_says_otherwise() {
+    let restricts = |arguments: &[&str]| parse(arguments).unwrap().admission.has("NodeRestriction");
+    assert!(restricts(&[]) && restricts(&["serve", "--disable-admission-plugins=Priority"]));
+    assert!(restricts(&["--enable-admission-plugins=AlwaysPullImages,NodeRestriction"]));
+    assert!(!restricts(&["--disable-admission-plugins=NodeRestriction"]));
 }
 
 #[test]

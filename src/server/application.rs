@@ -159,7 +159,8 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     let (storing, controlling) = (runtime.group(), runtime.group());
     end_when_broken(&storing.tasks, &backend);
     let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
-    let store = Store::start(backend.clone(), Some(sink), mark.clone(), &storing);
+    let max_object_bytes = config.limits.max_object_bytes;
+    let store = Store::start_limited(backend.clone(), Some(sink), mark.clone(), &storing, max_object_bytes);
     let built_in = Arc::new(Served::new(registry, &ids, config.storage_media_type));
     let routes = config.service_routes.clone();
     let routes = ServiceRoutes::new(routes, cache.clone(), &built_in, runtime.random.clone(), address);

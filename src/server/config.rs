@@ -26,7 +26,7 @@ use crate::http::door::cors::Cors;
 use crate::http::limits::InFlightLimits;
 use crate::http::{server, tls};
 use crate::schema::names::{GroupResource, GroupVersion};
-use crate::storage::Compaction;
+use crate::storage::{Compaction, MAX_OBJECT_BYTES};
 
 /// The settings of a server. The defaults are those of an embedded server: requests come only in process, and nothing
 /// is left behind but the objects in its datastore.
@@ -299,6 +299,8 @@ impl Default for CertificateControllers {
 #[derive(Clone, Copy, Debug)]
 pub struct ApiLimits {
     pub max_request_body_bytes: usize,
+    /// The limit of an object as it is encoded, before it is packed or encrypted.
+    pub max_object_bytes: usize,
     /// The limit of all requests together.
     pub max_request_body_bytes_inflight: usize,
     pub in_flight: InFlightLimits,
@@ -319,6 +321,7 @@ impl Default for ApiLimits {
     fn default() -> Self {
         Self {
             max_request_body_bytes: 3 << 20,
+            max_object_bytes: MAX_OBJECT_BYTES,
             max_request_body_bytes_inflight: 128 << 20,
             in_flight: InFlightLimits { reading: 400, mutating: 200 },
             priority_and_fairness: true,

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rowplane::codec::object::Draft;
+use rowplane::codec::object::{Draft, Replaces};
 use rowplane::revision::Revision;
 use rowplane::runtime::Runtime;
 use rowplane::storage::{
-    Backend, Change, Error, Expect, HighWaterMark, Key, Mutation, OwnCommit, Scan, Store, Written,
+    Backend, Change, Error, Expect, HighWaterMark, Key, Mutation, OwnCommit, RegistryChange, Scan, Store,
+    Written,
 };
 use tokio::sync::mpsc;
 
@@ -29,6 +30,36 @@ pub fn start_at(backend: &Arc<dyn Backend>, acknowledged: Revision) -> Store {
     let mark = Arc::new(HighWaterMark::default());
     mark.raise(acknowledged);
     Store::start(backend.clone(), None, mark, &Runtime::default())
+}
+
+/// Whichever way a write takes. What is spared replaces something longer, or only marks it.
+pub async fn nothing_longer_than_the_limit_is_written(database: &Database) {
+    const LIMIT: usize = 1000;
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let store = Store::start_limited(backend.clone(), None, Arc::default(), &Runtime::default(), LIMIT);
+    let put = |name: &str, length: usize, replaces: Replaces| {
+        let around = br#"{"metadata":{}, "n": ""}"#.len();
+        let value = format!(r#"{{"metadata":{{}}, "n": "{}"}}"#, "x".repeat(length - around));
+        let draft = Draft::of_json("ns", name, value.into()).replacing(replaces);
+        let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+        Mutation::new(Key::new(resource, "ns", name), Expect::Absent, change)
+    };
+    let long = || put("long", LIMIT + 1, Replaces::Nothing);
+    let short = |name| put(name, LIMIT, Replaces::Nothing);
+    let before = backend.clock().await.expect("clock").revision;
+    assert!(matches!(store.write(long()).await, Err(Error::TooLarge)));
+    assert!(matches!(store.write_joined(vec![long()], short("a")).await, Err(Error::TooLarge)));
+    let registry = RegistryChange::Remove(Vec::new());
+    assert!(matches!(store.write_together(vec![short("a"), long()], registry).await, Err(Error::TooLarge)));
+    let longer = put("b", LIMIT + 9, Replaces::Json(LIMIT + 9));
+    assert!(matches!(store.write(longer).await, Err(Error::TooLarge)));
+    assert_eq!(backend.clock().await.expect("clock").revision, before, "nothing was written");
+    for spared in
+        [short("a"), put("b", LIMIT + 9, Replaces::Json(LIMIT + 10)), put("c", LIMIT + 9, Replaces::Anything)]
+    {
+        assert!(matches!(store.write(spared).await, Ok(Written::Committed { .. })));
+    }
 }
 
 /// 200 writers at a time hand in an update of the same version; all of them try again until they have won once.

@@ -47,6 +47,11 @@ const INTERNAL: &str = "internal.rowplane.dev";
 /// has no keys. They are stored as they are, also under a wildcard.
 const COUNTED: &str = "resourcequotas";
 
+/// The key that upstream's etcd would have for an object.
+pub fn stored_key(resource: &GroupResource, is_built_in: bool, namespace: &str, name: &str) -> String {
+    StoredResource::new(resource, is_built_in).key(namespace, name)
+}
+
 /// The flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {

@@ -59,6 +59,9 @@ impl ResourceId {
     pub const NONE: Self = Self(0);
 }
 
+/// How many bytes an object may have by default when it is encoded, before it is packed or encrypted.
+pub const MAX_OBJECT_BYTES: usize = 3 << 20;
+
 /// The identity of an object. Cluster-scoped objects have an empty namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
@@ -259,6 +262,9 @@ pub enum Error {
     /// The write was decided by a state from before history was given up; see [`Mutation::decided_at`].
     #[error("history since the write was decided has been given up")]
     Outdated,
+    /// The write holds an object that is longer than the limit of [`Store::start`]. The text is etcd's.
+    #[error("etcdserver: request is too large")]
+    TooLarge,
     /// The cache does not hold the resource (any more), since it is not served.
     #[error("the resource is not served")]
     Removed,

@@ -162,7 +162,9 @@ impl Api {
         if is_same(&object, &new) {
             return Ok(None);
         }
-        self.put_mutation(target, Expect::At(stored.revision()), new).map(Some)
+        let mutation = self.put_mutation(target, Expect::At(stored.revision()), new)?;
+        self.store.check_length([&mutation])?;
+        Ok(Some(mutation))
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
-use crate::api::write::{Current, Next, Proposal, Reads, Write};
+use crate::api::write::{Current, Next, Proposal, Reads, Ready, Write};
 use crate::api::{Api, Target};
 use crate::codec::at_rest::StorageMediaType;
-use crate::codec::object::Object;
+use crate::codec::object::{Object, Replaces};
 use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
@@ -91,13 +91,19 @@ async fn again(
         None => Err(target.not_found()),
     };
     let ready = api.attempt(write, propose, Some(&current)).await?;
+    let Ready { next, requires, mut configured, charges, joined, naming: _, advised: _ } = ready;
     let put =
         async |object| api.put_mutation(target, expect, api.converter.to_stored(resource, object).await?);
-    let mutation = match ready.next {
-        Next::Put(object) => put(object).await?,
-        Next::Unchanged => put(current.object).await?,
+    let (mutation, joined) = match next {
+        Next::Put(object) => (put(object).await?.charging(charges), joined),
+        Next::Unchanged => (put(current.object).await?.charging(charges), joined),
         // The object is terminating, and only waited for a write to remove it.
-        Next::Delete(_) => Mutation::new(target.key(), expect, Change::Delete),
+        Next::Delete(_) => {
+            let removal = api.what_goes_with(target, Part::Main, &current.object, &mut configured)?;
+            let mutation = Mutation::new(target.key(), expect, Change::Delete);
+            (mutation.requiring(removal.requires).charging(removal.charges), removal.joined)
+        }
     };
-    Ok((ready.joined, mutation.requiring(ready.requires)))
+    let mutation = mutation.requiring(requires).replacing(Replaces::Anything);
+    Ok((joined, Mutation { shares: configured, ..mutation }))
 }

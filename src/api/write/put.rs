@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::create::Naming;
-use super::{Current, Existing, Next, Reads, Ready, Write};
+use super::{Admitted, Current, Existing, Next, Reads, Ready, Write};
 use crate::api::error::{Error, Exists};
 use crate::api::input::options::DryRun;
 use crate::api::quota::Usage;
@@ -14,9 +14,11 @@ use crate::api::{Answer, Api, ObjectMap, Target, meta, metadata, metadata_mut};
 use crate::audit::Record;
 use crate::codec::depth::MAX_DEPTH;
 use crate::codec::managed;
-use crate::codec::object::Draft;
+use crate::codec::object::{Draft, Replaces};
+use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
+use crate::storage::counting::Charge;
 use crate::storage::{AuditRow, Change, Expect, Mutation, Requirement, Written};
 
 /// The outcome of a write at the store.
@@ -31,6 +33,14 @@ pub(in crate::api) enum Placed {
     Unmet {
         judged_at: Revision,
     },
+}
+
+/// What comes with the removal of an object.
+pub(in crate::api) struct Removal {
+    pub requires: Vec<Requirement>,
+    pub charges: Vec<Charge>,
+    /// What is written with it or not at all.
+    pub joined: Vec<Mutation>,
 }
 
 impl Api {
@@ -75,6 +85,7 @@ impl Api {
                 let expect =
                     current.as_ref().map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
                 let size = current.as_ref().map_or(0, |current| current.stored.size());
+                let replaces = write.replaces(current.as_ref());
                 if write.reads == Reads::AsServed {
                     object = self.converter.to_stored(target.resource, object).await?;
                 }
@@ -83,7 +94,7 @@ impl Api {
                 drop(current);
                 let encode = || {
                     write.refuse_version(naming.as_ref())?;
-                    self.put_mutation(target, expect, object)
+                    self.put_mutation_of(write, (target, replaces), expect, object)
                 };
                 let audited = write.audited(target.name, expect == Expect::Absent);
                 let mutation = match self.lanes.run(size, encode).await {
@@ -130,23 +141,13 @@ impl Api {
             return Ok(Placed::done(answer, Outcome::Deleted(found)));
         }
         let audited = write.audited(target.name, false);
-        let quota = self.release_quota(target);
-        let (part, changes_set) = (write.part, quota.joined.is_some());
-        let old = Some(&current.object);
-        let metered =
-            self.metered(Usage { target, old, new: None, part, changes_set, limited: false }, None)?;
-        let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete).requiring(requires);
-        let required = metered.requires.into_iter().chain(metered.requires_note);
-        let mutation = mutation.requiring(required).charging(metered.charges);
-        let mut names = self.release_names(target, &current.object);
-        names.extend(quota.joined);
-        names.extend(metered.joined);
-        let what = (&*target.resource.definition, write.part);
-        names.extend(self.changed_configuration(what, &mut configured));
+        let Removal { requires: own, charges, joined } =
+            self.what_goes_with(target, write.part, &current.object, &mut configured)?;
+        let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete);
+        let mutation = mutation.requiring(requires).requiring(own).charging(charges);
         let decided_at = write.request.decided_at;
         let mutation = Mutation { audit: audited.row(), shares: configured, decided_at, ..mutation };
-        names.extend(self.release_aggregation(target));
-        Ok(match self.store.write_joined(names, mutation).await? {
+        Ok(match self.store.write_joined(joined, mutation).await? {
             Written::Committed { revision, .. } => {
                 write.request.committed();
                 audited.committed();
@@ -161,6 +162,27 @@ impl Api {
             Written::Conflict { judged_at, .. } => Placed::Lost { judged_at, naming: None },
             Written::Unmet { judged_at, .. } => Placed::Unmet { judged_at },
         })
+    }
+
+    /// What is written, required and charged with the removal of an object.
+    pub(in crate::api) fn what_goes_with(
+        &self,
+        target: Target<'_>,
+        part: Part,
+        object: &ObjectMap,
+        configured: &mut Option<Arc<Requirement>>,
+    ) -> Result<Removal, Error> {
+        let quota = self.release_quota(target);
+        let changes_set = quota.joined.is_some();
+        let usage = Usage { target, old: Some(object), new: None, part, changes_set, limited: false };
+        let metered = self.metered(usage, None)?;
+        let mut joined = self.release_names(target, object);
+        joined.extend(quota.joined);
+        joined.extend(metered.joined);
+        joined.extend(self.changed_configuration((&*target.resource.definition, part), configured));
+        joined.extend(self.release_aggregation(target));
+        let requires = metered.requires.into_iter().chain(metered.requires_note).collect();
+        Ok(Removal { requires, charges: metered.charges, joined })
     }
 
     /// Carries out a dry run: everything but the write.
@@ -238,6 +260,17 @@ impl<'a> Write<'a> {
         Audited { record: audit.filter(|_| verb != Verb::DeleteCollection), name, code }
     }
 
+    /// The version whose place the write takes. Deletions and actions may mark an object that is too long already.
+    fn replaces(&self, current: Option<&Current>) -> Replaces {
+        let marks = matches!(self.request.verb, Verb::Delete | Verb::DeleteCollection)
+            || self.admission == Admitted::AsAction;
+        match current {
+            None => Replaces::Nothing,
+            Some(_) if marks => Replaces::Anything,
+            Some(current) => Replaces::Json(current.stored.json_length()),
+        }
+    }
+
     fn refuse_version(&self, naming: Option<&Naming>) -> Result<(), Error> {
         match (self.existing, naming) {
             (Existing::Refuse, Some(naming)) => meta::create::refuse_version(&naming.version),
@@ -288,7 +321,28 @@ impl Api {
         expect: Expect,
         object: ObjectMap,
     ) -> Result<Mutation, Error> {
-        let (uid, stored_version, draft) = encode(target, object)?;
+        self.sealed(target, expect, encode(target, object)?)
+    }
+
+    /// As [`Api::put_mutation`], for a verb. An object that is too long is written without its managers if it fits then,
+    /// unless it is applied, as upstream does (`isTooLargeError` in `endpoints/handlers`).
+    fn put_mutation_of(
+        &self,
+        write: Write<'_>,
+        (target, replaces): (Target<'_>, Replaces),
+        expect: Expect,
+        object: ObjectMap,
+    ) -> Result<Mutation, Error> {
+        let mut encoded = encode(target, object)?;
+        encoded.draft = encoded.draft.replacing(replaces);
+        if write.manager.is_some() && self.store.is_too_long(&encoded.draft) {
+            encoded = without_managers(target, encoded)?;
+        }
+        self.sealed(target, expect, encoded)
+    }
+
+    fn sealed(&self, target: Target<'_>, expect: Expect, encoded: Encoded) -> Result<Mutation, Error> {
+        let Encoded { uid, stored_version, draft } = encoded;
         let key = target.key();
         let draft = self.encryption.seal(&key, draft).map_err(|error| Error::Internal(error.to_string()))?;
         Ok(Mutation::new(key, expect, Change::Put { uid, stored_version, draft }))
@@ -306,11 +360,22 @@ impl Api {
     }
 }
 
-/// An object's uid, the version it is stored in, and its draft; 400 if the object could not be read again.
-fn encode(target: Target<'_>, object: ObjectMap) -> Result<(Arc<str>, Arc<str>, Draft), Error> {
-    let resource = target.resource;
+/// An object as it will be stored.
+struct Encoded {
+    uid: Arc<str>,
+    /// The version that it is stored in.
+    stored_version: Arc<str>,
+    draft: Draft,
+}
+
+/// Encodes an object of the request's version; 400 if it could not be read again.
+fn encode(target: Target<'_>, object: ObjectMap) -> Result<Encoded, Error> {
     let uid = metadata(&object).map_or("", |metadata| meta::text(metadata, "uid")).into();
-    let stored = resource.to_stored(object)?;
+    encode_stored(target, uid, target.resource.to_stored(object)?)
+}
+
+fn encode_stored(target: Target<'_>, uid: Arc<str>, stored: ObjectMap) -> Result<Encoded, Error> {
+    let resource = target.resource;
     let stored_version = resource.version_of(&stored);
     let mark = resource.custom.as_ref().map(|custom| custom.mark(&stored)).unwrap_or_default();
     if managed::depth(&stored) > MAX_DEPTH {
@@ -321,5 +386,11 @@ fn encode(target: Target<'_>, object: ObjectMap) -> Result<(Arc<str>, Arc<str>, 
     if !resource.is_read_in_protobuf() {
         draft = draft.without_message();
     }
-    Ok((uid, stored_version, draft))
+    Ok(Encoded { uid, stored_version, draft })
+}
+
+fn without_managers(target: Target<'_>, encoded: Encoded) -> Result<Encoded, Error> {
+    let mut stored = encoded.draft.into_object(Revision(0)).to_closed_map()?;
+    metadata_mut(&mut stored).shift_remove("managedFields");
+    encode_stored(target, encoded.uid, stored)
 }

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{Current, Existing, Next, Proposal, Reads, Write};
+use super::put::Removal;
+use super::{Current, Existing, Next, Proposal, Reads, Ready, Write};
 use crate::api::error::Error;
 use crate::api::input::decode::Body;
 use crate::api::request::Request;
+use crate::api::services;
 use crate::api::{Api, ObjectMap, Target, metadata_mut};
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::schema::resource::Verb;
-use crate::storage::{Change, Expect, Mutation, Written};
+use crate::storage::{Change, Expect, Mutation, Requirement, Written};
 
 /// What shall become of an object.
 pub struct Wanted<'a> {
@@ -29,33 +31,59 @@ pub enum InsteadOf {
 }
 
 impl Api {
-    /// Writes all these objects or none. Returns whether they were written: others may have been faster.
+    /// Writes all these objects or none, each with what comes with it. Returns whether they were written: others may have
+    /// been faster. All are admitted by the state before them: a quota or a webhook among them is in force afterwards.
     pub async fn write_all(&self, wanted: Vec<Wanted<'_>>) -> Result<bool, Error> {
         // As it was before anything was decided by it.
         let state = self.cache.any();
-        let has_roles = wanted.iter().any(|wanted| self.aggregation.concerns(wanted.target.resource));
+        let targets: Vec<Target<'_>> = wanted.iter().map(|wanted| wanted.target).collect();
         let mut mutations = Vec::new();
         for wanted in wanted {
-            mutations.extend(self.mutations(wanted).await?);
+            self.add(wanted, &mut mutations).await?;
         }
         let Some(last) = mutations.pop() else { return Ok(true) };
-        if has_roles {
+        if targets.iter().any(|target| self.aggregation.concerns(target.resource)) {
             mutations.push(self.aggregation.row(&state));
         }
-        Ok(matches!(self.store.write_joined(mutations, last).await?, Written::Committed { .. }))
+        if !matches!(self.store.write_joined(mutations, last).await?, Written::Committed { .. }) {
+            return Ok(false);
+        }
+        for target in targets {
+            self.follow_up(target).await.map_err(Error::behind_the_write)?;
+        }
+        Ok(true)
     }
 
-    async fn mutations(&self, wanted: Wanted<'_>) -> Result<Vec<Mutation>, Error> {
+    /// What follows the write of an object before its writer goes on.
+    async fn follow_up(&self, target: Target<'_>) -> Result<(), Error> {
+        if self.definitions.are(target.resource) {
+            self.show_definitions().await;
+        }
+        if self.are_quotas(target.resource) {
+            self.recount(target.namespace, target.name).await?;
+        }
+        if self.are_device_classes(target.resource) {
+            self.recount_devices().await?;
+        }
+        Ok(())
+    }
+
+    /// Adds what has to be written for an object.
+    async fn add(&self, wanted: Wanted<'_>, mutations: &mut Vec<Mutation>) -> Result<(), Error> {
         let Wanted { target, object, instead_of } = wanted;
-        let mut mutations = Vec::new();
+        if services::is_service(target.resource) {
+            return Err(Error::Internal("a Service claims its addresses in writes of its own".to_owned()));
+        }
         let (verb, current) = match instead_of {
             InsteadOf::Nothing => (Verb::Create, None),
             InsteadOf::Older(stored) => {
                 (Verb::Update, Some(self.current(target, Reads::AsServed, stored).await?))
             }
+            InsteadOf::Another(_) if self.definitions.are(target.resource) => {
+                return Err(Error::Internal("the names of a definition pass to no other one".to_owned()));
+            }
             InsteadOf::Another(stored) => {
-                let expect = Expect::At(stored.revision());
-                mutations.push(Mutation::new(target.key(), expect, Change::Delete));
+                self.add_removal(target, stored, mutations)?;
                 (Verb::Create, None)
             }
         };
@@ -70,18 +98,61 @@ impl Api {
             Ok(Proposal::Object(object))
         };
         let ready = self.attempt(write, propose, current.as_ref()).await?;
-        let expect = current.map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
-        match ready.next {
-            Next::Put(object) => {
-                mutations.push(
-                    self.put_mutation(target, expect, object)?
-                        .requiring(ready.requires)
-                        .charging(ready.charges),
-                );
+        let Ready { next, requires, configured, charges, joined, naming: _, advised: _ } = ready;
+        let expect = current.as_ref().map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
+        match (next, current) {
+            (Next::Put(object), _) => {
+                // The rules of aggregated roles are among what is wanted, or left to their controller.
+                let joined = if self.aggregation.concerns(target.resource) { Vec::new() } else { joined };
+                let mutation = self.put_mutation(target, expect, object)?;
+                let mutation = mutation.requiring(requires).charging(charges);
+                push(mutations, joined, Mutation { shares: configured, ..mutation });
             }
-            Next::Delete(_) => mutations.push(Mutation::new(target.key(), expect, Change::Delete)),
-            Next::Unchanged => {}
+            (Next::Delete(_), Some(Current { stored, .. })) => {
+                self.add_removal(target, stored, mutations)?;
+            }
+            (Next::Delete(_), None) | (Next::Unchanged, _) => {}
         }
-        Ok(mutations)
+        Ok(())
     }
+
+    fn add_removal(
+        &self,
+        target: Target<'_>,
+        stored: Arc<Object>,
+        mutations: &mut Vec<Mutation>,
+    ) -> Result<(), Error> {
+        let object = target.resource.decode_closed(&stored)?;
+        let Removal { requires, charges, joined } =
+            self.what_goes_with(target, Part::Main, &object, &mut None)?;
+        let joined = if self.aggregation.concerns(target.resource) { Vec::new() } else { joined };
+        let mutation = Mutation::new(target.key(), Expect::At(stored.revision()), Change::Delete);
+        push(mutations, joined, mutation.requiring(requires).charging(charges));
+        Ok(())
+    }
+}
+
+/// Adds a write and what comes with it to others of the same transaction: a row that would be written twice in the same way
+/// is written once, and what an earlier write expects of a row is not required again, since that write changes it.
+fn push(mutations: &mut Vec<Mutation>, joined: Vec<Mutation>, mut mutation: Mutation) {
+    for one in joined {
+        if !mutations.iter().any(|known| is_same(known, &one)) {
+            mutations.push(one);
+        }
+    }
+    let is_proven = |requirement: &Requirement| {
+        let Requirement { key, expect } = requirement;
+        mutations.iter().any(|known| known.key == *key && known.expect == *expect)
+    };
+    mutation.requires.retain(|requirement| !is_proven(requirement));
+    mutation.shares = mutation.shares.filter(|requirement| !is_proven(requirement));
+    mutations.push(mutation);
+}
+
+fn is_same(one: &Mutation, other: &Mutation) -> bool {
+    let value = |mutation: &Mutation| match &mutation.change {
+        Change::Put { draft, .. } => Some(draft.value().clone()),
+        Change::Delete | Change::Count(_) => None,
+    };
+    one.key == other.key && one.expect == other.expect && value(one) == value(other)
 }

@@ -10,7 +10,7 @@ use crate::cli::error::Error;
 
 #[derive(Clone, Debug, Args)]
 pub struct AdmissionArgs {
-    /// Admission plugins to switch on beside those that are on by default
+    /// Admission plugins to switch on beside those that are on by default: kube-apiserver's, and NodeRestriction
     #[arg(long, env = "ROWPLANE_ENABLE_ADMISSION_PLUGINS", value_name = "PLUGIN", value_delimiter = ',')]
     enable_admission_plugins: Vec<String>,
 
@@ -31,9 +31,18 @@ pub struct AdmissionArgs {
     default_unreachable_toleration_seconds: i64,
 }
 
+/// Which plugins are on without a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defaults {
+    /// Those of kube-apiserver, and NodeRestriction, which every installer of Kubernetes switches on.
+    Own,
+    /// Those of kube-apiserver.
+    Upstreams,
+}
+
 impl AdmissionArgs {
     /// Reads the file.
-    pub fn into_config(self) -> Result<Settings, Error> {
+    pub fn into_config(self, defaults: Defaults) -> Result<Settings, Error> {
         let (on, off) = (names(&self.enable_admission_plugins), names(&self.disable_admission_plugins));
         let mut settings = Settings::new(&on, &off).map_err(|problems| match &*problems {
             [problem] => Error::Refused(problem.clone()),
@@ -43,6 +52,9 @@ impl AdmissionArgs {
             not_ready: self.default_not_ready_toleration_seconds,
             unreachable: self.default_unreachable_toleration_seconds,
         };
+        if defaults == Defaults::Own {
+            settings = settings.on_by_default("NodeRestriction");
+        }
         if let Some(path) = &self.admission_control_config_file {
             settings.read_file(path).map_err(Error::Refused)?;
         }

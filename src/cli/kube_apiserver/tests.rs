@@ -59,6 +59,7 @@ fn the_last_of_a_scalar_counts_and_underscores_are_dashes() {
     assert_eq!(config.https.unwrap().address.to_string(), "0.0.0.0:2");
     assert_eq!(config.limits.in_flight.reading, 7);
     assert_eq!(config.authorization, vec![Mode::AlwaysAllow].into());
+    assert!(!config.admission.has("NodeRestriction"), "upstream's default");
     assert_eq!(config.datastore.to_string(), "memory:");
     let (config, _) = run(&["--datastore=sqlite:a.db", "--etcd-compaction-interval=0"]).unwrap();
     assert_eq!(config.datastore.to_string(), "sqlite:a.db");

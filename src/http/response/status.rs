@@ -55,6 +55,15 @@ pub fn deleted(resource: &GroupResource, name: &str, uid: &str) -> Value {
     Value::Object(body)
 }
 
+/// The answer to a DELETE of an object that nobody could read (upstream's `handlers.DeleteResource` without a result).
+pub fn deleted_unread(kind: &str, name: &str) -> Value {
+    let details = Details { name: name.to_owned(), kind: kind.to_owned(), ..Details::default() };
+    let mut body = status(json!({}), "Success");
+    body.insert("details", details.into_json());
+    body.insert("code", 200.into());
+    Value::Object(body)
+}
+
 /// The answer to a POST that created no object.
 pub fn done() -> Value {
     let mut body = status(json!({}), "Success");
@@ -169,7 +178,8 @@ fn parts(error: &Error) -> Parts {
         Error::TooLarge { .. }
         | Error::TooManyOperations { .. }
         | Error::TooManyMoves { .. }
-        | Error::DefaultsTooLarge(_) => (413, "RequestEntityTooLarge", None),
+        | Error::DefaultsTooLarge(_)
+        | Error::ObjectTooLarge => (413, "RequestEntityTooLarge", None),
         Error::UnsupportedMediaType { by, .. } => (415, "UnsupportedMediaType", refused_by(*by)),
         Error::Invalid { kind, name, causes } => {
             (422, "Invalid", Some(Details::of_kind(kind, name).because(causes)))

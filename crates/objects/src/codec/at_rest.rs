@@ -124,6 +124,17 @@ pub fn open(value: &[u8]) -> Result<Opened<'_>, Error> {
     Ok(Opened { gvk: envelope.gvk()?, message })
 }
 
+/// The length of the unpacked message that a value holds, judged by its first and last bytes; `None` if it is not packed,
+/// or if these do not tell.
+pub fn packed_length(head: &[u8], tail: &[u8]) -> Option<usize> {
+    let mark = [&[3 << 3 | 2, packed::ENCODING.len() as u8], packed::ENCODING.as_bytes()].concat();
+    if !tail.windows(mark.len()).any(|window| window == mark) {
+        return None;
+    }
+    let raw = Envelope::raw_head(head)?;
+    raw.first_chunk().map(|length| u32::from_le_bytes(*length) as usize)
+}
+
 /// The stored value of an object that has its defaults, made from its message.
 pub fn of_message(gvk: &Gvk, message: &[u8]) -> Bytes {
     packed(gvk, message).unwrap_or_else(|| Envelope::wrap_at_rest(gvk, "", message).into())
@@ -190,6 +201,10 @@ mod tests {
         let message = [b"\x12\x82\x10".as_slice(), &[7; 2050]].concat();
         let value = packed(&POD, &message).expect("it repeats itself");
         assert!(value.len() < 100 && is_complete(&value), "{value:?}");
+        let tail = &value[value.len() - 32..];
+        assert_eq!(packed_length(&value[..60], tail), Some(message.len()));
+        assert_eq!(packed_length(&value[..20], tail), None);
+        assert_eq!(packed_length(&of_json(b"{}"), b"{}\n"), None);
         let opened = open(&value).expect("packed");
         assert_eq!(opened.gvk, POD);
         assert_eq!(*opened.message, message);

@@ -24,7 +24,7 @@ use super::sealed;
 use crate::json::scan;
 use crate::revision::Revision;
 
-pub use self::draft::Draft;
+pub use self::draft::{Draft, Replaces};
 pub use self::protobuf::{Message, Unencodable};
 
 /// One version of an object as all readers share it: JSON text with resourceVersion.
@@ -167,6 +167,13 @@ impl Object {
     /// number never changes.
     pub fn size(&self) -> usize {
         size_of::<Self>() + self.json.len() + self.key.len()
+    }
+
+    /// The number of bytes of the object's JSON text without its resourceVersion; of the value itself if it cannot be
+    /// read.
+    pub fn json_length(&self) -> usize {
+        let version = self.layout.map_or(0, |layout| layout.version_length(self.revision));
+        self.json.len() - version
     }
 
     /// The size in bytes of the encodings that are held beside the JSON now.

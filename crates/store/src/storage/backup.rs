@@ -24,7 +24,7 @@ const REVISION: u8 = b'R';
 const TOKEN_KEY: u8 = b'K';
 const OBJECT: u8 = b'O';
 const END: u8 = b'E';
-/// No stored value is this long. The limit keeps a damaged length from reserving all memory.
+/// The longest field. The limit keeps a damaged length from reserving all memory.
 const LONGEST_FIELD: u32 = 1 << 28;
 /// Bytes of memory that are reserved for a field before its content has been read.
 const RESERVED: u32 = 64 << 10;
@@ -45,6 +45,7 @@ pub async fn write(
     }
     while let Some(batch) = export.batches.next().await {
         for next in batch? {
+            check_length(&next)?;
             if let Err(error) = put(&mut writer, &next) {
                 return Ok(Err(error));
             }
@@ -166,6 +167,19 @@ fn end(reader: &mut Hashing<impl Read>) -> Result<(), Error> {
         Ok(0) => Ok(()),
         Ok(_) => Err(Error::Damaged("it goes on after its end".to_owned())),
         Err(error) => Err(failed(error)),
+    }
+}
+
+/// What is written has to be read again.
+fn check_length(record: &Record) -> Result<(), Error> {
+    match record {
+        Record::Object(object) if object.value.len() > LONGEST_FIELD as usize => Err(Error::TooLong {
+            resource: object.resource.clone(),
+            name: object.full_name(),
+            bytes: object.value.len(),
+            limit: LONGEST_FIELD as usize,
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -360,6 +374,19 @@ mod tests {
         }
         let longer = [&file[..], b"x"].concat();
         assert!(matches!(read_all(&longer).await, Err(Error::Damaged(_))));
+    }
+
+    /// The values are as long as the reader accepts, and one byte longer.
+    #[tokio::test]
+    async fn no_backup_is_written_that_could_not_be_read() {
+        let write = async |length: usize| {
+            let record = object("long", &vec![0; length]);
+            write(export([Ok(vec![record])]), io::sink(), &Meter::default()).await
+        };
+        let limit = LONGEST_FIELD as usize;
+        assert!(write(limit).await.is_ok());
+        let refused = write(limit + 1).await.expect_err("refused").to_string();
+        assert!(refused.starts_with("deployments.apps \"ns/long\" has 268435457 bytes"), "{refused}");
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use super::counting::{Charge, Counted};
 use super::judge::Write;
 use super::{AuditRow, Key};
-use crate::codec::object::Draft;
+use crate::codec::object::{Draft, Replaces};
 use crate::revision::Revision;
 
 /// The most mutations that the writer gathers into a batch.
@@ -73,6 +73,14 @@ impl Mutation {
     /// Adds charges to the write.
     pub fn charging(mut self, charges: Vec<Charge>) -> Self {
         self.charges.extend(charges);
+        self
+    }
+
+    /// The version whose place a written object takes.
+    pub fn replacing(mut self, replaces: Replaces) -> Self {
+        if let Change::Put { draft, .. } = &mut self.change {
+            *draft = draft.clone().replacing(replaces);
+        }
         self
     }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Format;
+use super::transfer::full_name;
+use crate::codec::at_rest::{self, packed};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
@@ -31,6 +33,40 @@ pub struct Stored {
     pub api_version: String,
     pub format: Format,
     pub objects: u64,
+}
+
+/// An object that is longer than a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LongObject {
+    pub resource: GroupResource,
+    /// The namespace, if there is one, and the name.
+    pub name: String,
+    /// The number of bytes of the encoded object, unpacked. Of an encrypted one only those that are stored are known.
+    pub bytes: usize,
+}
+
+/// The columns of a row that `long_objects.sql` returns.
+pub(super) type LongRow = (String, String, String, String, i64, Vec<u8>, Vec<u8>);
+/// How many of a value's first and last bytes are read to find its length.
+pub(super) const ENDS: (i32, i32) = (1024, 32);
+
+/// The length above which stored values are looked at: packed, they may be that much shorter than their objects.
+pub(super) fn shortest_of(limit: usize) -> i32 {
+    i32::try_from(limit / packed::MOST_OF_A_BYTE).unwrap_or(i32::MAX)
+}
+
+/// The objects of these rows that are longer than the limit.
+pub(super) fn long_objects(rows: Vec<LongRow>, limit: usize) -> Vec<LongObject> {
+    let objects = rows.into_iter().map(|(group, plural, namespace, name, stored, head, tail)| {
+        let stored = usize::try_from(stored).unwrap_or_default();
+        let bytes = at_rest::packed_length(&head, &tail).map_or(stored, |unpacked| unpacked.max(stored));
+        LongObject {
+            resource: GroupResource::new(&group, &plural),
+            name: full_name(&namespace, &name),
+            bytes,
+        }
+    });
+    objects.filter(|object| object.bytes > limit).collect()
 }
 
 /// The columns of a row that `stored_versions.sql` returns.

@@ -54,6 +54,18 @@ pub struct StoredObject {
     pub value: Vec<u8>,
 }
 
+impl StoredObject {
+    /// The namespace, if there is one, and the name.
+    pub fn full_name(&self) -> String {
+        full_name(&self.namespace, &self.name)
+    }
+}
+
+/// The name of an object with its namespace before it, which is empty for cluster-scoped objects.
+pub fn full_name(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
 /// The number of objects, by resource.
 pub type Counts = BTreeMap<GroupResource, u64>;
 
@@ -71,6 +83,11 @@ pub enum Error {
     Damaged(String),
     #[error("cannot read the backup: {0}")]
     Read(Arc<std::io::Error>),
+    /// A backup with this object could not be read again.
+    #[error(
+        "{resource} {name:?} has {bytes} bytes, and a backup cannot hold more than {limit} of one object; make it smaller, or delete it"
+    )]
+    TooLong { resource: GroupResource, name: String, bytes: usize, limit: usize },
     #[error("cannot encrypt the backup: {0}")]
     Sealed(String),
     /// The number of objects written differs from the number read.

@@ -11,10 +11,10 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use self::gathering::Gathering;
 use super::mark::SAFETY_GAP;
 use super::{
-    Backend, Batch, Change, Commit, CommitSink, Error, Fence, HighWaterMark, Mutation, Outcome, OwnCommit,
-    OwnWrite, RegistryChange, Terms,
+    Backend, Batch, Change, Commit, CommitSink, Error, Fence, HighWaterMark, MAX_OBJECT_BYTES, Mutation,
+    Outcome, OwnCommit, OwnWrite, RegistryChange, Terms,
 };
-use crate::codec::object::Object;
+use crate::codec::object::{Draft, Object};
 use crate::failpoints::{Bug, strikes};
 use crate::metrics::CommitMetrics;
 use crate::revision::Revision;
@@ -63,17 +63,29 @@ struct Pending {
 impl Store {
     /// Starts the writer task. The task ends when its queue is empty and either the last clone of the store is gone or
     /// its tasks are being stopped; nothing is written afterwards. With a sink, a write is answered after the cache has
-    /// made it visible; without one, after its commit.
+    /// made it visible; without one, after its commit. Objects of more than [`MAX_OBJECT_BYTES`] are refused.
     pub fn start(
         backend: Arc<dyn Backend>,
         sink: Option<CommitSink>,
         mark: Arc<HighWaterMark>,
         runtime: &Runtime,
     ) -> Self {
+        Self::start_limited(backend, sink, mark, runtime, MAX_OBJECT_BYTES)
+    }
+
+    /// Like [`Store::start`], with another limit for the [length](crate::codec::object::Draft::length) of an object.
+    pub fn start_limited(
+        backend: Arc<dyn Backend>,
+        sink: Option<CommitSink>,
+        mark: Arc<HighWaterMark>,
+        runtime: &Runtime,
+        max_object_bytes: usize,
+    ) -> Self {
         let (queue, pending) = mpsc::channel(QUEUE);
         let (fence, fenced) = (OnceLock::new(), Notify::new());
         let (tasks, commits) = (runtime.tasks.clone(), runtime.metrics.commits());
-        let writer = Arc::new(Writer { backend, sink, mark, tasks, commits, fence, fenced });
+        let writer =
+            Arc::new(Writer { backend, sink, mark, tasks, commits, fence, fenced, max_object_bytes });
         runtime.tasks.run_to_end("writer", writer.clone().run(pending));
         Self { writer, queue }
     }
@@ -109,11 +121,28 @@ impl Store {
         for joined in &mut before {
             joined.joins_next = true;
         }
+        self.check_length(before.iter().chain([&mutation]))?;
         let (reply, answer) = oneshot::channel();
         let pending = Pending { before, mutation, reply };
         self.queue.send(pending).await.map_err(|_| Error::Closed)?;
         // The writer has died, or the runtime has ended, with this batch: it is unknown whether it was committed.
         answer.await.map_err(|_| Error::Unknown("the writer ended".into()))?
+    }
+
+    /// [`Error::TooLarge`] if one of these mutations would store an object that is longer than the limit, unless it gets
+    /// shorter by it. All writes of a server pass here.
+    pub fn check_length<'m>(&self, mutations: impl IntoIterator<Item = &'m Mutation>) -> Result<(), Error> {
+        let is_too_long =
+            |change: &Change| matches!(change, Change::Put { draft, .. } if self.is_too_long(draft));
+        match mutations.into_iter().any(|mutation| is_too_long(&mutation.change)) {
+            true => Err(Error::TooLarge),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the limit refuses an object.
+    pub fn is_too_long(&self, draft: &Draft) -> bool {
+        draft.exceeds(self.writer.max_object_bytes)
     }
 
     /// Writes all mutations or none, in a transaction of their own, together with a change of the registry. If the
@@ -123,6 +152,7 @@ impl Store {
         mutations: Vec<Mutation>,
         registry: RegistryChange,
     ) -> Result<Together, Error> {
+        self.check_length(&mutations)?;
         let writer = self.writer.clone();
         let tasks = writer.tasks.clone();
         let writing =
@@ -140,6 +170,7 @@ struct Writer {
     fence: OnceLock<Fence>,
     /// Notified when a batch was refused because the registration was gone.
     fenced: Notify,
+    max_object_bytes: usize,
 }
 
 fn ended() -> Error {

@@ -10,7 +10,7 @@ const SHORTEST: usize = 1024;
 /// Longer messages are not packed, so that no larger claim about the unpacked length is believed.
 const LONGEST: usize = 16 << 20;
 /// The largest factor of compression of lz4. It bounds the memory that is reserved by the packed length.
-const MOST_OF_A_BYTE: usize = 255;
+pub const MOST_OF_A_BYTE: usize = 255;
 
 /// Why bytes are not a packed message.
 #[derive(Debug, thiserror::Error)]

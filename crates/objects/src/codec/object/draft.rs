@@ -30,6 +30,20 @@ pub struct Draft {
     /// The object's message without resourceVersion, if it was made for the value.
     message: Option<Bytes>,
     settled: Mark,
+    /// The number of bytes of the value before it was packed or encrypted.
+    length: usize,
+    replaces: Replaces,
+}
+
+/// The version whose place a [`Draft`] takes, as far as a limit of lengths is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaces {
+    /// None, or one that the limit does not spare.
+    Nothing,
+    /// A version with [so long a JSON text](Object::json_length).
+    Json(usize),
+    /// A version that may become longer, too: a deletion marks it, or a migration writes it again.
+    Anything,
 }
 
 impl Draft {
@@ -49,9 +63,10 @@ impl Draft {
             StorageMediaType::Json => at_rest::of_json(&json),
             StorageMediaType::Yaml => yaml_of(&json).unwrap_or_else(|| at_rest::of_json(&json)),
         };
+        let length = value.len().max(message.len());
         let layout = Layout::find(&json);
-        let key = joined_key(namespace, name);
-        Self { key, value, json, layout, message: Some(message), settled: Mark::default() }
+        let message = Some(message);
+        Self { json, layout, message, length, ..Self::undecodable(namespace, name, value) }
     }
 
     /// Reads a stored value that has not been validated. Never fails: a value that cannot be read is kept as it is. An
@@ -82,13 +97,13 @@ impl Draft {
     fn of_value(namespace: &str, name: &str, value: Bytes, json: Bytes) -> Self {
         let layout = Layout::find(&json);
         let json = if layout.is_some() { json } else { value.clone() };
-        let key = joined_key(namespace, name);
-        Self { key, value, json, layout, message: None, settled: Mark::default() }
+        Self { json, layout, ..Self::undecodable(namespace, name, value) }
     }
 
     fn undecodable(namespace: &str, name: &str, value: Bytes) -> Self {
-        let (key, json) = (joined_key(namespace, name), value.clone());
-        Self { key, value, json, layout: None, message: None, settled: Mark::default() }
+        let (key, json, length) = (joined_key(namespace, name), value.clone(), value.len());
+        let (settled, replaces) = (Mark::default(), Replaces::Nothing);
+        Self { key, value, json, layout: None, message: None, settled, length, replaces }
     }
 
     /// Drops the message, so that the [`Object`] holds only JSON until a client asks for protobuf.
@@ -104,6 +119,26 @@ impl Draft {
     /// What is known of the object by a schema.
     pub fn settled(self, settled: Mark) -> Self {
         Self { settled, ..self }
+    }
+
+    /// The version whose place the draft takes.
+    pub fn replacing(self, replaces: Replaces) -> Self {
+        Self { replaces, ..self }
+    }
+
+    /// The number of bytes of the encoded object, unpacked and not encrypted.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Whether the object is longer than a limit, and not shorter than the version that it [replaces](Replaces).
+    pub fn exceeds(&self, limit: usize) -> bool {
+        let is_spared = match self.replaces {
+            Replaces::Nothing => false,
+            Replaces::Json(length) => self.json.len() < length,
+            Replaces::Anything => true,
+        };
+        self.length > limit && !is_spared
     }
 
     /// The bytes to store.

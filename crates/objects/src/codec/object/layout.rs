@@ -107,6 +107,11 @@ impl Layout {
         raw_string(text, &span)
     }
 
+    /// The number of bytes that [`Layout::put_version`] has inserted.
+    pub fn version_length(&self, revision: Revision) -> usize {
+        self.version_member(revision).len()
+    }
+
     fn version_member(&self, revision: Revision) -> String {
         match self.comma {
             Comma::None => format!("\"resourceVersion\":\"{revision}\""),

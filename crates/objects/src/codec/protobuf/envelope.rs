@@ -72,6 +72,19 @@ impl<'a> Envelope<'a> {
         Ok((envelope, encoding))
     }
 
+    /// The first bytes of an envelope's content, of which the rest may be missing.
+    pub fn raw_head(head: &'a [u8]) -> Option<&'a [u8]> {
+        let mut reader = Reader::new(head.strip_prefix(PREFIX)?);
+        while let Some(tag) = reader.tag().ok()? {
+            if tag.number() == 2 {
+                reader.varint().ok()?;
+                return Some(&head[head.len() - reader.remaining()..]);
+            }
+            reader.skip(tag).ok()?;
+        }
+        None
+    }
+
     fn type_meta(&mut self, message: &[u8]) -> Result<(), Error> {
         each(message, "TypeMeta", ["APIVersion", "Kind"], |number, value| {
             let claim = if number == 1 { &mut self.api_version } else { &mut self.kind };

@@ -17,7 +17,7 @@ use super::{Address, MIGRATIONS, Postgres, connector, not_opened, reads, unreach
 use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
-use crate::storage::inventory::{self, Inventory};
+use crate::storage::inventory::{self, Inventory, LongObject};
 use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::stream;
 use crate::storage::transfer::{
@@ -57,6 +57,18 @@ impl Postgres {
             false => Vec::new(),
         };
         Ok(Inventory::new(revision, stored, sealed, registered))
+    }
+
+    /// The objects that are longer than a limit, from one snapshot. Takes no lock.
+    pub async fn long_objects(address: &Address, limit: usize) -> Result<Vec<LongObject>, Error> {
+        let Snapshot { mut connection, host: _host, .. } = snapshot(address).await?;
+        let (head, tail) = inventory::ENDS;
+        let rows = sqlx::query_as(include_str!("../sql/long_objects.sql"))
+            .bind(inventory::shortest_of(limit))
+            .bind(head)
+            .bind(tail);
+        let rows = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
+        Ok(inventory::long_objects(rows, limit))
     }
 
     /// The objects of a resource, from one snapshot. Takes no lock.

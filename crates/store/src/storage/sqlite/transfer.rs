@@ -15,7 +15,7 @@ use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, files, reads};
 use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
-use crate::storage::inventory::{self, Inventory};
+use crate::storage::inventory::{self, Inventory, LongObject};
 use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::stream;
 use crate::storage::transfer::{
@@ -58,6 +58,18 @@ impl Sqlite {
             false => Vec::new(),
         };
         Ok(Inventory::new(revision, stored, sealed, registered))
+    }
+
+    /// The objects that are longer than a limit, from one snapshot. Takes no lock.
+    pub async fn long_objects(path: &Path, limit: usize) -> Result<Vec<LongObject>, Error> {
+        let Snapshot { mut connection, .. } = snapshot(path).await?;
+        let (head, tail) = inventory::ENDS;
+        let rows = sqlx::query_as(include_str!("../sql/long_objects.sql"))
+            .bind(inventory::shortest_of(limit))
+            .bind(head)
+            .bind(tail);
+        let rows = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
+        Ok(inventory::long_objects(rows, limit))
     }
 
     /// The objects of a resource, from one snapshot. Takes no lock.
