@@ -1,8 +1,9 @@
 //! DELETE of one object: it is removed at once, or marked and removed later.
 
+mod unreadable;
+
 use super::deletion::{self, Plan, Rules};
 use super::error::Error;
-use super::input::options::DryRun;
 use super::request::Request;
 use super::resource::Resource;
 use super::write::modify::Outcome;
@@ -11,7 +12,6 @@ use super::{Answer, Api, ObjectMap, Target, meta};
 use crate::kinds::behavior::deletion::Dependents;
 use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
-use crate::storage::{Change, Expect, Mutation, Written};
 
 /// The result of a DELETE.
 pub enum Deleted {
@@ -22,6 +22,8 @@ pub enum Deleted {
     Object(Answer),
     /// Like `Object`, answered with 202.
     Waiting(Answer),
+    /// An object that nobody could read is gone.
+    Unread,
 }
 
 impl Api {
@@ -58,8 +60,8 @@ impl Api {
         let (target, options) = (write.request.target, write.request.options.delete());
         let Resource { definition, behavior, .. } = target.resource;
         let strategy = &behavior.strategy;
-        if let Some(deleted) = self.delete_undecodable(write).await? {
-            return Ok(deleted);
+        if options.ignore_read_error {
+            return Box::pin(self.delete_unreadable(write)).await;
         }
         let propose = &mut |found: Option<&Current>| {
             let current = &found.ok_or_else(|| target.not_found())?.object;
@@ -82,32 +84,6 @@ impl Api {
             _ if options.dependents == Dependents::Orphan(false) => Deleted::Waiting(modified.answer),
             _ => Deleted::Object(modified.answer),
         })
-    }
-
-    /// Deletes an object whose stored value cannot be read: it has no finalizers that could be respected, and deleting
-    /// it is the way to get rid of it. `None` if the object can be read.
-    async fn delete_undecodable(&self, write: Write<'_>) -> Result<Option<Deleted>, Error> {
-        let target = write.request.target;
-        let found = self.cache.any().get(target.resource.id, target.namespace, target.name);
-        let Some(object) = found.filter(|object| object.json().is_err()) else { return Ok(None) };
-        let (requires, mut shares) = self.admit_deletion(write, None).await?;
-        let gone = Ok(Some(Deleted::Gone { uid: String::new() }));
-        if write.request.options.dry_run() == DryRun::Yes {
-            return gone;
-        }
-        let expect = Expect::At(object.revision());
-        let mutation = Mutation::new(target.key(), expect, Change::Delete);
-        let what = (&*target.resource.definition, write.part);
-        let joined = self.changed_configuration(what, &mut shares).into_iter().collect();
-        match self.store.write_joined(joined, Mutation { requires, shares, ..mutation }).await? {
-            Written::Committed { .. } => {
-                write.request.committed();
-                gone
-            }
-            Written::Conflict { .. } | Written::Unmet { .. } => {
-                Err(Error::modified(target.resource.group_resource(), target.name))
-            }
-        }
     }
 }
 

@@ -42,6 +42,8 @@ on_every_store! {
     a107_a_value_opens_in_its_own_row_only,
     everything_may_be_sealed,
     a110_a_service_wraps_a_seed_and_is_asked_for_nothing_else,
+    what_a_service_hides_counts_once_it_is_back,
+    a_key_that_is_missing_lets_nobody_delete_what_it_seals,
 }
 
 on_both_databases! {
@@ -265,8 +267,10 @@ async fn a107_a_value_opens_in_its_own_row_only(mut setup: Setup) {
     }
     refused(&server.get(SECRETS).await, "b", "");
     refused(&server.get("/api/v1/secrets?resourceVersion=0").await, "b", "");
-    for (name, _) in &reasons[..3] {
-        server.delete(format!("{SECRETS}/{name}")).await.ok();
+    for (name, why) in &reasons[..3] {
+        let path = format!("{SECRETS}/{name}");
+        refused(&server.delete(&path).await, name, why);
+        server.delete_unread(&path).await;
     }
     server.stop().await;
 
@@ -283,8 +287,8 @@ async fn a107_a_value_opens_in_its_own_row_only(mut setup: Setup) {
         "identity transformer tried to read encrypted data",
     );
     refused(&server.get(SECRETS).await, "a", "identity transformer tried to read encrypted data");
-    server.delete(format!("{SECRETS}/a")).await.ok();
-    server.delete(format!("{SECRETS}/e")).await.ok();
+    server.delete_unread(&format!("{SECRETS}/a")).await;
+    server.delete_unread(&format!("{SECRETS}/e")).await;
     assert_eq!(names(&server.get(SECRETS).await.ok()), [""; 0]);
     server.stop().await;
 }
@@ -608,5 +612,93 @@ async fn a110_a_service_wraps_a_seed_and_is_asked_for_nothing_else(mut setup: Se
     refused(&server.get(format!("{SECRETS}/a01")).await, "a01", "no such key");
     assert_eq!(server.get(format!("{SECRETS}/a00")).await.status, 200);
     server.delete(format!("{SECRETS}/a01")).await.ok();
+    server.stop().await;
+}
+
+/// Nobody writes anything between the last look at what cannot be read and the return of the service.
+async fn what_a_service_hides_counts_once_it_is_back(mut setup: Setup) {
+    let socket = setup.file("kms.sock");
+    let kms = Kms::start(&socket);
+    let provider =
+        format!("{{kms: {{apiVersion: v2, name: k, endpoint: 'unix://{}', timeout: 1s}}}}", socket.display());
+    let sealed = "secrets, pods, customresourcedefinitions.apiextensions.k8s.io, \
+        validatingadmissionpolicies.admissionregistration.k8s.io";
+    configure(&mut setup, sealed, &[&provider]);
+    std::fs::write(setup.file("tokens.csv"), "node-token,system:node:n,,system:nodes\n").expect("write");
+    let server = setup.start().await;
+    let definition = json!({"metadata": {"name": "widgets.ex.io"}, "spec": {"group": "ex.io", "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"}, "versions": [{"name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await.expect(201);
+    let admission = "/apis/admissionregistration.k8s.io/v1";
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]});
+    let policy = json!({"metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "object.metadata.name != 'no'"}]}});
+    let binding =
+        json!({"metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
+    server.post(format!("{admission}/validatingadmissionpolicies"), &policy).await.expect(201);
+    server.post(format!("{admission}/validatingadmissionpolicybindings"), &binding).await.expect(201);
+    server.secret("s").await;
+    let volume = json!({"name": "v", "secret": {"secretName": "s"}});
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "serviceAccountName": "default",
+        "automountServiceAccountToken": false, "volumes": [volume], "containers": [{"name": "c", "image": "i"}]}});
+    server.post("/api/v1/namespaces/t/pods", &pod).await.expect(201);
+    let owner = server.create("owner", json!({})).await;
+    let reference =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]});
+    let mut owned = secret("owned");
+    owned["metadata"]["ownerReferences"] = json!([reference]);
+    server.post(SECRETS, &owned).await.expect(201);
+    server.stop().await;
+
+    kms.set(Mood::Fails);
+    let server = setup.start_empty().await;
+    let (node, widgets) = (server.token("node-token"), "/apis/ex.io/v1/namespaces/t/widgets");
+    server.delete(format!("{CONFIGMAPS}/owner")).json(&json!({"propagationPolicy": "Orphan"})).await.ok();
+    loop {
+        let before = server.revision().await;
+        refused(&server.post(CONFIGMAPS, &config_map("yes", json!({}))).await, "p", "cannot be read");
+        assert_eq!(server.get(widgets).await.status, 404);
+        assert_eq!(node.get(format!("{SECRETS}/s")).await.status, 403);
+        let waiting = server.get(format!("{CONFIGMAPS}/owner")).await.ok();
+        assert_eq!(waiting["metadata"]["finalizers"], json!(["orphan"]), "an owner of what is not known");
+        if server.revision().await == before {
+            break;
+        }
+    }
+    let at = server.revision().await;
+    let of_owner = format!("{CONFIGMAPS}?watch=1&resourceVersion={at}&fieldSelector=metadata.name%3Downer");
+    let mut watch = server.watch(of_owner).await;
+    kms.set(Mood::Well);
+    server.look_at_encryption().await;
+    server.api.follow_definitions().await.expect("followed");
+    assert_eq!(server.get(widgets).await.status, 200);
+    node.get(format!("{SECRETS}/s")).await.ok();
+    server.post(CONFIGMAPS, &config_map("yes", json!({}))).await.expect(201);
+    assert_eq!(server.post(CONFIGMAPS, &config_map("no", json!({}))).await.status, 422);
+    watch.expect("DELETED").await;
+    server.stop().await;
+}
+
+/// The state of a replica that is behind in a rotation: everything is readable again once the key is there.
+async fn a_key_that_is_missing_lets_nobody_delete_what_it_seals(mut setup: Setup) {
+    configure(&mut setup, "secrets", &[&keys("aesgcm", &["k1"])]);
+    let server = setup.start().await;
+    let mut kept = secret("kept");
+    kept["metadata"]["finalizers"] = json!(["ex.io/f"]);
+    let kept = server.post(SECRETS, &kept).await.expect(201);
+    server.stop().await;
+    configure(&mut setup, "secrets", &[&keys("aesgcm", &["k2"])]);
+    let server = setup.start().await;
+    let path = format!("{SECRETS}/kept");
+    let why = "no matching key was found";
+    refused(&server.delete(&path).await, "kept", why);
+    let preconditions = json!({"preconditions": {"uid": "other", "resourceVersion": "1"}});
+    refused(&server.delete(&path).json(&preconditions).await, "kept", why);
+    refused(&server.delete(SECRETS).await, "kept", why);
+    server.stop().await;
+    configure(&mut setup, "secrets", &[&keys("aesgcm", &["k2", "k1"])]);
+    let server = setup.start().await;
+    assert_eq!(server.get(&path).await.ok(), kept);
     server.stop().await;
 }

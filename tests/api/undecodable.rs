@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Answer;
-use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, names, rv};
+use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, UNREAD, names, rv};
 
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -12,6 +12,7 @@ on_both_databases! {
     every_read_of_it_fails_and_names_it,
     others_are_not_harmed,
     writes_to_it_fail_and_deletes_work,
+    deleting_it_takes_an_option_and_a_right,
     a_collection_that_cannot_be_listed_is_not_deleted,
     a_namespace_waits_for_it,
     a_namespace_that_is_one_gets_no_objects,
@@ -82,17 +83,84 @@ async fn writes_to_it_fail_and_deletes_work(setup: Setup) {
     names_it(&server.put(&path, &object).await);
     names_it(&server.patch(&path, &json!({"data": {}})).await);
     assert_eq!(server.post(CONFIGMAPS, &object).await.failure()["reason"], "AlreadyExists");
-    server.delete(format!("{path}?dryRun=All")).await.ok();
+    // Its finalizers are not known, nor whether it may be readable again.
+    names_it(&server.delete(&path).await);
+    names_it(&server.delete(&path).json(&json!({"preconditions": {"uid": "other"}})).await);
+    server.delete(format!("{path}?dryRun=All&{UNREAD}")).await.ok();
     names_it(&server.get(&path).await);
-    assert_eq!(server.delete(&path).await.ok()["status"], "Success");
+    let gone = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "details": {"name": "bad", "kind": "ConfigMap"}, "code": 200});
+    assert_eq!(server.delete_unread(&path).await, gone);
     assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["a", "c"]);
     server.post(CONFIGMAPS, &object).await.expect(201);
+}
+
+/// What upstream's corrupt object deleter answers (1.37, `AllowUnsafeMalformedObjectDeletion`).
+async fn deleting_it_takes_an_option_and_a_right(setup: Setup) {
+    let server = with_bad_row(&setup).await;
+    let (path, option) = (format!("{CONFIGMAPS}/bad"), "ignoreStoreReadErrorWithClusterBreakingPotential");
+    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/t";
+    let rule = |verbs: Value| json!([{"verbs": verbs, "apiGroups": [""], "resources": ["configmaps"]}]);
+    let role = json!({"metadata": {"name": "r"}, "rules": rule(json!(["delete", "deletecollection"]))});
+    server.post(format!("{rbac}/roles"), &role).await.expect(201);
+    let binding = json!({"metadata": {"name": "b"}, "roleRef": {"kind": "Role", "name": "r"},
+        "subjects": [{"kind": "User", "name": "alice"}]});
+    server.post(format!("{rbac}/rolebindings"), &binding).await.expect(201);
+    let alice = server.token("alice-token");
+    let wants = |more: Value| {
+        let mut options = json!({option: true});
+        options.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        options
+    };
+
+    // The right to delete is not enough, also for what is not there.
+    for name in ["bad", "a", "nothing"] {
+        let refused = alice.delete(format!("{CONFIGMAPS}/{name}")).json(&wants(json!({}))).await;
+        let why = format!(
+            "configmaps \"{name}\" is forbidden: not permitted to do \"unsafe-delete-ignore-read-errors\", reason: "
+        );
+        refused.fails(403, "Forbidden", &why, json!({"name": name, "kind": "configmaps"}));
+    }
+    let verbs = json!(["delete", "deletecollection", "unsafe-delete-ignore-read-errors"]);
+    server.patch(format!("{rbac}/roles/r"), &json!({"rules": rule(verbs)})).await.ok();
+
+    // Together with nothing else, of one object, and not of what can be read.
+    for (field, value) in [
+        ("preconditions", json!({"uid": "u"})),
+        ("preconditions", json!({"resourceVersion": "1"})),
+        ("gracePeriodSeconds", json!(0)),
+        ("propagationPolicy", json!("Orphan")),
+        ("orphanDependents", json!(true)),
+    ] {
+        let refused = alice.delete(&path).json(&wants(json!({field: value}))).await;
+        let why = format!("Invalid value: true: cannot be set together with .{field}");
+        refused.invalid_options("DeleteOptions", &[("FieldValueInvalid", option, &why)]);
+    }
+    let why =
+        "Invalid value: true: is not allowed with DELETECOLLECTION, try again after removing the option";
+    let refused = alice.delete(format!("{CONFIGMAPS}?{UNREAD}")).await;
+    refused.invalid_options("DeleteOptions", &[("FieldValueInvalid", option, why)]);
+    let why = "Operation cannot be fulfilled on configmaps \"a\": StorageError: invalid object, Code: 4, Key: /registry/configmaps/t/a, ResourceVersion: 0, AdditionalErrorMsg: unsafe deletion is not allowed because the object is decodable from storage";
+    let refused = alice.delete(format!("{CONFIGMAPS}/a?{UNREAD}")).await;
+    refused.fails(409, "Conflict", why, json!({"name": "a", "kind": "configmaps"}));
+    assert_eq!(alice.delete(format!("{CONFIGMAPS}/nothing?{UNREAD}")).await.status, 404);
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}, "deleteOptions": {option: true}});
+    let refused = server.post("/api/v1/namespaces/t/pods/p/eviction", &eviction).await.failure();
+    let why = format!(
+        "Eviction.policy \"p\" is invalid: deleteOptions.{option}: Invalid value: true: can not be set for pod eviction, try after removing the option"
+    );
+    assert_eq!((&refused["code"], &refused["message"]), (&json!(422), &json!(why)));
+
+    names_it(&server.get(&path).await);
+    alice.delete(&path).json(&wants(json!({}))).await.ok();
+    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["a", "c"]);
+    server.stop().await;
 }
 
 async fn a_collection_that_cannot_be_listed_is_not_deleted(setup: Setup) {
     let server = with_bad_row(&setup).await;
     names_it(&server.delete(CONFIGMAPS).await);
-    server.delete(format!("{CONFIGMAPS}/bad")).await.ok();
+    server.delete_unread(&format!("{CONFIGMAPS}/bad")).await;
     assert_eq!(names(&server.delete(CONFIGMAPS).await.ok()), ["a", "c"]);
 }
 
@@ -114,7 +182,7 @@ async fn a_namespace_waits_for_it(setup: Setup) {
     };
     assert!(told.contains("\\\"bad\\\""), "{told}");
     names_it(&server.get(format!("{CONFIGMAPS}/bad")).await);
-    server.delete(format!("{CONFIGMAPS}/bad")).await.ok();
+    server.delete_unread(&format!("{CONFIGMAPS}/bad")).await;
     while watch.next().await.expect("the namespace goes")["type"] != "DELETED" {}
     assert_eq!(server.get(ALL_CONFIGMAPS).await.ok()["items"], json!([]));
 }
@@ -180,7 +248,7 @@ async fn a_dependent_of_it_lives(setup: Setup) {
     let mut watch = server
         .watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={at}&fieldSelector=metadata.name%3Dz"))
         .await;
-    server.delete(format!("{CONFIGMAPS}/bad")).await.ok();
+    server.delete_unread(&format!("{CONFIGMAPS}/bad")).await;
     watch.expect_named("DELETED", "z").await;
     server.stop().await;
 }
@@ -204,7 +272,7 @@ async fn owners_that_are_deleted_wait_for_it(setup: Setup) {
     collector_has_passed(&server, "a").await;
     let waiting = server.get(format!("{CONFIGMAPS}/owner")).await.ok();
     assert_eq!(waiting["metadata"]["finalizers"], json!(["orphan"]));
-    server.delete(format!("{CONFIGMAPS}/bad")).await.ok();
+    server.delete_unread(&format!("{CONFIGMAPS}/bad")).await;
     watch.expect("DELETED").await;
     let good = server.get(format!("{CONFIGMAPS}/good")).await.ok();
     assert_eq!(good["metadata"].get("ownerReferences"), None, "{good}");
@@ -227,7 +295,7 @@ async fn a_limit_range_goes_on_limiting(setup: Setup) {
     names_it(&server.post(format!("{pods}?dryRun=All"), &pod).await);
     assert_eq!(server.get(pods).await.ok()["items"], json!([]));
     server.post("/api/v1/namespaces/default/pods", &pod).await.expect(201);
-    server.delete(format!("{ranges}/bad")).await.ok();
+    server.delete_unread(&format!("{ranges}/bad")).await;
     server.post(pods, &pod).await.expect(201);
     server.stop().await;
 }
@@ -246,7 +314,7 @@ async fn a_watch_that_meets_it_ends_with_an_error(setup: Setup) {
         assert_eq!((&last["type"], &last["object"]["code"]), (&json!("ERROR"), &json!(500)), "{events:?}");
         assert!(events.len() <= 2, "{events:?}");
     }
-    server.delete(format!("{CONFIGMAPS}/bad")).await.ok();
+    server.delete_unread(&format!("{CONFIGMAPS}/bad")).await;
     let mut deleted = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={start}")).await;
     assert_eq!(deleted.expect("ERROR").await["code"], 500);
     deleted.expect_end().await;
@@ -280,6 +348,6 @@ async fn messages_that_are_none(setup: Setup) {
         server.stop().await;
     }
     let server = setup.start().await;
-    assert_eq!(server.delete(format!("{CONFIGMAPS}/bad")).await.ok()["status"], "Success");
+    assert_eq!(server.delete_unread(&format!("{CONFIGMAPS}/bad")).await["status"], "Success");
     assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["a", "c"]);
 }

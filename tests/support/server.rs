@@ -315,12 +315,19 @@ impl TestServer {
         self.delete(format!("{CONFIGMAPS}/{name}")).await.ok();
     }
 
+    /// Deletes an object that cannot be read.
+    pub async fn delete_unread(&self, path: &str) -> Value {
+        self.delete(format!("{path}?{UNREAD}")).await.ok()
+    }
+
     /// Creates a namespace.
     pub async fn namespace(&self, name: &str) -> Value {
         self.post("/api/v1/namespaces", &json!({"metadata": {"name": name}})).await.expect(201)
     }
 }
 
+/// The option of a DELETE of what cannot be read.
+pub const UNREAD: &str = "ignoreStoreReadErrorWithClusterBreakingPotential=true";
 /// The collection that most tests use.
 pub const CONFIGMAPS: &str = "/api/v1/namespaces/t/configmaps";
 pub const ALL_CONFIGMAPS: &str = "/api/v1/configmaps";

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::api::error::Error;
 use crate::api::input::decode::{Encoded, sent_kind, typed_object};
 use crate::api::input::options::DryRun;
-use crate::api::input::options::delete::DeleteOptions;
+use crate::api::input::options::delete::{DeleteOptions, IGNORE_READ_ERROR};
 use crate::api::input::options::query::Query;
 use crate::api::input::options::write::WriteOptions;
 use crate::api::request::{Options, Request};
@@ -19,7 +19,7 @@ use crate::api::{Answer, Api, ObjectMap, Target, deletion, fields};
 use crate::causes::{Cause, CauseReason};
 use crate::kinds::behavior::part::Part;
 use crate::kinds::core::pod::condition::{self, Condition};
-use crate::schema::names::Gvr;
+use crate::schema::names::{GroupKind, Gvr};
 use crate::schema::resource::Verb;
 use crate::storage::Requirement;
 use crate::tree::Value;
@@ -47,6 +47,7 @@ impl Api {
         if fields::text(eviction, &["metadata", "name"]) != pod.name {
             return Err(Error::bad_request("name in URL does not match name in Eviction object"));
         }
+        refuse_unread(eviction, pod.name)?;
         let mut delete = match eviction.get("deleteOptions").filter(|options| options.is_object()) {
             Some(options) => DeleteOptions::parse(Some(options), &Query::default())?,
             None => DeleteOptions::default(),
@@ -170,6 +171,17 @@ impl Api {
         }
         self.delete_as(part_of_action(&request.with(&delete), eviction)).await.map(drop)
     }
+}
+
+/// 422 of an eviction that would delete a Pod which cannot be read.
+fn refuse_unread(eviction: &ObjectMap, name: &str) -> Result<(), Error> {
+    if fields::at(eviction, &["deleteOptions", IGNORE_READ_ERROR]) != Some(&Value::Bool(true)) {
+        return Ok(());
+    }
+    let field = format!("deleteOptions.{IGNORE_READ_ERROR}");
+    let why = "can not be set for pod eviction, try after removing the option";
+    let (kind, name) = (GroupKind::new("policy", "Eviction"), name.to_owned());
+    Err(Error::Invalid { kind, name, causes: vec![Cause::invalid(&field, true, why)] })
 }
 
 /// An eviction that admission has accepted.

@@ -120,13 +120,18 @@ pub async fn delete_unserved(
 async fn delete_all(api: &Api, resource: &Arc<Resource>) -> Result<(), Error> {
     let objects = api.cache.fresh().await?.objects(resource.id);
     let mut left: Vec<Arc<Object>> = Vec::new();
+    let mut unreadable = None;
     let mut turn = Turn::default();
     for object in objects.range(&Range::of(None)) {
-        // What waits for others already is not asked again; what cannot be read is deleted as it is.
-        let is_terminating = object.mentions("deletionTimestamp")
-            && object.to_map().is_ok_and(|object| metadata(&object).is_some_and(meta::is_terminating));
-        if !is_terminating {
-            left.push(object.clone());
+        // What waits for others already is not asked again.
+        match object.json().map(|_| object) {
+            Ok(object) if !is_terminating(object) => left.push(object.clone()),
+            Ok(_) => {}
+            // It may have finalizers, so it stays until someone deletes it by name.
+            Err(error) => {
+                api.unreadable.tell("definitions", object, &error);
+                unreadable.get_or_insert(error);
+            }
         }
         if turn.take(decoding(object.size())) {
             turn.end().await;
@@ -143,5 +148,11 @@ async fn delete_all(api: &Api, resource: &Arc<Resource>) -> Result<(), Error> {
             }
         }
     };
-    stream::iter(deletions).try_for_each_concurrent(PARALLEL, delete).await
+    stream::iter(deletions).try_for_each_concurrent(PARALLEL, delete).await?;
+    unreadable.map_or(Ok(()), |error| Err(error.into()))
+}
+
+fn is_terminating(object: &Object) -> bool {
+    object.mentions("deletionTimestamp")
+        && object.to_map().is_ok_and(|object| metadata(&object).is_some_and(meta::is_terminating))
 }

@@ -10,7 +10,7 @@ use crate::api::Answer;
 use crate::api::delete::Deleted;
 use crate::api::error::Error;
 use crate::api::input::decode::{self, Encoded};
-use crate::api::input::options::delete::DeleteOptions;
+use crate::api::input::options::delete::{DeleteOptions, IGNORE_READ_ERROR};
 use crate::api::input::options::list::ListOptions;
 use crate::api::input::options::write::WriteOptions;
 use crate::api::resource::Resource;
@@ -22,7 +22,7 @@ use crate::http::response;
 use crate::http::response::body as bodies;
 use crate::http::response::encode::{Encoder, encode_json};
 use crate::http::response::negotiate::{self, Negotiated, PatchTarget, Shape};
-use crate::http::response::status::{deleted, done};
+use crate::http::response::status::{deleted, deleted_unread, done};
 use crate::json::text::write_compact;
 use crate::kinds::behavior::deletion::Dependents;
 use crate::patch::PatchKind;
@@ -95,6 +95,10 @@ impl Context<'_> {
             }
             Deleted::Object(object) => self.answered(StatusCode::OK, encoder, object).await,
             Deleted::Waiting(object) => self.answered(StatusCode::ACCEPTED, encoder, object).await,
+            Deleted::Unread => {
+                let status = deleted_unread(&self.definition.gvk().kind, target.name);
+                self.value(&negotiated, StatusCode::OK, status)
+            }
         }
     }
 
@@ -105,6 +109,7 @@ impl Context<'_> {
         let keys = self.app.api.token_keys_for(self.query.get("continue")).await?;
         let list = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
         let options = self.delete_options(body).await?;
+        options.refuse_unread()?;
         self.warn_of_deletion(resource, &options);
         let encoder = self.encoder(&negotiated)?;
         let namespace = self.path.namespace.as_deref();
@@ -194,7 +199,7 @@ fn recorded_options(body: &Value) -> Value {
         "orphanDependents",
         "propagationPolicy",
         "dryRun",
-        "ignoreStoreReadErrorWithClusterBreakingPotential",
+        IGNORE_READ_ERROR,
     ];
     let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"});
     for field in FIELDS {

@@ -15,7 +15,12 @@ pub struct DeleteOptions {
     pub grace_period: Option<i64>,
     pub dependents: Dependents,
     pub preconditions: Preconditions,
+    /// Deletes an object only if it cannot be read.
+    pub ignore_read_error: bool,
 }
+
+/// The option of [`DeleteOptions::ignore_read_error`].
+pub const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 /// Preconditions on the object, compared as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +36,7 @@ impl DeleteOptions {
         grace_period: None,
         dependents: Dependents::Unspecified,
         preconditions: Preconditions { uid: None, resource_version: None },
+        ignore_read_error: false,
     };
 
     /// Parses the options. `body` is the decoded body, `None` if it was empty. If there is a body, the query is
@@ -74,6 +80,18 @@ impl DeleteOptions {
         if self.dry_run == DryRun::Yes {
             into.insert("dryRun", crate::tree::json!(["All"]));
         }
+        if self.ignore_read_error {
+            into.insert(IGNORE_READ_ERROR, true.into());
+        }
+    }
+
+    /// 422 of a request that deletes many objects, if it wants to delete what cannot be read.
+    pub fn refuse_unread(&self) -> Result<(), Error> {
+        if !self.ignore_read_error {
+            return Ok(());
+        }
+        let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        Err(Error::invalid_options("DeleteOptions", vec![Cause::invalid(IGNORE_READ_ERROR, true, why)]))
     }
 }
 
@@ -83,8 +101,10 @@ struct Raw<'a> {
     grace_period: Option<i64>,
     orphan: Option<bool>,
     policy: Option<&'a str>,
+    has_preconditions: bool,
     uid: Option<&'a str>,
     resource_version: Option<&'a str>,
+    ignore_read_error: bool,
 }
 
 impl<'a> Raw<'a> {
@@ -95,8 +115,10 @@ impl<'a> Raw<'a> {
             grace_period: query.integer("gracePeriodSeconds")?,
             orphan: query.flag("orphanDependents"),
             policy: query.get("propagationPolicy"),
+            has_preconditions: given("uid").or(given("resourceVersion")).is_some(),
             uid: given("uid"),
             resource_version: given("resourceVersion"),
+            ignore_read_error: query.flag(IGNORE_READ_ERROR) == Some(true),
         })
     }
 
@@ -119,8 +141,10 @@ impl<'a> Raw<'a> {
             grace_period: integer(body, "gracePeriodSeconds")?,
             orphan: boolean(body, "orphanDependents")?,
             policy: text(body, "propagationPolicy", "v1.DeletionPropagation")?,
+            has_preconditions: preconditions.is_some(),
             uid: precondition("uid", "types.UID")?,
             resource_version: precondition("resourceVersion", "string")?,
+            ignore_read_error: boolean(body, IGNORE_READ_ERROR)? == Some(true),
         })
     }
 
@@ -128,6 +152,7 @@ impl<'a> Raw<'a> {
         let mut causes = Vec::new();
         let dependents = self.dependents(&mut causes);
         let dry_run = DryRun::validate(&self.dry_run, &mut causes);
+        self.stands_alone(&mut causes);
         if !causes.is_empty() {
             return Err(Error::invalid_options("DeleteOptions", causes));
         }
@@ -135,7 +160,23 @@ impl<'a> Raw<'a> {
             uid: self.uid.map(str::to_owned),
             resource_version: self.resource_version.map(str::to_owned),
         };
-        Ok(DeleteOptions { dry_run, grace_period: self.grace_period, dependents, preconditions })
+        let (grace_period, ignore_read_error) = (self.grace_period, self.ignore_read_error);
+        Ok(DeleteOptions { dry_run, grace_period, dependents, preconditions, ignore_read_error })
+    }
+
+    /// What cannot be read has no preconditions, dependents or grace period that could be respected
+    /// (`ValidateIgnoreStoreReadError`).
+    fn stands_alone(&self, causes: &mut Vec<Cause>) {
+        let others = [
+            (self.policy.is_some(), "propagationPolicy"),
+            (self.orphan.is_some(), "orphanDependents"),
+            (self.grace_period.is_some(), "gracePeriodSeconds"),
+            (self.has_preconditions, "preconditions"),
+        ];
+        for (_, other) in others.iter().filter(|(is_set, _)| *is_set && self.ignore_read_error) {
+            let why = format!("cannot be set together with .{other}");
+            causes.push(Cause::invalid(IGNORE_READ_ERROR, true, &why));
+        }
     }
 
     fn dependents(&self, causes: &mut Vec<Cause>) -> Dependents {
@@ -240,6 +281,8 @@ mod tests {
         assert_eq!(options.dependents, Dependents::Orphan(false));
         assert_eq!(options.preconditions, Preconditions { uid: Some("u".into()), resource_version: None });
         assert!(parse("gracePeriodSeconds=x").is_err());
+        assert!(parse(&format!("{IGNORE_READ_ERROR}=true")).unwrap().ignore_read_error);
+        assert!(!parse(&format!("{IGNORE_READ_ERROR}=false&uid=u")).unwrap().ignore_read_error);
     }
 
     #[test]
@@ -266,6 +309,14 @@ mod tests {
                 json!({"gracePeriodSeconds": "x"}),
                 "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64"
                     .to_owned(),
+            ),
+            (
+                json!({IGNORE_READ_ERROR: true, "orphanDependents": true, "gracePeriodSeconds": 1, "preconditions": {}}),
+                format!(
+                    "{invalid}[{IGNORE_READ_ERROR}: Invalid value: true: cannot be set together with .orphanDependents, \
+                     {IGNORE_READ_ERROR}: Invalid value: true: cannot be set together with .gracePeriodSeconds, \
+                     {IGNORE_READ_ERROR}: Invalid value: true: cannot be set together with .preconditions]"
+                ),
             ),
             (json!({"kind": "Pod"}), "decoded object cannot be converted to DeleteOptions".to_owned()),
             (json!([]), "json: cannot unmarshal array into Go value of type v1.DeleteOptions".to_owned()),

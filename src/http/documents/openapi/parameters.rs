@@ -1,5 +1,5 @@
-//! The parameters of operations, each list sorted by name as upstream prints them. `shardSelector` and
-//! `ignoreStoreRead…` are in upstream's documents whether its gates for them are open or, as here, closed.
+//! The parameters of operations, each list sorted by name as upstream prints them. `shardSelector` is in upstream's
+//! documents whether its gate is open or, as here, closed.
 
 use super::names;
 use super::texts::Texts;
