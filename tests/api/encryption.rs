@@ -43,6 +43,7 @@ on_every_store! {
     everything_may_be_sealed,
     a110_a_service_wraps_a_seed_and_is_asked_for_nothing_else,
     what_a_service_hides_counts_once_it_is_back,
+    a_hidden_dependent_holds_its_owner_until_it_is_back,
     a_key_that_is_missing_lets_nobody_delete_what_it_seals,
 }
 
@@ -643,6 +644,38 @@ async fn what_a_service_hides_counts_once_it_is_back(mut setup: Setup) {
     let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "serviceAccountName": "default",
         "automountServiceAccountToken": false, "volumes": [volume], "containers": [{"name": "c", "image": "i"}]}});
     server.post("/api/v1/namespaces/t/pods", &pod).await.expect(201);
+    server.stop().await;
+
+    kms.set(Mood::Fails);
+    let server = setup.start_empty().await;
+    let (node, widgets) = (server.token("node-token"), "/apis/ex.io/v1/namespaces/t/widgets");
+    loop {
+        let before = server.revision().await;
+        refused(&server.post(CONFIGMAPS, &config_map("yes", json!({}))).await, "p", "cannot be read");
+        assert_eq!(server.get(widgets).await.status, 404);
+        assert_eq!(node.get(format!("{SECRETS}/s")).await.status, 403);
+        if server.revision().await == before {
+            break;
+        }
+    }
+    kms.set(Mood::Well);
+    server.look_at_encryption().await;
+    server.api.follow_definitions().await.expect("followed");
+    assert_eq!(server.get(widgets).await.status, 200);
+    node.get(format!("{SECRETS}/s")).await.ok();
+    server.post(CONFIGMAPS, &config_map("yes", json!({}))).await.expect(201);
+    assert_eq!(server.post(CONFIGMAPS, &config_map("no", json!({}))).await.status, 422);
+    server.stop().await;
+}
+
+/// An owner whose dependents are to be orphaned waits for what may be one of them.
+async fn a_hidden_dependent_holds_its_owner_until_it_is_back(mut setup: Setup) {
+    let socket = setup.file("kms.sock");
+    let kms = Kms::start(&socket);
+    let provider =
+        format!("{{kms: {{apiVersion: v2, name: k, endpoint: 'unix://{}', timeout: 1s}}}}", socket.display());
+    configure(&mut setup, "secrets", &[&provider]);
+    let server = setup.start().await;
     let owner = server.create("owner", json!({})).await;
     let reference =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]});
@@ -653,30 +686,16 @@ async fn what_a_service_hides_counts_once_it_is_back(mut setup: Setup) {
 
     kms.set(Mood::Fails);
     let server = setup.start_empty().await;
-    let (node, widgets) = (server.token("node-token"), "/apis/ex.io/v1/namespaces/t/widgets");
-    server.delete(format!("{CONFIGMAPS}/owner")).json(&json!({"propagationPolicy": "Orphan"})).await.ok();
-    loop {
-        let before = server.revision().await;
-        refused(&server.post(CONFIGMAPS, &config_map("yes", json!({}))).await, "p", "cannot be read");
-        assert_eq!(server.get(widgets).await.status, 404);
-        assert_eq!(node.get(format!("{SECRETS}/s")).await.status, 403);
-        let waiting = server.get(format!("{CONFIGMAPS}/owner")).await.ok();
-        assert_eq!(waiting["metadata"]["finalizers"], json!(["orphan"]), "an owner of what is not known");
-        if server.revision().await == before {
-            break;
-        }
-    }
-    let at = server.revision().await;
-    let of_owner = format!("{CONFIGMAPS}?watch=1&resourceVersion={at}&fieldSelector=metadata.name%3Downer");
+    let path = format!("{CONFIGMAPS}/owner");
+    let marked = server.delete(&path).json(&json!({"propagationPolicy": "Orphan"})).await.ok();
+    let of_owner =
+        format!("{CONFIGMAPS}?watch=1&resourceVersion={}&fieldSelector=metadata.name%3Downer", rv(&marked));
     let mut watch = server.watch(of_owner).await;
+    refused(&server.get(format!("{SECRETS}/owned")).await, "owned", "");
     kms.set(Mood::Well);
     server.look_at_encryption().await;
-    server.api.follow_definitions().await.expect("followed");
-    assert_eq!(server.get(widgets).await.status, 200);
-    node.get(format!("{SECRETS}/s")).await.ok();
-    server.post(CONFIGMAPS, &config_map("yes", json!({}))).await.expect(201);
-    assert_eq!(server.post(CONFIGMAPS, &config_map("no", json!({}))).await.status, 422);
     watch.expect("DELETED").await;
+    assert!(server.get(format!("{SECRETS}/owned")).await.ok()["metadata"].get("ownerReferences").is_none());
     server.stop().await;
 }
 

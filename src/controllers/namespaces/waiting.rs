@@ -111,7 +111,8 @@ mod tests {
         assert!(!waiting(PODS).is_due(&namespace(3), &state(6), later), "ConfigMaps are no Pods");
         assert!(waiting(MAPS).is_due(&namespace(3), &state(6), later));
         assert!(waiting(MAPS).is_due(&namespace(4), &state(5), later), "the namespace has changed");
-        let reread = State { rereads: 1, ..state(5) };
+        let mut reread = state(5);
+        reread.rereads = 1;
         assert!(waiting(MAPS).is_due(&namespace(3), &reread, later));
         let failed = Waiting::new(&namespace(3), Left::failed(), None, now);
         assert!(
