@@ -6,6 +6,7 @@ pub mod exchange;
 pub mod spdy;
 pub mod tunnel;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustls::ClientConfig;
@@ -19,6 +20,9 @@ pub struct Address {
     pub port: String,
     /// `None` means plain HTTP.
     pub tls: Option<Arc<ClientConfig>>,
+    /// The addresses of the host that were checked, in the order in which they are dialled; empty if the host is to be
+    /// looked up when it is dialled. A second look-up may answer differently (CVE-2020-8562).
+    pub checked: Vec<IpAddr>,
 }
 
 impl Address {

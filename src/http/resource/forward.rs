@@ -77,11 +77,12 @@ impl Context<'_> {
         Ok(response.map(|_| body))
     }
 
-    /// Pages at the root of what is behind a proxy refer to what is beside them, which only works below a slash.
+    /// Pages at the root of what is behind a proxy refer to what is beside them, which only works below a slash. Several
+    /// slashes at the beginning would make a host of the first segment.
     fn redirect_to_root(&self) -> Result<Response, Error> {
         let uri = &self.parts.uri;
         let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-        let to = HeaderValue::from_str(&format!("{}/{query}", uri.path()));
+        let to = HeaderValue::from_str(&format!("/{}/{query}", uri.path().trim_start_matches('/')));
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
         response

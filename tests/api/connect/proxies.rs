@@ -14,9 +14,14 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
+use kube::config::Kubeconfig;
+
 use super::streams::upgrade;
 use super::{POD, certificate, with_pod};
+use crate::support::client::{Client, Protocol};
 use crate::support::kubelet::{Head, Kubelet};
+use crate::support::preloaded;
+use crate::support::process::Installation;
 use crate::support::server::{Setup, TestServer};
 
 on_every_store! {
@@ -83,6 +88,9 @@ async fn c43_a_slash_at_the_root(mut setup: Setup) {
     let moved = server.get(format!("{SERVICE}?a=b")).await;
     assert_eq!((moved.status, moved.body.len()), (301, 0));
     assert_eq!(moved.header("location"), Some(&*format!("{SERVICE}/?a=b")));
+    // Two slashes would make a host of what follows them.
+    let moved = server.get(format!("/{SERVICE}")).await;
+    assert_eq!((moved.status, moved.header("location")), (301, Some(&*format!("{SERVICE}/"))));
     assert_eq!(server.request(Method::HEAD, SERVICE).await.status, 301);
     assert_eq!(kubelet.seen().len(), 0);
     assert_eq!(server.request(Method::OPTIONS, SERVICE).await.status, 200);
@@ -314,4 +322,25 @@ async fn who_may_use_a_proxy(mut setup: Setup) {
         let answer = alice.request(method.clone(), format!("/api/v1/namespaces/t/services/{path}")).await;
         assert_eq!(answer.status, status, "{method} {path}");
     }
+}
+
+/// A resolver that answers differently when it is asked again (CVE-2020-8562) leads nowhere: each name is looked up once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_address_that_was_checked_is_the_one_that_is_dialled() {
+    let local = TcpListener::bind("127.0.0.1:0").await.expect("an address");
+    let port = local.local_addr().expect("an address").port();
+    let resolver = preloaded::compile("tests/support/preloaded/resolver.c");
+    let installation = Installation::sqlite().env("LD_PRELOAD", resolver);
+    let _server = installation.start().await;
+    let kubeconfig = Kubeconfig::read_from(installation.kubeconfig()).expect("a kubeconfig");
+    let admin = Client::of_certificate(&kubeconfig, Protocol::Any);
+    let addresses = json!([{"type": "Hostname", "address": "rebind.test"}]);
+    let node = json!({"metadata": {"name": "n"}, "status": {"addresses": addresses}});
+    admin.post("/api/v1/nodes", &node).await.expect(201);
+    let path = format!("/api/v1/nodes/http:n:{port}/proxy/secret");
+    let refused = admin.get(&path).await;
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert!(refused.text().contains("connection refused"), "{refused:?}");
+    admin.get(&path).await.bad_request("address not allowed");
+    drop(local);
 }

@@ -1,5 +1,7 @@
 //! Making a connection.
 
+use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -23,10 +25,10 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connected for T {}
 /// A connection with or without TLS.
 pub type Stream = Box<dyn Connected>;
 
-/// Connects to a server.
+/// Connects to a server, at the addresses that were checked if there are any.
 pub async fn dial(address: &Address) -> Result<Stream, String> {
     let socket = address.socket();
-    let stream = match timeout(CONNECT_TIME, TcpStream::connect(&socket)).await {
+    let stream = match timeout(CONNECT_TIME, connect(address, &socket)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return Err(words::dial(&socket, &error)),
         Err(_) => return Err(format!("dial tcp {socket}: i/o timeout")),
@@ -40,4 +42,14 @@ pub async fn dial(address: &Address) -> Result<Stream, String> {
         Ok(Err(error)) => Err(words::handshake(&error)),
         Err(_) => Err("net/http: TLS handshake timeout".to_owned()),
     }
+}
+
+async fn connect(address: &Address, socket: &str) -> io::Result<TcpStream> {
+    if address.checked.is_empty() {
+        return TcpStream::connect(socket).await;
+    }
+    let port = socket.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    let port: u16 = port.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "invalid port value"))?;
+    let checked: Vec<SocketAddr> = address.checked.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
+    TcpStream::connect(&*checked).await
 }

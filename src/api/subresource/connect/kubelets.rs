@@ -122,7 +122,8 @@ impl Kubelets {
     /// The address of a Node's kubelet.
     pub async fn address(&self, node: &ObjectMap) -> Result<Address, Error> {
         let host = self.host(node)?;
-        Ok(Address { host, port: self.port(node).to_string(), tls: Some(self.tls().await.usual) })
+        let tls = Some(self.tls().await.usual);
+        Ok(Address { host, port: self.port(node).to_string(), tls, checked: Vec::new() })
     }
 
     /// The first address of the best type that the Node has.

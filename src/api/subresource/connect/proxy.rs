@@ -175,21 +175,21 @@ impl Api {
     async fn node_address(&self, state: &State, id: Id<'_>) -> Result<Address, Error> {
         let node = self.stored(state, &NODES, "", id.name)?;
         let kubelet = self.kubelets.address(&node).await?;
-        check_host(&kubelet.host).await?;
+        let checked = checked(&kubelet.host).await?;
         if id.port.is_empty() || id.port == kubelet.port {
-            return Ok(kubelet);
+            return Ok(Address { checked, ..kubelet });
         }
-        Ok(self.anonymous(id.scheme, kubelet.host, id.port.to_owned()))
+        Ok(Address { checked, ..self.anonymous(id.scheme, kubelet.host, id.port.to_owned()) })
     }
 
     fn anonymous(&self, scheme: &str, host: String, port: String) -> Address {
         let tls = (scheme == "https").then(|| self.kubelets.anonymous());
-        Address { host, port, tls }
+        Address { host, port, tls, checked: Vec::new() }
     }
 }
 
-/// Refuses hosts of which an address leads to where only this server gets.
-async fn check_host(host: &str) -> Result<(), Error> {
+/// The addresses of a host, all of which have to lead to where others than this server get, too.
+async fn checked(host: &str) -> Result<Vec<IpAddr>, Error> {
     let found: Vec<IpAddr> = match tokio::net::lookup_host((host, 0)).await {
         Ok(found) => found.map(|address| address.ip()).collect(),
         Err(_) => return Err(Error::BadRequest(format!("lookup {host}: no such host"))),
@@ -197,7 +197,7 @@ async fn check_host(host: &str) -> Result<(), Error> {
     if found.is_empty() {
         return Err(Error::BadRequest("no addresses for hostname".to_owned()));
     }
-    if found.iter().all(is_global_unicast) { Ok(()) } else { Err(not_allowed()) }
+    if found.iter().all(is_global_unicast) { Ok(found) } else { Err(not_allowed()) }
 }
 
 fn not_allowed() -> Error {
