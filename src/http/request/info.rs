@@ -45,24 +45,25 @@ impl RequestInfo {
         let Some(segments) = segments(uri.path()) else { return Ok(Self::of_path(method, uri, None)) };
         let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
         let route = parse(&segments);
-        if let Some(ApiPath::Resource(path)) = &route
-            && !matches!(&*path.resource.plural, "proxy" | "watch")
+        if let ["api", _, prefix @ ("watch" | "proxy")] | ["apis", _, _, prefix @ ("watch" | "proxy")] =
+            *segments
         {
+            return Err(undetermined(prefix, uri));
+        }
+        if let Some(ApiPath::Resource(path)) = &route {
             let (verb, name) = asked(method, uri, path);
-            let selectors = selectors(uri, verb);
+            let selectors = if path.watch { QuerySelectors::default() } else { selectors(uri, verb) };
             return Ok(Self { verb: verb.into(), other: None, name, selectors, route });
         }
         let Some((version, rest)) = below_version(&segments) else {
             return Ok(Self::of_path(method, uri, route));
         };
         let (prefix, rest) = match rest {
-            [prefix @ ("watch" | "proxy")] => return Err(undetermined(prefix, uri)),
             [prefix @ ("watch" | "proxy"), rest @ ..] => (Some(*prefix), rest),
             rest => (None, rest),
         };
         let path = deep(&version, prefix, rest);
         let (verb, name) = asked(method, uri, &path);
-        let verb = if prefix == Some("proxy") { "proxy" } else { verb };
         let selectors = QuerySelectors::default();
         Ok(Self { route, verb: verb.into(), other: Some(Box::new(Other::Resource(path))), name, selectors })
     }
@@ -148,6 +149,7 @@ fn deep(version: &GroupVersion, prefix: Option<&str>, segments: &[&str]) -> Reso
         subresource: at(2).filter(|_| prefix != Some("proxy")),
         below: String::new(),
         watch: prefix == Some("watch"),
+        proxy: prefix == Some("proxy"),
     }
 }
 
@@ -156,6 +158,7 @@ fn asked(method: &Method, uri: &Uri, path: &ResourcePath) -> (&'static str, Opti
     let named = path.name.as_deref().is_some_and(|name| !name.is_empty());
     let verb = match *method {
         _ if path.watch => "watch",
+        _ if path.proxy => "proxy",
         Method::GET | Method::HEAD if named => "get",
         Method::GET | Method::HEAD => return collection(uri),
         Method::POST => "create",
@@ -225,6 +228,10 @@ mod tests {
             (Method::HEAD, "/api/v1/nodes/n", "get||v1||nodes|n||"),
             (Method::GET, "/api/v1/watch/nodes/n", "watch||v1||nodes|n||"),
             (Method::GET, "/api/v1/proxy/nodes/n/x", "proxy||v1||nodes|n||"),
+            (Method::DELETE, "/apis/g/v1/proxy/widgets", "proxy|g|v1||widgets|||"),
+            (Method::GET, "/apis/g/v1/namespaces/t/proxy/x", "get|g|v1|t|proxy|x||"),
+            (Method::GET, "/apis/g/v1/namespaces/t/watch", "list|g|v1|t|watch|||"),
+            (Method::POST, "/apis/g/v1/watch/watch/x", "watch|g|v1||watch|x||"),
             (Method::GET, "/api/v1/namespaces/t", "get||v1|t|namespaces|t||"),
             (Method::PUT, "/api/v1/namespaces/t/finalize", "update||v1|t|namespaces|t|finalize|"),
             (Method::GET, "/api/v1/namespaces/t/pods/p/log", "get||v1|t|pods|p|log|"),

@@ -32,6 +32,9 @@ pub struct ResourcePath {
     pub below: String,
     /// Whether the path is below the deprecated `/watch/`.
     pub watch: bool,
+    /// Whether the path is below `/proxy/`, where upstream has had proxies before there were subresources of that name. A
+    /// definition may have that plural, too: upstream takes the first segment of the path for the verb all the same.
+    pub proxy: bool,
 }
 
 /// The decoded segments of a path; `None` if an escape is malformed.
@@ -54,10 +57,11 @@ pub fn parse(segments: &[&str]) -> Option<ApiPath> {
 }
 
 fn resource(version: &GroupVersion, segments: &[&str]) -> Option<ApiPath> {
-    let (watch, segments) = match segments {
-        ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
-        other => (false, other),
+    let (prefix, segments) = match segments {
+        [prefix @ ("watch" | "proxy"), rest @ ..] if !rest.is_empty() => (*prefix, rest),
+        other => ("", other),
     };
+    let (watch, proxy) = (prefix == "watch", prefix == "proxy");
     let owned = |text: &&str| Some((*text).to_owned());
     let (namespace, plural, name, subresource) = match segments {
         // A namespace and its subresources. Upstream's request info distinguishes them from the contents of a namespace
@@ -82,9 +86,10 @@ fn resource(version: &GroupVersion, segments: &[&str]) -> Option<ApiPath> {
         resource: version.with_plural(plural),
         namespace: namespace.and_then(owned),
         name: name.and_then(owned),
-        subresource: subresource.and_then(owned),
+        subresource: subresource.filter(|_| !proxy).and_then(owned),
         below,
         watch,
+        proxy,
     }))
 }
 

@@ -32,6 +32,13 @@ impl Action {
         query: &Query,
         definition: &ResourceDefinition,
     ) -> Result<Self, Error> {
+        if path.proxy {
+            let resource = definition.group_resource();
+            return Err(match definition.is_custom() {
+                true => Error::NotSupported { resource, verb: "proxy" },
+                false => Error::UnknownResource,
+            });
+        }
         check_scope(path, definition)?;
         let nature =
             path.subresource.as_deref().and_then(|name| definition.subresource(name)).map(|sub| sub.nature);

@@ -19,6 +19,7 @@ on_every_store! {
     objects_are_printed_as_upstream_prints_maps,
     cr38_nothing_fails_while_definitions_change,
     nothing_joins_a_version_of_the_servers_own,
+    what_is_served_is_what_was_asked_for,
 }
 
 // A store in memory has one server.
@@ -354,4 +355,48 @@ async fn nothing_joins_a_version_of_the_servers_own(setup: Setup) {
     server.get("/apis/networking.k8s.io/v9/namespaces/t/foos").await.ok();
     server.get("/apis/networking.k8s.io/v1/namespaces/t/ingresses").await.ok();
     server.delete(format!("{DEFINITIONS}/foos.networking.k8s.io")).await.ok();
+}
+
+/// Definitions may have the plurals `proxy` and `watch`, which are verbs where a path begins with them: as upstream, the server
+/// answers for the resource that authorizers are asked about.
+async fn what_is_served_is_what_was_asked_for(setup: Setup) {
+    let server = setup.start().await;
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    for (plural, kind) in [("proxy", "Proxy"), ("watch", "Watch")] {
+        let mut definition = widgets();
+        definition["metadata"]["name"] = format!("{plural}.ex.io").into();
+        definition["spec"]["names"] = json!({"plural": plural, "kind": kind});
+        with(&server, &definition).await;
+    }
+    let mut definition = widgets();
+    definition["spec"]["scope"] = "Cluster".into();
+    with(&server, &definition).await;
+    let proxy = json!({"apiVersion": "ex.io/v1", "kind": "Proxy", "metadata": {"name": "widgets"}});
+    let proxies = "/apis/ex.io/v1/namespaces/t/proxy";
+    server.post(proxies, &proxy).await.expect(201);
+    server.get(format!("{proxies}/widgets")).await.ok();
+    assert_eq!(names(&server.get(proxies).await.ok()), ["widgets"]);
+    let rules = json!([{"apiGroups": ["ex.io"], "resources": ["widgets"], "verbs": ["*"]}]);
+    let role = json!({"metadata": {"name": "r"}, "rules": rules});
+    server.post(format!("{rbac}/clusterroles"), &role).await.expect(201);
+    let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"});
+    let binding = json!({"metadata": {"name": "r"}, "roleRef": role_ref,
+        "subjects": [{"kind": "User", "name": "alice"}]});
+    server.post(format!("{rbac}/clusterrolebindings"), &binding).await.expect(201);
+    let alice = server.token("alice-token");
+    let details = json!({"group": "ex.io", "kind": "widgets"});
+    for method in [http::Method::GET, http::Method::DELETE] {
+        let answer = alice.request(method.clone(), "/apis/ex.io/v1/proxy/widgets").await;
+        let text = "proxy is not supported on resources of kind \"widgets.ex.io\"";
+        answer.fails(405, "MethodNotAllowed", text, details.clone());
+        assert_eq!(alice.request(method, format!("{proxies}/widgets")).await.status, 403);
+    }
+    server.get(format!("{proxies}/widgets")).await.ok();
+    assert_eq!(server.get("/apis/ex.io/v1/proxy/nosuch").await.status, 404);
+    assert_eq!(server.get("/api/v1/proxy/nodes/n").await.status, 404);
+    let mut watch = alice.watch("/apis/ex.io/v1/watch/widgets").await;
+    let widget = json!({"apiVersion": "ex.io/v1", "kind": "Widget", "metadata": {"name": "w"}});
+    server.post("/apis/ex.io/v1/widgets", &widget).await.expect(201);
+    watch.expect_named("ADDED", "w").await;
+    assert_eq!(alice.get("/apis/ex.io/v1/watch/watch").await.status, 403);
 }
