@@ -22,7 +22,7 @@ use rowplane::audit::config::{
     Batching, Config, DatabaseConfig, Delivery, LogConfig, LogFormat, LogTarget, Mode, Rotation, Throttle,
     WebhookConfig,
 };
-use rowplane::storage::{AuditQuery, AuditRemoval};
+use rowplane::storage::{AuditQuery, AuditRemoval, AuditRing};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
@@ -353,6 +353,7 @@ async fn a091_buffered_events_are_written_at_the_end() {
 
 on_every_store! {
     the_database_knows_who_did_what,
+    who_has_written_nothing_pushes_no_write_out,
 }
 
 fn kept(setup: &mut Setup) {
@@ -401,17 +402,74 @@ async fn the_database_knows_who_did_what(mut setup: Setup) {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    let all = AuditRemoval {
+        ring: AuditRing::Others,
+        before: i64::MAX,
+        most: u64::MAX,
+        most_bytes: u64::MAX,
+        limit: 100,
+    };
+    assert_eq!(backend.remove_audit_rows(all).await.expect("removes"), 1, "the refused one");
     let all = find(&server, &query()).await;
     // All but the newest two.
-    let most = AuditRemoval { before: 0, most: 2, limit: 1 };
+    let (ring, most_bytes) = (AuditRing::Writes, u64::MAX);
+    let most = AuditRemoval { ring, before: 0, most: 2, most_bytes, limit: 1 };
     assert_eq!(backend.remove_audit_rows(most).await.expect("removes"), 1);
     while backend.remove_audit_rows(most).await.expect("removes") > 0 {}
     assert_eq!(find(&server, &query()).await, all[all.len() - 2..]);
-    let old = AuditRemoval { before: i64::MAX, most: u64::MAX, limit: 1 };
+    let old = AuditRemoval { ring, before: i64::MAX, most: u64::MAX, most_bytes, limit: 1 };
     assert_eq!(backend.remove_audit_rows(old).await.expect("removes"), 1);
     assert_eq!(backend.remove_audit_rows(old).await.expect("removes"), 1);
     assert!(find(&server, &query()).await.is_empty());
     assert!(find(&server, &query()).await.is_empty());
+    server.stop().await;
+}
+
+async fn who_has_written_nothing_pushes_no_write_out(mut setup: Setup) {
+    const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    kept(&mut setup);
+    let server = setup.start().await;
+    server.post(CONFIGMAPS, &config_map("a", json!({}))).await.expect(201);
+    let review = json!({"spec": {"nonResourceAttributes": {"path": "/x", "verb": "get"}}});
+    let long = format!("{CONFIGMAPS}/{}", "x".repeat(20_000));
+    let (alice, wrong, nobody) = (server.token("alice-token"), server.token("wrong"), server.anonymous());
+    for _ in 0..5 {
+        assert_eq!(alice.delete(&long).await.status, 403);
+        assert_eq!(nobody.delete(&long).await.status, 403);
+        assert_eq!(wrong.delete(&long).await.status, 401);
+        alice.post(REVIEWS, &review).await.expect(201);
+        // Who may write, and did not.
+        assert_eq!(server.delete(format!("{CONFIGMAPS}/none")).await.status, 404);
+    }
+    server.delete(format!("{CONFIGMAPS}/a")).await.ok();
+    // Others follow soon.
+    let everything = AuditQuery { limit: 1000, ..query() };
+    let others = async || {
+        let all = find(&server, &everything).await;
+        let is_other = |event: &&Value| {
+            event["responseStatus"]["code"].as_u64().is_none_or(|code| code >= 400)
+                || event["objectRef"]["resource"] == "selfsubjectaccessreviews"
+        };
+        all.iter().filter(is_other).cloned().collect::<Vec<_>>()
+    };
+    while others().await.len() < 25 {
+        tokio::task::yield_now().await;
+    }
+    for event in others().await {
+        assert!(event.to_string().len() < 10_000, "an event of {} bytes", event.to_string().len());
+    }
+    // What the server removes when there are more than eight events.
+    let most_bytes = 3_000;
+    for ring in [AuditRing::Writes, AuditRing::Others] {
+        let removal = AuditRemoval { ring, before: 0, most: 8, most_bytes, limit: 100 };
+        while server.backend.remove_audit_rows(removal).await.expect("removes") > 0 {}
+    }
+    let kept = others().await;
+    let bytes: u64 = kept.iter().map(|event| event.to_string().len() as u64).sum();
+    assert!(!kept.is_empty() && kept.len() <= 8 && bytes <= most_bytes, "{bytes} bytes: {kept:?}");
+    let written = AuditQuery { object: Some("configmaps/t/a".into()), ..query() };
+    let verbs: Vec<Value> = find(&server, &written).await.iter().map(|event| event["verb"].clone()).collect();
+    assert_eq!(verbs, ["create", "delete"]);
     server.stop().await;
 }
 

@@ -296,6 +296,7 @@ impl Test {
         mutation.audit = self.random.random_bool(0.2).then(|| {
             let n: u32 = self.random.random();
             Arc::new(AuditRow {
+                ring: Default::default(),
                 at: n.into(),
                 user: "user".into(),
                 verb: "create".into(),

@@ -5,6 +5,7 @@
 
 mod backend;
 mod batch;
+mod bounded;
 pub mod config;
 mod database;
 mod event;

@@ -42,7 +42,7 @@ use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
-pub use audit::{AuditQuery, AuditRemoval, AuditRow};
+pub use audit::{AuditQuery, AuditRemoval, AuditRing, AuditRow};
 pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
 pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};

@@ -10,12 +10,14 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
 use super::backend::{self, Backend, Delivery, Due, Entry, Receipt};
+use super::bounded::{bounded, shortened};
 use super::config::{Batching, DatabaseConfig, Delivery as DeliveryConfig, Mode};
 use super::event::{Event, standing_alone};
 use super::policy::Stage;
 use crate::metrics::AuditMetrics;
-use crate::storage::{self, AuditRemoval, AuditRow};
+use crate::storage::{self, AuditRemoval, AuditRing, AuditRow};
 use crate::tasks::Tasks;
+use crate::user::ANONYMOUS;
 use crate::wall_clock::WallClock;
 
 /// Events that are not committed with a write.
@@ -33,6 +35,9 @@ const REMOVAL_PERIOD: Duration = Duration::from_secs(60);
 const BUSY_REMOVAL_PERIOD: Duration = Duration::from_secs(10);
 /// Events removed at once, so that writers do not wait long.
 const REMOVED_AT_ONCE: u32 = 500;
+/// The share of the events' number that is left to requests that have written nothing, and the most bytes of theirs.
+const OTHERS: u64 = 4;
+const OTHERS_BYTES: u64 = 64 << 20;
 
 pub struct Database {
     batches: Box<dyn Backend>,
@@ -87,7 +92,7 @@ impl Delivery for Additions {
     type Entry = AuditRow;
 
     fn entry(&self, event: &Event<'_>, item: &[u8]) -> AuditRow {
-        row(event, None, item)
+        AuditRow { ring: ring(event), ..row(event, None, item) }
     }
 
     async fn deliver(&self, rows: Vec<AuditRow>) -> Result<(), String> {
@@ -103,13 +108,31 @@ impl Entry for AuditRow {
 
 fn row(event: &Event<'_>, name: Option<&str>, item: &[u8]) -> AuditRow {
     let head = event.head;
+    let user = head.user.as_deref().map_or("", |user| &user.name);
+    let objects = [&event.growing.request_object, &event.growing.response_object];
+    let objects: usize = objects.into_iter().flatten().map(|object| object.len()).sum();
     AuditRow {
+        ring: AuditRing::Writes,
         at: event.at.as_microsecond(),
-        user: head.user.as_deref().map_or("", |user| &user.name).into(),
-        verb: (*head.verb).into(),
-        object: object(event, name).into(),
-        event: standing_alone(item).into(),
+        user: (*shortened(user.into())).into(),
+        verb: (*shortened(head.verb.clone())).into(),
+        object: (*shortened(object(event, name).into())).into(),
+        event: standing_alone(&bounded(item, objects)).into(),
     }
+}
+
+/// The table of an event that no write has committed. What anybody may do, as often as he likes, pushes out nothing but its
+/// like.
+fn ring(event: &Event<'_>) -> AuditRing {
+    let is_done = event.growing.status.as_ref().is_some_and(|status| (1..400).contains(&status.code));
+    let is_known = event.head.user.as_deref().is_some_and(|user| user.name != ANONYMOUS);
+    let has_done = event.growing.object.as_ref().is_some_and(|object| {
+        let is_connection = matches!(&*object.subresource, "attach" | "exec" | "portforward" | "proxy");
+        let is_read = matches!(&*event.head.verb, "get" | "list" | "watch");
+        let is_about_oneself = object.resource.starts_with("selfsubject");
+        (is_connection || !is_read) && !is_about_oneself
+    });
+    if is_done && is_known && has_done { AuditRing::Writes } else { AuditRing::Others }
 }
 
 /// What an event is found by: `pods/default/web/log`, `deployments.apps/default/web`, `nodes/n1`, or a path. `name` is that of
@@ -134,26 +157,39 @@ fn object(event: &Event<'_>, name: Option<&str>) -> String {
     text
 }
 
-/// Removes events that are too old or too many, a few at a time, and more often while there are many.
+/// Removes events that are too old, too many or too large, a few at a time, and more often while there are many.
 async fn remove_old(store: Arc<dyn storage::Backend>, config: DatabaseConfig, clock: WallClock) {
     let mut period = REMOVAL_PERIOD;
     loop {
         tokio::time::sleep(period).await;
         let before =
             clock.timestamp().checked_sub(config.retention).unwrap_or(Timestamp::MIN).as_microsecond();
-        let removal = AuditRemoval { before, most: config.most, limit: REMOVED_AT_ONCE };
         period = REMOVAL_PERIOD;
-        loop {
-            match store.remove_audit_rows(removal).await {
-                Ok(removed) if removed < u64::from(REMOVED_AT_ONCE) => break,
-                Ok(_) => period = BUSY_REMOVAL_PERIOD,
-                Err(error) => {
-                    tracing::warn!(%error, "cannot remove old audit events, will try again");
-                    break;
-                }
+        for (ring, most) in
+            [(AuditRing::Writes, config.most), (AuditRing::Others, config.most.div_ceil(OTHERS))]
+        {
+            let limit = REMOVED_AT_ONCE;
+            let removal = AuditRemoval { ring, before, most, most_bytes: OTHERS_BYTES, limit };
+            if remove(&store, removal).await {
+                period = BUSY_REMOVAL_PERIOD;
             }
-            tokio::task::yield_now().await;
         }
+    }
+}
+
+/// Whether more than [`REMOVED_AT_ONCE`] events went.
+async fn remove(store: &Arc<dyn storage::Backend>, removal: AuditRemoval) -> bool {
+    let mut were_many = false;
+    loop {
+        match store.remove_audit_rows(removal).await {
+            Ok(removed) if removed < u64::from(REMOVED_AT_ONCE) => return were_many,
+            Ok(_) => were_many = true,
+            Err(error) => {
+                tracing::warn!(%error, "cannot remove old audit events, will try again");
+                return were_many;
+            }
+        }
+        tokio::task::yield_now().await;
     }
 }
 
@@ -166,7 +202,9 @@ mod tests {
 
     async fn add(store: &Arc<dyn storage::Backend>, count: u32) {
         let text = || Arc::from("");
-        let row = |_| AuditRow { at: 0, user: text(), verb: text(), object: text(), event: "{}".into() };
+        let ring = AuditRing::Writes;
+        let row =
+            |_| AuditRow { ring, at: 0, user: text(), verb: text(), object: text(), event: "{}".into() };
         store.add_audit_rows((0..count).map(row).collect()).await.expect("adds");
     }
 

@@ -8,14 +8,11 @@ use std::sync::{Arc, OnceLock};
 use http::{HeaderValue, Uri};
 use jiff::Timestamp;
 
+use super::bounded::shortened;
 use super::json::{key, plain_text, plain_texts, text, time, user};
 use super::policy::Level;
 use crate::tree::Text;
 use crate::user::User;
-
-/// The longest user agent that is recorded whole, as upstream has it.
-const LONGEST_AGENT: usize = 1024;
-const AGENT_SUFFIX: &str = "...TRUNCATED";
 
 /// What is known when the request comes in, and does not change. It shares what it can with the request, so that to make
 /// it costs little.
@@ -170,29 +167,9 @@ fn lossy(header: Option<&HeaderValue>) -> Cow<'_, str> {
     header.map_or(Cow::Borrowed(""), |value| String::from_utf8_lossy(value.as_bytes()))
 }
 
-fn shortened(agent: Cow<'_, str>) -> Cow<'_, str> {
-    if agent.len() <= LONGEST_AGENT {
-        return agent;
-    }
-    let mut end = LONGEST_AGENT;
-    while !agent.is_char_boundary(end) {
-        end -= 1;
-    }
-    [&agent[..end], AGENT_SUFFIX].concat().into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_agents_are_cut() {
-        assert_eq!(shortened("kubectl".into()), "kubectl");
-        let cut = shortened("a".repeat(1025).into());
-        assert_eq!((cut.len(), &cut[1024..]), (1024 + AGENT_SUFFIX.len(), AGENT_SUFFIX));
-        let cut = shortened(["a", &"é".repeat(1024)].concat().into());
-        assert_eq!(cut.len(), 1023 + AGENT_SUFFIX.len());
-    }
 
     #[test]
     fn each_user_is_written_as_himself() {

@@ -4,16 +4,27 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// The migration that added the table.
+/// The migration that added the table of writes' events.
 pub(super) const MIGRATION: i64 = 6;
 /// The most events that one question is answered with.
 pub const MOST: u32 = 10_000;
 /// Events that a store in memory keeps, whatever their age.
 pub(super) const KEPT_IN_MEMORY: usize = 100_000;
 
+/// The two tables of events. Each has limits of its own: what fills one pushes nothing out of the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AuditRing {
+    /// Events of requests that have done something. Those that are committed with a write are always here.
+    #[default]
+    Writes,
+    /// Events of all others, of which anybody can make any number: refused requests, reads, reviews of oneself.
+    Others,
+}
+
 /// An event, and what it is found by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRow {
+    pub ring: AuditRing,
     /// Microseconds since the Unix epoch.
     pub at: i64,
     pub user: Arc<str>,
@@ -39,12 +50,57 @@ pub struct AuditQuery {
 /// Which events go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditRemoval {
+    pub ring: AuditRing,
     /// Those from before this time, in microseconds since the Unix epoch.
     pub before: i64,
     /// Those than which at least so many are newer. On PostgreSQL, where numbers of events may have gaps, some more.
     pub most: u64,
-    /// How many go at once, of either sort.
+    /// Those than which newer ones are so many bytes or more; for [`AuditRing::Others`] alone.
+    pub most_bytes: u64,
+    /// How many go at once, of each sort.
     pub limit: u32,
+}
+
+impl AuditRing {
+    pub(super) fn table(self) -> &'static str {
+        match self {
+            Self::Writes => "audit_events",
+            Self::Others => "audit_other_events",
+        }
+    }
+}
+
+/// The source of a question about events: both tables, or, in a store of an earlier release, the one that is there.
+pub(super) fn sources(has_others: bool) -> &'static str {
+    match has_others {
+        true => {
+            "(SELECT id, at, username, verb, object, event FROM audit_events \
+             UNION ALL SELECT id, at, username, verb, object, event FROM audit_other_events) AS events"
+        }
+        false => "audit_events",
+    }
+}
+
+/// The statements that remove events: the too old, the too many, and the too large. Each has a bound and a limit as its
+/// parameters, which `first` and `second` name.
+pub(super) fn removals(removal: &AuditRemoval, first: &str, second: &str) -> Vec<(String, i64)> {
+    let AuditRemoval { ring, before, most, most_bytes, .. } = *removal;
+    let table = ring.table();
+    let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let delete =
+        |which: String| format!("DELETE FROM {table} WHERE id IN (SELECT id FROM {which} LIMIT {second})");
+    let too_old = delete(format!("{table} WHERE at < {first} ORDER BY at"));
+    let too_many = delete(format!("{table} WHERE id <= (SELECT max(id) FROM {table}) - {first} ORDER BY id"));
+    let mut all = vec![(too_old, before), (too_many, bound(most))];
+    if ring == AuditRing::Others {
+        let newer = "sum(size) OVER (ORDER BY at DESC, id DESC) AS newer";
+        let too_large = format!(
+            "(SELECT id, at, {newer} FROM {table}) AS sums \
+                                 WHERE (SELECT sum(size) FROM {table}) > {first} AND newer > {first} ORDER BY at"
+        );
+        all.push((delete(too_large), bound(most_bytes)));
+    }
+    all
 }
 
 impl AuditQuery {

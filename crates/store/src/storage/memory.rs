@@ -21,8 +21,9 @@ use super::counting::counted_versions;
 use super::judge::{Found, judge_under};
 use super::token_key::rotate;
 use super::{
-    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Fence,
-    Registration, RegistryChange, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRemoval, AuditRing, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit,
+    Error, Fence, Registration, RegistryChange, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms,
+    TokenKey,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -41,7 +42,7 @@ struct Held {
     servers: HashMap<Arc<str>, Arc<Registration>>,
     /// Sorted from the newest to the oldest.
     token_keys: Vec<TokenKey>,
-    audit: VecDeque<AuditRow>,
+    audit: AuditRows,
 }
 
 /// Opens an empty store. This takes no time and cannot fail.
@@ -221,8 +222,9 @@ impl Backend for Memory {
     }
 
     async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {
-        let AuditRemoval { before, most, limit } = removal;
-        let audit = &mut self.lock().audit;
+        let AuditRemoval { ring, before, most, most_bytes, limit } = removal;
+        let mut all = self.lock();
+        let audit = all.audit.ring(ring);
         let (held, mut removed) = (audit.len(), 0);
         audit.retain(|row| {
             let goes = row.at < before && removed < limit;
@@ -231,6 +233,15 @@ impl Backend for Memory {
         });
         let too_many = audit.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
         audit.drain(..too_many.min(limit as usize));
+        if ring == AuditRing::Others {
+            let mut newer = 0;
+            let fit = audit.iter().rev().take_while(|row| {
+                newer += row.event.len() as u64;
+                newer <= most_bytes
+            });
+            let too_large = audit.len() - fit.count();
+            audit.drain(..too_large.min(limit as usize));
+        }
         Ok((held - audit.len()) as u64)
     }
 
@@ -242,15 +253,39 @@ impl Backend for Memory {
     async fn close(&self) {}
 }
 
+/// The two tables of audit events.
+#[derive(Default)]
+struct AuditRows {
+    writes: VecDeque<AuditRow>,
+    others: VecDeque<AuditRow>,
+}
+
+impl AuditRows {
+    fn ring(&mut self, ring: AuditRing) -> &mut VecDeque<AuditRow> {
+        match ring {
+            AuditRing::Writes => &mut self.writes,
+            AuditRing::Others => &mut self.others,
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &AuditRow> {
+        self.writes.iter().chain(&self.others)
+    }
+}
+
 impl Held {
     fn is_registered(&self, fence: &Fence) -> bool {
         self.servers.get(&fence.server).is_some_and(|found| found.incarnation == fence.incarnation)
     }
 
     fn add_audit_rows(&mut self, rows: impl Iterator<Item = AuditRow>) {
-        self.audit.extend(rows);
-        let extra = self.audit.len().saturating_sub(KEPT_IN_MEMORY);
-        self.audit.drain(..extra);
+        for row in rows {
+            let ring = self.audit.ring(row.ring);
+            ring.push_back(row);
+            if ring.len() > KEPT_IN_MEMORY {
+                ring.pop_front();
+            }
+        }
     }
 
     fn register(&mut self, change: &RegistryChange) {

@@ -75,6 +75,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0007_commit_batch.sql",
     "0008_identity.sql",
     "0009_turns.sql",
+    "0010_audit_other_events.sql",
 );
 
 /// Connections for the batches under way, upkeep, and short reads. Few, since the database is shared with other replicas.
@@ -344,14 +345,13 @@ impl Backend for Postgres {
 
     async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error> {
         let mut connection = self.pool.acquire().await?;
-        let rows: Vec<&AuditRow> = rows.iter().collect();
         let added = short(audit::insert(&mut connection, &rows).map_err(unavailable)).await;
         checked(connection, added)
     }
 
     async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
         let mut connection = self.pool.acquire().await?;
-        let found = long(audit::find(&mut connection, query)).await;
+        let found = long(audit::find(&mut connection, query, true)).await;
         checked(connection, found)
     }
 

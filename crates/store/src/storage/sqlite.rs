@@ -56,6 +56,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0004_system_identifier.sql",
     "0005_value_formats.sql",
     "0006_audit_events.sql",
+    "0007_audit_other_events.sql",
 );
 
 /// With larger pages, every key of a batch logs a larger page of the index; with smaller ones, fewer rows of 2 KB share
@@ -300,15 +301,14 @@ impl Backend for Sqlite {
 
     async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error> {
         let mut turn = self.writer.turn().await?;
-        let rows: Vec<&AuditRow> = rows.iter().collect();
-        let added = audit::insert(&mut turn.connection, &rows).await.map_err(unavailable);
+        let added = audit::insert_each(&mut turn.connection, &rows).await.map_err(unavailable);
         self.writer.heed(added)?;
         turn.finish(None).await?.flush().await
     }
 
     async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
         let mut connection = self.readers.acquire().await.map_err(unavailable)?;
-        audit::find(&mut connection, query).await
+        audit::find(&mut connection, query, true).await
     }
 
     async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {

@@ -88,7 +88,7 @@ impl Postgres {
         if schema < storage::audit::MIGRATION {
             return Ok(Vec::new());
         }
-        Ok(super::audit::find(&mut connection, query).await?)
+        Ok(super::audit::find(&mut connection, query, schema >= 10).await?)
     }
 
     /// Fills this store, which must be new, in one transaction.

@@ -7,17 +7,40 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnection};
 use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
 use super::error::{corrupt, unavailable};
-use crate::storage::{AuditQuery, AuditRemoval, AuditRow, Error};
+use crate::storage::audit::{removals, sources};
+use crate::storage::{AuditQuery, AuditRemoval, AuditRing, AuditRow, Error};
 
 /// Adds events in the transaction that is open. Their number is padded to a power of two, so that a few prepared statements
 /// serve every number.
 pub async fn insert(connection: &mut SqliteConnection, rows: &[&AuditRow]) -> Result<(), sqlx::Error> {
+    insert_into(connection, AuditRing::Writes, rows).await
+}
+
+/// As [`insert`], into the tables that the events name.
+pub async fn insert_each(connection: &mut SqliteConnection, rows: &[AuditRow]) -> Result<(), sqlx::Error> {
+    for ring in [AuditRing::Writes, AuditRing::Others] {
+        let some: Vec<&AuditRow> = rows.iter().filter(|row| row.ring == ring).collect();
+        insert_into(connection, ring, &some).await?;
+    }
+    Ok(())
+}
+
+async fn insert_into(
+    connection: &mut SqliteConnection,
+    ring: AuditRing,
+    rows: &[&AuditRow],
+) -> Result<(), sqlx::Error> {
     if rows.is_empty() {
         return Ok(());
     }
     let size = rows.len().next_power_of_two();
-    let mut sql = String::from(
-        "INSERT OR ROLLBACK INTO audit_events (at, username, verb, object, event) SELECT * FROM (VALUES ",
+    let (more, selected) = match ring {
+        AuditRing::Writes => ("", "*"),
+        AuditRing::Others => (", size", "*, length(column5)"),
+    };
+    let mut sql = format!(
+        "INSERT OR ROLLBACK INTO {} (at, username, verb, object, event{more}) SELECT {selected} FROM (VALUES ",
+        ring.table()
     );
     for index in 0..size {
         let _ = write!(sql, "{}(?,?,?,?,?)", if index > 0 { "," } else { "" });
@@ -42,28 +65,28 @@ fn bind(arguments: &mut SqliteArguments, row: &AuditRow) -> Result<(), sqlx::err
     arguments.add(&row.event[..])
 }
 
-/// Removes events that are too old or too many.
+/// Removes events that are too old, too many or too large.
 pub async fn remove(connection: &mut SqliteConnection, removal: AuditRemoval) -> Result<u64, Error> {
-    let AuditRemoval { before, most, limit } = removal;
-    let too_old =
-        "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events WHERE at < ? ORDER BY at LIMIT ?)";
-    let too_many = "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events \
-                    WHERE id <= (SELECT max(id) FROM audit_events) - ? ORDER BY id LIMIT ?)";
     let mut removed = 0;
-    for (sql, bound) in [(too_old, before), (too_many, i64::try_from(most).unwrap_or(i64::MAX))] {
-        let done = sqlx::query(sql).bind(bound).bind(limit).execute(&mut *connection).await;
-        removed += done.map_err(unavailable)?.rows_affected();
+    for (sql, bound) in removals(&removal, "?1", "?2") {
+        let done = sqlx::query(AssertSqlSafe(sql)).bind(bound).bind(removal.limit);
+        removed += done.execute(&mut *connection).await.map_err(unavailable)?.rows_affected();
     }
     Ok(removed)
 }
 
 /// The newest events that are asked for, the oldest of them first.
-pub async fn find(connection: &mut SqliteConnection, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
+pub async fn find(
+    connection: &mut SqliteConnection,
+    query: &AuditQuery,
+    has_others: bool,
+) -> Result<Vec<Bytes>, Error> {
     let (object, prefix) = query.object_and_prefix();
-    let rows = sqlx::query(
-        "SELECT event FROM audit_events WHERE at >= ?1 AND (?2 IS NULL OR username = ?2) AND (?3 IS NULL OR verb = ?3) \
+    let rows = sqlx::query(AssertSqlSafe(format!(
+        "SELECT event FROM {} WHERE at >= ?1 AND (?2 IS NULL OR username = ?2) AND (?3 IS NULL OR verb = ?3) \
          AND (?4 IS NULL OR object = ?4 OR substr(object, 1, length(?5)) = ?5) ORDER BY at DESC, id DESC LIMIT ?6",
-    )
+        sources(has_others)
+    )))
     .bind(query.since)
     .bind(query.user.as_deref())
     .bind(query.verb.as_deref())
