@@ -6,6 +6,9 @@ use bytes::Bytes;
 
 /// The migration that added the table of writes' events.
 pub(super) const MIGRATION: i64 = 6;
+/// The migrations that added the table of other events.
+pub(super) const OTHERS_ON_SQLITE: i64 = 7;
+pub(super) const OTHERS_ON_POSTGRES: i64 = 10;
 /// The most events that one question is answered with.
 pub const MOST: u32 = 10_000;
 /// Events that a store in memory keeps, whatever their age.

@@ -88,7 +88,7 @@ impl Postgres {
         if schema < storage::audit::MIGRATION {
             return Ok(Vec::new());
         }
-        Ok(super::audit::find(&mut connection, query, schema >= 10).await?)
+        Ok(super::audit::find(&mut connection, query, schema >= storage::audit::OTHERS_ON_POSTGRES).await?)
     }
 
     /// Fills this store, which must be new, in one transaction.

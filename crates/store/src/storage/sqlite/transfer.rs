@@ -86,7 +86,7 @@ impl Sqlite {
         if schema < storage::audit::MIGRATION {
             return Ok(Vec::new());
         }
-        Ok(super::audit::find(&mut connection, query, schema >= 7).await?)
+        Ok(super::audit::find(&mut connection, query, schema >= storage::audit::OTHERS_ON_SQLITE).await?)
     }
 
     /// Fills this store, which must be new, in one transaction, and closes it.
