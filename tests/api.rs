@@ -119,6 +119,8 @@ mod protobuf;
 mod quotas;
 #[path = "api/representation.rs"]
 mod representation;
+#[path = "api/revocations.rs"]
+mod revocations;
 #[path = "api/service_accounts.rs"]
 mod service_accounts;
 #[path = "api/services.rs"]

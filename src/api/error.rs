@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::auth::authn::Unauthenticated;
 use crate::auth::authorizer::{Forbidden, Refusal};
 use crate::auth::impersonation::NoName;
+use crate::auth::revocation::Revoked;
 use crate::causes::{Cause, aggregate};
 use crate::codec::object::{Undecodable, Unencodable};
 use crate::fields;
@@ -201,6 +202,15 @@ impl From<Unauthenticated> for Error {
             Unauthenticated::Refused(_) | Unauthenticated::Missing => Self::Unauthorized,
             Unauthenticated::Starting => Self::starting(),
             Unauthenticated::Unknown(error) => Self::from(error),
+        }
+    }
+}
+
+impl From<Revoked> for Error {
+    fn from(revoked: Revoked) -> Self {
+        match revoked {
+            Revoked::Credential(why) => why.into(),
+            Revoked::Right(refusal) => refusal.into(),
         }
     }
 }

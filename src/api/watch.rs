@@ -16,6 +16,7 @@ use super::input::options::ReadAt;
 use super::input::options::list::{Effort, Selection};
 use super::input::options::watch::{Bookmarks, StateEnd, WatchOptions, WatchStart};
 use super::resource::Resource;
+use crate::auth::revocation::Permit;
 use crate::cache::event::{Event, EventType};
 use crate::cache::{Cache, Objects, Range, Watcher};
 use crate::codec::object::Object;
@@ -62,7 +63,10 @@ pub struct Watch {
     deadline: Instant,
     /// Fires at the next bookmark or at the deadline.
     alarm: Pin<Box<Sleep>>,
-    draining: CancellationToken,
+    /// Cancelled when the watch has to end: the server drains, or the permit is revoked.
+    end: CancellationToken,
+    /// `None` for a watch that nobody can revoke.
+    permit: Option<Permit>,
     /// Whether the client was told nothing yet.
     is_silent: bool,
     random: Random,
@@ -97,13 +101,13 @@ struct Bookmark {
 }
 
 impl Api {
-    /// Starts a watch on a collection. `namespace` is the one in the path. The watch ends when `draining` is cancelled.
+    /// Starts a watch on a collection. `namespace` is the one in the path. The watch ends when `end` is cancelled.
     pub fn watch(
         &self,
         resource: &Arc<Resource>,
         namespace: Option<&str>,
         options: WatchOptions,
-        draining: CancellationToken,
+        end: CancellationToken,
     ) -> Watch {
         let WatchOptions { selection, start, bookmarks, timeout } = options;
         let now = Instant::now();
@@ -124,7 +128,8 @@ impl Api {
             bookmarks,
             deadline,
             alarm: Box::pin(sleep_until(alarm)),
-            draining,
+            end,
+            permit: None,
             is_silent: true,
             random,
         }
@@ -139,6 +144,16 @@ impl Watch {
     /// When the watch ends, provided that its events are being read.
     pub fn deadline(&self) -> Instant {
         self.deadline
+    }
+
+    /// The watch ends with an error when the permit is revoked, before anything else is sent. The permit cancels the token
+    /// that the watch was started with.
+    pub fn permitted(mut self, permit: Option<Permit>) -> Self {
+        if let Some(permit) = &permit {
+            permit.ends(self.end.clone());
+        }
+        self.permit = permit;
+        self
     }
 
     /// Takes the newest state, if the watch starts from there. After that, every change is an event: whoever has seen the
@@ -165,13 +180,21 @@ impl Watch {
                         Some(_) => self.converted_state(events).await,
                     }
                 }
-                Phase::Live(watcher) => self.next_change(watcher).await?,
+                Phase::Live(watcher) => match self.next_change(watcher).await {
+                    Some(step) => step,
+                    None => return self.revoked().await.map(|error| vec![WatchEvent::Error(error)]),
+                },
                 Phase::Ended => return None,
             };
             match step {
                 // The watch has started, or a scan's turn has ended without a match.
                 Ok(events) if events.is_empty() => tokio::task::yield_now().await,
                 Ok(events) => {
+                    // Asked after the events were found, so that what has revoked the permit before them is known.
+                    if let Some(error) = self.revoked().await {
+                        self.phase = Phase::Ended;
+                        return Some(vec![WatchEvent::Error(error)]);
+                    }
                     self.is_silent = false;
                     return Some(events);
                 }
@@ -181,6 +204,11 @@ impl Watch {
                 }
             }
         }
+    }
+
+    /// Why the permit is revoked, if it is.
+    async fn revoked(&self) -> Option<Error> {
+        Some(self.permit.as_ref()?.check().await.err()?.into())
     }
 
     async fn start(&mut self, start: WatchStart) -> Result<(), Error> {
@@ -256,7 +284,7 @@ impl Watch {
             // Checked before events are read, so that a watch with a constant stream of events ends in time and gets
             // its bookmarks.
             let now = Instant::now();
-            if self.draining.is_cancelled() {
+            if self.end.is_cancelled() {
                 return self.last_word(watcher.at());
             }
             if self.is_replaced() {
@@ -297,7 +325,7 @@ impl Watch {
             tokio::select! {
                 () = watcher.changed() => {}
                 () = &mut self.alarm => {}
-                () = self.draining.cancelled() => {}
+                () = self.end.cancelled() => {}
                 () = replaced(&self.resource) => return None,
             }
         }

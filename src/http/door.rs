@@ -4,6 +4,7 @@ pub(in crate::http) mod audited;
 pub mod cors;
 pub(in crate::http) mod fair_share;
 mod permission;
+mod reauthorization;
 
 use std::future::poll_fn;
 use std::panic::resume_unwind;
@@ -19,9 +20,10 @@ use axum::response::Response;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use self::audited::{Answering, Begun, Watched};
+use self::audited::{Answering, Begun, Watched, is_long_running};
 use self::cors::Cors;
 use self::fair_share::Admitted;
+use self::reauthorization::Who;
 use super::in_process::Caller;
 use super::request::info::RequestInfo;
 use super::request::{AUDIT_ID, new_audit_id};
@@ -32,10 +34,11 @@ use super::server::ConnectionInfo;
 use crate::api::error::Error;
 use crate::audit::{Audit, Lost};
 use crate::auth::authn::{
-    Authenticated, Authenticator, By, Notes, Shown, Unauthenticated, forget_credentials,
+    Authenticated, Authenticator, By, Credential, Notes, Shown, Unauthenticated, forget_credentials,
 };
 use crate::auth::authorizer::{Authorization, is_public_path};
 use crate::auth::impersonation::{self, Impersonator};
+use crate::auth::revocation::Revocations;
 use crate::auth::service_accounts::Unproven;
 use crate::flow_control::FlowControl;
 use crate::metrics::{self, Metrics};
@@ -47,7 +50,9 @@ use crate::wall_clock::WallClock;
 pub struct Door {
     pub authenticator: Authenticator,
     pub authorizer: Authorization,
-    pub impersonator: Impersonator,
+    pub impersonator: Arc<Impersonator>,
+    /// The long-running requests, which end with what let them in.
+    pub revocations: Revocations,
     /// `None` if nothing is recorded.
     pub audit: Option<Arc<Audit>>,
     /// `None` if only the number of requests is limited.
@@ -74,6 +79,13 @@ pub enum Stage {
     /// Health endpoints alone answer. Nothing else is authorized, since roles are not known yet and nobody is served.
     Starting,
     Started,
+}
+
+/// What the client has shown of itself.
+struct Shows {
+    credential: Credential,
+    /// Set if the credential was accepted by what this server knows, and others may know better.
+    unproven: Option<Unproven>,
 }
 
 /// What is asked for, and of whom.
@@ -108,9 +120,11 @@ impl Door {
                 let may_foresee = stage == Stage::Started && info.is_plain_write();
                 let speaks_for_itself = !impersonation::is_requested(&parts.headers);
                 let by = if may_foresee && speaks_for_itself { By::Known } else { By::Newest };
-                let (user, credential) = match self.authenticate(&mut parts, by, &mut notes).await {
-                    Ok(Authenticated { user, unproven, .. }) => (Ok(user), unproven),
-                    Err(error) => (Err(error), None),
+                let (user, shown) = match self.authenticate(&mut parts, by, &mut notes).await {
+                    Ok(Authenticated { user, unproven, credential, .. }) => {
+                        (Ok(user), Shows { credential, unproven })
+                    }
+                    Err(error) => (Err(error), Shows { credential: Credential::Anonymous, unproven: None }),
                 };
                 let answering = match &user {
                     Ok(_) => Answering::of(&info),
@@ -127,8 +141,7 @@ impl Door {
                         let answered = {
                             let mut watched = Watched::new(record.clone(), answering);
                             let asks = Asks { stage, info: &info, may_foresee };
-                            let mut answer =
-                                pin!(self.answer(asks, user, credential, &mut parts, body, handler));
+                            let mut answer = pin!(self.answer(asks, user, shown, &mut parts, body, handler));
                             poll_fn(|context| watched.poll(answer.as_mut(), context)).await
                         };
                         let (answered, storing) = match record {
@@ -191,20 +204,21 @@ impl Door {
         &self,
         asks: Asks<'_>,
         user: Result<Arc<User>, Error>,
-        credential: Option<Unproven>,
+        shown: Shows,
         parts: &mut Parts,
         body: Body,
         handler: impl AsyncFnOnce(&RequestInfo, &Parts, Body) -> Response,
     ) -> Response {
         let Asks { stage, info, .. } = asks;
-        let user = match user {
+        let who = match user {
             Ok(user) => self.impersonate(user, info, parts).await,
             Err(error) => Err(error),
         };
-        let user = match user {
-            Ok(user) => user,
+        let who = match who {
+            Ok(who) => who,
             Err(error) => return response::failure(&error, parts),
         };
+        let user = who.user.clone();
         let seats = match self.seats(stage, parts, info, &user).await {
             Ok(seats) => seats,
             Err(refusal) => return refusal,
@@ -214,10 +228,14 @@ impl Door {
         }
         let (asker, uri) = (user.clone(), parts.uri.clone());
         let mut work = pin!(async {
-            let foreseen = match self.permit(asks, parts, &user, credential).await {
+            let foreseen = match self.permit(asks, parts, &user, shown.unproven).await {
                 Ok(foreseen) => foreseen,
                 Err(error) => return response::failure(&error, parts),
             };
+            if stage == Stage::Started && is_long_running(info) {
+                let permit = self.long_running(parts, who, shown.credential);
+                parts.extensions.insert(permit);
+            }
             parts.extensions.insert(user);
             if let Some(foreseen) = &foreseen {
                 parts.extensions.insert(foreseen.clone());
@@ -284,7 +302,7 @@ impl Door {
         notes: &mut Notes,
     ) -> Result<Authenticated, Error> {
         if let Some(Caller(user)) = parts.extensions.get() {
-            return Ok(Authenticated::of(user.clone()));
+            return Ok(Authenticated::by(Credential::Internal, user.clone()));
         }
         let connection = parts.extensions.get::<Arc<ConnectionInfo>>().cloned();
         let certified = connection.as_ref().and_then(|connection| connection.certified());
@@ -294,7 +312,7 @@ impl Door {
         let (result, name) = authentication_result(&answer);
         self.metrics.attempts.authenticated(result, name, start.elapsed());
         if let Some(connection) = &connection {
-            let is_known = matches!(&answer, Ok(found) if !found.is_anonymous);
+            let is_known = matches!(&answer, Ok(found) if !found.is_anonymous());
             self.account(connection, is_known, parts.version)?;
         }
         let mut found = answer?;
@@ -309,8 +327,10 @@ impl Door {
         user: Arc<User>,
         info: &RequestInfo,
         parts: &mut Parts,
-    ) -> Result<Arc<User>, Error> {
-        let Some(wanted) = impersonation::requested(&mut parts.headers)? else { return Ok(user) };
+    ) -> Result<Who, Error> {
+        let Some(wanted) = impersonation::requested(&mut parts.headers)? else {
+            return Ok(Who { user: user.clone(), requester: user, wanted: None });
+        };
         let attributes = info.attributes(&user);
         let found = self.impersonator.impersonate(&wanted, &attributes, &self.authorizer);
         let began = Instant::now();
@@ -329,7 +349,9 @@ impl Door {
         if let Some(record) = audited::record(parts) {
             record.impersonated(found.user.clone(), found.constraint.unwrap_or_default());
         }
-        Ok(found.user)
+        let wanted = Some(Box::new(wanted));
+        let requester = user.clone();
+        Ok(Who { user: found.user, requester, wanted })
     }
 
     fn account(&self, connection: &ConnectionInfo, is_known: bool, version: Version) -> Result<(), Error> {

@@ -50,6 +50,7 @@ use crate::api::request::{Hooks, Options, Request};
 use crate::api::resource::Resource;
 use crate::audit::Record;
 use crate::auth::foreseen::Foreseen;
+use crate::auth::revocation::Permit;
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::names::internal_package;
@@ -74,6 +75,30 @@ struct Context<'a> {
     is_long: AtomicBool,
     /// When the client gives up.
     deadline: OnceLock<Instant>,
+}
+
+/// What ends a stream.
+struct StreamEnd {
+    token: CancellationToken,
+    /// Kept as long as the stream, so that somebody asks for it.
+    permit: Option<Permit>,
+}
+
+impl StreamEnd {
+    /// Runs until the end of the stream.
+    async fn run_until<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.token.run_until_cancelled(work).await
+    }
+
+    /// Why the stream ends.
+    fn why(&self) -> &'static str {
+        match &self.permit {
+            Some(permit) if permit.revoked().is_err() => {
+                "the credential or the right of the request has ended"
+            }
+            _ => "the server is shutting down",
+        }
+    }
 }
 
 /// Answers a request to a resource, whatever comes of it.
@@ -334,11 +359,35 @@ impl Context<'_> {
         }
     }
 
-    /// What ends a stream that begins now: the drain of the connection's server. Whoever asks a server that drains already
-    /// is served as long as the connection stands.
-    fn stream_end(&self) -> CancellationToken {
+    /// What ends a stream that begins now: the drain of the connection's server, or that the request's permit is revoked.
+    /// Whoever asks a server that drains already is served as long as the connection stands.
+    fn stream_end(&self) -> StreamEnd {
         let draining = self.draining();
-        if draining.is_cancelled() { CancellationToken::new() } else { draining }
+        let draining = if draining.is_cancelled() { CancellationToken::new() } else { draining };
+        self.ending_with(draining)
+    }
+
+    /// What ends a stream that goes on while the server drains.
+    fn revocation(&self) -> StreamEnd {
+        self.ending_with(CancellationToken::new())
+    }
+
+    fn ending_with(&self, other: CancellationToken) -> StreamEnd {
+        let (token, permit) = (other.child_token(), self.permit());
+        permit.iter().for_each(|permit| permit.ends(token.clone()));
+        StreamEnd { token, permit }
+    }
+
+    /// Fails if the permit was revoked meanwhile. Asked before a stream begins: what changes later ends it.
+    async fn check_permit(&self) -> Result<(), Error> {
+        match self.permit() {
+            Some(permit) => Ok(permit.check().await?),
+            None => Ok(()),
+        }
+    }
+
+    fn permit(&self) -> Option<Permit> {
+        self.parts.extensions.get::<Permit>().cloned()
     }
 
     /// When the connection's server begins to drain.

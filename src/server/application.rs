@@ -298,6 +298,8 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     let issuer = &api.tokens.issuer;
     let (verifier, uses) = Verifier::new(issuer.clone(), api.cache.clone(), token_objects, &runtime);
     door.authenticator.know_service_accounts(verifier);
+    door.revocations.know(&api.cache, api.rbac.as_ref(), token_objects);
+    controlling.tasks.run("revocations", door.revocations.clone().follow());
     controlling.tasks.run("token-uses", controllers::token_secrets::note_uses(api.clone(), uses));
     if config.authentication.bootstrap_tokens {
         let tokens = BootstrapTokens::new(api.cache.clone(), token_objects.secrets, runtime.clock.clone());

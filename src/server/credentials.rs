@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 use super::announcement::Announcement;
 use crate::auth::authn::Authenticator;
 use crate::auth::pki::{Admin, Serving, Sources};
+use crate::auth::revocation::Revocations;
 use crate::auth::token_file::Tokens;
 use crate::auth::trust::Trust;
 use crate::auth::{pki, token_file};
@@ -49,6 +50,7 @@ pub struct Loaded {
     pub admin: Option<Admin>,
     pub tls: Tls,
     pub authenticator: Authenticator,
+    pub revocations: Revocations,
     pub announcement: Announcement,
 }
 
@@ -94,7 +96,10 @@ impl Loaded {
             ("tokens", self.reload_tokens()),
         ] {
             match result {
-                Ok(true) => tracing::info!("the {what} has been replaced"),
+                Ok(true) => {
+                    tracing::info!("the {what} has been replaced");
+                    self.revocations.ask_everybody();
+                }
                 Ok(false) => {}
                 Err(error) => {
                     tracing::error!(%error, "the {what} cannot be read again; what was there before is used")

@@ -25,6 +25,7 @@ use crate::auth::authn::{Anonymous, Authenticator, Settings};
 use crate::auth::authorizer::{Authorization, Mode, PUBLIC_PATHS};
 use crate::auth::impersonation::Impersonator;
 use crate::auth::pki::{Pki, Serving, ServingNames, Sources, client_url};
+use crate::auth::revocation::Revocations;
 use crate::auth::token_file::Tokens;
 use crate::auth::trust::Trust;
 use crate::cache::LoadProgress;
@@ -91,6 +92,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
     };
     let audit = Audit::start(&config.audit, &runtime)?;
     let door = Arc::new(door(&config, authenticator, audit.clone(), &ending.draining, &runtime));
+    let revocations = door.revocations.clone();
     let startup = Startup::default();
     let routes = Routes::new(Starting::new(door.clone(), health(&ending.stopping, &startup)));
     let network = match network {
@@ -127,7 +129,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
         Some(((address, network), announcement)) => {
             announcement.publish()?;
             tracing::info!(url = client_url(address), store = %config.datastore, "ready");
-            Some(network.refresh(address, announcement, &runtime))
+            Some(network.refresh(address, announcement, revocations, &runtime))
         }
         None => None,
     };
@@ -223,7 +225,13 @@ impl Network {
     }
 
     /// Starts the regular check of the credentials.
-    fn refresh(self, address: SocketAddr, announcement: Announcement, runtime: &Runtime) -> Listening {
+    fn refresh(
+        self,
+        address: SocketAddr,
+        announcement: Announcement,
+        revocations: Revocations,
+        runtime: &Runtime,
+    ) -> Listening {
         let Self { https, sources, pki, named, authorities, trust, tls, authenticator, temporary } = self;
         let Pki { serving, admin, .. } = pki;
         let loaded = Loaded {
@@ -236,6 +244,7 @@ impl Network {
             admin,
             tls,
             authenticator,
+            revocations,
             announcement,
         };
         let credentials = Credentials::new(loaded, runtime.clock.clone());
@@ -259,7 +268,8 @@ fn door(
     Door {
         authenticator,
         authorizer,
-        impersonator: Impersonator::new(runtime.metrics.clone()),
+        impersonator: Arc::new(Impersonator::new(runtime.metrics.clone())),
+        revocations: Revocations::default(),
         audit,
         flow_control,
         request_time: config.limits.request_timeout,

@@ -8,7 +8,7 @@ mod logs;
 #[path = "connect/proxies.rs"]
 pub mod proxies;
 #[path = "connect/streams.rs"]
-mod streams;
+pub mod streams;
 
 use rowplane::api::subresource::connect::kubelets::Config;
 

@@ -14,6 +14,7 @@ pub mod oidc;
 pub mod pki;
 pub mod rbac;
 mod recent;
+pub mod revocation;
 mod secret;
 pub mod service_accounts;
 pub mod signing;

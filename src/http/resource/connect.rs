@@ -53,6 +53,7 @@ impl Context<'_> {
             let query = self.parts.uri.query().unwrap_or_default();
             self.app.api.proxy_location(&request, &options, query).await?
         };
+        self.check_permit().await?;
         if wants_upgrade(&self.parts.headers) {
             if is_stream {
                 self.count_stream(&subresource.name, !location.takes_websockets);
@@ -151,7 +152,7 @@ impl Context<'_> {
                     copy_both_ways(client, TokioIo::new(backend), limit).await;
                 }
             };
-            end.run_until_cancelled(copied).await;
+            end.run_until(copied).await;
             drop(active);
         });
         let mut response = Response::new(Body::empty());

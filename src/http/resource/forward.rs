@@ -70,9 +70,9 @@ impl Context<'_> {
         let body = match encoding {
             Some(encoding) => {
                 headers.remove(header::CONTENT_LENGTH);
-                passing(Page::new(body, encoding, self.rewrite_links(location)), active)
+                passing(Page::new(body, encoding, self.rewrite_links(location)), self.revocation(), active)
             }
-            None => passing(body, active),
+            None => passing(body, self.revocation(), active),
         };
         Ok(response.map(|_| body))
     }

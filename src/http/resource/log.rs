@@ -5,7 +5,6 @@ use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::Response;
 use futures_util::{StreamExt as _, stream};
 use http_body_util::{BodyExt as _, Empty, Limited};
-use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use super::passing::streaming;
@@ -32,6 +31,7 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("rowplane/", env!("C
 impl Context<'_> {
     pub async fn log(&self, active: LongRunning) -> Result<Response, Error> {
         self.negotiate_of(ROUTE_TYPES, Shape::Single)?;
+        self.check_permit().await?;
         let request = self.request(Options::None);
         let options = LogOptions::parse(&self.query, request.target.name)?;
         self.app.metrics.logs_asked(options.skips_verification);
@@ -47,7 +47,7 @@ impl Context<'_> {
             Error::Unclassified(format!("Get {}: {why}", quote(&location.url())))
         })?;
         let answer = accepted(answer, request.target.name).await?;
-        let end = if options.follow { self.stream_end() } else { CancellationToken::new() };
+        let end = if options.follow { self.stream_end() } else { self.revocation() };
         let body = streaming(answer.into_body(), end, active);
         if is_websocket(&self.parts.headers) {
             // An empty message comes first, as upstream sends one.

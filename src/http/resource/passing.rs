@@ -6,29 +6,31 @@ use std::task::{Context, Poll};
 use axum::BoxError;
 use axum::body::{Body, Bytes};
 use http_body::{Frame, SizeHint};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
+use super::StreamEnd;
 use crate::metrics::LongRunning;
 
 pub struct Passing<B> {
     body: B,
     /// Whether clients are told how long it is.
     shows_length: bool,
-    end: Pin<Box<WaitForCancellationFutureOwned>>,
+    ended: Pin<Box<WaitForCancellationFutureOwned>>,
+    end: StreamEnd,
     _active: LongRunning,
 }
 
-/// The body of an answer that passes through, whole, however the server stops meanwhile.
-pub fn passing<B>(body: B, active: LongRunning) -> Body
+/// The body of an answer that passes through; it breaks off at `end`.
+pub(super) fn passing<B>(body: B, end: StreamEnd, active: LongRunning) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    Body::new(Passing::new(body, true, CancellationToken::new(), active))
+    Body::new(Passing::new(body, true, end, active))
 }
 
-/// The same without its length; it breaks off at `end`.
-pub fn streaming<B>(body: B, end: CancellationToken, active: LongRunning) -> Body
+/// The same without its length.
+pub(super) fn streaming<B>(body: B, end: StreamEnd, active: LongRunning) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
@@ -37,8 +39,9 @@ where
 }
 
 impl<B> Passing<B> {
-    fn new(body: B, shows_length: bool, end: CancellationToken, active: LongRunning) -> Self {
-        Self { body, shows_length, end: Box::pin(end.cancelled_owned()), _active: active }
+    fn new(body: B, shows_length: bool, end: StreamEnd, active: LongRunning) -> Self {
+        let ended = Box::pin(end.token.clone().cancelled_owned());
+        Self { body, shows_length, ended, end, _active: active }
     }
 }
 
@@ -55,8 +58,8 @@ where
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         // Where it began to break off, the answer must not look whole.
-        if self.end.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Some(Err("the server is shutting down".into())));
+        if self.ended.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Some(Err(self.end.why().into())));
         }
         Pin::new(&mut self.body).poll_frame(context).map_err(Into::into)
     }

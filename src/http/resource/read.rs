@@ -85,7 +85,8 @@ impl Context<'_> {
         let encoder = self.encoder(&negotiated)?;
         let streams_list = options.start.streams_list();
         let namespace = self.path.namespace.as_deref();
-        let mut watch = self.app.api.watch(resource, namespace, options, self.draining());
+        let (end, permit) = (self.draining().child_token(), self.permit());
+        let mut watch = self.app.api.watch(resource, namespace, options, end).permitted(permit);
         watch.begin().await;
         let counter = self.app.metrics.watch_events(&self.definition.gvr());
         let until = watch.deadline() + SLACK;

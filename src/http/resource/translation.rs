@@ -104,7 +104,7 @@ impl Context<'_> {
         };
         let (end, metrics) = (self.stream_end(), self.app.metrics.clone());
         let takeover = Takeover::new(async move {
-            if let Some(Some(code)) = end.run_until_cancelled(session.hold(client)).await {
+            if let Some(Some(code)) = end.run_until(session.hold(client)).await {
                 metrics.stream_translated(code);
             }
             drop(active);

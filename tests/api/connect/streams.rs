@@ -38,7 +38,16 @@ const SPDY: &str = "Connection: Upgrade\r\nUpgrade: SPDY/3.1";
 
 /// Sends the head of a request for an upgrade, and reads the head of the answer.
 pub async fn upgrade(kubeconfig: &Kubeconfig, line: &str, headers: &str) -> (TlsStream<TcpStream>, Head) {
-    let mut stream = connect(kubeconfig, "http/1.1").await.expect("a connection");
+    let stream = connect(kubeconfig, "http/1.1").await.expect("a connection");
+    upgrade_on(stream, line, headers).await
+}
+
+/// As [`upgrade`], on this connection.
+pub async fn upgrade_on(
+    mut stream: TlsStream<TcpStream>,
+    line: &str,
+    headers: &str,
+) -> (TlsStream<TcpStream>, Head) {
     let request = format!("{line} HTTP/1.1\r\nHost: rowplane.example\r\n{headers}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("written");
     let head = patient(line, Head::read(&mut stream)).await.expect("an answer");

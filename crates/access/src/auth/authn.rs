@@ -29,7 +29,7 @@ use super::oidc::Oidc;
 use super::service_accounts::{Unproven, Verifier};
 use super::token_file::Tokens;
 use super::token_webhook::TokenWebhook;
-use crate::storage;
+use crate::storage::{self, Key};
 use crate::user::User;
 
 /// The issuer of this server's tokens, and the audience that they are for, unless flags say otherwise.
@@ -79,10 +79,22 @@ pub struct Authenticated {
     pub user: Arc<User>,
     /// What is to be said about the credential.
     pub notes: Notes,
-    /// Whether nothing was shown at all.
-    pub is_anonymous: bool,
+    pub credential: Credential,
     /// Set if the credential was accepted by what this server knows, and others may know better.
     pub unproven: Option<Unproven>,
+}
+
+/// The credential that was accepted.
+#[derive(Debug)]
+pub enum Credential {
+    /// The request is one of the same process.
+    Internal,
+    /// Nothing was shown at all.
+    Anonymous,
+    Certificate,
+    /// The certificate of a front proxy, which names the user.
+    FrontProxy,
+    Token(Box<str>),
 }
 
 /// The settings of the chain.
@@ -173,10 +185,10 @@ impl Authenticator {
         let mut notes = Notes::default();
         if let Some(certified) = certified {
             if let Some(user) = self.of_proxy(&certified, headers, &mut refused) {
-                return Ok(Authenticated::of(user));
+                return Ok(Authenticated::by(Credential::FrontProxy, user));
             }
             match certified.user {
-                Ok(Some(user)) => return Ok(Authenticated::of(user)),
+                Ok(Some(user)) => return Ok(Authenticated::by(Credential::Certificate, user)),
                 Ok(None) => {}
                 Err(why) => refused.add(&*why),
             }
@@ -192,7 +204,7 @@ impl Authenticator {
                         return Ok(Authenticated {
                             user,
                             notes,
-                            is_anonymous: false,
+                            credential: Credential::Token(token.into()),
                             unproven: accepted.unproven,
                         });
                     }
@@ -209,7 +221,52 @@ impl Authenticator {
         if !self.shared.settings.anonymous.admits(path) {
             return Err(Unauthenticated::Missing);
         }
-        Ok(Authenticated { user: ANONYMOUS.clone(), notes, is_anonymous: true, unproven: None })
+        Ok(Authenticated { notes, ..Authenticated::by(Credential::Anonymous, ANONYMOUS.clone()) })
+    }
+
+    /// Fails if a token that this user has shown is certainly not his any more, by what this server knows. Nobody who cannot
+    /// be asked at present has taken it away.
+    pub async fn recheck(&self, token: &str, user: &User) -> Result<(), Unauthenticated> {
+        let refused = || Err(Unauthenticated::Refused("the token is not valid any more".to_owned()));
+        if self.shared.token_file.load().user(token).is_some_and(|known| is_same(known, user)) {
+            return Ok(());
+        }
+        if let Some(verifier) = self.shared.service_accounts.get()
+            && let Some(checked) = verifier.recheck(token).await
+        {
+            return if matches!(checked, Err(TokenError::Refused(_))) { refused() } else { Ok(()) };
+        }
+        if let Some(verifier) = self.shared.bootstrap_tokens.get() {
+            match verifier.verify(token).await {
+                Ok(Some(found)) if is_same(&found, user) => return Ok(()),
+                Ok(_) => {}
+                Err(_) => return Ok(()),
+            }
+        }
+        if let Some(oidc) = self.shared.oidc.get()
+            && let Some(Ok(found)) = Box::pin(oidc.verify(token)).await
+            && is_same(&found, user)
+        {
+            return Ok(());
+        }
+        match self.shared.webhook.get() {
+            Some(webhook) => {
+                match Box::pin(webhook.verify(token, self.audiences(), self.audiences())).await {
+                    Ok(Some((found, _))) if is_same(&found, user) => Ok(()),
+                    Ok(_) => refused(),
+                    Err(_) => Ok(()),
+                }
+            }
+            None => refused(),
+        }
+    }
+
+    /// The rows that a token which was accepted depends on.
+    pub fn rows(&self, token: &str) -> Vec<Key> {
+        let accounts = self.shared.service_accounts.get();
+        let mut rows = accounts.map(|verifier| verifier.rows(token)).unwrap_or_default();
+        rows.extend(self.shared.bootstrap_tokens.get().and_then(|tokens| tokens.row(token)));
+        rows
     }
 
     /// The user for whom a front proxy speaks.
@@ -303,9 +360,18 @@ impl fmt::Debug for Authenticator {
 
 impl Authenticated {
     /// By a credential that nothing is to be said about.
-    pub fn of(user: Arc<User>) -> Self {
-        Self { user, notes: Notes::default(), is_anonymous: false, unproven: None }
+    pub fn by(credential: Credential, user: Arc<User>) -> Self {
+        Self { user, notes: Notes::default(), credential, unproven: None }
     }
+
+    pub fn is_anonymous(&self) -> bool {
+        matches!(self.credential, Credential::Anonymous)
+    }
+}
+
+/// Whether these are one user with the same groups. What an issuer says beside that may differ from time to time.
+fn is_same(one: &User, other: &User) -> bool {
+    (&one.name, &one.uid, &one.groups) == (&other.name, &other.uid, &other.groups)
 }
 
 /// Removes what names a user from the headers of an authenticated request, whether it was a credential or not.

@@ -20,7 +20,7 @@ use crate::gotext::quote;
 use crate::schema::names::GroupResource;
 use crate::user::User;
 
-pub use self::authorization::{Authorization, Member, PUBLIC_PATHS, Replaceable, is_public_path};
+pub use self::authorization::{AsKnown, Authorization, Member, PUBLIC_PATHS, Replaceable, is_public_path};
 pub use self::foresight::{Foresight, Grant};
 pub use self::mode::Mode;
 pub use self::webhook::WebhookAuthorizer;

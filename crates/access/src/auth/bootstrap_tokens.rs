@@ -9,7 +9,7 @@ use super::secret::is_same;
 use crate::cache::{Cache, State};
 use crate::fields::{self, ObjectMap};
 use crate::gotext;
-use crate::storage::ResourceId;
+use crate::storage::{Key, ResourceId};
 use crate::user::User;
 use crate::wall_clock::WallClock;
 
@@ -39,6 +39,12 @@ impl BootstrapTokens {
         let Some((id, secret)) = parts(token) else { return Ok(None) };
         let state = self.cache.fresh_for_request().await.map_err(TokenError::Unknown)?;
         Ok(self.find(&state, id, secret).map(Arc::new))
+    }
+
+    /// The Secret that holds a token.
+    pub fn row(&self, token: &str) -> Option<Key> {
+        let (id, _) = parts(token)?;
+        Some(Key::new(self.secrets, NAMESPACE, &format!("bootstrap-token-{id}")))
     }
 
     fn find(&self, state: &State, id: &str, secret: &str) -> Option<User> {

@@ -10,7 +10,7 @@ mod policy;
 mod rule;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
 
 use self::binding::Binding;
 use self::policy::{Policy, Verdict};
@@ -25,7 +25,7 @@ use crate::schema::names::Gvr;
 use crate::storage::{Expect, Key, Requirement, ResourceId};
 use crate::user::User;
 
-pub use self::binding::RoleRef;
+pub use self::binding::{RoleRef, Sort, Subject};
 pub use self::rule::{PolicyRule, Rules, quoted_list};
 
 pub const GROUP: &str = "rbac.authorization.k8s.io";
@@ -33,6 +33,10 @@ pub const ROLES: Gvr = Gvr::fixed("rbac.authorization.k8s.io/v1", "roles");
 pub const CLUSTER_ROLES: Gvr = Gvr::fixed("rbac.authorization.k8s.io/v1", "clusterroles");
 pub const ROLE_BINDINGS: Gvr = Gvr::fixed("rbac.authorization.k8s.io/v1", "rolebindings");
 pub const CLUSTER_ROLE_BINDINGS: Gvr = Gvr::fixed("rbac.authorization.k8s.io/v1", "clusterrolebindings");
+
+/// Called with a subject that a change may have taken rights away from, before anything is decided by that change; with
+/// `None` if that may be anybody.
+pub type Losses = Box<dyn Fn(Option<&Subject>) + Send + Sync>;
 
 /// The authorizer. Clones share everything.
 #[derive(Clone)]
@@ -50,6 +54,7 @@ struct Shared {
     seen: AtomicU64,
     /// The [count of rereads](State::rereads) of a state that the policy was made of anew.
     rereads: AtomicU64,
+    losses: OnceLock<Losses>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +73,9 @@ impl Rbac {
             (id(&ROLE_BINDINGS)?, Holds::Bindings),
         ];
         let [reached, seen, rereads] = [0; 3].map(AtomicU64::new);
-        let policy = RwLock::default();
-        let rbac = Self { shared: Arc::new(Shared { cache, resources, policy, reached, seen, rereads }) };
+        let (policy, losses) = Default::default();
+        let shared = Shared { cache, resources, policy, reached, seen, rereads, losses };
+        let rbac = Self { shared: Arc::new(shared) };
         rbac.shared.rebuild(&mut rbac.shared.policy.write().unwrap_or_else(|e| e.into_inner()));
         Some(rbac)
     }
@@ -83,6 +89,21 @@ impl Rbac {
     pub fn rules_of_role(&self, role: RoleRef<'_>, namespace: &str) -> Result<Arc<Rules>, String> {
         let rules = role.key(namespace).and_then(|key| self.shared.newest().rules_of_role(&key));
         rules.ok_or_else(|| role.not_found())
+    }
+
+    /// Tells who loses rights from now on. Only the first call has an effect.
+    pub fn tell_losses(&self, losses: Losses) {
+        let _ = self.shared.losses.set(losses);
+    }
+
+    /// Takes in every change that the cache has.
+    pub fn take_in(&self) {
+        drop(self.shared.newest());
+    }
+
+    /// The store's numbers of roles and bindings.
+    pub fn resources(&self) -> [ResourceId; 4] {
+        self.shared.resources.map(|(id, _)| id)
     }
 
     /// Takes in changes as they come, so that decisions find little to do.
@@ -137,6 +158,9 @@ impl Shared {
             };
             for key in keys {
                 let (namespace, name) = key.split_once('\0').unwrap_or(("", &key));
+                if let Some(losses) = self.losses.get() {
+                    policy.losing(holds, &key, &mut |subject| losses(Some(subject)));
+                }
                 policy.take_in(holds, &key, state.get(id, namespace, name).as_ref());
             }
         }
@@ -168,6 +192,9 @@ impl Shared {
             }
         }
         *policy = new;
+        if let Some(losses) = self.losses.get() {
+            losses(None);
+        }
         self.reached.fetch_max(state.revision.0, Ordering::AcqRel);
         self.rereads.fetch_max(state.rereads, Ordering::AcqRel);
     }
@@ -182,6 +209,17 @@ impl Policy {
             (Holds::Roles, object) => {
                 self.put_role(key, object.map(|role| (rules_of(role), role.revision())));
             }
+        }
+    }
+}
+
+impl Policy {
+    /// Calls `tell` with the subjects that may lose rights when an object changes or goes: those of a binding as it was, and
+    /// those of all bindings to a role that existed. A new object takes nothing away.
+    fn losing(&self, holds: Holds, key: &str, tell: &mut dyn FnMut(&Subject)) {
+        match holds {
+            Holds::Bindings => self.binding(key).into_iter().flat_map(|one| &one.subjects).for_each(tell),
+            Holds::Roles => self.bindings_to(key).flat_map(|one| &one.subjects).for_each(tell),
         }
     }
 }

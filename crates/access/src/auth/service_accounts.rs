@@ -32,7 +32,7 @@ use super::jwt::{Compact, claimed_issuer};
 use crate::cache::{Cache, State};
 use crate::metrics::{Metrics, TokenUse};
 use crate::runtime::Runtime;
-use crate::storage;
+use crate::storage::{self, Key};
 use crate::user::User;
 use crate::wall_clock::WallClock;
 
@@ -132,6 +132,42 @@ impl Verifier {
             return Some(Err(refused(NO_KEYS)));
         }
         Some(self.judge(&verified, token, wanted, own, &live).map_err(refused))
+    }
+
+    /// Whether a token that was accepted still is, by what this server knows; `None` if it is none of these issuers'. Notes
+    /// and counts nothing.
+    pub async fn recheck(&self, token: &str) -> Option<Result<(), TokenError>> {
+        let verified = match self.checked.get(token) {
+            Some(verified) => verified,
+            None => match self.fetch(token).await? {
+                Ok(verified) => verified,
+                Err(error) => return Some(Err(error)),
+            },
+        };
+        let state = self.cache.any();
+        let live = Live { state: &state, resources: &self.resources };
+        if !self.issuer.keys.is_known(&verified.key, &live) {
+            return Some(Err(refused(NO_KEYS)));
+        }
+        Some(match &verified.content {
+            Content::Bound { claims, seen, .. } => {
+                bound::check(claims, seen, &live, self.clock.seconds() as i64).map_err(refused)
+            }
+            Content::Legacy { claims, .. } => legacy::check(claims, token, &live).map_err(refused),
+        })
+    }
+
+    /// The rows that a token which was accepted depends on.
+    pub fn rows(&self, token: &str) -> Vec<Key> {
+        let Some(verified) = self.checked.get(token) else { return Vec::new() };
+        let (state, resources) = (self.cache.any(), &self.resources);
+        let live = Live { state: &state, resources };
+        let mut rows = match &verified.content {
+            Content::Bound { claims, .. } => bound::keys(claims, resources),
+            Content::Legacy { claims, .. } => legacy::keys(claims, resources),
+        };
+        rows.extend(self.issuer.keys.row(&verified.key, &live).map(|row| row.key));
+        rows
     }
 
     /// Accepts a token by the state that is there, if that is possible.

@@ -113,6 +113,20 @@ impl Authorization {
     }
 }
 
+/// Decides by what this server knows, without a question about what others have answered.
+pub struct AsKnown<'a>(pub &'a Authorization);
+
+impl Authorizer for AsKnown<'_> {
+    fn decide<'a>(&'a self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+        match self.0.installed.get() {
+            Some(installed) if !attributes.user.is_in(MASTERS) => {
+                decide_in_order(&installed.authorizers, attributes)
+            }
+            _ => self.0.decide(attributes),
+        }
+    }
+}
+
 impl Authorizer for Authorization {
     fn decide<'a>(&'a self, attributes: &'a Attributes<'a>) -> Answer<'a> {
         if attributes.user.is_in(MASTERS) {

@@ -231,6 +231,21 @@ impl Policy {
         }
     }
 
+    pub fn binding(&self, key: &str) -> Option<&Arc<Binding>> {
+        self.bindings.get(key).map(|ByKey(binding)| binding)
+    }
+
+    /// The bindings to a role, if it exists. Looks at all bindings.
+    pub fn bindings_to(&self, role: &str) -> impl Iterator<Item = &Arc<Binding>> {
+        let number = self.roles.numbers.get(role).copied();
+        let number = number.filter(|number| {
+            let slot = self.roles.slots.get(*number as usize);
+            slot.is_some_and(|role| role.rules.is_some() && role.bindings > 0)
+        });
+        let all = number.is_some().then_some(&self.bindings).into_iter().flatten();
+        all.map(|ByKey(binding)| binding).filter(move |binding| binding.role == number)
+    }
+
     /// Puts in a binding, in place of the one with its key.
     pub fn put_binding(&mut self, object: &Arc<Object>) {
         self.remove_binding(object.key());

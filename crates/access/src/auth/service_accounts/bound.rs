@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::claims::{Reference, TokenClaims};
-use super::live::Live;
+use super::live::{Live, Resources};
 use super::{Content, groups, user_name};
 use crate::auth::authn::{CREDENTIAL_ID, Notes};
 use crate::auth::jwt::Compact;
@@ -90,22 +90,27 @@ pub(super) fn judge(
     Ok(())
 }
 
-/// The rows of the account and the object that the token names, as they are; `None` if one is not there.
-pub(super) fn rows(claims: &TokenClaims, live: &Live<'_>) -> Option<Vec<Requirement>> {
-    let (binding, resources) = (&claims.kubernetes, live.resources);
-    let row = |resource, namespace: &str, name: &str| {
-        let expect = Expect::At(live.get(resource, namespace, name)?.revision());
-        Some(Requirement { key: Key::new(resource, namespace, name), expect })
-    };
+/// The keys of the account and the object that the token names.
+pub(super) fn keys(claims: &TokenClaims, resources: &Resources) -> Vec<Key> {
+    let binding = &claims.kubernetes;
     let namespace = &*binding.namespace;
-    let account = row(resources.accounts, namespace, &binding.account.name)?;
-    let secret = binding.secret.as_ref().map(|secret| row(resources.secrets, namespace, &secret.name));
+    let account = Key::new(resources.accounts, namespace, &binding.account.name);
+    let secret = binding.secret.as_ref().map(|secret| Key::new(resources.secrets, namespace, &secret.name));
     let host = match (&binding.pod, &binding.node) {
-        (Some(pod), _) => Some(row(resources.pods, namespace, &pod.name)),
-        (None, Some(node)) => Some(row(resources.nodes, "", &node.name)),
+        (Some(pod), _) => Some(Key::new(resources.pods, namespace, &pod.name)),
+        (None, Some(node)) => Some(Key::new(resources.nodes, "", &node.name)),
         (None, None) => None,
     };
-    [Some(Some(account)), secret, host].into_iter().flatten().collect()
+    [Some(account), secret, host].into_iter().flatten().collect()
+}
+
+/// The rows of the account and the object that the token names, as they are; `None` if one is not there.
+pub(super) fn rows(claims: &TokenClaims, live: &Live<'_>) -> Option<Vec<Requirement>> {
+    let row = |key: Key| {
+        let expect = Expect::At(live.get(key.resource, &key.namespace, &key.name)?.revision());
+        Some(Requirement { key, expect })
+    };
+    keys(claims, live.resources).into_iter().map(row).collect()
 }
 
 /// Fails unless the token is valid now and everything that it names is there.

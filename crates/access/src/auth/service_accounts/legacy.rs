@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use super::live::{Found, Live};
+use super::live::{Found, Live, Resources};
 use super::{Content, groups, of_user_name, user_name};
 use crate::auth::authn::Notes;
 use crate::auth::jwt::{Audience, Compact};
@@ -15,6 +15,7 @@ use crate::auth::secret::is_same;
 use crate::fields;
 use crate::gotext;
 use crate::metrics::{TokenMetrics, TokenUse};
+use crate::storage::Key;
 use crate::tree::Value;
 use crate::user::User;
 
@@ -105,28 +106,12 @@ pub(super) fn judge(
     (used, metrics): (&mpsc::Sender<Used>, &TokenMetrics),
 ) -> Result<(), String> {
     let LegacyClaims { namespace, secret: name, account, .. } = claims;
-    let secret = live.find(live.resources.secrets, namespace, name).ok_or(INVALIDATED)?;
-    if secret.deleted_at.is_some() {
-        return Err(INVALIDATED.to_owned());
-    }
-    let copy = gotext::decode_base64(fields::text(&secret.object, &["data", "token"])).unwrap_or_default();
-    if !is_same(&copy, token.as_bytes()) {
-        return Err("Token does not match server's copy".to_owned());
-    }
-    let missing = || format!("serviceaccounts \"{account}\" not found");
-    let found = live.find(live.resources.accounts, namespace, account).ok_or_else(missing)?;
-    if found.deleted_at.is_some() {
-        return Err(format!("ServiceAccount {namespace}/{account} has been deleted"));
-    }
-    if found.uid != claims.uid {
-        let (is, claimed) = (found.uid, &claims.uid);
-        return Err(format!("ServiceAccount UID ({is}) does not match claim ({claimed})"));
-    }
+    let (secret, found) = objects(claims, token, live)?;
     if let Some(first) = first_use(&secret, name, namespace, now) {
         // If there are too many, the next use tells.
         let _ = used.try_send(first);
     }
-    if !fields::text(&secret.object, &["metadata", "labels", INVALID_SINCE]).is_empty() {
+    if is_invalidated(&secret) {
         notes.annotate("authentication.k8s.io/legacy-token-invalidated", format!("{name}/{namespace}"));
         metrics.used(TokenUse::Invalidated);
         return Err(format!(
@@ -144,4 +129,43 @@ pub(super) fn judge(
         metrics.used(TokenUse::Manual);
     }
     Ok(())
+}
+
+/// The keys of the Secret and the account of a token.
+pub(super) fn keys(claims: &LegacyClaims, resources: &Resources) -> Vec<Key> {
+    let LegacyClaims { namespace, secret, account, .. } = claims;
+    vec![Key::new(resources.secrets, namespace, secret), Key::new(resources.accounts, namespace, account)]
+}
+
+/// As [`judge`], but nothing is noted.
+pub(super) fn check(claims: &LegacyClaims, token: &str, live: &Live<'_>) -> Result<(), String> {
+    let (secret, _) = objects(claims, token, live)?;
+    if is_invalidated(&secret) { Err(INVALIDATED.to_owned()) } else { Ok(()) }
+}
+
+/// The Secret that holds the token, and the account that it was made for.
+fn objects(claims: &LegacyClaims, token: &str, live: &Live<'_>) -> Result<(Found, Found), String> {
+    let LegacyClaims { namespace, secret: name, account, .. } = claims;
+    let secret = live.find(live.resources.secrets, namespace, name).ok_or(INVALIDATED)?;
+    if secret.deleted_at.is_some() {
+        return Err(INVALIDATED.to_owned());
+    }
+    let copy = gotext::decode_base64(fields::text(&secret.object, &["data", "token"])).unwrap_or_default();
+    if !is_same(&copy, token.as_bytes()) {
+        return Err("Token does not match server's copy".to_owned());
+    }
+    let missing = || format!("serviceaccounts \"{account}\" not found");
+    let found = live.find(live.resources.accounts, namespace, account).ok_or_else(missing)?;
+    if found.deleted_at.is_some() {
+        return Err(format!("ServiceAccount {namespace}/{account} has been deleted"));
+    }
+    if found.uid != claims.uid {
+        let (is, claimed) = (found.uid, &claims.uid);
+        return Err(format!("ServiceAccount UID ({is}) does not match claim ({claimed})"));
+    }
+    Ok((secret, found))
+}
+
+fn is_invalidated(secret: &Found) -> bool {
+    !fields::text(&secret.object, &["metadata", "labels", INVALID_SINCE]).is_empty()
 }
