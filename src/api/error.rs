@@ -210,7 +210,7 @@ impl From<Revoked> for Error {
     fn from(revoked: Revoked) -> Self {
         match revoked {
             Revoked::Credential(why) => why.into(),
-            Revoked::Right(refusal) => refusal.into(),
+            Revoked::Right(refusal) => Self::from(*refusal),
         }
     }
 }

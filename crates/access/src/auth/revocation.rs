@@ -33,7 +33,13 @@ pub enum Revoked {
     #[error(transparent)]
     Credential(#[from] Unauthenticated),
     #[error(transparent)]
-    Right(#[from] Refusal),
+    Right(Box<Refusal>),
+}
+
+impl From<Refusal> for Revoked {
+    fn from(refusal: Refusal) -> Self {
+        Self::Right(Box::new(refusal))
+    }
 }
 
 /// Asks once more whether a request would be let in. Fails only if it certainly would not: an authenticator or authorizer
