@@ -1,5 +1,6 @@
 //! A page that passes through a proxy: its links are led through the proxy, too (upstream's `proxy.Transport`). It is never
-//! held whole: what has been looked at goes on.
+//! held whole: what has been looked at goes on. A small page may unpack to a thousand times its length, so the work is
+//! measured by the text, and other requests get the thread in between.
 
 mod links;
 
@@ -11,6 +12,7 @@ use axum::BoxError;
 use axum::body::Bytes;
 use axum::http::header;
 use axum::http::{HeaderMap, HeaderValue};
+use bytes::Buf as _;
 use flate2::Compression;
 use flate2::write::{DeflateDecoder, DeflateEncoder, GzEncoder, MultiGzDecoder};
 use http_body::{Body, Frame};
@@ -19,11 +21,24 @@ use self::links::Links;
 
 pub use self::links::Rewrite;
 
+/// How many bytes of text are looked at before other requests get the thread: a few milliseconds' work.
+const AT_ONCE: usize = 64 << 10;
+/// How many bytes are given to the decoder or looked at in one step. flate2 unpacks about as many in one.
+const STEP: usize = 32 << 10;
+/// What a step costs at least, in bytes of text: a member of gzip may be empty.
+const CHEAPEST_STEP: usize = 2 << 10;
+/// The longest text that a compressed page may unpack to, in bytes.
+const LONGEST_TEXT: u64 = 1 << 30;
+
 /// A page on its way.
 pub struct Page<B> {
     body: B,
     /// `None` once the page has ended.
     content: Option<Content>,
+    /// The part of the last piece that was not looked at yet.
+    rest: Bytes,
+    /// The work since other requests had the thread, in bytes of text.
+    worked: usize,
 }
 
 /// How pages are encoded whose links can be changed.
@@ -68,28 +83,44 @@ impl<B> Page<B> {
                 Content::Deflate(Box::new(DeflateDecoder::new(links)))
             }
         };
-        Self { body, content: Some(content) }
+        Self { body, content: Some(content), rest: Bytes::new(), worked: 0 }
     }
 }
 
 impl Content {
-    /// Takes a piece of the page. Returns what can go on.
-    fn write(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
-        let done = match self {
-            Self::Plain(links) => {
-                links.write_all(piece)?;
-                links.inner()
+    /// Takes the beginning of a piece of the page, and tells how much that is.
+    fn step(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let piece = &piece[..piece.len().min(STEP)];
+        let taken = match self {
+            Self::Plain(links) => links.write(piece),
+            Self::Gzip(decoder) => decoder.write(piece),
+            Self::Deflate(decoder) => decoder.write(piece),
+        }?;
+        match self {
+            _ if taken == 0 => Err(io::ErrorKind::WriteZero.into()),
+            Self::Gzip(_) | Self::Deflate(_) if self.text() > LONGEST_TEXT => {
+                Err(io::Error::other(format!("the page unpacks to more than {LONGEST_TEXT} bytes")))
             }
-            Self::Gzip(decoder) => {
-                decoder.write_all(piece)?;
-                decoder.get_mut().inner().get_mut()
-            }
-            Self::Deflate(decoder) => {
-                decoder.write_all(piece)?;
-                decoder.get_mut().inner().get_mut()
-            }
-        };
-        Ok(std::mem::take(done))
+            _ => Ok(taken),
+        }
+    }
+
+    /// The length of the text that was looked at, in bytes.
+    fn text(&self) -> u64 {
+        match self {
+            Self::Plain(links) => links.text(),
+            Self::Gzip(decoder) => decoder.get_ref().text(),
+            Self::Deflate(decoder) => decoder.get_ref().text(),
+        }
+    }
+
+    /// Takes what can go on.
+    fn take(&mut self) -> Vec<u8> {
+        std::mem::take(match self {
+            Self::Plain(links) => links.inner(),
+            Self::Gzip(decoder) => decoder.get_mut().inner().get_mut(),
+            Self::Deflate(decoder) => decoder.get_mut().inner().get_mut(),
+        })
     }
 
     /// What is left at the end of the page.
@@ -114,26 +145,108 @@ where
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let Self { body, content, rest, worked } = &mut *self;
         loop {
-            if self.content.is_none() {
-                return Poll::Ready(None);
+            let Some(page) = content else { return Poll::Ready(None) };
+            if *worked >= AT_ONCE {
+                *worked = 0;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
             }
-            let next = ready!(Pin::new(&mut self.body).poll_frame(context));
-            let Some(content) = &mut self.content else { return Poll::Ready(None) };
-            let done = match next {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(piece) => content.write(&piece),
-                    // Trailers are about the page as it was.
-                    Err(_) => continue,
-                },
-                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
-                None => self.content.take().map_or_else(|| Ok(Vec::new()), Content::finish),
+            let done = if rest.is_empty() {
+                match ready!(Pin::new(&mut *body).poll_frame(context)) {
+                    Some(Ok(frame)) => {
+                        // Trailers are about the page as it was.
+                        *rest = frame.into_data().unwrap_or_default();
+                        continue;
+                    }
+                    Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                    None => content.take().map_or_else(|| Ok(Vec::new()), Content::finish),
+                }
+            } else {
+                let before = page.text();
+                page.step(rest).map(|taken| {
+                    rest.advance(taken);
+                    *worked += CHEAPEST_STEP.max((page.text() - before) as usize);
+                    let goes_on = !rest.is_empty() && *worked < AT_ONCE;
+                    if goes_on { Vec::new() } else { page.take() }
+                })
             };
             match done {
                 Ok(done) if done.is_empty() => {}
                 Ok(done) => return Poll::Ready(Some(Ok(Frame::data(done.into())))),
-                Err(error) => return Poll::Ready(Some(Err(error.into()))),
+                Err(error) => {
+                    *content = None;
+                    return Poll::Ready(Some(Err(error.into())));
+                }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Waker;
+
+    use flate2::read::GzDecoder;
+    use http_body_util::Full;
+
+    use super::*;
+
+    const TAG: &str = "<a href=/x>";
+
+    /// Passes a page in one piece on. Returns what comes, and how many links each poll has looked at.
+    fn pass(page: &[u8], encoding: Encoding) -> (Vec<u8>, Vec<usize>) {
+        let links = Arc::new(AtomicUsize::new(0));
+        let counted = links.clone();
+        let rewrite: Rewrite = Box::new(move |link| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            link.to_owned()
+        });
+        let mut page = Page::new(Full::new(Bytes::copy_from_slice(page)), encoding, rewrite);
+        let context = &mut Context::from_waker(Waker::noop());
+        let (mut passed, mut polls) = (Vec::new(), Vec::new());
+        loop {
+            let polled = Pin::new(&mut page).poll_frame(context);
+            polls.push(links.swap(0, Ordering::Relaxed));
+            match polled {
+                Poll::Pending => {}
+                Poll::Ready(Some(frame)) => {
+                    passed.extend_from_slice(&frame.expect("a piece").into_data().expect("data"));
+                }
+                Poll::Ready(None) => return (passed, polls),
+            }
+        }
+    }
+
+    /// Also if it comes in a single piece, which is a thousand times shorter.
+    #[test]
+    fn a_long_page_lets_other_requests_run() {
+        let text = TAG.repeat((4 << 20) / TAG.len());
+        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(text.as_bytes()).expect("memory");
+        let packed = packed.finish().expect("memory");
+        assert!(packed.len() < 64 << 10);
+        for (page, encoding) in [(text.as_bytes(), Encoding::Plain), (&packed, Encoding::Gzip)] {
+            let (passed, polls) = pass(page, encoding);
+            let most = (AT_ONCE + STEP) / TAG.len() + 1;
+            assert!(polls.iter().all(|links| *links <= most), "{polls:?}");
+            assert_eq!(polls.iter().sum::<usize>(), text.len() / TAG.len());
+            let unpacked = match encoding {
+                Encoding::Gzip => io::read_to_string(GzDecoder::new(&passed[..])).expect("gzip"),
+                _ => String::from_utf8(passed).expect("text"),
+            };
+            assert!(unpacked == text);
+        }
+    }
+
+    /// Each of them costs the memory of a new decoder.
+    #[test]
+    fn a_page_of_empty_members_lets_other_requests_run() {
+        let empty = GzEncoder::new(Vec::new(), Compression::best()).finish().expect("memory");
+        let (_, polls) = pass(&empty.repeat(1000), Encoding::Gzip);
+        assert!(polls.len() > 1000 * CHEAPEST_STEP / AT_ONCE, "{}", polls.len());
     }
 }

@@ -51,6 +51,8 @@ pub struct Links<W> {
     recent: Recent,
     /// What is to be passed on.
     passed: Vec<u8>,
+    /// How many bytes have come.
+    text: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -213,7 +215,12 @@ impl Tag {
 impl<W: Write> Links<W> {
     pub fn new(out: W, rewrite: Rewrite) -> Self {
         let (tag, recent) = (Tag::default(), Recent::default());
-        Self { out, rewrite, state: State::Text, tag, recent, passed: Vec::new() }
+        Self { out, rewrite, state: State::Text, tag, recent, passed: Vec::new(), text: 0 }
+    }
+
+    /// How many bytes of text have come.
+    pub fn text(&self) -> u64 {
+        self.text
     }
 
     pub fn inner(&mut self) -> &mut W {
@@ -347,6 +354,7 @@ impl<W: Write> Links<W> {
 
 impl<W: Write> Write for Links<W> {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.text += piece.len() as u64;
         let mut rest = piece;
         while let Some((byte, behind)) = rest.split_first() {
             match self.state {
