@@ -7,14 +7,17 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use rowplane::auth::authorizer::Mode;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::task::JoinHandle;
 
 use crate::support::client::{Client, connect_as_nobody};
 use crate::support::database::Database;
-use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
+use crate::support::server::{ALICE, CONFIGMAPS, ROOT, Setup, TestServer, config_map};
+use crate::support::webhook::WebhookServer;
 
 const LEVELS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations";
 const FLOWS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const DUMPS: &str = "/debug/api_priority_and_fairness";
 const FLOW_UID: &str = "x-kubernetes-pf-flowschema-uid";
 const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
@@ -172,8 +175,8 @@ async fn a097_mandatory_and_suggested_objects_are_kept() {
     server.patch(format!("{LEVELS}/exempt"), &exempt).await.ok();
 }
 
-/// Begins a create that keeps its seat until it is dropped.
-async fn occupy(server: &TestServer, token: &str) -> impl Sized {
+/// Begins a create, the rest of whose body does not come.
+async fn begin_create(server: &TestServer, token: &str) -> impl Sized {
     let mut stream = connect_as_nobody(&server.kubeconfig, "http/1.1").await.expect("a connection");
     let head = format!(
         "POST {CONFIGMAPS} HTTP/1.1\r\nhost: kubernetes\r\nauthorization: Bearer {token}\r\n\
@@ -182,6 +185,43 @@ async fn occupy(server: &TestServer, token: &str) -> impl Sized {
     stream.write_all(head.as_bytes()).await.expect("sent");
     stream.flush().await.expect("sent");
     stream
+}
+
+/// A create of alice's that keeps its seat until her webhook answers.
+struct Occupied {
+    hook: WebhookServer,
+    create: JoinHandle<u16>,
+}
+
+impl Occupied {
+    async fn new(server: &TestServer) -> Self {
+        let hook = WebhookServer::start(&[], |seen| {
+            let response = json!({"uid": seen.body["request"]["uid"], "allowed": true});
+            let review =
+                json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
+            (200, review.to_string())
+        })
+        .await;
+        hook.hold();
+        let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+            "operations": ["CREATE"]});
+        let webhook = json!({"name": "held.ex.io", "clientConfig": hook.client_config("/"), "rules": [rule],
+            "objectSelector": {"matchLabels": {"held": "1"}}, "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "timeoutSeconds": 30});
+        let webhooks = json!({"metadata": {"name": "held"}, "webhooks": [webhook]});
+        server.post(VALIDATING, &webhooks).await.expect(201);
+        let mut object = config_map("held", json!({}));
+        object["metadata"]["labels"] = json!({"held": "1"});
+        let create = server.token("alice-token").post(CONFIGMAPS, &object);
+        let create = tokio::spawn(async move { create.await.status });
+        hook.arrived(1).await;
+        Self { hook, create }
+    }
+
+    async fn ends(self) {
+        self.hook.release();
+        assert_eq!(self.create.await.expect("no panic"), 201);
+    }
 }
 
 async fn seats(server: &TestServer, level: &str) -> String {
@@ -202,8 +242,7 @@ async fn a100_a_level_without_seats_refuses_and_others_go_on() {
     let small = uid(&server, LEVELS, "small").await;
     soon(async || counted(&alice, CONFIGMAPS).await.1 == small).await;
     // One request passes all the same, as long as it is alone.
-    let _held = occupy(&server, "alice-token").await;
-    soon(async || alice.get(CONFIGMAPS).await.status == 429).await;
+    let held = Occupied::new(&server).await;
     let refused = alice.get(CONFIGMAPS).await;
     assert_eq!(refused.text(), "Too many requests, please try again later.\n");
     let wait: u64 = refused.header("retry-after").expect("a number").parse().expect("a number");
@@ -215,6 +254,7 @@ async fn a100_a_level_without_seats_refuses_and_others_go_on() {
     let metrics = server.get("/metrics").await.text();
     let counted = "apiserver_flowcontrol_rejected_requests_total{priority_level=\"small\",flow_schema=\"mine\",reason=\"concurrency-limit\"}";
     assert!(metrics.contains(counted), "{metrics}");
+    held.ends().await;
 }
 
 /// 101: excess waits, and is served when a seat is free.
@@ -231,8 +271,8 @@ async fn a101_requests_wait_for_a_seat() {
     let alice = server.token("alice-token");
     let small = uid(&server, LEVELS, "small").await;
     soon(async || counted(&alice, CONFIGMAPS).await.1 == small).await;
-    let held = occupy(&server, "alice-token").await;
-    soon(async || seats(&server, "small").await == "1").await;
+    let held = Occupied::new(&server).await;
+    assert_eq!(seats(&server, "small").await, "1");
     let waiting: Vec<_> = (0..3).map(|_| alice.get(CONFIGMAPS)).collect();
     let waiting =
         tokio::spawn(join_all(waiting.into_iter().map(|request| async move { request.await.status })));
@@ -246,7 +286,7 @@ async fn a101_requests_wait_for_a_seat() {
     the_queues_can_be_looked_at(&server).await;
     // Whoever is in another level passes by.
     server.get(CONFIGMAPS).await.ok();
-    drop(held);
+    held.ends().await;
     assert_eq!(waiting.await.expect("no panic"), [200, 200, 200]);
 }
 
@@ -314,7 +354,7 @@ async fn a103_without_priority_and_fairness_only_numbers_count() {
     let alice = server.token("alice-token");
     assert_eq!(server.get(LEVELS).await.ok()["items"], json!([]));
     assert_eq!(alice.get(CONFIGMAPS).await.header(FLOW_UID), None);
-    let held = occupy(&server, "alice-token").await;
+    let held = begin_create(&server, "alice-token").await;
     let one = r#"apiserver_current_inflight_requests{request_kind="mutating"} 1"#;
     soon(async || server.get("/metrics").await.text().contains(one)).await;
     let refused = alice.post(CONFIGMAPS, &config_map("a", json!({}))).await;
@@ -322,4 +362,111 @@ async fn a103_without_priority_and_fairness_only_numbers_count() {
     server.post(CONFIGMAPS, &config_map("masters", json!({}))).await.expect(201);
     drop(held);
     assert_eq!(server.get(format!("{DUMPS}/dump_queues")).await.status, 404);
+}
+
+/// What is exempt passes over everything: also over seats that are all taken, and over as many writes as may run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn masters_pass_while_all_seats_are_taken() {
+    let mut setup = open_to_everybody(Setup::new(Database::memory()));
+    // Each level has one seat.
+    (setup.limits.in_flight.reading, setup.limits.in_flight.mutating) = (1, 1);
+    let server = setup.start().await;
+    let held = Occupied::new(&server).await;
+    assert_eq!(seats(&server, "global-default").await, "1");
+    server.post(CONFIGMAPS, &config_map("masters", json!({}))).await.expect(201);
+    server.delete(format!("{CONFIGMAPS}/masters")).await.ok();
+    for path in [CONFIGMAPS, "/openapi/v2", "/metrics"] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+    held.ends().await;
+}
+
+/// A request whose body does not come waits for its client, and nobody waits for its seat.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_does_not_come_has_no_seat() {
+    const UNFINISHED: usize = 20;
+    let mut setup = open_to_everybody(Setup::new(Database::memory()));
+    setup.replace("tokens.csv", &format!("{ALICE}{ROOT}bob-token,bob,u-3\n"));
+    (setup.limits.in_flight.reading, setup.limits.in_flight.mutating) = (2, 2);
+    setup.limits.request_timeout = Duration::from_secs(600);
+    let server = setup.start().await;
+    let mut unfinished = Vec::new();
+    for _ in 0..UNFINISHED {
+        unfinished.push(begin_create(&server, "alice-token").await);
+        // A further one would wait for the seat of this one otherwise.
+        let count = unfinished.len();
+        let running = format!("apiserver_current_inflight_requests{{request_kind=\"mutating\"}} {count}\n");
+        soon(async || server.get("/metrics").await.text().contains(&running)).await;
+    }
+    soon(async || seats(&server, "global-default").await == "0").await;
+    server.post(CONFIGMAPS, &config_map("masters", json!({}))).await.expect(201);
+    for user in ["alice", "bob"] {
+        let client = server.token(&format!("{user}-token"));
+        client.post(CONFIGMAPS, &config_map(user, json!({"n": "x".repeat(100_000)}))).await.expect(201);
+        client.get(CONFIGMAPS).await.ok();
+    }
+    drop(unfinished);
+}
+
+/// When its body has come, a request waits for a seat as others do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_has_come_waits_for_a_seat() {
+    let mut setup = open_to_everybody(Setup::new(Database::memory()));
+    let server = {
+        setup.limits.request_timeout = Duration::from_secs(600);
+        setup.start().await
+    };
+    server.post(LEVELS, &level("small", 0, json!({"type": "Reject"}))).await.expect(201);
+    server.post(FLOWS, &flow("mine", 500, "small", "alice")).await.expect(201);
+    let small = uid(&server, LEVELS, "small").await;
+    let alice = server.token("alice-token");
+    soon(async || counted(&alice, CONFIGMAPS).await.1 == small).await;
+    let mut late = connect_as_nobody(&server.kubeconfig, "http/1.1").await.expect("a connection");
+    let body = config_map("late", json!({})).to_string();
+    let (begin, rest) = body.split_at(1);
+    let head = format!(
+        "POST {CONFIGMAPS} HTTP/1.1\r\nhost: kubernetes\r\nauthorization: Bearer alice-token\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{begin}",
+        body.len()
+    );
+    late.write_all(head.as_bytes()).await.expect("sent");
+    late.flush().await.expect("sent");
+    let running = "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1\n";
+    soon(async || server.get("/metrics").await.text().contains(running)).await;
+    soon(async || seats(&server, "small").await == "0").await;
+    let held = Occupied::new(&server).await;
+    late.write_all(rest.as_bytes()).await.expect("sent");
+    late.flush().await.expect("sent");
+    let mut answer = String::new();
+    let mut lines = BufReader::new(late);
+    while !answer.ends_with("\r\n\r\n") {
+        assert_ne!(lines.read_line(&mut answer).await.expect("an answer"), 0);
+    }
+    assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("retry-after: "), "{answer}");
+    held.ends().await;
+}
+
+/// What is left of a list is made as its reader takes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_nobody_reads_has_no_seat() {
+    let mut setup = open_to_everybody(Setup::new(Database::memory()));
+    (setup.limits.in_flight.reading, setup.limits.in_flight.mutating) = (2, 2);
+    let server = setup.start().await;
+    for n in 0..200 {
+        server
+            .post(CONFIGMAPS, &config_map(&format!("n{n}"), json!({"n": "x".repeat(60_000)})))
+            .await
+            .expect(201);
+    }
+    let alice = server.token("alice-token");
+    let watch = format!("{CONFIGMAPS}?watch=1&resourceVersion=0");
+    let mut unread = Vec::new();
+    for path in [CONFIGMAPS, &watch, CONFIGMAPS, &watch, CONFIGMAPS] {
+        unread.push(alice.get(path).send().await);
+    }
+    assert!(unread.iter().all(|answer| answer.status() == 200));
+    assert_eq!(seats(&server, "global-default").await, "0");
+    // On a connection of its own: what is unread fills the window of the other one.
+    server.token("alice-token").get(format!("{CONFIGMAPS}/n0")).await.ok();
+    drop(unread);
 }

@@ -1,7 +1,7 @@
 //! Server-side apply: a manager sends the complete configuration that it wants of an object.
 
 use super::error::Error;
-use super::input::decode::{check_place, configuration};
+use super::input::decode::{breadth, check_place, configuration};
 use super::input::strictness::Strictness;
 use super::meta;
 use super::ownership::{self, Kind, Tracking, acting, conflict_error, entries, first_managers};
@@ -19,6 +19,7 @@ impl Api {
     /// Applies a configuration. Creates the object if it does not exist.
     pub async fn apply(&self, request: &Request<'_>, part: Part, body: &[u8]) -> Result<Modified, Error> {
         let (config, now) = (configuration::parse(body)?, self.now());
+        breadth::check_all(&config.object)?;
         let strictness = request.strictness();
         let config = Configuration { object: &config.object, problem: config.problem.as_deref(), strictness };
         let propose = &mut |found: Option<&Current>| match found {

@@ -84,6 +84,9 @@ pub enum Error {
         "Request entity too large: The operations of a JSON patch may move at most {limit} elements and members"
     )]
     TooManyMoves { limit: usize },
+    /// 413 of a body that would take much more memory than it has bytes; upstream has no such limit.
+    #[error("Request entity too large: A body may hold at most {limit} objects and lists")]
+    TooBroad { limit: usize },
     /// 413 of an object that would become too large by what its definition adds; upstream's store has such a limit.
     #[error("Request entity too large: {0}")]
     DefaultsTooLarge(#[from] DefaultsTooLarge),
@@ -102,6 +105,10 @@ pub enum Error {
     /// 429; `retry_after` is in seconds.
     #[error("{message}")]
     TooManyRequests { message: String, retry_after: u32 },
+    /// 429 of a request that has waited in vain for the seats of its priority level, after its body had come; `retry_after` is
+    /// in seconds.
+    #[error("Too many requests, please try again later.")]
+    NoSeat { retry_after: u64 },
     /// 429 of an eviction; `retry_after` is in seconds, 0 if it is unknown when to try again.
     #[error("Cannot evict pod as it would violate the pod's disruption budget.")]
     Disruption { cause: Cause, retry_after: u32 },

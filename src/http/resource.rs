@@ -22,7 +22,6 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
-use http_body::Body as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +29,8 @@ use self::action::Action;
 use super::app::App;
 use super::door::audited;
 use super::door::fair_share::Seated;
+use super::limits::Room;
+use super::request::body::Reading;
 use super::request::path::ResourcePath;
 use super::request::{self, accept};
 use super::response;
@@ -73,6 +74,8 @@ struct Context<'a> {
     warnings: &'a Warnings,
     /// Whether the body is so large that other requests should not wait for what is made of it.
     is_long: AtomicBool,
+    /// The room that the body takes.
+    room: OnceLock<Room<'a>>,
     /// When the client gives up.
     deadline: OnceLock<Instant>,
 }
@@ -151,9 +154,8 @@ async fn serve_found(
     let metrics = app.metrics.request(&labels(action, path, definition));
     let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
     let in_flight = (!action.is_long_running()).then(|| app.metrics.in_flight(kind));
-    // Priority and Fairness has counted those with seats. Without it, masters pass.
-    let is_free =
-        parts.extensions.get::<Seated>().is_some() || app.door.flow_control.is_none() && user.is_in(MASTERS);
+    // Priority and Fairness has given seats to all that it does not exempt. Without it, masters pass.
+    let is_free = app.door.flow_control.is_some() || user.is_in(MASTERS);
     if !is_free && in_flight.as_ref().is_some_and(|request| app.limits.in_flight.are_reached(kind, request)) {
         metrics.terminated(429);
         metrics.finished(429, started.elapsed());
@@ -181,6 +183,7 @@ async fn serve_found(
         pretty,
         warnings: &warnings,
         is_long: AtomicBool::new(false),
+        room: OnceLock::new(),
         deadline: OnceLock::new(),
     };
     let answer = match action {
@@ -239,9 +242,7 @@ impl Context<'_> {
         self.admit()?;
         let until = Instant::now() + request_timeout(&self.query, self.app.limits.request_time)?;
         let until = *self.deadline.get_or_init(|| until);
-        let length = body.size_hint().exact();
         let work = pin!(async {
-            let _room = self.app.bodies.reserve(length).await?;
             match self.action {
                 Action::Get => self.get().await,
                 Action::List => self.list().await,
@@ -259,9 +260,18 @@ impl Context<'_> {
         Ok((compress(&self.parts.headers, answer), until))
     }
 
-    /// Reads the body. What follows a large one is done where no other request waits for it.
+    /// Reads the body. A request that waits for it has no seats meanwhile. What follows a large body is done where no other
+    /// request waits for it.
     async fn read(&self, body: Body) -> Result<Bytes, Error> {
-        let bytes = request::body::read(body, self.app.limits.request_body).await?;
+        let App { bodies, limits, .. } = self.app;
+        let seated = self.parts.extensions.get::<Seated>();
+        let budget = (!self.user.is_in(MASTERS)).then(|| (bodies, &*self.user.name));
+        let reading = Reading::new(body, limits.request_body, budget);
+        let (bytes, room) = reading.read(|| seated.into_iter().for_each(Seated::give_back)).await?;
+        room.into_iter().for_each(|room| _ = self.room.set(room));
+        if let Some(seated) = seated {
+            seated.regain(self.parts, &self.user).await?;
+        }
         if bytes.len() >= LONG {
             self.is_long.store(true, Ordering::Relaxed);
             tokio::task::yield_now().await;

@@ -57,6 +57,9 @@ pub fn failure(error: &Error, request: &Parts) -> Response {
     if let Error::NotAuthorized(why) = error {
         return not_authorized(request, why);
     }
+    if let Error::NoSeat { retry_after } = error {
+        return no_seat(*retry_after);
+    }
     let mut response = status(error, request);
     if let Error::Datastore(_) = error {
         let (method, path) = (request.method.clone(), request.uri.path().to_owned());
@@ -97,9 +100,14 @@ pub fn not_found() -> Response {
 
 /// The answer of upstream's filters while a limit of requests in flight is exceeded.
 pub fn too_many_requests() -> Response {
+    no_seat(1)
+}
+
+/// The answer of upstream's filters to a request that gets no seat; `retry_after` is in seconds.
+pub fn no_seat(retry_after: u64) -> Response {
     let mut response =
         plain_error(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.");
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry_after));
     response
 }
 

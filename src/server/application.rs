@@ -339,7 +339,6 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         },
         bodies: BodyBudget::new(
             config.limits.max_request_body_bytes_inflight,
-            config.limits.max_request_body_bytes,
             config.limits.request_timeout,
             runtime.metrics.limit_reached("request-bodies"),
         ),

@@ -22,6 +22,7 @@ on_every_store! {
     patches_that_move_too_much,
     configurations_full_of_errors,
     managers_by_the_thousand,
+    objects_of_two_bytes,
     expressions_that_are_too_long,
 }
 
@@ -207,4 +208,50 @@ async fn expressions_that_are_too_long(setup: Setup) {
     server.post(policies, &policy("short", sum(100))).await.expect(201);
     let answer = server.post(policies, &policy("wrong", "1 + 1".into())).await;
     assert!(refused(&answer, 422, "Invalid").contains("must evaluate to bool"));
+}
+
+/// Each takes a thousand times as much memory until it is stored.
+async fn objects_of_two_bytes(setup: Setup) {
+    const MOST: usize = 200_000;
+    let server = setup.start().await;
+    let revision = server.revision().await;
+    let policies = "/apis/networking.k8s.io/v1/namespaces/t/networkpolicies";
+    let policy = |count: usize| {
+        let ports = vec!["{}"; count].join(",");
+        format!(
+            r#"{{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{{"name":"p"}},
+            "spec":{{"podSelector":{{}},"ingress":[{{"ports":[{ports}]}}]}}}}"#
+        )
+    };
+    let text = format!("Request entity too large: A body may hold at most {MOST} objects and lists");
+    let many = policy(MOST);
+    let is_refused = |answer: Answer| answer.fails(413, "RequestEntityTooLarge", &text, Value::Null);
+    for media in [JSON, "application/yaml"] {
+        is_refused(server.request(Method::POST, policies).body(media, many.clone()).await);
+    }
+    let apply = server.request(Method::PATCH, format!("{policies}/p?fieldManager=m"));
+    is_refused(apply.body("application/apply-patch+yaml", many.clone()).await);
+    // A Pod whose containers are empty messages.
+    let message = |number: u8, content: &[u8]| {
+        let mut message = vec![number << 3 | 2];
+        let mut length = content.len();
+        while length > 127 {
+            message.push(length as u8 | 128);
+            length >>= 7;
+        }
+        message.push(length as u8);
+        message.extend_from_slice(content);
+        message
+    };
+    let spec = message(2, &message(2, &[]).repeat(MOST));
+    let kind = message(1, &[message(1, b"v1"), message(2, b"Pod")].concat());
+    let pod = [b"k8s\0".to_vec(), kind, message(2, &spec)].concat();
+    let pods = server.request(Method::POST, "/api/v1/namespaces/t/pods");
+    is_refused(pods.body("application/vnd.kubernetes.protobuf", pod).await);
+    assert_eq!(server.revision().await, revision);
+    post(&server, data("c", std::iter::once("k".to_owned()), r#""""#)).await.expect(201);
+    for format in ["merge-patch", "strategic-merge-patch"] {
+        is_refused(patch(&server, "c", &format!("application/{format}+json"), many.clone()).await);
+    }
+    is_well(&server, server.revision().await).await;
 }

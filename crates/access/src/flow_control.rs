@@ -244,20 +244,41 @@ impl FlowOfLevel {
         began: Instant,
         longest: Duration,
     ) -> Result<Seat, Refused> {
-        let hash = match self.is_exempt {
-            true => 0,
-            false => flow_hash(&self.flow.name, self.flow.distinguished_by(request)),
-        };
         let mut has_waited = false;
         let waiter = || {
             has_waited = true;
             self.waiter(request, path, Duration::ZERO)
         };
-        let entered = self.level.enter(width, hash, began, longest, waiter).await;
+        let entered = self.level.enter(width, self.hash(request), began, longest, waiter).await;
         let waited = if has_waited { began.elapsed() } else { Duration::ZERO };
         let waited = (!self.is_exempt).then_some(waited);
         self.metrics.entered(entered.as_ref().err().map(|refused| refused.reason), waited);
         entered
+    }
+
+    /// Waits for the seats of a request that has [given its own back](Seat::give_back). Metrics count such a request once.
+    pub async fn enter_again(
+        &self,
+        request: &Attributes<'_>,
+        path: &str,
+        width: Width,
+        longest: Duration,
+    ) -> Result<Seat, Refused> {
+        let waiter = || self.waiter(request, path, Duration::ZERO);
+        let entered = self.level.enter(width, self.hash(request), Instant::now(), longest, waiter).await;
+        match &entered {
+            Ok(seat) => self.describe(seat, request, path),
+            Err(refused) => self.metrics.entered(Some(refused.reason), None),
+        }
+        entered
+    }
+
+    /// The number by which the request's flow is dealt its queues.
+    fn hash(&self, request: &Attributes<'_>) -> u64 {
+        match self.is_exempt {
+            true => 0,
+            false => flow_hash(&self.flow.name, self.flow.distinguished_by(request)),
+        }
     }
 
     /// Says what a request is that runs.

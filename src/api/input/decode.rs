@@ -1,6 +1,7 @@
 //! Turns a body into an object of its kind: checks the kind it claims, reports what strict decoding finds, and words
 //! the errors.
 
+pub mod breadth;
 pub mod claims;
 pub(in crate::api) mod configuration;
 pub(in crate::api) mod patch;
@@ -183,6 +184,10 @@ fn claimed_object(
         }
         other => return Err(unrecognized(claims::no_claims(&other))),
     };
+    match body.media {
+        MediaType::Yaml => breadth::check_all(&object)?,
+        _ => breadth::check(&object, body.bytes.len())?,
+    }
     if kind.go().is_none() {
         check_custom(kind, &object, body, strictness)?;
     } else {
@@ -240,6 +245,7 @@ fn protobuf_object(kind: &Kind, body: &[u8]) -> Result<ObjectMap, Error> {
     }
     let members = protobuf::decode_closed(kind, envelope.raw)
         .map_err(|why| mismatch(&kind.gvk, kind, &why.to_string()))?;
+    breadth::check(&members, body.len())?;
     Ok(with_claims(&kind.gvk, members))
 }
 

@@ -1,21 +1,25 @@
-//! Priority and Fairness at the door: a request waits for its seats there, and keeps them until it is answered.
+//! Priority and Fairness at the door: a request waits for its seats there, and keeps them until its answer is made.
+//!
+//! No seat waits for a client: a request whose body has not come gives its seats back until the body is there, and an answer
+//! that is sent in pieces has none.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use http_body::{Body as _, Frame, SizeHint};
 use tokio::time::Instant;
 
 use super::audited::is_long_running;
+use crate::api::error::Error;
 use crate::api::input::options::request_timeout;
 use crate::auth::authorizer::Attributes;
-use crate::flow_control::{FlowControl, FlowOfLevel, Listing, Refused, Seat, Watching};
+use crate::flow_control::{FlowControl, FlowOfLevel, Listing, Refused, Seat, Watching, Width};
 use crate::http::request::info::RequestInfo;
 use crate::http::request::query;
 use crate::http::response;
@@ -27,15 +31,58 @@ const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-priorityl
 const WAITING_PART: u32 = 4;
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// What marks a request that has a seat of a level with limits: a part of its extensions.
-#[derive(Clone, Copy)]
-pub struct Seated;
+/// The seats of a request of a level with limits: a part of the request's extensions. Clones share them.
+#[derive(Clone)]
+pub struct Seated(Arc<Seats>);
+
+struct Seats {
+    flow: Arc<FlowOfLevel>,
+    width: Width,
+    /// How long the request may wait for them.
+    longest: Duration,
+    /// `None` while the request waits for its client, and once it is answered.
+    held: Mutex<Option<Seat>>,
+}
 
 /// A request that may run.
 pub struct Admitted {
     flow: Arc<FlowOfLevel>,
-    seat: Option<Seat>,
+    seats: AdmittedSeats,
     watching: Option<Watching>,
+}
+
+enum AdmittedSeats {
+    /// Of an exempt level.
+    Exempt(Seat),
+    Limited(Seated),
+}
+
+impl Seated {
+    fn of(flow: Arc<FlowOfLevel>, width: Width, longest: Duration, seat: Seat) -> Self {
+        Self(Arc::new(Seats { flow, width, longest, held: Mutex::new(Some(seat)) }))
+    }
+
+    /// Gives the seats back, since the request waits for its client.
+    pub fn give_back(&self) {
+        self.take().into_iter().for_each(Seat::give_back);
+    }
+
+    /// Waits for seats again, if they were given back.
+    pub async fn regain(&self, parts: &Parts, user: &User) -> Result<(), Error> {
+        let Seats { flow, width, longest, held } = &*self.0;
+        if held.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return Ok(());
+        }
+        let info = RequestInfo::of(&parts.method, &parts.uri)?;
+        let entered = flow.enter_again(&info.attributes(user), parts.uri.path(), *width, *longest).await;
+        let seat = entered.map_err(|Refused { retry_after, .. }| Error::NoSeat { retry_after })?;
+        *held.lock().unwrap_or_else(PoisonError::into_inner) = Some(seat);
+        Ok(())
+    }
+
+    fn take(&self) -> Option<Seat> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// Waits for the seats of a request. `None` means that it needs none. A refusal is the answer.
@@ -57,14 +104,17 @@ pub async fn admit(
     match flow.enter(&attributes, parts.uri.path(), width, Instant::now(), longest).await {
         Ok(seat) => {
             let watching = is_watch.then(|| control.watching(&attributes));
-            if !flow.is_exempt() {
-                parts.extensions.insert(Seated);
-            }
-            Ok(Some(Admitted { flow, seat: Some(seat), watching }))
+            let seats = if flow.is_exempt() {
+                AdmittedSeats::Exempt(seat)
+            } else {
+                let seated = Seated::of(flow.clone(), width, longest, seat);
+                parts.extensions.insert(seated.clone());
+                AdmittedSeats::Limited(seated)
+            };
+            Ok(Some(Admitted { flow, seats, watching }))
         }
         Err(Refused { retry_after, .. }) => {
-            let mut response = response::too_many_requests();
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry_after));
+            let mut response = response::no_seat(retry_after);
             tell_flow(response.headers_mut(), &flow);
             Err(response)
         }
@@ -102,30 +152,40 @@ fn tell_flow(headers: &mut HeaderMap, flow: &FlowOfLevel) {
 impl Admitted {
     /// Says what the request is, for those who look at what runs: one whose work is done at once need not.
     pub fn describe(&self, request: &Attributes<'_>, path: &str) {
-        self.seat.iter().for_each(|seat| self.flow.describe(seat, request, path));
-    }
-
-    /// Tells the client its flow, and keeps the seats until the answer is made: that of a watch until its first events are
-    /// sent.
-    pub fn finish(self, mut response: Response) -> Response {
-        let Self { flow, seat, watching } = self;
-        tell_flow(response.headers_mut(), &flow);
-        if watching.is_none() && response.body().size_hint().exact().is_some() {
-            return response;
+        match &self.seats {
+            AdmittedSeats::Exempt(seat) => self.flow.describe(seat, request, path),
+            AdmittedSeats::Limited(Seated(seats)) => {
+                let held = seats.held.lock().unwrap_or_else(PoisonError::into_inner);
+                held.iter().for_each(|seat| self.flow.describe(seat, request, path));
+            }
         }
-        response.map(|body| Body::new(Occupying { body, seat, watching }))
+    }
+
+    /// Tells the client its flow, and gives the seats back: whatever is left of the answer is made as its reader takes it. A
+    /// watch counts as one until it ends.
+    pub fn finish(self, mut response: Response) -> Response {
+        let Self { flow, seats, watching } = self;
+        tell_flow(response.headers_mut(), &flow);
+        match seats {
+            AdmittedSeats::Exempt(seat) => drop(seat),
+            AdmittedSeats::Limited(seated) => drop(seated.take()),
+        }
+        match watching {
+            Some(watching) if response.body().size_hint().exact().is_none() => {
+                response.map(|body| Body::new(Counted { body, _watching: watching }))
+            }
+            _ => response,
+        }
     }
 }
 
-/// A body that occupies seats.
-struct Occupying {
+/// The body of a watch, which counts as one as long as it lives.
+struct Counted {
     body: Body,
-    seat: Option<Seat>,
-    /// Of a watch.
-    watching: Option<Watching>,
+    _watching: Watching,
 }
 
-impl http_body::Body for Occupying {
+impl http_body::Body for Counted {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -133,16 +193,7 @@ impl http_body::Body for Occupying {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(context);
-        // A watch that waits has sent the state that it began with.
-        let is_done = match &frame {
-            Poll::Pending => self.watching.is_some(),
-            Poll::Ready(frame) => frame.is_none(),
-        };
-        if is_done {
-            self.seat = None;
-        }
-        frame
+        Pin::new(&mut self.body).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {

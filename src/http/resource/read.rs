@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
 use super::Context;
@@ -16,7 +17,7 @@ use crate::api::subresource::scale;
 use crate::api::{Answer, ObjectMap, Target};
 use crate::auth::authn::is_websocket;
 use crate::codec::media_type::MediaType;
-use crate::http::request::{self, accept};
+use crate::http::request::accept;
 use crate::http::response;
 use crate::http::response::body::WatchWriter;
 use crate::http::response::compress::compress_stream;
@@ -62,7 +63,7 @@ impl Context<'_> {
         };
         let (media, pretty) = (encoder.media, encoder.pretty);
         let text = body::list(encoder.into_json_encoder(), list, &self.app.printing).await?;
-        let text = request::body::read(text, usize::MAX).await?;
+        let text = text.collect().await.map_err(|error| Error::Internal(error.to_string()))?.to_bytes();
         let value: Value = serde_json::from_slice(&text)
             .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
         let body = match (media, pretty) {

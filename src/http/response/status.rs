@@ -178,6 +178,7 @@ fn parts(error: &Error) -> Parts {
         Error::TooLarge { .. }
         | Error::TooManyOperations { .. }
         | Error::TooManyMoves { .. }
+        | Error::TooBroad { .. }
         | Error::DefaultsTooLarge(_)
         | Error::ObjectTooLarge => (413, "RequestEntityTooLarge", None),
         Error::UnsupportedMediaType { by, .. } => (415, "UnsupportedMediaType", refused_by(*by)),
@@ -189,6 +190,7 @@ fn parts(error: &Error) -> Parts {
             let causes = std::slice::from_ref(cause);
             (429, "TooManyRequests", Some(Details::retry(*retry_after).because(causes)))
         }
+        Error::NoSeat { .. } => (429, "TooManyRequests", None),
         Error::TooManyRequests { retry_after, .. } => {
             (429, "TooManyRequests", Some(Details::retry(*retry_after)))
         }

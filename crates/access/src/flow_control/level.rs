@@ -238,6 +238,13 @@ impl Seat {
         self.ticket.as_ref().map(Ticket::age).unwrap_or_default()
     }
 
+    /// Gives the seats back before the request has begun its work. It needs others to go on.
+    pub fn give_back(mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.level.set().give_back(&ticket, Instant::now());
+        }
+    }
+
     /// Says what the request is, for those who look at what runs.
     pub fn describe(&self, waiter: dump::Waiter) {
         if let Some(ticket) = &self.ticket {

@@ -361,6 +361,13 @@ impl QueueSet {
         lingering
     }
 
+    /// Takes the seats back from a request that has not begun its work, as if it had not been dispatched.
+    pub fn give_back(&mut self, ticket: &Ticket, now: Instant) {
+        self.sync(now);
+        self.undo(ticket, now);
+        self.dispatch(now);
+    }
+
     /// Gives the seats back that a finished request has kept.
     pub fn release(&mut self, ticket: &Ticket, now: Instant) {
         self.sync(now);
@@ -515,7 +522,7 @@ impl QueueSet {
         Ticket { id: self.ids, queue, width, started: now }
     }
 
-    /// Takes back a dispatch that nobody has seen.
+    /// Takes back a dispatch that nobody has used.
     fn undo(&mut self, ticket: &Ticket, now: Instant) {
         self.executing -= 1;
         self.running.remove(&ticket.id);

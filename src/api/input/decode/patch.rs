@@ -1,6 +1,7 @@
 //! Computes the object that results from a patch of the current one. Each patch format has its own error texts
 //! upstream.
 
+use super::breadth;
 use super::claims::{self, Misfit};
 use crate::api::ObjectMap;
 use crate::api::error::Error;
@@ -36,6 +37,7 @@ impl Patch {
     ) -> Result<Self, Error> {
         let malformed = |_| Error::bad_request("invalid JSON patch");
         let Parsed { value, repeated } = json::parse(body).map_err(malformed)?;
+        breadth::check_patch(&value, body.len())?;
         let asked = strictness.is_asked();
         let decoding = if asked { Decoding::Checked } else { Decoding::Unchecked };
         let foreign = kind == PatchKind::Json
