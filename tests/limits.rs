@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -11,15 +12,18 @@ use http_body_util::BodyExt as _;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::config::Kubeconfig;
+use rowplane::auth::authorizer::Mode;
+use rowplane::http::door::cors::Cors;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio_rustls::client::TlsStream;
 
 use crate::support::client::{Answer, Client, Protocol, connect, connect_as_nobody};
 use crate::support::database::Database;
 use crate::support::process::Installation;
-use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
+use crate::support::server::{ALICE, CONFIGMAPS, ROOT, Setup, TestServer, config_map};
 
 /// More than clients and kernels buffer together, and more rows than are read ahead.
 const HUGE: usize = 400;
@@ -39,10 +43,24 @@ async fn fill(server: &TestServer, count: usize) {
 
 /// Sends the head of a create, and a part of its body, which should have `length` bytes.
 async fn begin_create(kubeconfig: &Kubeconfig, length: usize) -> TlsStream<TcpStream> {
-    let mut stream = connect(kubeconfig, "http/1.1").await.expect("a connection");
+    begin(connect(kubeconfig, "http/1.1").await.expect("a connection"), "", length, "{").await
+}
+
+/// Sends the head of alice's create, and the beginning of its body, which should have `length` bytes.
+async fn begin_as_alice(server: &TestServer, length: usize, sent: &str) -> TlsStream<TcpStream> {
+    let stream = connect_as_nobody(&server.kubeconfig, "http/1.1").await.expect("a connection");
+    begin(stream, "authorization: Bearer alice-token\r\n", length, sent).await
+}
+
+async fn begin(
+    mut stream: TlsStream<TcpStream>,
+    headers: &str,
+    length: usize,
+    sent: &str,
+) -> TlsStream<TcpStream> {
     let head = format!(
         "POST {CONFIGMAPS} HTTP/1.1\r\nhost: kubernetes\r\ncontent-type: application/json\r\n\
-         content-length: {length}\r\n\r\n{{"
+         {headers}content-length: {length}\r\n\r\n{sent}"
     );
     stream.write_all(head.as_bytes()).await.expect("sent");
     stream.flush().await.expect("sent");
@@ -87,20 +105,25 @@ async fn requests_in_flight() {
     fill(&server, HUGE).await;
     server.stop().await;
     (setup.limits.in_flight.reading, setup.limits.in_flight.mutating) = (1, 1);
+    // Whom Priority and Fairness has let in is not counted again.
+    setup.limits.priority_and_fairness = false;
+    setup.authorization = vec![Mode::AlwaysAllow].into();
     let server = setup.start_empty().await;
+    let alice = server.token("alice-token");
 
     // A list that its client does not read counts as running until its end.
-    let unread = server.get(CONFIGMAPS).send().await;
+    let unread = alice.get(CONFIGMAPS).send().await;
     for path in [CONFIGMAPS, &format!("{CONFIGMAPS}/n00"), "/apis", "/metrics", "/openapi/v2"] {
-        is_refused_as_upstream_does(&server.get(path).await);
+        is_refused_as_upstream_does(&alice.get(path).await);
     }
     // The limit does not affect writes, watches, and health checks.
-    server.set("n00", json!({"n": "short"})).await;
-    let mut watch = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion=0")).await;
+    let short = config_map("n00", json!({"n": "short"}));
+    alice.put(format!("{CONFIGMAPS}/n00"), &short).await.ok();
+    let mut watch = alice.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion=0")).await;
     watch.expect("ADDED").await;
     assert_eq!(server.anonymous().get("/readyz").await.status, 200);
     drop(unread);
-    let metrics = once_not(429, || async { server.get("/metrics").await }).await;
+    let metrics = once_not(429, || async { alice.get("/metrics").await }).await;
     let terminated = "apiserver_request_terminations_total{verb=\"LIST\",group=\"\",version=\"v1\",resource=\"configmaps\"";
     assert!(metrics.status == 200 && metrics.text().contains(terminated), "{metrics:?}");
 
@@ -108,39 +131,57 @@ async fn requests_in_flight() {
     // A concurrent write could otherwise be the one that is accepted.
     let one = r#"apiserver_current_inflight_requests{request_kind="mutating"} 1"#;
     while !server.get("/metrics").await.text().contains(one) {}
-    let refused = server.post(CONFIGMAPS, &json!({"metadata": {"generateName": "g-"}})).await;
+    let refused = alice.post(CONFIGMAPS, &json!({"metadata": {"generateName": "g-"}})).await;
     is_refused_as_upstream_does(&refused);
-    is_refused_as_upstream_does(&server.delete(format!("{CONFIGMAPS}/n00")).await);
-    server.get(format!("{CONFIGMAPS}/n00")).await.ok();
+    is_refused_as_upstream_does(&alice.delete(format!("{CONFIGMAPS}/n00")).await);
+    alice.get(format!("{CONFIGMAPS}/n00")).await.ok();
     drop(slow);
-    once_not(429, || async { server.delete(format!("{CONFIGMAPS}/n00")).await }).await.ok();
+    once_not(429, || async { alice.delete(format!("{CONFIGMAPS}/n00")).await }).await.ok();
     well(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_of_bodies() {
     let mut setup = Setup::new(Database::sqlite());
-    setup.limits.max_request_body_bytes_inflight = 100 << 10;
+    setup.replace("tokens.csv", &format!("{ALICE}{ROOT}bob-token,bob,u-3\n"));
+    setup.authorization = vec![Mode::AlwaysAllow].into();
+    // The bodies of one user have an eighth of it, but for one that completes it.
+    setup.limits.max_request_body_bytes_inflight = 400 << 10;
     // Requests wait for a quarter of this time.
-    setup.limits.request_timeout = Duration::from_secs(8);
+    setup.limits.request_timeout = Duration::from_secs(40);
     let server = setup.start().await;
+    let (alice, bob) = (server.token("alice-token"), server.token("bob-token"));
     let large = |name: &str| config_map(name, json!({"n": "x".repeat(40 << 10)}));
-    server.post(CONFIGMAPS, &large("one")).await.expect(201);
+    let sent = format!("{{\"a\": \"{}", "x".repeat(40 << 10));
 
-    let slow = begin_create(&server.kubeconfig, 80 << 10).await;
-    let in_flight = "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1\n";
-    while !server.get("/metrics").await.text().contains(in_flight) {}
-    let (refused, small) = tokio::join!(async { server.post(CONFIGMAPS, &large("two")).await }, async {
-        server.post(CONFIGMAPS, &config_map("small", json!({}))).await
-    },);
+    // What has only been announced takes nothing.
+    let mut announced = Vec::new();
+    for _ in 0..20 {
+        announced.push(begin_as_alice(&server, 3 << 20, "{").await);
+    }
+    alice.post(CONFIGMAPS, &large("one")).await.expect(201);
+    let unfinished =
+        [begin_as_alice(&server, 80 << 10, &sent).await, begin_as_alice(&server, 80 << 10, &sent).await];
+    let mut count = 0;
+    let refused = loop {
+        let answer = alice.post(CONFIGMAPS, &large(&format!("many{count}"))).await;
+        if answer.status != 201 {
+            break answer;
+        }
+        count += 1;
+    };
     let message = "too many bytes of request bodies, please try again later";
     refused.fails(429, "TooManyRequests", message, json!({"retryAfterSeconds": 1}));
-    small.expect(201);
-    assert_eq!(server.get(format!("{CONFIGMAPS}/two")).await.status, 404);
+    assert_eq!(server.get(format!("{CONFIGMAPS}/many{count}")).await.status, 404);
+    // A small body that is there takes no room, and others have their own shares.
+    alice.get(format!("{CONFIGMAPS}/one")).await.ok();
+    bob.post(CONFIGMAPS, &large("bobs")).await.expect(201);
+    server.post(CONFIGMAPS, &large("masters")).await.expect(201);
     // Waiting requests are served once there is room.
     let (waited, ()) =
-        tokio::join!(async { server.post(CONFIGMAPS, &large("three")).await }, async { drop(slow) },);
+        tokio::join!(async { alice.post(CONFIGMAPS, &large("two")).await }, async { drop(unfinished) });
     waited.expect(201);
+    drop(announced);
     well(&server).await;
 }
 
@@ -293,15 +334,23 @@ async fn a_thousand_questions_without_a_credential() {
 /// An anonymous HTTP/2 request is the last one of its connection, as in upstream's mitigation of floods.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_without_a_credential_is_left_after_one_request() {
-    let server = Setup::new(Database::sqlite()).start().await;
-    for (path, status) in [("/version", 200), (CONFIGMAPS, 403)] {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.cors = Some(Arc::new(Cors::new(["//example\\.com(:|$)"]).expect("an expression")));
+    let server = setup.start().await;
+    // The last two are answered before anybody looks for a credential.
+    for (method, path, status) in [
+        ("GET", "/version", 200),
+        ("GET", CONFIGMAPS, 403),
+        ("GET", "/api/v1/watch", 500),
+        ("OPTIONS", "/version", 204),
+    ] {
         let stream = connect_as_nobody(&server.kubeconfig, "h2").await.expect("a connection");
         let (mut sender, connection) =
             http2::handshake::<_, _, Body>(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2");
         let connection = tokio::spawn(connection);
-        let request =
-            Request::get(format!("https://kubernetes{path}")).body(Body::empty()).expect("a request");
-        let response = sender.send_request(request).await.expect("an answer");
+        let request = Request::builder().method(method).uri(format!("https://kubernetes{path}"));
+        let request = request.header("origin", "https://example.com").body(Body::empty());
+        let response = sender.send_request(request.expect("a request")).await.expect("an answer");
         assert_eq!(response.status(), status);
         // The connection ends although the sender still exists.
         connection.await.expect("no panic").expect("a proper end");
@@ -423,4 +472,125 @@ async fn what_the_grace_period_cuts_is_told() {
     let log = std::fs::read_to_string(log).expect("a log");
     let told = "the grace period is over, which cuts what has not ended connections=1 requests=1";
     assert!(log.contains(told), "{log}");
+}
+
+/// A connection of alice's that reads no body.
+struct Unread {
+    sender: http2::SendRequest<Body>,
+    connection: JoinHandle<()>,
+}
+
+impl Unread {
+    async fn new(server: &TestServer) -> Self {
+        let stream = connect_as_nobody(&server.kubeconfig, "h2").await.expect("a connection");
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.initial_stream_window_size(0);
+        let (sender, connection) = builder.handshake::<_, Body>(TokioIo::new(stream)).await.expect("HTTP/2");
+        let connection = tokio::spawn(async move { drop(connection.await) });
+        Self { sender, connection }
+    }
+
+    /// The head of an answer; `None` if the connection has ended.
+    async fn ask(&mut self, path: &str) -> Option<http::Response<hyper::body::Incoming>> {
+        let request = Request::get(format!("https://kubernetes{path}"));
+        let request = request.header("authorization", "Bearer alice-token").body(Body::empty());
+        self.sender.send_request(request.expect("a request")).await.ok()
+    }
+}
+
+/// How often a limit was reached.
+async fn reached(server: &TestServer, limit: &str) -> usize {
+    let metrics = server.get("/metrics").await.text();
+    let start = format!("rowplane_limit_reached_total{{limit=\"{limit}\"}} ");
+    let count = metrics.lines().find_map(|line| line.strip_prefix(&start));
+    count.map_or(0, |count| count.parse().expect("a number"))
+}
+
+/// A server with an object of 600 kB, which everybody may read.
+async fn with_large_object(setup: &mut Setup) -> TestServer {
+    setup.authorization = vec![Mode::AlwaysAllow].into();
+    let server = setup.start().await;
+    server.create("large", json!({"n": "x".repeat(600_000)})).await;
+    server
+}
+
+/// Whoever reads nothing of many answers loses his connection, and nobody else's ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_nobody_reads() {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.connections.unsent_bytes = 4 << 20;
+    let server = with_large_object(&mut setup).await;
+    let (path, slow) = (format!("{CONFIGMAPS}/large"), server.get(CONFIGMAPS).send().await);
+    let (mut unread, mut modest) = (Unread::new(&server).await, Unread::new(&server).await);
+    let held = modest.ask(&path).await.expect("an answer");
+    let mut answers = Vec::new();
+    while let Some(answer) = unread.ask(&path).await {
+        answers.push(answer);
+        // Seven of them are more than the limit.
+        assert!(answers.len() <= 7, "they are held");
+    }
+    unread.connection.await.expect("no panic");
+    assert_eq!(reached(&server, "unsent-responses").await, 1);
+    assert!(modest.ask("/version").await.is_some());
+    drop(held);
+    assert!(slow.into_body().collect().await.is_ok());
+    well(&server).await;
+}
+
+/// Also if the reader opens a window of some bytes, after which the server is done with the answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_of_which_the_first_byte_is_read() {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.connections.unsent_bytes = 1 << 20;
+    setup.authorization = vec![Mode::AlwaysAllow].into();
+    let server = setup.start().await;
+    server.create("middle", json!({"n": "x".repeat(60_000)})).await;
+    let stream = connect_as_nobody(&server.kubeconfig, "h2").await.expect("a connection");
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(1);
+    let (sender, connection) = builder.handshake::<_, Body>(TokioIo::new(stream)).await.expect("HTTP/2");
+    let connection = tokio::spawn(async move { drop(connection.await) });
+    let mut unread = Unread { sender, connection };
+    let mut answers = Vec::new();
+    while let Some(answer) = unread.ask(&format!("{CONFIGMAPS}/middle")).await {
+        answers.push(answer);
+        assert!(answers.len() <= (1 << 20) / 60_000 + 1, "they are held");
+    }
+    assert_eq!(reached(&server, "unsent-responses").await, 1);
+    well(&server).await;
+}
+
+/// The largest are broken off, and the connection goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_nobody_reads_on_one_connection() {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.connections.unsent_bytes_of_connection = 2 << 20;
+    let server = with_large_object(&mut setup).await;
+    let mut unread = Unread::new(&server).await;
+    let mut answers = Vec::new();
+    for _ in 0..6 {
+        answers.push(unread.ask(&format!("{CONFIGMAPS}/large")).await.expect("an answer"));
+    }
+    while reached(&server, "unsent-responses-of-connection").await < 3 {
+        tokio::task::yield_now().await;
+    }
+    assert!(unread.ask("/version").await.is_some());
+    assert_eq!(reached(&server, "unsent-responses-of-connection").await, 3);
+    well(&server).await;
+}
+
+/// A document is unpacked once for all who wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn documents_that_nobody_reads_are_one() {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.connections.unsent_bytes = 1 << 20;
+    setup.authorization = vec![Mode::AlwaysAllow].into();
+    let server = setup.start().await;
+    let mut unread = Unread::new(&server).await;
+    let mut answers = Vec::new();
+    for _ in 0..10 {
+        answers.push(unread.ask("/openapi/v2").await.expect("an answer"));
+    }
+    assert_eq!(reached(&server, "unsent-responses").await, 0);
+    well(&server).await;
 }

@@ -418,9 +418,17 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_MAX_CONNECTIONS", value_name = "CONNECTIONS", default_value_t = server::Limits::default().connections)]
     max_connections: usize,
 
-    /// Connections whose client has not shown a credential yet; a further one ends the oldest of them
+    /// Connections whose client has not shown a credential yet; a further one ends the oldest of the address that has most
     #[arg(long, env = "ROWPLANE_MAX_UNAUTHENTICATED_CONNECTIONS", value_name = "CONNECTIONS", default_value_t = server::Limits::default().unauthenticated_connections)]
     max_unauthenticated_connections: usize,
+
+    /// Bytes of answers that wait to be sent, without those to system:masters; at more, the connections of who holds most end
+    #[arg(long, env = "ROWPLANE_MAX_UNSENT_RESPONSE_BYTES", value_name = "BYTES", default_value_t = server::Limits::default().unsent_bytes)]
+    max_unsent_response_bytes: usize,
+
+    /// Bytes of answers that wait on one connection; at more, the largest that nobody reads are broken off
+    #[arg(long, env = "ROWPLANE_MAX_UNSENT_RESPONSE_BYTES_PER_CONNECTION", value_name = "BYTES", default_value_t = server::Limits::default().unsent_bytes_of_connection)]
+    max_unsent_response_bytes_per_connection: usize,
 
     /// How long the reader of an answer or a watch may take nothing of it before it is broken off
     #[arg(long, env = "ROWPLANE_RESPONSE_PROGRESS_TIMEOUT", value_name = "DURATION", default_value = "60s", value_parser = positive_duration)]
@@ -526,6 +534,8 @@ impl ServeArgs {
                 streams => streams,
             },
             response_progress: self.response_progress_timeout,
+            unsent_bytes: self.max_unsent_response_bytes,
+            unsent_bytes_of_connection: self.max_unsent_response_bytes_per_connection,
             ..usual
         };
         let serving = self.tls_cert_file.zip(self.tls_private_key_file);

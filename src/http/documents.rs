@@ -23,6 +23,7 @@ use self::openapi::{Form, Kept, Names, OpenApi};
 use super::request::{accept, pretty};
 use super::response;
 use super::response::negotiate::{self, DISCOVERY, Negotiated, PLAIN, ROUTE_TYPES, Transform};
+use super::server::unsent::SharedBody;
 use crate::api::error::Error;
 use crate::api::input::options::query::Query;
 use crate::codec::media_type::MediaType;
@@ -189,13 +190,14 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 fn kept(kept: Kept<'_>, content_type: &str, headers: &HeaderMap, encoding: Encoding) -> Response {
     let etag = &format!("\"{}\"", kept.hash);
     let served = Served { etag, modified: kept.modified, content_type };
-    if encoding == Encoding::Identity {
-        return conditional(served, headers, || kept.body());
-    }
-    let mut response = conditional(served, headers, || kept.gzip());
-    if response.status() == StatusCode::OK {
+    let mut response = match encoding {
+        Encoding::Identity => conditional(served, headers, || kept.body()),
+        Encoding::Gzip => conditional(served, headers, || kept.gzip()),
+    };
+    if encoding == Encoding::Gzip && response.status() == StatusCode::OK {
         set(&mut response, header::CONTENT_ENCODING, "gzip");
     }
+    response.extensions_mut().insert(SharedBody);
     response
 }
 

@@ -115,7 +115,10 @@ impl Door {
         let origin = self.cors.as_ref().and_then(|cors| cors.origin(&parts.headers));
         let is_preflight = origin.is_some() && parts.method == Method::OPTIONS;
         let mut response = match self.info(&parts) {
-            Ok(_) if is_preflight => cors::allowed(),
+            Ok(_) if is_preflight => match self.account_unknown(&parts) {
+                Ok(()) => cors::allowed(),
+                Err(error) => response::failure(&error, &parts),
+            },
             Ok(info) => {
                 let may_foresee = stage == Stage::Started && info.is_plain_write();
                 let speaks_for_itself = !impersonation::is_requested(&parts.headers);
@@ -163,7 +166,10 @@ impl Door {
                     }
                 }
             }
-            Err(error) => response::failure(&error, &parts),
+            Err(error) => {
+                let error = self.account_unknown(&parts).err().unwrap_or(error);
+                response::failure(&error, &parts)
+            }
         };
         if let Some(origin) = origin {
             cors::tell(response.headers_mut(), origin);
@@ -224,7 +230,7 @@ impl Door {
             Err(refusal) => return refusal,
         };
         if let Some(connection) = parts.extensions.get::<Arc<ConnectionInfo>>() {
-            connection.count_to(&user.name);
+            connection.count_to(&user);
         }
         let (asker, uri) = (user.clone(), parts.uri.clone());
         let mut work = pin!(async {
@@ -352,6 +358,17 @@ impl Door {
         let wanted = Some(Box::new(wanted));
         let requester = user.clone();
         Ok(Who { user: found.user, requester, wanted })
+    }
+
+    /// Counts a request that is answered before anybody looks for its credential. Where one was shown before, it is the
+    /// client's of that.
+    fn account_unknown(&self, parts: &Parts) -> Result<(), Error> {
+        match parts.extensions.get::<Arc<ConnectionInfo>>() {
+            Some(connection) if !connection.is_authenticated() => {
+                self.account(connection, false, parts.version)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn account(&self, connection: &ConnectionInfo, is_known: bool, version: Version) -> Result<(), Error> {

@@ -7,12 +7,14 @@ mod connection_state;
 mod connections;
 pub mod debts;
 pub mod delivery;
+mod first_reads;
 mod gather;
 mod leaving;
 mod sliced;
 mod streams;
 pub mod takeover;
 mod turns;
+pub mod unsent;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -35,6 +37,7 @@ use super::tls::{ClientCertificates, Tls};
 use crate::auth::authn::Certified;
 use crate::metrics::Metrics;
 use crate::tree::Text;
+use crate::user::{MASTERS, User};
 pub(super) use connection::panicked;
 use connection_state::{Connection, Stage};
 use connections::{ConnectionEntry, Connections};
@@ -59,6 +62,10 @@ pub struct Limits {
     pub idle: Duration,
     /// How long the reader of a response may accept no data.
     pub response_progress: Duration,
+    /// The most bytes of answers that wait to be sent on all connections but those of `system:masters`.
+    pub unsent_bytes: usize,
+    /// The most bytes of answers that wait on a connection where nobody reads.
+    pub unsent_bytes_of_connection: usize,
     /// How long a connection in use is kept for one more request when the server drains.
     pub patience: Duration,
 }
@@ -73,6 +80,8 @@ impl Default for Limits {
             // Upstream's `IdleTimeout`.
             idle: Duration::from_secs(90),
             response_progress: Duration::from_secs(60),
+            unsent_bytes: 256 << 20,
+            unsent_bytes_of_connection: 32 << 20,
             patience: PATIENCE,
         }
     }
@@ -102,8 +111,13 @@ impl ConnectionInfo {
     }
 
     /// The time of this connection counts to this user from now on.
-    pub fn count_to(&self, user: &str) {
-        self.connection().count_to(user);
+    pub fn count_to(&self, user: &User) {
+        self.connection().count_to(&user.name, user.is_in(MASTERS));
+    }
+
+    /// Whether a credential was ever shown on this connection.
+    pub fn is_authenticated(&self) -> bool {
+        self.connection().is_authenticated()
     }
 
     /// Whether more requests are running than are allowed without a credential.
@@ -250,7 +264,7 @@ impl Server {
 
     fn begin(self: &Arc<Self>, stream: TcpStream, remote: SocketAddr, tasks: &TaskTracker) {
         let span = tracing::debug_span!("connection", %remote);
-        let place = self.connections.admit();
+        let place = self.connections.admit(remote.ip());
         tasks.spawn(self.clone().run(stream, remote, place).instrument(span));
     }
 

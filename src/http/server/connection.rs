@@ -26,12 +26,14 @@ use super::connection_state::{Connection, Requests, Stage};
 use super::connections::ConnectionEntry;
 use super::debts::{Debts, Settled};
 use super::delivery::deliver;
+use super::first_reads::FirstReads;
 use super::gather::Gathered;
 use super::leaving::{Protocol, given_up, run_protocol};
 use super::sliced::Sliced;
 use super::streams::Streams;
 use super::takeover::{self, Slot};
 use super::turns::Turn;
+use super::unsent::Outgoing;
 use super::{ConnectionInfo, Responder, Server};
 
 /// Upstream's `ReadHeaderTimeout`: a peer whose handshake takes longer is not a client.
@@ -138,6 +140,8 @@ impl Server {
         let http2 = is_http2(&stream);
         let stream = Settled::new(Sliced(stream), debts);
         let ended = if http2 {
+            let places = self.connections.first_reads.clone();
+            let stream = FirstReads::new(stream, connection.clone(), places);
             let stream = Gathered::new(stream, GATHERED_BYTES);
             let sender = stream.handle();
             let builder = tuned_http2(streams.clone(), limits.streams);
@@ -191,7 +195,7 @@ async fn respond(
     under_way: Arc<Requests>,
     slot: Slot,
     mut request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
+) -> Result<Response<Outgoing>, Infallible> {
     request.extensions_mut().insert(info);
     let is_head = request.method() == Method::HEAD;
     let is_http1 = request.version() <= Version::HTTP_11;
@@ -202,13 +206,13 @@ async fn respond(
     connection.note_request(under_way.connections.now());
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let response = deliver(response, under_way.clone()).await;
-        return Ok(takeover::note(response, under_way, &slot));
+        return Ok(takeover::note(response.map(Body::new), under_way, &slot).map(Outgoing::from));
     }
     if is_http1 && connection.stage() == Stage::Leaving {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     match is_head {
-        true => Ok(without_body(response)),
+        true => Ok(without_body(response).map(Outgoing::from)),
         false => Ok(deliver(response, under_way).await),
     }
 }

@@ -1,6 +1,6 @@
 //! The state of one connection beside its protocol, shared by its requests, its responses and the sweep.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::connections::Connections;
 use super::delivery::Delivery;
 use super::turns::{Turn, Turns, UNKNOWN};
+use super::unsent::Unsent;
 
 /// The stages of a connection, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +42,10 @@ pub struct Connection {
     has_streams: AtomicBool,
     /// Who has asked last, as `turns` knows him.
     user: AtomicU16,
+    /// Whether who has asked last is a member of `system:masters`.
+    is_exempt: AtomicBool,
+    /// What its answers hold.
+    pub unsent: Unsent,
     /// The tick at which it was accepted.
     since: u64,
     /// The tick of the last request or of its answer; 0 before the first one.
@@ -61,7 +66,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn accepted_at(tick: u64, turns: Arc<Turns>) -> Self {
+    /// `unsent` counts what answers of all connections hold.
+    pub fn accepted_at(tick: u64, turns: Arc<Turns>, unsent: Arc<AtomicUsize>) -> Self {
         Self {
             stage: AtomicU8::default(),
             waker: AtomicWaker::default(),
@@ -69,6 +75,8 @@ impl Connection {
             turns,
             has_streams: AtomicBool::default(),
             user: AtomicU16::new(UNKNOWN),
+            is_exempt: AtomicBool::default(),
+            unsent: Unsent::of(unsent),
             since: tick,
             last_request: AtomicU64::default(),
             draining: CancellationToken::default(),
@@ -82,8 +90,19 @@ impl Connection {
     }
 
     /// The time of this connection counts to this user from now on.
-    pub fn count_to(&self, user: &str) {
+    pub fn count_to(&self, user: &str, is_exempt: bool) {
         self.user.store(self.turns.user(user), Ordering::Relaxed);
+        self.is_exempt.store(is_exempt, Ordering::Relaxed);
+    }
+
+    /// Who has asked last, as a number.
+    pub fn user(&self) -> u16 {
+        self.user.load(Ordering::Relaxed)
+    }
+
+    /// Whether who has asked last is a member of `system:masters`.
+    pub fn is_exempt(&self) -> bool {
+        self.is_exempt.load(Ordering::Relaxed)
     }
 
     /// Polls a task of this connection, or lets others go first.
@@ -155,6 +174,8 @@ impl Connection {
 
     pub fn set_authenticated(&self) {
         self.authenticated.store(true, Ordering::Relaxed);
+        // Its reads may wait for a place among those without a credential.
+        self.waker.wake();
     }
 
     fn serves(&self, requests: &Arc<Requests>) {
@@ -211,15 +232,50 @@ impl Connection {
     pub fn reset_stalled(&self, now: u64, patience: u64, count: impl Fn(&'static str)) {
         let deliveries = lock(&self.deliveries);
         for (delivery, why) in deliveries.iter().filter_map(|d| Some((d, d.overdue(now, patience)?))) {
-            if let Some(task) = delivery.reset() {
+            if self.stop(delivery) {
                 count(why);
-                let mut stopped = lock(&self.stopped);
-                stopped.push(task);
-                self.any_stopped.store(true, Ordering::Release);
-                drop(stopped);
-                delivery.wake();
             }
         }
+    }
+
+    /// If the connection's answers hold more than `most` bytes, stops those whose reader waits, the largest first. If there is
+    /// none of these, and nothing has been sent since the last call, drops the connection. Returns how many were stopped.
+    pub fn bound_unsent(&self, now: u64, most: usize) -> usize {
+        let has_progress = self.unsent.take_progress();
+        if self.unsent.bytes() <= most || self.is_exempt() {
+            return 0;
+        }
+        let deliveries = lock(&self.deliveries);
+        let ending =
+            deliveries.iter().filter(|delivery| delivery.is_reset()).map(|delivery| delivery.bytes());
+        let mut held = self.unsent.bytes().saturating_sub(ending.sum());
+        let mut stalled: Vec<&Arc<Delivery>> =
+            deliveries.iter().filter(|delivery| delivery.is_stalled(now)).collect();
+        stalled.sort_by_key(|delivery| std::cmp::Reverse(delivery.bytes()));
+        if stalled.is_empty() && !has_progress && deliveries.iter().all(|delivery| delivery.is_reset()) {
+            self.advance(Stage::Dropped);
+            return 1;
+        }
+        let mut stopped = 0;
+        for delivery in stalled {
+            if held <= most {
+                break;
+            }
+            held = held.saturating_sub(delivery.bytes());
+            stopped += usize::from(self.stop(delivery));
+        }
+        stopped
+    }
+
+    /// Stops the task of a response. Returns false if that was done before, or if it has none.
+    fn stop(&self, delivery: &Delivery) -> bool {
+        let Some(task) = delivery.reset() else { return false };
+        let mut stopped = lock(&self.stopped);
+        stopped.push(task);
+        self.any_stopped.store(true, Ordering::Release);
+        drop(stopped);
+        delivery.wake();
+        true
     }
 
     /// Whether the calling task must end: the task of an HTTP/2 stream, or of an HTTP/1.1 connection.

@@ -1,17 +1,23 @@
 //! All connections of a server: counts them, and finds those that must be dropped or told to close, and responses that
 //! make no progress. A single sweep per tick checks all of them, so that a connection needs no timer of its own.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+mod unproven;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::MissedTickBehavior;
 
 use super::Limits;
 use super::connection_state::{Connection, Stage};
 use super::turns::Turns;
+use super::{first_reads, unsent};
 use crate::metrics::Metrics;
+use unproven::Unproven;
 
 /// How long a connection that was told to close may stay if no request is running and none has ever run on it, or none
 /// with a credential. Other connections may have an unread last answer, and get the time that readers have.
@@ -31,6 +37,12 @@ pub struct Connections {
     /// Counts sweeps. Connections and responses measure time in sweeps, so that nothing times out while the process is
     /// suspended.
     now: AtomicU64,
+    /// How many bytes of answers wait to be sent on all connections.
+    unsent: Arc<AtomicUsize>,
+    /// The sweep before which nobody was found whose connection could be dropped for what waits.
+    spared_at: AtomicU64,
+    /// Places for connections of HTTP/2 that read much without a credential.
+    pub first_reads: Arc<Semaphore>,
     /// Never locked while a lock of a connection is held.
     open: Mutex<Open>,
 }
@@ -40,7 +52,7 @@ struct Open {
     next_id: u64,
     /// In the order of arrival.
     all: BTreeMap<u64, Watched>,
-    without_credential: BTreeSet<u64>,
+    without_credential: Unproven,
 }
 
 #[derive(Debug)]
@@ -57,27 +69,57 @@ impl Connections {
         let tick = TICK.min(limits.idle.min(limits.response_progress) / 4).max(Duration::from_millis(1));
         // Starts at 1, since tick 0 means that a delivery is waiting for its source.
         let turns = Arc::new(Turns::new());
-        Arc::new(Self { limits, metrics, turns, tick, now: AtomicU64::new(1), open: Mutex::default() })
+        Arc::new(Self {
+            limits,
+            metrics,
+            turns,
+            tick,
+            now: AtomicU64::new(1),
+            unsent: Arc::default(),
+            spared_at: AtomicU64::new(0),
+            first_reads: Arc::new(Semaphore::new(first_reads::PLACES)),
+            open: Mutex::default(),
+        })
     }
 
-    /// Adds a connection without a credential. If there are too many of these, the oldest one is dropped: clients
-    /// authenticate at once, so a flood drops its own connections.
-    pub fn admit(self: &Arc<Self>) -> ConnectionEntry {
+    /// Adds a connection without a credential. If there are too many of these, the oldest one of the address that has most is
+    /// dropped: clients authenticate at once, so a flood drops its own connections.
+    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> ConnectionEntry {
         let now = self.now();
         let mut open = self.open();
         let id = open.next_id;
         open.next_id += 1;
-        let connection = Arc::new(Connection::accepted_at(now, self.turns.clone()));
+        let connection = Arc::new(Connection::accepted_at(now, self.turns.clone(), self.unsent.clone()));
         open.all.insert(id, Watched { connection: connection.clone(), busy_at: now, going_since: None });
-        open.without_credential.insert(id);
+        open.without_credential.add(peer, id);
         if self.limits.unauthenticated_connections < open.without_credential.len()
-            && let Some(oldest) = open.without_credential.pop_first()
+            && let Some(oldest) = open.without_credential.pop()
             && let Some(watched) = open.all.get(&oldest)
         {
             watched.connection.advance(Stage::Dropped);
             self.count("unauthenticated-connections");
         }
-        ConnectionEntry { connections: self.clone(), id, connection }
+        ConnectionEntry { connections: self.clone(), id, peer, connection }
+    }
+
+    /// Drops connections if more bytes of answers wait than may.
+    pub fn bound_unsent(&self) {
+        if self.unsent.load(Ordering::Relaxed) > self.limits.unsent_bytes
+            && self.spared_at.load(Ordering::Relaxed) != self.now()
+        {
+            self.relieve();
+        }
+    }
+
+    #[cold]
+    fn relieve(&self) {
+        let open = self.open();
+        let connections = open.all.values().map(|watched| &watched.connection);
+        let dropped = unsent::relieve(connections, &self.unsent, self.limits.unsent_bytes);
+        if dropped == 0 {
+            self.spared_at.store(self.now(), Ordering::Relaxed);
+        }
+        (0..dropped).for_each(|_| self.count("unsent-responses"));
     }
 
     /// Checks all connections once a tick, for ever.
@@ -139,6 +181,8 @@ impl Connections {
         for watched in self.open().all.values_mut() {
             let connection = &watched.connection;
             connection.reset_stalled(now, stalled, |limit| self.count(limit));
+            let stopped = connection.bound_unsent(now, self.limits.unsent_bytes_of_connection);
+            (0..stopped).for_each(|_| self.count("unsent-responses-of-connection"));
             let busy = connection.active() > 0;
             if busy {
                 watched.busy_at = now;
@@ -173,6 +217,7 @@ impl Connections {
 pub struct ConnectionEntry {
     connections: Arc<Connections>,
     id: u64,
+    peer: IpAddr,
     connection: Arc<Connection>,
 }
 
@@ -200,7 +245,7 @@ impl ConnectionEntry {
             return false;
         }
         // A connection that was dropped meanwhile is not in the set any more.
-        if open.without_credential.remove(&self.id) {
+        if open.without_credential.remove(self.peer, self.id) {
             self.connection.set_authenticated();
         }
         true
@@ -211,7 +256,7 @@ impl Drop for ConnectionEntry {
     fn drop(&mut self) {
         let mut open = self.connections.open();
         open.all.remove(&self.id);
-        open.without_credential.remove(&self.id);
+        open.without_credential.remove(self.peer, self.id);
     }
 }
 
@@ -224,35 +269,49 @@ mod tests {
         Connections::new(limits, Arc::default())
     }
 
+    fn peer(last: u8) -> IpAddr {
+        [192, 0, 2, last].into()
+    }
+
     #[test]
     fn who_shows_no_credential_for_longest_is_pushed_out() {
         let connections = connections(10, 2);
-        let (first, second) = (connections.admit(), connections.admit());
+        let (first, second) = (connections.admit(peer(1)), connections.admit(peer(1)));
         assert!(first.authenticate());
-        let third = connections.admit();
+        let third = connections.admit(peer(1));
         let stages = || [&first, &second, &third].map(|place| place.connection.stage());
         assert_eq!(stages(), [Stage::Serving; 3]);
-        let _fourth = connections.admit();
+        let _fourth = connections.admit(peer(1));
         assert_eq!(stages(), [Stage::Serving, Stage::Dropped, Stage::Serving]);
+    }
+
+    #[test]
+    fn a_flood_from_one_address_pushes_out_none_of_another() {
+        let connections = connections(10, 3);
+        let distant = connections.admit(peer(1));
+        let flood: Vec<ConnectionEntry> = (0..100).map(|_| connections.admit(peer(2))).collect();
+        assert_eq!(distant.connection.stage(), Stage::Serving);
+        let left = flood.iter().filter(|place| place.connection.stage() == Stage::Serving);
+        assert_eq!(left.count(), 2);
     }
 
     #[test]
     fn too_many_with_a_credential_are_refused_until_one_goes() {
         let connections = connections(1, 10);
-        let (first, second) = (connections.admit(), connections.admit());
+        let (first, second) = (connections.admit(peer(1)), connections.admit(peer(1)));
         assert!(first.authenticate() && first.authenticate());
         assert!(!second.authenticate());
         drop(first);
         assert!(second.authenticate());
         drop(second);
         let open = connections.open();
-        assert!(open.all.is_empty() && open.without_credential.is_empty());
+        assert!(open.all.is_empty() && open.without_credential.len() == 0);
     }
 
     #[test]
     fn idle_connections_are_told_to_go_and_then_dropped() {
         let connections = connections(10, 10);
-        let place = connections.admit();
+        let place = connections.admit(peer(1));
         let (idle, linger) = (connections.ticks(connections.limits.idle), connections.ticks(LINGER));
         for _ in 1..idle {
             connections.sweep();

@@ -7,7 +7,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use super::connection_state::Requests;
 use super::connections::Connections;
+use super::unsent::{Outgoing, SharedBody, counted};
 use crate::metrics::{InFlight, RequestMetrics};
 
 /// A complete response of at most this size is passed to the protocol at once, and not supervised.
@@ -44,12 +45,19 @@ pub fn is_long(response: &Response) -> bool {
     response.body().size_hint().exact().is_none_or(|length| length > SHORT)
 }
 
-/// Supervises a response if it is long. Must be called on the task that sends it.
-pub async fn deliver(mut response: Response, request: Arc<Requests>) -> Response {
-    if !is_long(&response) {
-        return response;
-    }
+/// Counts what a response holds, and supervises it if it is long. Must be called on the task that sends it.
+pub async fn deliver(mut response: Response, request: Arc<Requests>) -> axum::http::Response<Outgoing> {
+    let is_shared = response.extensions_mut().remove::<SharedBody>().is_some();
+    let is_long = is_long(&response);
     let terms = response.extensions_mut().remove::<Terms>();
+    let (head, body) = response.into_parts();
+    let length = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
+    let count = |piece: Bytes| if is_shared { piece } else { counted(piece, &request.connection) };
+    let body = Outgoing::of(body, count);
+    request.connections.bound_unsent();
+    if !is_long {
+        return axum::http::Response::from_parts(head, body);
+    }
     let waker = poll_fn(|context| match context.waker() {
         // The connection polls the stream. Since it has to wait here, it gets a task of its own.
         waker if waker.will_wake(Waker::noop()) => Poll::Pending,
@@ -57,9 +65,12 @@ pub async fn deliver(mut response: Response, request: Arc<Requests>) -> Response
     })
     .await;
     let task = tokio::task::try_id().map(|id| (id, waker));
-    let delivery = Arc::new(Delivery::new(&request.connections, terms.as_ref(), task));
+    let held = length.filter(|_| body.is_whole() && !is_shared).unwrap_or_default();
+    let delivery = Arc::new(Delivery::new(&request.connections, terms.as_ref(), task, held));
     request.connection.add_delivery(delivery.clone());
-    response.map(|body| Body::new(Delivered { body, rest: Bytes::new(), delivery, request, _terms: terms }))
+    let is_counted = body.is_whole() || is_shared;
+    let body = Delivered { body, rest: Bytes::new(), delivery, request, is_counted, _terms: terms };
+    axum::http::Response::from_parts(head, Body::new(body).into())
 }
 
 /// The progress of a response, as the sweep sees it.
@@ -71,11 +82,18 @@ pub struct Delivery {
     until: u64,
     task: Option<(Id, Waker)>,
     is_reset: AtomicBool,
+    /// How many bytes it holds: all of it if its length is known, else the last piece.
+    bytes: AtomicUsize,
     metrics: Option<Arc<RequestMetrics>>,
 }
 
 impl Delivery {
-    fn new(connections: &Connections, terms: Option<&Terms>, task: Option<(Id, Waker)>) -> Self {
+    fn new(
+        connections: &Connections,
+        terms: Option<&Terms>,
+        task: Option<(Id, Waker)>,
+        bytes: usize,
+    ) -> Self {
         let left = terms.map(|terms| terms.until.saturating_duration_since(Instant::now()));
         let left = left.map_or(u64::MAX / 2, |left| connections.ticks(left));
         Self {
@@ -83,6 +101,7 @@ impl Delivery {
             until: connections.now().saturating_add(left),
             task,
             is_reset: AtomicBool::new(false),
+            bytes: AtomicUsize::new(bytes),
             metrics: terms.map(|terms| terms.metrics.clone()),
         }
     }
@@ -95,6 +114,20 @@ impl Delivery {
             () if since > 0 && now.saturating_sub(since) > patience => Some("response-progress"),
             () => None,
         }
+    }
+
+    /// Whether the reader has taken nothing since the last tick.
+    pub fn is_stalled(&self, now: u64) -> bool {
+        let since = self.waiting_since.load(Ordering::Relaxed);
+        since > 0 && now.saturating_sub(since) > 1 && !self.is_reset()
+    }
+
+    pub fn is_reset(&self) -> bool {
+        self.is_reset.load(Ordering::Relaxed)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Marks the response as reset. The first call returns the task to stop.
@@ -112,7 +145,7 @@ impl Delivery {
     /// The task that was stopped because of this response.
     pub fn reset_task(&self) -> Option<Id> {
         let (task, _) = self.task.as_ref()?;
-        self.is_reset.load(Ordering::Relaxed).then_some(*task)
+        self.is_reset().then_some(*task)
     }
 
     pub fn wake(&self) {
@@ -132,15 +165,28 @@ impl Delivery {
 
 /// A body that reports its progress to its [`Delivery`].
 struct Delivered {
-    body: Body,
+    body: Outgoing,
     /// The rest of a long piece.
     rest: Bytes,
     delivery: Arc<Delivery>,
     request: Arc<Requests>,
+    /// Whether its bytes count already, or need not.
+    is_counted: bool,
     _terms: Option<Terms>,
 }
 
 impl Delivered {
+    /// A piece of an answer whose length is unknown. If it is known, its bytes count already, or are shared.
+    fn counted(&self, piece: Bytes) -> Bytes {
+        if self.is_counted {
+            return piece;
+        }
+        self.delivery.bytes.store(piece.len(), Ordering::Relaxed);
+        let piece = counted(piece, &self.request.connection);
+        self.request.connections.bound_unsent();
+        piece
+    }
+
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         if self.rest.is_empty() {
             let frame = match ready!(Pin::new(&mut self.body).poll_frame(context)) {
@@ -148,8 +194,8 @@ impl Delivered {
                 end => return Poll::Ready(end),
             };
             match frame.into_data() {
-                Ok(data) if data.len() > PART => self.rest = data,
-                Ok(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Ok(data) if data.len() > PART => self.rest = self.counted(data),
+                Ok(data) => return Poll::Ready(Some(Ok(Frame::data(self.counted(data))))),
                 Err(other) => return Poll::Ready(Some(Ok(other))),
             }
         }
@@ -199,7 +245,7 @@ mod tests {
     async fn a_long_response_has_a_task_of_its_own_also_if_its_connection_polls_it() {
         let connection = tokio::spawn(async {
             let connections = Connections::new(Limits::default(), Arc::default());
-            let entry = connections.admit();
+            let entry = connections.admit([127, 0, 0, 1].into());
             let connection = entry.connection().clone();
             let requests = Requests::of(connection.clone(), connections);
             let by_connection = || Context::from_waker(Waker::noop());

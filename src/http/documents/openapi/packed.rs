@@ -1,6 +1,7 @@
 //! A large document at rest: compressed, for it is asked for seldom and kept for ever.
 
 use std::io::{self, BufWriter, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -15,12 +16,23 @@ use crate::http::documents::document::hex;
 const PIECE: usize = 16 << 10;
 
 /// The bytes of a document.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Packed {
     /// A gzip member, which may be sent as it is.
     pub gzip: Bytes,
     /// Of the document itself.
     pub length: usize,
+    /// The document itself, as long as an answer holds it: all answers share one copy.
+    unpacked: Mutex<Weak<Vec<u8>>>,
+}
+
+/// A reference to an unpacked document.
+struct Unpacked(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Unpacked {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl Packed {
@@ -39,11 +51,21 @@ impl Packed {
         packer.finish()
     }
 
-    /// The document itself.
+    /// The document itself. Whoever needs it while it is being unpacked waits for that.
     pub fn body(&self) -> Bytes {
+        let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = unpacked.upgrade().unwrap_or_else(|| {
+            let shared = Arc::new(self.unpack());
+            *unpacked = Arc::downgrade(&shared);
+            shared
+        });
+        Bytes::from_owner(Unpacked(shared))
+    }
+
+    fn unpack(&self) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.length);
         GzDecoder::new(&self.gzip[..]).read_to_end(&mut body).expect("what was packed here can be unpacked");
-        body.into()
+        body
     }
 }
 
@@ -63,7 +85,10 @@ impl Packer {
     fn finish(self) -> (Packed, String) {
         let mut gzip = self.gzip.finish().expect(MEMORY);
         gzip.shrink_to_fit();
-        (Packed { gzip: gzip.into(), length: self.length }, hex(&self.hash.finalize()))
+        (
+            Packed { gzip: gzip.into(), length: self.length, unpacked: Mutex::default() },
+            hex(&self.hash.finalize()),
+        )
     }
 }
 
@@ -97,5 +122,14 @@ mod tests {
         let (packed, hashed) = Packed::json(&document);
         assert_eq!(packed.body(), document.to_string());
         assert_eq!((packed.length, hashed), (document.to_string().len(), hash(&document.to_string())));
+    }
+
+    #[test]
+    fn answers_share_a_document_as_long_as_one_of_them_is_sent() {
+        let packed = Packed::new("field ".repeat(1000).as_bytes());
+        let (one, other) = (packed.body(), packed.body());
+        assert_eq!(one.as_ptr(), other.as_ptr());
+        drop((one, other));
+        assert!(packed.unpacked.lock().expect("a lock").upgrade().is_none());
     }
 }
