@@ -5,7 +5,7 @@
 mod links;
 
 use std::io::{self, Write};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use axum::BoxError;
@@ -150,7 +150,9 @@ where
             let Some(page) = content else { return Poll::Ready(None) };
             if *worked >= AT_ONCE {
                 *worked = 0;
-                context.waker().wake_by_ref();
+                // Wakes the task when the thread has run what was ready and has asked the system. A task that only wakes itself
+                // would have its turn sixty times before the system is asked for new requests.
+                let _ = pin!(tokio::task::yield_now()).poll(context);
                 return Poll::Pending;
             }
             let done = if rest.is_empty() {
