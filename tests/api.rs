@@ -73,6 +73,8 @@ mod field_validation;
 mod frames;
 #[path = "api/garbage.rs"]
 mod garbage;
+#[path = "api/heads.rs"]
+mod heads;
 #[path = "api/hostile_credentials.rs"]
 mod hostile_credentials;
 #[path = "api/list.rs"]

@@ -26,7 +26,7 @@ use self::fair_share::Admitted;
 use self::reauthorization::Who;
 use super::in_process::Caller;
 use super::request::info::RequestInfo;
-use super::request::{AUDIT_ID, new_audit_id};
+use super::request::{AUDIT_ID, new_audit_id, raw_query};
 use super::response;
 use super::response::Unlogged;
 use super::response::warnings;
@@ -186,7 +186,7 @@ impl Door {
 
     /// What is asked for.
     fn info(&self, parts: &Parts) -> Result<RequestInfo, Error> {
-        let info = RequestInfo::of(&parts.method, &parts.uri)?;
+        let info = RequestInfo::of_query(&parts.method, &parts.uri, raw_query(parts))?;
         self.refuse_in_process(parts)?;
         Ok(info)
     }

@@ -3,12 +3,14 @@
 pub(in crate::http) mod body;
 pub(in crate::http) mod info;
 pub(in crate::http) mod path;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::response::negotiate::wants_pretty;
+use super::server::{LONG, LongQuery};
 use crate::api::input::options::query::Query;
 use crate::random::Random;
 use crate::user::User;
@@ -26,21 +28,44 @@ pub fn user(parts: &Parts) -> Arc<User> {
 
 /// The parsed query string.
 pub fn query(parts: &Parts) -> Query {
-    Query::parse(parts.uri.query().unwrap_or_default())
+    Query::parse(raw_query(parts).unwrap_or_default())
+}
+
+/// The query string, which may be longer than that of a URI can be.
+pub fn raw_query(parts: &Parts) -> Option<&str> {
+    match long_query(parts) {
+        Some(query) => Some(query),
+        None => parts.uri.query(),
+    }
+}
+
+/// The query string, if it is too long for the URI.
+pub fn long_query(parts: &Parts) -> Option<&Arc<str>> {
+    // The extensions are looked at only where the URI says so.
+    let long = parts.uri.query().filter(|query| *query == LONG);
+    long.and_then(|_| parts.extensions.get::<LongQuery>()).map(|LongQuery(query)| query)
+}
+
+/// The path and the query.
+pub fn request_uri(parts: &Parts) -> Cow<'_, str> {
+    match long_query(parts) {
+        Some(query) => format!("{}?{query}", parts.uri.path()).into(),
+        None => parts.uri.path_and_query().map_or(parts.uri.path(), |uri| uri.as_str()).into(),
+    }
 }
 
 /// Whether the answer should be indented.
 pub fn pretty(parts: &Parts) -> bool {
     let agent = header_text(&parts.headers, header::USER_AGENT);
     // Most requests have no such parameter, so the query is searched before it is parsed.
-    let asked = parts.uri.query().is_some_and(|query| query.contains("pretty"));
+    let asked = raw_query(parts).is_some_and(|query| query.contains("pretty"));
     let parameter = asked.then(|| query(parts).text("pretty").to_owned());
     wants_pretty(parameter.as_deref(), agent)
 }
 
 /// A header as text.
 pub fn header_text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
+    headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
 }
 
 /// The first `Accept` header; others are ignored.

@@ -17,7 +17,7 @@ use self::encode::{encode, encode_json};
 use self::negotiate::PLAIN;
 use self::status::Failure;
 use super::door::audited;
-use super::request::{accept, pretty};
+use super::request::{accept, pretty, request_uri};
 use crate::api::error::Error;
 use crate::codec::media_type::MediaType;
 use crate::gotext::quote;
@@ -113,8 +113,8 @@ pub fn no_seat(retry_after: u64) -> Response {
 
 /// The answer of upstream's filters if it cannot be found out whether the user may do this.
 fn not_authorized(request: &Parts, why: &str) -> Response {
-    let uri = request.uri.path_and_query().map_or("", |uri| uri.as_str());
-    let text = format!("Internal Server Error: {}: {why}", quote(uri));
+    let uri = request_uri(request);
+    let text = format!("Internal Server Error: {}: {why}", quote(&uri));
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     plain_error(StatusCode::INTERNAL_SERVER_ERROR, &text)
 }

@@ -9,6 +9,7 @@ pub mod debts;
 pub mod delivery;
 mod first_reads;
 mod gather;
+mod heads;
 mod leaving;
 mod sliced;
 mod streams;
@@ -41,6 +42,7 @@ use crate::user::{MASTERS, User};
 pub(super) use connection::panicked;
 use connection_state::{Connection, Stage};
 use connections::{ConnectionEntry, Connections};
+pub(super) use heads::{LONG, LongQuery};
 use leaving::PATIENCE;
 
 /// The pause after an error of the system, such as a lack of file descriptors.

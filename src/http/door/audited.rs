@@ -20,8 +20,8 @@ use jiff::Timestamp;
 use crate::audit::{Audit, Head, Level, Lost, Record, Sources, Stage, Storing};
 use crate::auth::authn::Notes;
 use crate::gotext;
-use crate::http::request::header_text;
 use crate::http::request::info::RequestInfo;
+use crate::http::request::{header_text, long_query, request_uri};
 use crate::http::response::plain_error;
 use crate::http::server::ConnectionInfo;
 use crate::http::server::debts::Creditor;
@@ -101,6 +101,7 @@ fn head(
         level,
         audit_id,
         uri: parts.uri.clone(),
+        long_query: long_query(parts).cloned(),
         verb: info.shared_verb(),
         user,
         sources: Sources::of(forwarded, real, peer),
@@ -112,10 +113,10 @@ fn head(
 
 /// The answer to a request whose first event could not be stored.
 pub fn refused(parts: &Parts) -> Response {
-    let uri = parts.uri.path_and_query().map_or(parts.uri.path(), |uri| uri.as_str());
+    let uri = request_uri(parts);
     plain_error(
         StatusCode::INTERNAL_SERVER_ERROR,
-        &format!("Internal Server Error: {}: {Lost}", gotext::quote(uri)),
+        &format!("Internal Server Error: {}: {Lost}", gotext::quote(&uri)),
     )
 }
 

@@ -21,7 +21,7 @@ use crate::api::input::options::request_timeout;
 use crate::auth::authorizer::Attributes;
 use crate::flow_control::{FlowControl, FlowOfLevel, Listing, Refused, Seat, Watching, Width};
 use crate::http::request::info::RequestInfo;
-use crate::http::request::query;
+use crate::http::request::{query, raw_query};
 use crate::http::response;
 use crate::user::User;
 
@@ -73,7 +73,7 @@ impl Seated {
         if held.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
             return Ok(());
         }
-        let info = RequestInfo::of(&parts.method, &parts.uri)?;
+        let info = RequestInfo::of_query(&parts.method, &parts.uri, raw_query(parts))?;
         let entered = flow.enter_again(&info.attributes(user), parts.uri.path(), *width, *longest).await;
         let seat = entered.map_err(|Refused { retry_after, .. }| Error::NoSeat { retry_after })?;
         *held.lock().unwrap_or_else(PoisonError::into_inner) = Some(seat);
@@ -123,7 +123,7 @@ pub async fn admit(
 
 /// A quarter of the time that the request has.
 fn longest_wait(parts: &Parts, request_time: Duration) -> Duration {
-    let has_own = parts.uri.query().is_some_and(|query| query.contains("timeout="));
+    let has_own = raw_query(parts).is_some_and(|query| query.contains("timeout="));
     let time = match has_own {
         // One that is wrong is refused later.
         true => request_timeout(&query(parts), request_time).unwrap_or(request_time),

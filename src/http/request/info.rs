@@ -42,6 +42,11 @@ enum Other {
 impl RequestInfo {
     /// Fails for paths of which upstream cannot say what they ask for.
     pub fn of(method: &Method, uri: &Uri) -> Result<Self, Error> {
+        Self::of_query(method, uri, uri.query())
+    }
+
+    /// As [`RequestInfo::of`], with a query that may be longer than that of a URI can be.
+    pub fn of_query(method: &Method, uri: &Uri, query: Option<&str>) -> Result<Self, Error> {
         let Some(segments) = segments(uri.path()) else { return Ok(Self::of_path(method, uri, None)) };
         let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
         let route = parse(&segments);
@@ -51,8 +56,8 @@ impl RequestInfo {
             return Err(undetermined(prefix, uri));
         }
         if let Some(ApiPath::Resource(path)) = &route {
-            let (verb, name) = asked(method, uri, path);
-            let selectors = if path.watch { QuerySelectors::default() } else { selectors(uri, verb) };
+            let (verb, name) = asked(method, query, path);
+            let selectors = if path.watch { QuerySelectors::default() } else { selectors(query, verb) };
             return Ok(Self { verb: verb.into(), other: None, name, selectors, route });
         }
         let Some((version, rest)) = below_version(&segments) else {
@@ -63,7 +68,7 @@ impl RequestInfo {
             rest => (None, rest),
         };
         let path = deep(&version, prefix, rest);
-        let (verb, name) = asked(method, uri, &path);
+        let (verb, name) = asked(method, query, &path);
         let selectors = QuerySelectors::default();
         Ok(Self { route, verb: verb.into(), other: Some(Box::new(Other::Resource(path))), name, selectors })
     }
@@ -154,13 +159,13 @@ fn deep(version: &GroupVersion, prefix: Option<&str>, segments: &[&str]) -> Reso
 }
 
 /// The verb, and the one name that the selector of a collection leaves.
-fn asked(method: &Method, uri: &Uri, path: &ResourcePath) -> (&'static str, Option<String>) {
+fn asked(method: &Method, query: Option<&str>, path: &ResourcePath) -> (&'static str, Option<String>) {
     let named = path.name.as_deref().is_some_and(|name| !name.is_empty());
     let verb = match *method {
         _ if path.watch => "watch",
         _ if path.proxy => "proxy",
         Method::GET | Method::HEAD if named => "get",
-        Method::GET | Method::HEAD => return collection(uri),
+        Method::GET | Method::HEAD => return collection(query),
         Method::POST => "create",
         Method::PUT => "update",
         Method::PATCH => "patch",
@@ -171,8 +176,8 @@ fn asked(method: &Method, uri: &Uri, path: &ResourcePath) -> (&'static str, Opti
     (verb, None)
 }
 
-fn collection(uri: &Uri) -> (&'static str, Option<String>) {
-    let Some(query) = uri.query() else { return ("list", None) };
+fn collection(query: Option<&str>) -> (&'static str, Option<String>) {
+    let Some(query) = query else { return ("list", None) };
     let query = Query::parse(query);
     let verb = if is_watch(&query) { "watch" } else { "list" };
     let selector = query.get("fieldSelector").and_then(|text| FieldSelector::parse(text).ok());
@@ -181,8 +186,8 @@ fn collection(uri: &Uri) -> (&'static str, Option<String>) {
 }
 
 /// The selectors of a collection, which most requests have none of.
-fn selectors(uri: &Uri, verb: &str) -> QuerySelectors {
-    let query = uri.query().filter(|query| query.contains("Selector"));
+fn selectors(query: Option<&str>, verb: &str) -> QuerySelectors {
+    let query = query.filter(|query| query.contains("Selector"));
     let query = query.filter(|_| matches!(verb, "list" | "watch" | "deletecollection"));
     query.map(|query| QuerySelectors::of(&Query::parse(query))).unwrap_or_default()
 }

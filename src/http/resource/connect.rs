@@ -20,6 +20,7 @@ use super::tunnel::offers_tunnel;
 use crate::api::error::Error;
 use crate::api::request::Options;
 use crate::api::subresource::connect::{Location, options};
+use crate::http::request::raw_query;
 use crate::http::server::ConnectionInfo;
 use crate::http::server::takeover::Takeover;
 use crate::metrics::LongRunning;
@@ -50,7 +51,7 @@ impl Context<'_> {
             }
             self.app.api.stream_location(&request, &options).await?
         } else {
-            let query = self.parts.uri.query().unwrap_or_default();
+            let query = raw_query(self.parts).unwrap_or_default();
             self.app.api.proxy_location(&request, &options, query).await?
         };
         self.check_permit().await?;

@@ -1,10 +1,16 @@
 //! A request that a proxy passes on, and its answer (upstream's `UpgradeAwareHandler` and `proxy.Transport`).
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context as Polling, Poll};
+
 use axum::body::Body;
 use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use axum::response::Response;
-use http_body::Body as _;
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
 
 use super::Context;
 use super::connect::forwarded_for;
@@ -12,9 +18,12 @@ use super::page::{Page, Rewrite, encoding_of_page};
 use super::passing::passing;
 use crate::api::error::Error;
 use crate::api::subresource::connect::Location;
+use crate::http::request::raw_query;
+use crate::http::response::plain_error;
 use crate::metrics::LongRunning;
 use crate::relay::dial::dial;
 use crate::relay::exchange::exchange;
+use crate::webhook::words;
 
 /// The headers that are about one connection.
 const HOPS: [HeaderName; 9] = [
@@ -60,7 +69,10 @@ impl Context<'_> {
         let headers = response.headers_mut();
         CORS.iter().for_each(|name| _ = headers.remove(name));
         self.rewrite_location(location, headers);
-        let body = answer.into_body();
+        let body = match begun(answer.into_body()).await {
+            Ok(body) => body,
+            Err(why) => return Ok(plain_error(StatusCode::BAD_GATEWAY, &why)),
+        };
         // A redirect's page is read by nobody, and an answer to HEAD has none.
         let encoding = if body.is_end_stream() || headers.contains_key(header::LOCATION) {
             None
@@ -81,7 +93,7 @@ impl Context<'_> {
     /// slashes at the beginning would make a host of the first segment.
     fn redirect_to_root(&self) -> Result<Response, Error> {
         let uri = &self.parts.uri;
-        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let query = raw_query(self.parts).map(|query| format!("?{query}")).unwrap_or_default();
         let to = HeaderValue::from_str(&format!("/{}/{query}", uri.path().trim_start_matches('/')));
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
@@ -141,6 +153,72 @@ impl Context<'_> {
         if let Ok(value) = HeaderValue::from_str(&to) {
             headers.insert(header::LOCATION, value);
         }
+    }
+}
+
+/// How much of a body is looked at before its answer goes on, in bytes.
+const LOOKED_AT: usize = 16 << 10;
+
+/// A body with what had come of it together with its head.
+struct Begun<B> {
+    first: VecDeque<Frame<Bytes>>,
+    body: B,
+}
+
+/// Looks at what has come of a body, so that an answer whose body cannot be read is told in place of a connection that breaks.
+/// Nothing waits for more.
+async fn begun<B>(mut body: B) -> Result<Begun<B>, String>
+where
+    B: http_body::Body<Data = Bytes, Error = hyper::Error> + Unpin,
+{
+    let (mut first, mut length) = (VecDeque::new(), 0);
+    let looked = poll_fn(|context| {
+        while length < LOOKED_AT && !body.is_end_stream() {
+            match Pin::new(&mut body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    length += frame.data_ref().map_or(0, Bytes::len);
+                    first.push_back(frame);
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                Poll::Ready(None) | Poll::Pending => break,
+            }
+        }
+        Poll::Ready(Ok(()))
+    });
+    match looked.await {
+        Ok(()) => Ok(Begun { first, body }),
+        Err(error) => Err(format!("error trying to reach service: {}", words::broken(&error))),
+    }
+}
+
+impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Begun<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Polling<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.first.pop_front() {
+            Some(first) => Poll::Ready(Some(Ok(first))),
+            None => Pin::new(&mut self.body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let first: usize = self.first.iter().filter_map(Frame::data_ref).map(Bytes::len).sum();
+        let first = first as u64;
+        let rest = self.body.size_hint();
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower() + first);
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + first);
+        }
+        hint
     }
 }
 

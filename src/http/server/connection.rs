@@ -28,6 +28,7 @@ use super::debts::{Debts, Settled};
 use super::delivery::deliver;
 use super::first_reads::FirstReads;
 use super::gather::Gathered;
+use super::heads::{self, Heads};
 use super::leaving::{Protocol, given_up, run_protocol};
 use super::sliced::Sliced;
 use super::streams::Streams;
@@ -40,9 +41,10 @@ use super::{ConnectionInfo, Responder, Server};
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(32);
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// More than the longest URI of the `http` crate (64 KiB). Also limits the buffer for an HTTP/1.1 client that does not
-/// read.
-const MAX_HEADERS: u32 = 256 * 1024;
+/// Go's `DefaultMaxHeaderBytes`, and what its server of HTTP/2 adds.
+const MAX_HEADER_LIST: u32 = (1 << 20) + 320;
+/// More than the longest head that [`heads`] passes on. Also limits the buffer for an HTTP/1.1 client that does not read.
+const MAX_BUFFER: usize = 512 * 1024;
 const MAX_SEND_BUFFER: usize = 256 * 1024;
 /// Large enough for a request body of the default limit without waiting for a window update.
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
@@ -64,7 +66,7 @@ fn tuned_http1(idle: Duration) -> http1::Builder {
         .timer(TokioTimer::new())
         // hyper includes the wait for the next request in the time for reading its head.
         .header_read_timeout(idle)
-        .max_buf_size(MAX_HEADERS as usize);
+        .max_buf_size(MAX_BUFFER);
     builder
 }
 
@@ -75,7 +77,7 @@ fn tuned_http2(streams: Streams, limit: u32) -> http2::Builder<Streams> {
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT)
         .max_concurrent_streams(limit)
-        .max_header_list_size(MAX_HEADERS)
+        .max_header_list_size(MAX_HEADER_LIST)
         .max_send_buf_size(MAX_SEND_BUFFER)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .initial_stream_window_size(STREAM_WINDOW);
@@ -131,11 +133,10 @@ impl Server {
         let next = slot.clone();
         let streams = Streams::of(connection.clone());
         let announced = streams.clone();
-        let service = service_fn(move |request| {
-            announced.announce(&request);
+        let answer = move |request| {
             requests.connection.note_request(requests.connections.now());
             respond(routes.now(), info.clone(), requests.clone(), next.clone(), request)
-        });
+        };
         let limits = self.connections.limits();
         let http2 = is_http2(&stream);
         let stream = Settled::new(Sliced(stream), debts);
@@ -145,6 +146,10 @@ impl Server {
             let stream = Gathered::new(stream, GATHERED_BYTES);
             let sender = stream.handle();
             let builder = tuned_http2(streams.clone(), limits.streams);
+            let service = service_fn(move |request: Request<Incoming>| {
+                announced.announce(&request);
+                answer(request.map(Body::new))
+            });
             let protocol = pin!(builder.serve_connection(TokioIo::new(stream), service));
             let go_away = |protocol: Pin<&mut http2::Connection<_, _, _>>| protocol.graceful_shutdown();
             let run = run_protocol(protocol, Protocol::Http2, &connection, &self.connections, go_away);
@@ -159,6 +164,8 @@ impl Server {
             ended
         } else {
             let builder = tuned_http1(limits.idle);
+            let (stream, read) = Heads::new(stream, connection.clone(), self.connections.places_for_heads());
+            let service = service_fn(move |request| heads::serve(read.clone(), request, answer.clone()));
             let protocol = builder.serve_connection(TokioIo::new(stream), service);
             let protocol = pin!(protocol.with_upgrades());
             let go_away =
@@ -185,7 +192,7 @@ async fn refuse_plain_http(mut stream: TcpStream) -> io::Result<()> {
     stream.write_all(PLAIN_HTTP_ANSWER).await?;
     stream.shutdown().await?;
     // Closing a socket with unread bytes resets the connection, and the peer may not see the answer.
-    let mut request = stream.take(u64::from(MAX_HEADERS));
+    let mut request = stream.take(MAX_BUFFER as u64);
     tokio::io::copy(&mut request, &mut tokio::io::sink()).await.map(drop)
 }
 
@@ -194,13 +201,13 @@ async fn respond(
     info: Arc<ConnectionInfo>,
     under_way: Arc<Requests>,
     slot: Slot,
-    mut request: Request<Incoming>,
+    mut request: Request<Body>,
 ) -> Result<Response<Outgoing>, Infallible> {
     request.extensions_mut().insert(info);
     let is_head = request.method() == Method::HEAD;
     let is_http1 = request.version() <= Version::HTTP_11;
     // Without this, a bug in one request would end all streams of its connection.
-    let answered = AssertUnwindSafe(responder.respond(request.map(Body::new))).catch_unwind().await;
+    let answered = AssertUnwindSafe(responder.respond(request)).catch_unwind().await;
     let mut response = answered.unwrap_or_else(|_| panicked());
     let connection = &under_way.connection;
     connection.note_request(under_way.connections.now());

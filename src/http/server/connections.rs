@@ -11,9 +11,11 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::time::MissedTickBehavior;
+use tokio_util::sync::PollSemaphore;
 
 use super::Limits;
 use super::connection_state::{Connection, Stage};
+use super::heads::LARGE_HEADS;
 use super::turns::Turns;
 use super::{first_reads, unsent};
 use crate::metrics::Metrics;
@@ -43,6 +45,8 @@ pub struct Connections {
     spared_at: AtomicU64,
     /// Places for connections of HTTP/2 that read much without a credential.
     pub first_reads: Arc<Semaphore>,
+    /// Places for large heads of connections without a credential.
+    heads: Arc<Semaphore>,
     /// Never locked while a lock of a connection is held.
     open: Mutex<Open>,
 }
@@ -78,6 +82,7 @@ impl Connections {
             unsent: Arc::default(),
             spared_at: AtomicU64::new(0),
             first_reads: Arc::new(Semaphore::new(first_reads::PLACES)),
+            heads: Arc::new(Semaphore::new(LARGE_HEADS)),
             open: Mutex::default(),
         })
     }
@@ -155,6 +160,10 @@ impl Connections {
     /// Whether a request has come on this connection, or was answered, or it was accepted, within this time.
     pub fn is_in_use(&self, connection: &Connection, within: Duration) -> bool {
         self.now().saturating_sub(connection.last_used()) <= self.ticks(within)
+    }
+
+    pub fn places_for_heads(&self) -> PollSemaphore {
+        PollSemaphore::new(self.heads.clone())
     }
 
     pub fn now(&self) -> u64 {

@@ -7,6 +7,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::http::{Request, Response, StatusCode};
 use axum::routing::get;
+use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
@@ -19,6 +20,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
+
+mod exchanges;
 
 use std::convert::Infallible;
 

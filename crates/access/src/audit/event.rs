@@ -177,7 +177,7 @@ impl<'a> Event<'a> {
             quote(&as_groups),
             quote(&head.user_agent()),
             quote(if namespace.is_empty() { "<none>" } else { namespace }),
-            quote(head.request_uri()),
+            quote(&head.request_uri()),
             response.as_deref().unwrap_or("<deferred>"),
         )
     }

@@ -21,6 +21,8 @@ pub struct Head {
     pub level: Level,
     pub audit_id: Option<HeaderValue>,
     pub uri: Uri,
+    /// The query, if it is too long for the URI.
+    pub long_query: Option<Arc<str>>,
     pub verb: Cow<'static, str>,
     /// `None` if nobody was authenticated.
     pub user: Option<Arc<User>>,
@@ -81,8 +83,11 @@ impl Sources {
 
 impl Head {
     /// The path and the query.
-    pub fn request_uri(&self) -> &str {
-        self.uri.path_and_query().map_or(self.uri.path(), |uri| uri.as_str())
+    pub fn request_uri(&self) -> Cow<'_, str> {
+        match &self.long_query {
+            None => self.uri.path_and_query().map_or(self.uri.path(), |uri| uri.as_str()).into(),
+            Some(query) => format!("{}?{query}", self.uri.path()).into(),
+        }
     }
 
     pub fn audit_id(&self) -> Cow<'_, str> {
@@ -102,7 +107,7 @@ impl Head {
             text!(out, "auditID", &self.audit_id());
             key!(out, "stage");
             let stage = out.len();
-            text!(out, "requestURI", self.request_uri());
+            text!(out, "requestURI", &self.request_uri());
             text!(out, "verb", &self.verb);
             key!(out, "user");
             match &self.user {

@@ -47,6 +47,7 @@ fn head() -> Head {
         level: Level::Request,
         audit_id: None,
         uri: Uri::from_static("/"),
+        long_query: None,
         verb: "get".into(),
         user: None,
         sources: Sources::default(),

@@ -18,6 +18,7 @@ fn head(level: Level) -> Head {
         level,
         audit_id: Some(HeaderValue::from_static("id-1")),
         uri: Uri::from_static("/api/v1/namespaces/n/pods?x=1&y=2"),
+        long_query: None,
         verb: "create".into(),
         user: Some(Arc::new(user)),
         sources: Sources::of("10.0.0.1", "", Some(&"::1".into())),

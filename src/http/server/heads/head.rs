@@ -1,0 +1,403 @@
+//! The judgement of one request's head, as Go's net/http makes it (`readRequest` in net/http, `ReadMIMEHeader` in net/textproto).
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
+use memchr::memchr;
+
+/// The longest target that the `http` crate can hold, in bytes.
+const LONGEST_TARGET: usize = 65_534;
+/// Header lines that hyper reads without a larger table; more of them go beside the head.
+const MOST_LINES: usize = 96;
+/// Bytes of a head that goes through hyper's buffer; of a larger one, the headers go beside it.
+const LARGE: usize = 128 << 10;
+/// The longest name of a header that the `http` crate can hold, in bytes.
+const LONGEST_NAME: usize = 65_535;
+
+/// The query of a request whose own is too long for a [`Uri`]; a [`LongQuery`] stands in its extensions.
+pub const LONG: &str = "~";
+
+/// The query of a request that is longer than a [`Uri`] holds, without its question mark.
+#[derive(Clone, Debug)]
+pub struct LongQuery(pub std::sync::Arc<str>);
+
+/// An answer to a head that leads to no request. The connection ends with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: StatusCode,
+    /// The body of the answer behind its status.
+    pub text: &'static str,
+}
+
+/// How much body follows a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    Length(u64),
+    Chunked,
+}
+
+/// What follows a head that is passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Following {
+    pub framing: Framing,
+    /// Whether the bytes behind the body may belong to another protocol.
+    pub may_switch: bool,
+    /// Whether the client waits for `100 Continue` until it sends the body.
+    pub expects: bool,
+    pub is_post: bool,
+}
+
+/// Parts of a head that hyper does not read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Aside {
+    pub query: Option<String>,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The head is passed on as it stands.
+    Plain(Following),
+    /// Another head is passed on, which means the same with what stands beside it.
+    Rewritten(Vec<u8>, Following, Aside),
+    Refused(Refusal),
+}
+
+const fn refusal(status: StatusCode, text: &'static str) -> Refusal {
+    Refusal { status, text }
+}
+
+const fn bad(text: &'static str) -> Refusal {
+    refusal(StatusCode::BAD_REQUEST, text)
+}
+
+pub const TOO_LARGE: Refusal =
+    refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of a request is limited to 1 MiB");
+pub const TOO_MANY: Refusal =
+    refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "no more than 24,000 names of headers can be read");
+pub const UNFINISHED: Refusal = bad("the head of the request ends too early");
+const LONG_NAME: Refusal =
+    refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the name of a header is limited to 65,535 bytes");
+const LONG_PATH: Refusal =
+    refusal(StatusCode::URI_TOO_LONG, "the path of a request is limited to 65,534 bytes");
+const INVALID_NAME: Refusal = bad("invalid header name");
+const ENCODING: Refusal = refusal(StatusCode::NOT_IMPLEMENTED, "Unsupported transfer encoding");
+const VERSION: Refusal = refusal(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "unsupported protocol version");
+const EXPECTATION: Refusal = refusal(StatusCode::EXPECTATION_FAILED, "only 100-continue can be expected");
+
+/// Judges a head, from its first byte to the end of its empty line.
+pub fn judge(head: &[u8]) -> Verdict {
+    match unfolded(head) {
+        Cow::Borrowed(head) => judge_lines(head, false),
+        Cow::Owned(head) => judge_lines(&head, true),
+    }
+    .unwrap_or_else(Verdict::Refused)
+}
+
+/// Where the first head of these bytes ends, if it does. It is known that it does not end before `from`.
+pub fn end(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    while let Some(found) = memchr(b'\n', &bytes[at..]) {
+        let next = at + found + 1;
+        // Nothing can stand before the first line.
+        if matches!(&bytes[..next], b"\n" | b"\r\n") {
+            return Some(next);
+        }
+        match &bytes[next..] {
+            [b'\n', ..] => return Some(next + 1),
+            [b'\r', b'\n', ..] => return Some(next + 2),
+            _ => at = next,
+        }
+    }
+    None
+}
+
+/// A head whose continued lines were joined.
+fn unfolded(head: &[u8]) -> Cow<'_, [u8]> {
+    let is_folded = |at: usize| matches!(head.get(at + 1), Some(b' ' | b'\t'));
+    let mut feeds = memchr::memchr_iter(b'\n', head);
+    // A line that continues the request line is none.
+    feeds.next();
+    if !feeds.any(is_folded) {
+        return Cow::Borrowed(head);
+    }
+    let mut flat: Vec<u8> = Vec::with_capacity(head.len());
+    let mut rest = head;
+    for at in 0.. {
+        let Some((line, next)) = split_line(rest) else { break };
+        rest = next;
+        if at > 1 && matches!(line.first(), Some(b' ' | b'\t')) {
+            flat.truncate(flat.trim_ascii_end().len());
+            flat.push(b' ');
+        }
+        flat.extend(if at > 0 { trimmed(line) } else { line });
+        flat.extend(b"\r\n");
+    }
+    Cow::Owned(flat)
+}
+
+/// A line without its end, and what follows it.
+fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (line, rest) = bytes.split_at(memchr(b'\n', bytes)? + 1);
+    let line = &line[..line.len() - 1];
+    Some((line.strip_suffix(b"\r").unwrap_or(line), rest))
+}
+
+fn trimmed(text: &[u8]) -> &[u8] {
+    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let start = text.iter().position(is_text).unwrap_or(text.len());
+    let end = text.iter().rposition(is_text).map_or(start, |last| last + 1);
+    &text[start..end]
+}
+
+fn judge_lines(head: &[u8], mut rewrites: bool) -> Result<Verdict, Refusal> {
+    let (line, lines) = split_line(head).ok_or(UNFINISHED)?;
+    let (method, target, version) = request_line(line)?;
+    let target = judge_target(target, method == b"CONNECT")?;
+    let fields = Fields::read(lines)?;
+    let (major, minor) = version;
+    let chunked = (major, minor) != (1, 0) && fields.chunked()?;
+    let length = fields.length()?;
+    fields.check_host(version, method)?;
+    if fields.has_blank {
+        return Err(INVALID_NAME);
+    }
+    let expects = fields.expects()?;
+    // hyper knows two versions, and no encodings in the first.
+    rewrites |= !matches!(version, (1, 0 | 1)) || version == (1, 0) && !fields.encodings.is_empty();
+    // It would close the connection.
+    rewrites |= chunked && !fields.lengths.is_empty();
+    let aside = target.query.is_some() || fields.count > MOST_LINES || head.len() > LARGE;
+    let following = Following {
+        framing: if chunked { Framing::Chunked } else { Framing::Length(length) },
+        may_switch: method == b"CONNECT" || fields.upgrades && version != (1, 0),
+        expects: expects && version != (1, 0),
+        is_post: method == b"POST",
+    };
+    if !rewrites && !aside && matches!(target.text, Cow::Borrowed(_)) {
+        return Ok(Verdict::Plain(following));
+    }
+    let mut short = Vec::with_capacity(head.len().min(LARGE));
+    short.extend(method);
+    short.push(b' ');
+    short.extend(&*target.text);
+    short.extend(if version == (1, 0) { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
+    let mut beside = Aside { query: target.query, headers: Vec::new() };
+    let mut kept = 0;
+    for (name, value) in Lines(lines).flatten() {
+        let unused: &[u8] = if chunked { b"content-length" } else { b"transfer-encoding" };
+        if name.eq_ignore_ascii_case(unused) {
+            continue;
+        }
+        if aside && !is_read_by_hyper(name) {
+            let name = HeaderName::from_bytes(name).map_err(|_| INVALID_NAME)?;
+            let value = HeaderValue::from_bytes(value).map_err(|_| bad("invalid header value"))?;
+            beside.headers.push((name, value));
+            continue;
+        }
+        kept += 1;
+        [name, b": ", value, b"\r\n"].iter().for_each(|part| short.extend(*part));
+    }
+    short.extend(b"\r\n");
+    if kept > MOST_LINES || short.len() > 2 * LARGE {
+        return Err(TOO_LARGE);
+    }
+    Ok(Verdict::Rewritten(short, following, beside))
+}
+
+/// Whether a header says how a connection goes on.
+fn is_read_by_hyper(name: &[u8]) -> bool {
+    ["host", "content-length", "transfer-encoding", "connection", "upgrade", "expect"]
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], (u8, u8)), Refusal> {
+    let malformed = bad("malformed HTTP request");
+    let first = memchr(b' ', line).ok_or(malformed)?;
+    let (method, rest) = (&line[..first], &line[first + 1..]);
+    let second = memchr(b' ', rest).ok_or(malformed)?;
+    let (target, version) = (&rest[..second], &rest[second + 1..]);
+    if method.is_empty() || !method.iter().all(|byte| is_token(*byte)) {
+        return Err(bad("invalid method"));
+    }
+    match version {
+        [b'H', b'T', b'T', b'P', b'/', major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9'] => {
+            Ok((method, target, (major - b'0', minor - b'0')))
+        }
+        _ => Err(bad("malformed HTTP version")),
+    }
+}
+
+/// A target that hyper reads.
+struct Target<'h> {
+    text: Cow<'h, [u8]>,
+    /// A query that is too long for it.
+    query: Option<String>,
+}
+
+fn judge_target(target: &[u8], is_connect: bool) -> Result<Target<'_>, Refusal> {
+    let malformed = bad("invalid URL");
+    if target.iter().any(|byte| byte.is_ascii_control()) {
+        return Err(bad("invalid control character in URL"));
+    }
+    if target.first() != Some(&b'/') && target != b"*" {
+        if target.len() > LONGEST_TARGET {
+            return Err(LONG_PATH);
+        }
+        let uri = Uri::try_from(target).map_err(|_| malformed)?;
+        let is_whole = is_connect || uri.scheme().is_some();
+        return match is_whole && has_whole_escapes(uri.path().as_bytes()) {
+            true => Ok(Target { text: Cow::Borrowed(target), query: None }),
+            false => Err(malformed),
+        };
+    }
+    let path = memchr(b'?', target).map_or(target, |at| &target[..at]);
+    if !has_whole_escapes(path) {
+        return Err(malformed);
+    }
+    let text = match target.iter().all(|byte| is_plain(*byte)) {
+        true => Cow::Borrowed(target),
+        false => Cow::Owned(escaped(target)),
+    };
+    if text.len() <= LONGEST_TARGET {
+        return Ok(Target { text, query: None });
+    }
+    let path = memchr(b'?', &text).ok_or(LONG_PATH)?;
+    if path + 1 + LONG.len() > LONGEST_TARGET {
+        return Err(LONG_PATH);
+    }
+    let query = String::from_utf8_lossy(&text[path + 1..]).into_owned();
+    let short = [&text[..=path], LONG.as_bytes()].concat();
+    Ok(Target { text: Cow::Owned(short), query: Some(query) })
+}
+
+/// Whether a byte of a target may stand in a [`Uri`].
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{'..=b'}')
+}
+
+fn escaped(target: &[u8]) -> Vec<u8> {
+    let mut text = String::with_capacity(target.len() + 16);
+    for byte in target {
+        match is_plain(*byte) {
+            true => text.push(char::from(*byte)),
+            false => _ = write!(text, "%{byte:02X}"),
+        }
+    }
+    text.into_bytes()
+}
+
+fn has_whole_escapes(path: &[u8]) -> bool {
+    memchr::memchr_iter(b'%', path)
+        .all(|at| path.get(at + 1..at + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)))
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// The headers of a head, one for each line.
+struct Lines<'h>(&'h [u8]);
+
+impl<'h> Iterator for Lines<'h> {
+    type Item = Result<(&'h [u8], &'h [u8]), Refusal>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (line, rest) = split_line(self.0)?;
+        self.0 = rest;
+        if line.is_empty() { None } else { Some(field(line)) }
+    }
+}
+
+/// The name and the value of a header. Go finds fault with blanks in names only when everything else is right.
+pub fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Refusal> {
+    let colon = memchr(b':', line).ok_or(bad("a header without a colon"))?;
+    let (name, value) = (&line[..colon], &line[colon + 1..]);
+    if name.is_empty() || !name.iter().all(|byte| is_token(*byte) || *byte == b' ') {
+        return Err(INVALID_NAME);
+    }
+    if name.len() > LONGEST_NAME {
+        return Err(LONG_NAME);
+    }
+    match value.iter().all(|byte| *byte >= b' ' && *byte != 0x7f || *byte == b'\t') {
+        true => Ok((name, trimmed(value))),
+        false => Err(bad("invalid header value")),
+    }
+}
+
+/// The headers that say how a request is to be read.
+#[derive(Default)]
+struct Fields<'h> {
+    count: usize,
+    hosts: Vec<&'h [u8]>,
+    encodings: Vec<&'h [u8]>,
+    lengths: Vec<&'h [u8]>,
+    upgrades: bool,
+    has_blank: bool,
+    expected: Option<&'h [u8]>,
+}
+
+impl<'h> Fields<'h> {
+    fn read(lines: &'h [u8]) -> Result<Self, Refusal> {
+        let mut fields = Self::default();
+        for line in Lines(lines) {
+            let (name, value) = line?;
+            fields.count += 1;
+            fields.has_blank |= memchr(b' ', name).is_some();
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            match name.len() {
+                4 if is("host") => fields.hosts.push(value),
+                6 if is("expect") => fields.expected = fields.expected.or(Some(value)),
+                7 if is("upgrade") => fields.upgrades = true,
+                14 if is("content-length") => fields.lengths.push(value),
+                17 if is("transfer-encoding") => fields.encodings.push(value),
+                _ => {}
+            }
+        }
+        if fields.hosts.len() > 1 {
+            return Err(bad("too many Host headers"));
+        }
+        Ok(fields)
+    }
+
+    fn chunked(&self) -> Result<bool, Refusal> {
+        match &self.encodings[..] {
+            [] => Ok(false),
+            [one] if one.eq_ignore_ascii_case(b"chunked") => Ok(true),
+            _ => Err(ENCODING),
+        }
+    }
+
+    /// The length of the body, unless it comes in chunks.
+    fn length(&self) -> Result<u64, Refusal> {
+        let Some((first, others)) = self.lengths.split_first() else { return Ok(0) };
+        if others.iter().any(|other| other != first) {
+            return Err(bad("more than one Content-Length"));
+        }
+        let length = Some(*first).filter(|digits| digits.iter().all(u8::is_ascii_digit));
+        let length = length.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<i64>().ok());
+        length.map(i64::unsigned_abs).ok_or(bad("bad Content-Length"))
+    }
+
+    fn check_host(&self, (major, minor): (u8, u8), method: &[u8]) -> Result<(), Refusal> {
+        if major != 1 {
+            return Err(VERSION);
+        }
+        let is_valid = |byte: &u8| byte.is_ascii_alphanumeric() || b"!$%&()*+,-.:;=[']_~".contains(byte);
+        match self.hosts.first() {
+            None if minor > 0 && method != b"CONNECT" => Err(bad("missing required Host header")),
+            Some(host) if !host.iter().all(is_valid) => Err(bad("malformed Host header")),
+            _ => Ok(()),
+        }
+    }
+
+    fn expects(&self) -> Result<bool, Refusal> {
+        match self.expected {
+            None | Some(b"") => Ok(false),
+            Some(value) if value.eq_ignore_ascii_case(b"100-continue") => Ok(true),
+            Some(_) => Err(EXPECTATION),
+        }
+    }
+}
