@@ -3,6 +3,8 @@
 
 pub mod dial;
 pub mod exchange;
+pub mod interim;
+pub mod lenient;
 pub mod spdy;
 pub mod tunnel;
 

@@ -7,12 +7,15 @@ mod fetch;
 mod kubeconfig;
 mod link;
 mod patient;
+mod redirect;
 #[cfg(test)]
 mod tests;
 pub mod words;
 mod x509;
 
-use std::sync::{Arc, Mutex};
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,7 +27,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 
 pub use self::fetch::Fetcher;
-use self::link::{Link, Response};
+use self::link::{Link, Multiplexed, Opened, Response, with_http2};
 use crate::server_trust::{self, Identity, Trusted};
 
 /// Connections that are kept while nobody uses them.
@@ -33,7 +36,10 @@ const MOST_IDLE: usize = 4;
 /// How often a call is made of which the hook says that it should come again, as client-go does.
 const MOST_REPETITIONS: usize = 10;
 
-/// Bytes of an answer; upstream has no bound.
+/// Redirects that ask for the same request at another path.
+const KEEPING_METHOD: [u16; 2] = [307, 308];
+
+/// Bytes of an answer, unpacked; upstream has no bound.
 const LARGEST_ANSWER: usize = 16 << 20;
 
 pub use self::kubeconfig::{HostUsers, KubeconfigError};
@@ -75,6 +81,8 @@ pub struct Webhook {
     timeout: Duration,
     client: Client,
     idle: Mutex<Vec<Link>>,
+    /// The connection of a hook that speaks HTTP/2.
+    shared: Mutex<Option<Multiplexed>>,
 }
 
 /// What a hook is shown of who calls it.
@@ -102,6 +110,13 @@ impl Endpoint {
     pub fn of_service(namespace: &str, name: &str, port: u16, path: &str) -> Self {
         let server_name = format!("{name}.{namespace}.svc");
         Self { authority: format!("{server_name}:{port}"), server_name, path: cleaned(path) }
+    }
+
+    /// Whether it is on this machine.
+    fn is_local(&self) -> bool {
+        let address = self.server_name.parse::<IpAddr>();
+        self.server_name.eq_ignore_ascii_case("localhost")
+            || address.is_ok_and(|address| address.is_loopback())
     }
 
     /// Where to connect to unless a Service leads elsewhere: the host and its port.
@@ -136,7 +151,15 @@ impl Webhook {
     /// As [`Webhook::new`], with something to show.
     pub fn as_client(endpoint: Endpoint, ca_bundle: &[u8], timeout: Duration, mut client: Client) -> Self {
         let tls = client_config(ca_bundle, client.identity.take());
-        Self { endpoint, tls, timeout, client, idle: Mutex::default() }
+        let hook = Self { endpoint, tls, timeout, client, idle: Mutex::default(), shared: Mutex::default() };
+        if hook.endpoint.is_local() { hook.over_http2() } else { hook }
+    }
+
+    /// The same, over HTTP/2 if the hook speaks it. Upstream offers it to hooks on its own machine, and to whatever a
+    /// kubeconfig names: with others, requests are to be spread over the replicas of a Service.
+    pub fn over_http2(mut self) -> Self {
+        self.tls = self.tls.map(|tls| with_http2(&tls));
+        self
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -239,6 +262,30 @@ impl Webhook {
         path: &str,
         body: &Bytes,
     ) -> Result<Response, String> {
+        let mut path = Cow::Borrowed(path);
+        for _ in 0..=redirect::MOST {
+            let response = self.exchange_once(addresses, &path, body).await?;
+            let from = format!("https://{}{path}", self.endpoint.authority);
+            match redirect::target(&response, &KEEPING_METHOD, &from)? {
+                Some(target) => path = target.into(),
+                None => return Ok(response),
+            }
+        }
+        Err(redirect::STOPPED.to_owned())
+    }
+
+    async fn exchange_once(
+        &self,
+        addresses: Addresses<'_>,
+        path: &str,
+        body: &Bytes,
+    ) -> Result<Response, String> {
+        let shared = self.shared().clone().filter(Multiplexed::is_open);
+        if let Some(shared) = shared
+            && let Ok(answer) = shared.exchange(self.request(path, body)?, LARGEST_ANSWER).await
+        {
+            return Ok(answer);
+        }
         if let Some(mut link) = self.take()
             && let Ok(answer) = link.exchange(self.request(path, body)?, LARGEST_ANSWER).await
         {
@@ -248,10 +295,17 @@ impl Webhook {
         let tls = self.tls.clone()?;
         let name =
             ServerName::try_from(self.endpoint.server_name.clone()).map_err(|error| error.to_string())?;
-        let mut link = Link::open(&addresses()?, tls, name).await?;
-        let answer = link.exchange(self.request(path, body)?, LARGEST_ANSWER).await?;
-        self.keep(link);
-        Ok(answer)
+        match Opened::at(&addresses()?, tls, name).await? {
+            Opened::One(mut link) => {
+                let answer = link.exchange(self.request(path, body)?, LARGEST_ANSWER).await?;
+                self.keep(link);
+                Ok(answer)
+            }
+            Opened::Many(link) => {
+                *self.shared() = Some(link.clone());
+                link.exchange(self.request(path, body)?, LARGEST_ANSWER).await
+            }
+        }
     }
 
     fn request(&self, path: &str, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
@@ -261,6 +315,7 @@ impl Webhook {
             .header(header::HOST, &self.endpoint.authority)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json, */*")
+            .header(header::ACCEPT_ENCODING, "gzip")
             .header(header::USER_AGENT, concat!("rowplane/", env!("CARGO_PKG_VERSION")));
         let request = match &self.client.authorization {
             Some(authorization) => request.header(header::AUTHORIZATION, authorization),
@@ -269,12 +324,16 @@ impl Webhook {
         request.body(Full::new(body.clone())).map_err(|error| error.to_string())
     }
 
+    fn shared(&self) -> MutexGuard<'_, Option<Multiplexed>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take(&self) -> Option<Link> {
-        self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop()
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     fn keep(&self, link: Link) {
-        let mut idle = self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if link.is_open() && idle.len() < MOST_IDLE {
             idle.push(link);
         }

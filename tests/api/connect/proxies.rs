@@ -29,6 +29,7 @@ on_every_store! {
     c43_a_slash_at_the_root,
     c44_services,
     who_cannot_be_reached,
+    answers_that_cannot_be_read,
     c46_redirects_lead_through_the_proxy,
     c46_links_of_pages_lead_through_the_proxy,
     all_methods_and_bodies_pass,
@@ -175,6 +176,31 @@ async fn who_cannot_be_reached(mut setup: Setup) {
     let message =
         format!("error trying to reach service: dial tcp 127.0.0.1:{port}: connect: connection refused");
     gone.fails(503, "ServiceUnavailable", &message, json!(null));
+}
+
+/// A backend may send any number of answers before its answer, and chunks that are none.
+async fn answers_that_cannot_be_read(mut setup: Setup) {
+    let kubelet = Kubelet::start(|head, mut stream| async move {
+        let early = |count: usize| "HTTP/1.1 103 Early\r\n\r\n".repeat(count);
+        let whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        let answer = match head.line.rsplit('/').next() {
+            Some("five") => early(5) + whole,
+            Some("many") => early(100_000),
+            _ => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\nsize\r\n".to_owned(),
+        };
+        // Nobody reads all of it.
+        let _ = stream.write_all(answer.as_bytes()).await;
+        let _ = stream.shutdown().await;
+    })
+    .await;
+    let server = with_service(&mut setup, &kubelet).await;
+    assert_eq!(server.get(format!("{SERVICE}/five")).await.text(), "ok");
+    let many = server.get(format!("{SERVICE}/many")).await;
+    let message = "error trying to reach service: net/http: too many 1xx informational responses";
+    many.fails(503, "ServiceUnavailable", message, json!(null));
+    let chunks = server.get(format!("{SERVICE}/chunks")).await;
+    assert_eq!(chunks.status, 502, "{chunks:?}");
+    assert!(chunks.text().starts_with("error trying to reach service: "), "{chunks:?}");
 }
 
 async fn c46_redirects_lead_through_the_proxy(mut setup: Setup) {

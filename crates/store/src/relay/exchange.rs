@@ -14,6 +14,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 
 use super::dial::Stream;
+use super::interim::{Interim, TOO_MANY};
 use crate::webhook::words;
 
 type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
@@ -22,17 +23,41 @@ type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 pub type Answer = Response<Answering<Incoming>>;
 
 /// Sends a request. Its path is that of the request line, and nothing is added to its headers.
-pub async fn exchange<B>(stream: Stream, request: Request<B>) -> Result<Answer, String>
+pub async fn exchange<B>(stream: Stream, mut request: Request<B>) -> Result<Answer, String>
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
-    let shaken = http1::handshake(TokioIo::new(stream)).await;
+    let interim = Interim::of(&mut request);
+    let shaken = client().handshake(TokioIo::new(stream)).await;
     let (sender, connection): (SendRequest<B>, _) = shaken.map_err(|error| error.to_string())?;
     let mut driven = Driven(Some(Box::pin(connection.with_upgrades())));
-    let answer = driven.until(send(sender, request)).await;
-    let answer = answer.map_err(|error| words::broken(&error))?;
+    let mut answer = pin!(send(sender, request));
+    let answer = poll_fn(|context| {
+        driven.poll(context);
+        match interim.are_too_many() {
+            true => Poll::Ready(Err(TOO_MANY.to_owned())),
+            false => answer.as_mut().poll(context).map_err(|error| words::broken(&error)),
+        }
+    });
+    let answer = answer.await?;
     Ok(answer.map(|body| Answering { body, driven }))
+}
+
+/// The most headers of an answer.
+const MOST_HEADERS: usize = 8192;
+/// Bytes of the head of an answer.
+const LARGEST_HEAD: usize = 1 << 20;
+
+/// The reader of answers that Go's client reads, too.
+pub fn client() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(LARGEST_HEAD)
+        .allow_spaces_after_header_name_in_responses(true)
+        .allow_obsolete_multiline_headers_in_responses(true);
+    builder
 }
 
 async fn send<B: Body + 'static>(

@@ -1,6 +1,7 @@
 //! A document that is fetched over HTTPS.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,10 +11,13 @@ use hyper::{Method, Request, header};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
-use super::link::{Link, Response};
-use super::{CallError, client_config};
+use super::link::{Multiplexed, Opened, Response, with_http2};
+use super::{CallError, client_config, redirect};
 
-/// Bytes of a document.
+/// Redirects of a request that has no body.
+const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
+
+/// Bytes of a document, unpacked.
 const LARGEST: usize = 1 << 20;
 
 /// Fetches documents from servers that certain CAs vouch for.
@@ -21,12 +25,15 @@ const LARGEST: usize = 1 << 20;
 pub struct Fetcher {
     tls: Result<Arc<ClientConfig>, String>,
     timeout: Duration,
+    /// The last server that spoke HTTP/2 (`host:port`), and the connection to it.
+    shared: Mutex<Option<(String, Multiplexed)>>,
 }
 
 impl Fetcher {
     /// `authorities` is PEM; without any, those of the system are trusted. Blocks where these are read.
     pub fn new(authorities: &[u8], timeout: Duration) -> Self {
-        Self { tls: client_config(authorities, None), timeout }
+        let tls = client_config(authorities, None).map(|tls| with_http2(&tls));
+        Self { tls, timeout, shared: Mutex::default() }
     }
 
     /// The body of a success.
@@ -49,6 +56,17 @@ impl Fetcher {
     }
 
     async fn exchange(&self, url: &str, bearer: Option<&str>) -> Result<Response, String> {
+        let mut url = Cow::Borrowed(url);
+        for _ in 0..=redirect::MOST {
+            let response = self.exchange_once(&url, bearer).await?;
+            let Some(target) = redirect::target(&response, &REDIRECTS, &url)? else { return Ok(response) };
+            let from = url::Url::parse(&url).map_err(|error| error.to_string())?;
+            url = format!("{}{target}", &from[..url::Position::BeforePath]).into();
+        }
+        Err(redirect::STOPPED.to_owned())
+    }
+
+    async fn exchange_once(&self, url: &str, bearer: Option<&str>) -> Result<Response, String> {
         let parsed = url::Url::parse(url).map_err(|error| error.to_string())?;
         let host = parsed.host_str().filter(|_| parsed.scheme() == "https").ok_or("no https URL")?;
         let port = parsed.port_or_known_default().unwrap_or(443);
@@ -60,6 +78,7 @@ impl Fetcher {
             .uri(path)
             .header(header::HOST, &parsed[url::Position::BeforeHost..url::Position::AfterPort])
             .header(header::ACCEPT, "application/json, */*")
+            .header(header::ACCEPT_ENCODING, "gzip")
             .header(header::USER_AGENT, concat!("rowplane/", env!("CARGO_PKG_VERSION")))
             .body(Full::new(Bytes::new()))
             .map_err(|error| error.to_string())?;
@@ -69,7 +88,20 @@ impl Fetcher {
             value.set_sensitive(true);
             request.headers_mut().insert(header::AUTHORIZATION, value);
         }
-        let mut link = Link::open(&[format!("{host}:{port}")], self.tls.clone()?, name).await?;
-        link.exchange(request, LARGEST).await
+        let address = format!("{host}:{port}");
+        let shared = || self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = shared().clone().filter(|(known, link)| *known == address && link.is_open());
+        if let Some((_, link)) = kept
+            && let Ok(answer) = link.exchange(request.clone(), LARGEST).await
+        {
+            return Ok(answer);
+        }
+        match Opened::at(std::slice::from_ref(&address), self.tls.clone()?, name).await? {
+            Opened::One(mut link) => link.exchange(request, LARGEST).await,
+            Opened::Many(link) => {
+                *shared() = Some((address, link.clone()));
+                link.exchange(request, LARGEST).await
+            }
+        }
     }
 }

@@ -111,7 +111,7 @@ impl<'a> Kubeconfig<'a> {
         }
         let ca_bundle = self.data(cluster, "certificate-authority")?.unwrap_or_default();
         let client = Client { identity: self.identity(user)?, authorization: self.authorization(user)? };
-        Ok(Webhook::as_client(endpoint, &ca_bundle, timeout, client))
+        Ok(Webhook::as_client(endpoint, &ca_bundle, timeout, client).over_http2())
     }
 
     /// The entry of a list by its name, without the name around it.

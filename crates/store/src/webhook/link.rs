@@ -2,14 +2,20 @@
 
 use std::fmt;
 use std::future::{Future as _, poll_fn};
+use std::io::Read as _;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::client::conn::http1::{self, Connection, SendRequest};
-use hyper::{Request, header};
-use hyper_util::rt::TokioIo;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper::header::HeaderName;
+use hyper::{Request, Uri, Version, header};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -17,8 +23,18 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::words;
+use crate::relay::exchange::client;
+use crate::relay::interim::{Interim, TOO_MANY};
+use crate::relay::lenient::Lenient;
 
-type Driver = Pin<Box<Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>>>;
+type Driver = Pin<Box<http1::Connection<TokioIo<Lenient<TlsStream<TcpStream>>>, Full<Bytes>>>>;
+
+/// When a connection of HTTP/2 that says nothing is asked whether it is still there, and how long it may think about it, as
+/// client-go has it.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// Bytes of the headers of an answer over HTTP/2.
+const LARGEST_HEAD: u32 = 1 << 20;
 
 /// What a hook has answered.
 pub struct Response {
@@ -26,14 +42,27 @@ pub struct Response {
     pub content_type: String,
     /// In seconds.
     pub retry_after: Option<u64>,
+    /// Where a redirect leads.
+    pub location: Option<String>,
     pub body: Bytes,
 }
 
+/// A new connection, as the peer wants to speak.
+pub enum Opened {
+    One(Link),
+    Many(Multiplexed),
+}
+
+/// A connection that serves one request at a time.
 pub struct Link {
-    sender: SendRequest<Full<Bytes>>,
+    sender: http1::SendRequest<Full<Bytes>>,
     /// `None` once it has ended.
     connection: Option<Driver>,
 }
+
+/// A connection of HTTP/2, which many requests use at once. Clones share it.
+#[derive(Clone)]
+pub struct Multiplexed(http2::SendRequest<Full<Bytes>>);
 
 async fn connect(addresses: &[String]) -> Result<TcpStream, String> {
     let mut first = None;
@@ -46,15 +75,16 @@ async fn connect(addresses: &[String]) -> Result<TcpStream, String> {
     Err(first.unwrap_or_else(|| "there is no address".to_owned()))
 }
 
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").field("is_open", &self.is_open()).finish()
-    }
+/// Settings that also offer HTTP/2.
+pub fn with_http2(tls: &ClientConfig) -> Arc<ClientConfig> {
+    let mut tls = tls.clone();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Arc::new(tls)
 }
 
-impl Link {
+impl Opened {
     /// Connects to the first of these addresses where something listens. The error is that of the first.
-    pub async fn open(
+    pub async fn at(
         addresses: &[String],
         tls: Arc<ClientConfig>,
         name: ServerName<'static>,
@@ -64,38 +94,62 @@ impl Link {
         let _ = stream.set_nodelay(true);
         let stream = TlsConnector::from(tls).connect(name, stream).await;
         let stream = stream.map_err(|error| words::handshake(&error))?;
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-        Ok(Self { sender, connection: Some(Box::pin(connection)) })
+        let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let stream = TokioIo::new(Lenient(stream));
+        let failed = |error: hyper::Error| error.to_string();
+        if speaks_http2 {
+            let mut builder = http2::Builder::new(TokioExecutor::new());
+            builder
+                .timer(TokioTimer::new())
+                .keep_alive_interval(PING_INTERVAL)
+                .keep_alive_timeout(PING_TIMEOUT)
+                .max_header_list_size(LARGEST_HEAD);
+            let (sender, connection) = builder.handshake(stream).await.map_err(failed)?;
+            tokio::spawn(connection);
+            return Ok(Self::Many(Multiplexed(sender)));
+        }
+        let (sender, connection) = client().handshake(stream).await.map_err(failed)?;
+        Ok(Self::One(Link { sender, connection: Some(Box::pin(connection)) }))
     }
+}
 
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("is_open", &self.is_open()).finish()
+    }
+}
+
+impl fmt::Debug for Multiplexed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Multiplexed").field("is_open", &self.is_open()).finish()
+    }
+}
+
+impl Link {
     pub fn is_open(&self) -> bool {
         self.connection.is_some() && !self.sender.is_closed()
     }
 
-    /// The status and the body of the answer, of which only so many bytes are read.
+    /// The answer, of which only so many bytes are read.
     pub async fn exchange(
         &mut self,
-        request: Request<Full<Bytes>>,
+        mut request: Request<Full<Bytes>>,
         limit: usize,
     ) -> Result<Response, String> {
+        let interim = Interim::of(&mut request);
         let Self { sender, connection } = self;
         let answer = async {
             sender.ready().await.map_err(|error| error.to_string())?;
             let response = sender.send_request(request).await.map_err(|error| words::broken(&error))?;
-            let status = response.status().as_u16();
-            let content_type = response.headers().get(header::CONTENT_TYPE);
-            let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
-            let content_type = content_type.to_owned();
-            let retry_after = response.headers().get(header::RETRY_AFTER);
-            let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
-            let body = Limited::new(response.into_body(), limit).collect().await;
-            let body = body.map_err(|error| error.to_string())?.to_bytes();
-            Ok(Response { status, content_type, retry_after, body })
+            read(response, limit).await
         };
         let mut answer = pin!(answer);
         poll_fn(|context| {
             let ended = connection.as_mut().is_some_and(|open| open.as_mut().poll(context).is_ready());
+            if interim.are_too_many() {
+                *connection = None;
+                return Poll::Ready(Err(TOO_MANY.to_owned()));
+            }
             if ended {
                 *connection = None;
             }
@@ -103,4 +157,66 @@ impl Link {
         })
         .await
     }
+}
+
+impl Multiplexed {
+    pub fn is_open(&self) -> bool {
+        !self.0.is_closed()
+    }
+
+    /// As [`Link::exchange`].
+    pub async fn exchange(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        limit: usize,
+    ) -> Result<Response, String> {
+        // HTTP/2 says in the URI what HTTP/1.1 says in a header.
+        let host = request.headers_mut().remove(header::HOST);
+        let host = host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let uri = Uri::builder().scheme("https").authority(host);
+        let uri = uri.path_and_query(request.uri().to_string()).build();
+        *request.uri_mut() = uri.map_err(|error| error.to_string())?;
+        let mut sender = self.0.clone();
+        sender.ready().await.map_err(|error| words::broken(&error))?;
+        let response = sender.send_request(request).await.map_err(|error| words::broken(&error))?;
+        read(response, limit).await
+    }
+}
+
+async fn read(response: hyper::Response<Incoming>, limit: usize) -> Result<Response, String> {
+    let (head, body) = response.into_parts();
+    // hyper would read such a body to the end of the connection.
+    let mut encodings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
+    if let (Version::HTTP_11, Some(encoding)) = (head.version, encodings.next())
+        && (encodings.next().is_some() || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+    {
+        return Err(format!(
+            "net/http: HTTP/1.x transport connection broken: unsupported transfer encoding: {encoding:?}"
+        ));
+    }
+    let text = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
+    let body = Limited::new(body, limit).collect().await.map_err(|error| error.to_string())?.to_bytes();
+    let is_packed =
+        text(header::CONTENT_ENCODING).is_some_and(|encoding| encoding.eq_ignore_ascii_case("gzip"));
+    Ok(Response {
+        status: head.status.as_u16(),
+        content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_owned(),
+        retry_after: text(header::RETRY_AFTER).and_then(|seconds| seconds.parse().ok()),
+        location: text(header::LOCATION).map(str::to_owned),
+        body: if is_packed && !body.is_empty() { unpacked(body, limit).await? } else { body },
+    })
+}
+
+/// Unpacks gzip up to so many bytes, where nobody else waits for it.
+async fn unpacked(body: Bytes, limit: usize) -> Result<Bytes, String> {
+    let work = move || {
+        let (mut text, bound) = (Vec::new(), limit as u64 + 1);
+        let read = MultiGzDecoder::new(&body[..]).take(bound).read_to_end(&mut text);
+        match read {
+            Err(error) => Err(format!("gzip: {error}")),
+            Ok(_) if text.len() > limit => Err("length limit exceeded".to_owned()),
+            Ok(_) => Ok(text.into()),
+        }
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?
 }

@@ -1,3 +1,5 @@
+mod exchanges;
+
 use super::*;
 
 #[test]
@@ -42,6 +44,7 @@ fn other_statuses_are_told_as_client_go_does() {
             status,
             content_type: "text/plain".to_owned(),
             retry_after: None,
+            location: None,
             body: Bytes::from_static(body.as_bytes()),
         };
         words::judge(response).map_err(|error| error.to_string())
@@ -69,6 +72,19 @@ struct Server {
 
 impl Server {
     async fn start(names: &[&str], until: i32) -> Self {
+        Self::speaking(names, until, &[], echo).await
+    }
+
+    /// One that does this with its connections, and offers these protocols.
+    async fn speaking<F>(
+        names: &[&str],
+        until: i32,
+        protocols: &[&[u8]],
+        serve: impl FnOnce(tokio::net::TcpListener, tokio_rustls::TlsAcceptor) -> F,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
         let key = rcgen::KeyPair::generate().expect("a key");
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -78,15 +94,16 @@ impl Server {
         let certificate = params.self_signed(&key).expect("signed");
         let private = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], private)
             .expect("a certificate");
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        tokio::spawn(echo(listener, tokio_rustls::TlsAcceptor::from(Arc::new(config))));
+        tokio::spawn(serve(listener, tokio_rustls::TlsAcceptor::from(Arc::new(config))));
         Self { address, certificate: certificate.pem() }
     }
 
