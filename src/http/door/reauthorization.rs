@@ -12,6 +12,7 @@ use crate::auth::authorizer::{AsKnown, Attributes, Authorization, Refusal, autho
 use crate::auth::impersonation::Impersonator;
 use crate::auth::revocation::{Concern, Permit, Reauthorize, Revoked};
 use crate::http::request::info::RequestInfo;
+use crate::http::request::long_query;
 use crate::http::server::ConnectionInfo;
 use crate::user::User;
 
@@ -35,6 +36,8 @@ struct Request {
     connection: Option<Arc<ConnectionInfo>>,
     method: Method,
     uri: Uri,
+    /// The query, if it is too long for the URI.
+    long_query: Option<Arc<str>>,
 }
 
 impl Door {
@@ -55,6 +58,7 @@ impl Door {
             connection: parts.extensions.get::<Arc<ConnectionInfo>>().cloned(),
             method: parts.method.clone(),
             uri: parts.uri.clone(),
+            long_query: long_query(parts).cloned(),
         };
         self.revocations.permit(concerns, Box::new(request))
     }
@@ -102,7 +106,8 @@ impl Request {
 
     async fn check_right(&self) -> Result<(), Refusal> {
         // It was readable at the door.
-        let Ok(info) = RequestInfo::of(&self.method, &self.uri) else { return Ok(()) };
+        let query = self.long_query.as_deref().or(self.uri.query());
+        let Ok(info) = RequestInfo::of_query(&self.method, &self.uri, query) else { return Ok(()) };
         let authorizer = AsKnown(&self.authorizer);
         let Who { user, requester, wanted } = &self.who;
         if let Some(wanted) = wanted {
