@@ -26,4 +26,5 @@ pub use rowplane_store::{
     scheduling, server_trust, storage, tasks, wall_clock, watched_file, webhook,
 };
 pub use rowplane_values::{gotext, json, jsonpath, quantity, regexp, tree};
+pub use rowplane_x509 as x509;
 pub use server::Server;

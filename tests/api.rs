@@ -37,6 +37,8 @@ mod bounded_work;
 mod catalog;
 #[path = "api/certificates.rs"]
 mod certificates;
+#[path = "api/client_certificates.rs"]
+mod client_certificates;
 #[path = "api/configured.rs"]
 mod configured;
 #[path = "api/connect.rs"]

@@ -11,7 +11,7 @@ use http::Response;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -50,7 +50,7 @@ pub async fn serve(bytes: usize) -> Result<()> {
     use base64::Engine;
     let identity = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()])?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(identity.signing_key.serialize_der()));
-    let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(vec![identity.cert.der().clone()], key)?;

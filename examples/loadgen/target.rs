@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::HeaderValue;
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
@@ -121,7 +121,7 @@ fn loopback_address(host: &str, port: u16) -> Result<SocketAddr> {
 }
 
 fn tls_builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>> {
-    let provider = Arc::new(ring::default_provider());
+    let provider = Arc::new(aws_lc_rs::default_provider());
     Ok(ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?)
 }
 
@@ -185,7 +185,7 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = ring::default_provider().signature_verification_algorithms;
+        let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms;
         rustls::crypto::verify_tls12_signature(message, certificate, signature, &algorithms)
     }
 
@@ -195,11 +195,11 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = ring::default_provider().signature_verification_algorithms;
+        let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms;
         rustls::crypto::verify_tls13_signature(message, certificate, signature, &algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        ring::default_provider().signature_verification_algorithms.supported_schemes()
+        aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
     }
 }

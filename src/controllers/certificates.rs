@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep, sleep_until};
-use x509_parser::prelude::Pem;
 
 use super::names::Names;
 use crate::api::error::Error;
@@ -128,7 +127,7 @@ impl Office<'_> {
             return Ok(());
         }
         let user = user_of(&request);
-        let is_own = user.name == asked.common_name;
+        let is_own = user.name == asked.subject().common_name();
         let right = |subresource: &'static str, message: &'static str| (subresource, message);
         let rights = [
             is_own.then(|| {
@@ -268,9 +267,8 @@ fn is_over(request: &ObjectMap, now: Timestamp) -> bool {
 
 fn has_expired(certificate: &str, now: Timestamp) -> bool {
     let bytes = decode_base64(certificate).unwrap_or_default();
-    let pem = Pem::iter_from_buffer(&bytes).next().and_then(Result::ok);
-    let until = pem.as_ref().and_then(|pem| pem.parse_x509().ok()).map(|found| found.validity().not_after);
-    until.is_some_and(|until| until.timestamp() < now.as_second())
+    let found = crate::x509::certificates(&bytes).unwrap_or_default();
+    found.first().is_some_and(|certificate| certificate.not_after < now.as_second())
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 //! ([`ClientCertificates`]).
 
 mod client;
-mod first_version;
 mod settings;
 
 use std::collections::HashMap;
@@ -16,11 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::ProducesTickets;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{ProducesTickets, WebPkiClientVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::{DigitallySignedStruct, DistinguishedName, ProtocolVersion, ServerConfig, SignatureScheme};
 
 pub use self::client::ClientCertificates;
 use self::settings::Resolver;
@@ -28,6 +27,7 @@ pub use self::settings::{Http2, NamedCertificate, Oldest, Settings};
 use crate::auth::authn::FrontProxy;
 use crate::auth::trust::Trust;
 use crate::wall_clock::WallClock;
+use crate::x509::{self, Certificate, Pool, Purpose};
 
 /// Why certificates or a key cannot be used for TLS.
 #[derive(Debug, thiserror::Error)]
@@ -137,8 +137,7 @@ struct Current {
 /// Checks whether some CAs have signed a client's certificate.
 #[derive(Debug)]
 struct Verifier {
-    by_webpki: Arc<dyn ClientCertVerifier>,
-    authorities: Vec<CertificateDer<'static>>,
+    roots: Pool,
 }
 
 impl Tls {
@@ -148,8 +147,8 @@ impl Tls {
         settings: Settings,
         clock: WallClock,
     ) -> Result<Self, Error> {
-        let provider = Arc::new(settings.narrow(&ring::default_provider()));
-        let tickets = ring::Ticketer::new().map_err(Error::Setup)?;
+        let provider = Arc::new(settings.narrow(&aws_lc_rs::default_provider()));
+        let tickets = aws_lc_rs::Ticketer::new().map_err(Error::Setup)?;
         let next = Next { certificates: certificates.into(), authorities: authorities.into(), generation: 0 };
         let current = ArcSwap::from_pointee(Current::new(&provider, &tickets, &settings, next)?);
         let shared = Shared { provider, settings, tickets, clock, current, generation: AtomicU64::new(0) };
@@ -204,20 +203,17 @@ impl Current {
         let Authorities { users, proxies } = authorities;
         let of_proxies = proxies.iter().flat_map(|proxies| &proxies.authorities);
         // The handshake announces all of them.
-        let all = Verifier::new(provider, users.iter().chain(of_proxies).cloned().collect())?;
-        let users = Verifier::new(provider, users)?;
+        let all = Verifier::new(users.iter().chain(of_proxies))?;
+        let users = Verifier::new(&users)?;
         let proxies = match proxies {
-            Some(proxies) => Some((Verifier::new(provider, proxies.authorities)?, proxies.names)),
+            Some(proxies) => Some((Verifier::new(&proxies.authorities)?, proxies.names)),
             None => None,
         };
         let resolver = Arc::new(Resolver::new(certificates, provider)?);
         let mut config = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(settings.versions())
             .map_err(Error::Setup)?
-            .with_client_cert_verifier(Arc::new(Unjudged {
-                judge: all.by_webpki,
-                algorithms: provider.signature_verification_algorithms,
-            }))
+            .with_client_cert_verifier(Arc::new(Unjudged { hints: all.names() }))
             .with_cert_resolver(resolver.clone());
         config.alpn_protocols = settings.protocols();
         config.ticketer = tickets.clone();
@@ -232,34 +228,32 @@ impl Current {
 }
 
 impl Verifier {
-    fn new(provider: &Arc<CryptoProvider>, authorities: Vec<CertificateDer<'static>>) -> Result<Self, Error> {
-        let mut roots = RootCertStore::empty();
-        for authority in &authorities {
-            roots.add(authority.clone()).map_err(|error| Error::ClientCa(error.to_string()))?;
-        }
-        let by_webpki = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-            .build()
-            .map_err(|error| Error::ClientCa(error.to_string()))?;
-        Ok(Self { by_webpki, authorities })
+    /// Each certificate has to be one that Go reads. Whether it may sign for clients is asked with each of theirs.
+    fn new<'a>(authorities: impl IntoIterator<Item = &'a CertificateDer<'static>>) -> Result<Self, Error> {
+        let parsed = authorities.into_iter().map(|authority| Certificate::parse(authority));
+        let roots =
+            parsed.collect::<Result<Pool, _>>().map_err(|error| Error::ClientCa(error.to_string()))?;
+        Ok(Self { roots })
     }
 
-    fn verify(
-        &self,
-        leaf: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        time: UnixTime,
-    ) -> Result<(), rustls::Error> {
-        first_version::verify(leaf, &self.authorities, time)
-            .unwrap_or_else(|| self.by_webpki.verify_client_cert(leaf, intermediates, time).map(|_| ()))
+    fn names(&self) -> Vec<DistinguishedName> {
+        let subject = |authority: &Certificate| DistinguishedName::from(authority.raw_subject().to_vec());
+        self.roots.certificates().iter().map(subject).collect()
+    }
+
+    /// `now` is in seconds since the epoch.
+    fn verify(&self, leaf: &Certificate, intermediates: &Pool, now: i64) -> Result<(), x509::Error> {
+        let (roots, purpose) = (&self.roots, Purpose::Client);
+        x509::verify(leaf, &x509::Options { intermediates, roots, purpose, host: None, now })
     }
 }
 
-/// Accepts every certificate in the handshake. `judge` still checks the signatures, which prove that the client has the
-/// key; [`ClientCertificates`] checks the CA later.
+/// Accepts in the handshake every certificate that Go reads and whose key the client has; [`ClientCertificates`] checks
+/// the CA later.
 #[derive(Debug)]
 struct Unjudged {
-    judge: Arc<dyn ClientCertVerifier>,
-    algorithms: WebPkiSupportedAlgorithms,
+    /// The names of the CAs, of which clients choose their certificates.
+    hints: Vec<DistinguishedName>,
 }
 
 impl ClientCertVerifier for Unjudged {
@@ -268,15 +262,18 @@ impl ClientCertVerifier for Unjudged {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.judge.root_hint_subjects()
+        &self.hints
     }
 
     fn verify_client_cert(
         &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
         _now: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
+        for certificate in [end_entity].into_iter().chain(intermediates) {
+            Certificate::parse(certificate)?;
+        }
         Ok(ClientCertVerified::assertion())
     }
 
@@ -286,8 +283,7 @@ impl ClientCertVerifier for Unjudged {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        first_version::verify_handshake(message, certificate, signature, &self.algorithms)
-            .unwrap_or_else(|| self.judge.verify_tls12_signature(message, certificate, signature))
+        x509::verify_handshake(message, certificate, signature, ProtocolVersion::TLSv1_2)
     }
 
     fn verify_tls13_signature(
@@ -296,11 +292,10 @@ impl ClientCertVerifier for Unjudged {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        first_version::verify_handshake(message, certificate, signature, &self.algorithms)
-            .unwrap_or_else(|| self.judge.verify_tls13_signature(message, certificate, signature))
+        x509::verify_handshake(message, certificate, signature, ProtocolVersion::TLSv1_3)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.judge.supported_verify_schemes()
+        x509::SCHEMES.to_vec()
     }
 }

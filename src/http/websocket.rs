@@ -11,6 +11,7 @@ mod tunnel;
 
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use axum::BoxError;
 use axum::body::{Body, Bytes};
 use axum::http::header::{self, HeaderName};
@@ -21,7 +22,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::Stream;
 use hyper::upgrade::OnUpgrade;
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use url::Url;
 
 use self::client::speak;

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, IsCa, KeyPair};
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Protocol};
@@ -12,6 +12,7 @@ on_every_store! {
     controllers_approve_and_sign,
     signers_have_their_own_authorities,
     a079_to_a084_q110_who_may_approve_sign_and_attest,
+    what_is_checked_is_what_every_other_reader_finds,
 }
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
@@ -262,5 +263,62 @@ async fn a079_to_a084_q110_who_may_approve_sign_and_attest(setup: Setup) {
     let why = "spec.signerName: Forbidden: User \"alice\" is not permitted to \"sign\" for signer \"example.org/s\"";
     assert!(message(&refused).ends_with(why), "{refused}");
     server.put(&status, &asked).await.ok();
+    server.stop().await;
+}
+
+/// Three ways to have something signed that was not checked: a string of a type that only others read, a second block behind one
+/// that only this server would take, and a signature that proves nothing.
+async fn what_is_checked_is_what_every_other_reader_finds(setup: Setup) {
+    let server = setup.start().await;
+    let key = KeyPair::generate().expect("a key");
+    let clients = "kubernetes.io/kube-apiserver-client";
+    let with = |text: &[u8]| {
+        let mut asked = request(&key, ("x", "devs"), clients, &["client auth"]);
+        asked["spec"]["request"] = STANDARD.encode(text).into();
+        asked
+    };
+    let named = |organization: DnValue| {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationName, organization);
+        params.distinguished_name.push(DnType::CommonName, "x");
+        params.serialize_request(&key).expect("a request")
+    };
+    let masters = "system:masters";
+    for masters in [
+        DnValue::TeletexString(masters.try_into().expect("a string")),
+        DnValue::BmpString(masters.try_into().expect("a string")),
+    ] {
+        let refused =
+            server.post(REQUESTS, &with(named(masters).pem().expect("PEM").as_bytes())).await.failure();
+        assert_eq!(refused["code"], 403, "{refused}");
+    }
+    let wide = named(DnValue::UniversalString(masters.try_into().expect("a string")));
+    let refused = server.post(REQUESTS, &with(wide.pem().expect("PEM").as_bytes())).await.failure();
+    assert!(message(&refused).contains("unsupported string type"), "{refused}");
+    let plain = named("devs".into());
+    let (der, pem) = (plain.der().to_vec(), plain.pem().expect("PEM"));
+    let other = pem.replace("END CERTIFICATE REQUEST", "END CERTIFICATE REQUEST1");
+    let master = named(masters.into()).pem().expect("PEM");
+    for text in
+        [format!("{other}{master}"), format!("{pem}{master}"), format!("Data:\n{pem}"), format!("{pem}x\n")]
+    {
+        let refused = server.post(REQUESTS, &with(text.as_bytes())).await.failure();
+        assert!(message(&refused).contains("there must be one PEM block"), "{refused}");
+    }
+    let ecdsa_with_sha256 = [6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
+    let at = der.windows(10).rposition(|part| part == ecdsa_with_sha256).expect("an algorithm");
+    for (place, why) in [(at + 9, "algorithm unimplemented"), (der.len() - 1, "ECDSA verification failure")] {
+        let mut broken = der.clone();
+        broken[place] ^= 1;
+        broken[place] |= if place == at + 9 { 0x70 } else { 0 };
+        let text = pem::encode(&pem::Pem::new("CERTIFICATE REQUEST", broken));
+        let refused = server.post(REQUESTS, &with(text.as_bytes())).await.failure();
+        assert_eq!(refused["code"], 422, "{refused}");
+        assert!(message(&refused).contains(why), "{refused}");
+    }
+    // White space around it, and lines that end as on Windows, are nothing.
+    let text = format!("\n{}\n", pem.replace('\n', "\r\n"));
+    server.post(REQUESTS, &with(text.as_bytes())).await.expect(201);
     server.stop().await;
 }

@@ -129,7 +129,7 @@ pub async fn handshake(
     for authority in CertificateDer::pem_slice_iter(&[&own, authorities].concat()) {
         roots.add(authority.expect("a certificate")).expect("a root");
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let tls =
         ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).expect("a version");
     let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
@@ -189,7 +189,7 @@ fn tls_of_certificate(kubeconfig: &Kubeconfig) -> ClientConfig {
     let key = decode(key);
     let chain = CertificateDer::pem_slice_iter(&certificate).collect::<Result<_, _>>().expect("certificates");
     let key = PrivateKeyDer::from_pem_slice(&key).expect("a key");
-    let key = rustls::crypto::ring::sign::any_supported_type(&key).expect("a key that can sign");
+    let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).expect("a key that can sign");
     // Certificates that rustls itself would not read are sent too.
     let identity = SingleCertAndKey::from(CertifiedKey::new(chain, key));
     tls(kubeconfig, |tls| tls.with_client_cert_resolver(Arc::new(identity)))
@@ -204,7 +204,7 @@ fn tls(
     for authority in CertificateDer::pem_slice_iter(&authorities) {
         roots.add(authority.expect("a certificate")).expect("a root");
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let tls = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("protocol versions")

@@ -77,13 +77,14 @@ impl Kubelet {
         let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
         let certificate = params.self_signed(&key).expect("signed");
         let private = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let mut config =
-            rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                .with_safe_default_protocol_versions()
-                .expect("versions")
-                .with_client_cert_verifier(Arc::new(Anybody))
-                .with_single_cert(vec![certificate.der().clone()], private)
-                .expect("a certificate");
+        let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(
+            rustls::crypto::aws_lc_rs::default_provider(),
+        ))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_client_cert_verifier(Arc::new(Anybody))
+        .with_single_cert(vec![certificate.der().clone()], private)
+        .expect("a certificate");
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("an address");
         let address = listener.local_addr().expect("an address");
@@ -226,7 +227,7 @@ impl ClientCertVerifier for Anybody {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let provider = rustls::crypto::ring::default_provider();
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
         provider.signature_verification_algorithms.supported_schemes()
     }
 }

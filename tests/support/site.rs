@@ -34,7 +34,7 @@ impl Site {
         let names = vec!["127.0.0.1".to_owned()];
         let made = rcgen::CertificateParams::new(names).expect("names").self_signed(&key).expect("signed");
         let private = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")

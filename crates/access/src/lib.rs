@@ -13,3 +13,4 @@ use rowplane_store::{
     cache, failpoints, grpc, metrics, private_files, runtime, storage, tasks, wall_clock, webhook,
 };
 use rowplane_values::{gotext, json, tree};
+use rowplane_x509 as x509;

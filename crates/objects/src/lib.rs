@@ -26,3 +26,4 @@ pub mod user;
 pub mod warnings;
 
 pub use rowplane_values::{gotext, json, jsonpath, quantity, regexp, tree};
+pub use rowplane_x509 as x509;

@@ -31,3 +31,4 @@ pub mod watched_file;
 
 use rowplane_objects::{codec, fields, protowire, revision, schema};
 use rowplane_values::{gotext, tree};
+use rowplane_x509 as x509;

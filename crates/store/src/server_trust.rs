@@ -2,15 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, ProtocolVersion, SignatureScheme};
+
+use crate::x509::{self, Certificate, Pool, Purpose};
 
 /// The certificates in a file; at least one.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -20,35 +19,42 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String>
     if found.is_empty() { Err(failed(&"there is no certificate in it")) } else { Ok(found) }
 }
 
-#[derive(Debug)]
+/// The authorities of servers. A server's own certificate may be among them: it needs no other authority then.
+#[derive(Debug, Default)]
 pub struct Trusted {
-    authorities: RootCertStore,
-    /// The same certificates. A server's own certificate is accepted if it is among them, as OpenSSL and Go do: a
-    /// self-signed certificate is its own authority.
-    certificates: Vec<CertificateDer<'static>>,
+    roots: Pool,
 }
 
 impl Trusted {
     /// All of these, or none.
     pub fn these(certificates: Vec<CertificateDer<'static>>) -> Result<Self, String> {
-        let mut authorities = RootCertStore::empty();
-        for certificate in &certificates {
-            authorities.add(certificate.clone()).map_err(|error| error.to_string())?;
+        let parsed = certificates.iter().map(|certificate| Certificate::parse(certificate));
+        let roots = parsed.collect::<Result<Pool, _>>().map_err(|error| error.to_string())?;
+        Ok(Self { roots })
+    }
+
+    /// The certificates of a PEM text that can be read, as client-go and Go's clients take a bundle; at least one.
+    pub fn of_bundle(pem: &[u8]) -> Result<Self, String> {
+        let blocks = x509::blocks(pem).0.into_iter();
+        let certificates = blocks.filter(|block| block.label == "CERTIFICATE" && !block.has_headers);
+        let roots: Pool = certificates.filter_map(|block| Certificate::parse(&block.bytes).ok()).collect();
+        match roots.certificates().is_empty() {
+            true => {
+                Err("unable to load root certificates: no valid certificate authority data seen".to_owned())
+            }
+            false => Ok(Self { roots }),
         }
-        Ok(Self { authorities, certificates })
     }
 
     /// What the system trusts. Blocks.
     pub fn system() -> Self {
-        let mut authorities = RootCertStore::empty();
-        for certificate in rustls_native_certs::load_native_certs().certs {
-            // Some of a system's certificates are too old for the rules of today; those are skipped.
-            let _ = authorities.add(certificate);
-        }
-        Self { authorities, certificates: Vec::new() }
+        let all = rustls_native_certs::load_native_certs().certs.into_iter();
+        // Some of a system's certificates are not such as Go reads; those are skipped.
+        Self { roots: all.filter_map(|certificate| Certificate::parse(&certificate).ok()).collect() }
     }
 }
 
+/// Verifies servers as Go's clients of TLS do.
 #[derive(Debug)]
 pub struct ServerVerifier {
     pub provider: Arc<CryptoProvider>,
@@ -60,7 +66,7 @@ pub struct ServerVerifier {
 
 impl ServerVerifier {
     pub fn new(roots: Option<Trusted>, names: bool) -> Self {
-        Self { provider: Arc::new(ring::default_provider()), roots, names }
+        Self { provider: Arc::new(aws_lc_rs::default_provider()), roots, names }
     }
 }
 
@@ -95,24 +101,16 @@ impl ServerCertVerifier for ServerVerifier {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let Some(roots) = &self.roots else { return Ok(ServerCertVerified::assertion()) };
-        let certificate = ParsedCertificate::try_from(end_entity)?;
-        if roots.certificates.iter().any(|root| root == end_entity) {
-            in_its_time(end_entity, now)?;
-        } else {
-            let algorithms = self.provider.signature_verification_algorithms.all;
-            let authorities = &roots.authorities;
-            verify_server_cert_signed_by_trust_anchor(
-                &certificate,
-                authorities,
-                intermediates,
-                now,
-                algorithms,
-            )?;
-        }
-        if self.names {
-            verify_server_name(&certificate, server_name)?;
-        }
+        let leaf = Certificate::parse(end_entity)?;
+        let shown = intermediates.iter().map(|certificate| Certificate::parse(certificate));
+        let intermediates = shown.collect::<Result<Pool, _>>()?;
+        let Some(Trusted { roots }) = &self.roots else { return Ok(ServerCertVerified::assertion()) };
+        let host = server_name.to_str();
+        let host = self.names.then_some(&*host);
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let options =
+            x509::Options { intermediates: &intermediates, roots, purpose: Purpose::Server, host, now };
+        x509::verify(&leaf, &options)?;
         Ok(ServerCertVerified::assertion())
     }
 
@@ -122,8 +120,7 @@ impl ServerCertVerifier for ServerVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
+        x509::verify_handshake(message, certificate, signature, ProtocolVersion::TLSv1_2)
     }
 
     fn verify_tls13_signature(
@@ -132,33 +129,10 @@ impl ServerCertVerifier for ServerVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
+        x509::verify_handshake(message, certificate, signature, ProtocolVersion::TLSv1_3)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        x509::SCHEMES.to_vec()
     }
-}
-
-fn in_its_time(certificate: &CertificateDer<'_>, time: UnixTime) -> Result<(), CertificateError> {
-    use x509_parser::prelude::{ASN1Time, FromDer as _, X509Certificate};
-    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
-    let now = ASN1Time::from_timestamp(time.as_secs() as i64).map_err(|_| CertificateError::Expired)?;
-    let validity = parsed.validity();
-    match (now < validity.not_before, now > validity.not_after) {
-        (true, _) => {
-            let not_before = unix_time(validity.not_before.timestamp());
-            Err(CertificateError::NotValidYetContext { time, not_before })
-        }
-        (_, true) => {
-            let not_after = unix_time(validity.not_after.timestamp());
-            Err(CertificateError::ExpiredContext { time, not_after })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn unix_time(seconds: i64) -> UnixTime {
-    UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
 }

@@ -11,7 +11,6 @@ mod redirect;
 #[cfg(test)]
 mod tests;
 pub mod words;
-mod x509;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -23,8 +22,7 @@ use http_body_util::Full;
 use hyper::header::HeaderValue;
 use hyper::{Method, Request, header};
 use rustls::ClientConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 
 pub use self::fetch::Fetcher;
 use self::link::{Link, Multiplexed, Opened, Response, with_http2};
@@ -341,12 +339,8 @@ impl Webhook {
 }
 
 fn client_config(ca_bundle: &[u8], identity: Option<Identity>) -> Result<Arc<ClientConfig>, String> {
-    let trusted = if ca_bundle.trim_ascii().is_empty() {
-        Trusted::system()
-    } else {
-        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(ca_bundle).collect();
-        Trusted::these(certificates.map_err(|error| error.to_string())?)?
-    };
+    let trusted =
+        if ca_bundle.trim_ascii().is_empty() { Trusted::system() } else { Trusted::of_bundle(ca_bundle)? };
     // One connection of HTTP/2 with many requests would not be spread over the replicas of a Service.
     server_trust::client_config(Some(trusted), identity)
 }

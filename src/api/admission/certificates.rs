@@ -95,7 +95,7 @@ fn restrict(attempt: &Attempt<'_>) -> Result<(), Error> {
     }
     let asked = SigningRequest::of_base64(fields::text(object, &["spec", "request"]));
     let asked = asked.map_err(|why| attempt.refused(format!("failed to parse CSR: {why}")))?;
-    if asked.organizations.iter().any(|one| one == MASTERS) {
+    if asked.subject().organizations().any(|one| one == MASTERS) {
         let why = format!("use of {API_CLIENTS} signer with {MASTERS} group is not allowed");
         return Err(attempt.refused(why));
     }

@@ -178,7 +178,9 @@ impl<'a> Restricted<'a, '_> {
         }
         match SigningRequest::of_base64(fields::text(object, &["spec", "request"])) {
             Err(why) => self.refuse(format!("unable to parse csr: {why}")),
-            Ok(asked) if asked.common_name.strip_prefix("system:node:") == Some(self.node) => Ok(()),
+            Ok(asked) if asked.subject().common_name().strip_prefix("system:node:") == Some(self.node) => {
+                Ok(())
+            }
             Ok(_) => self.refuse(format!("can only create a node CSR with CN=system:node:{}", self.node)),
         }
     }

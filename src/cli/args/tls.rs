@@ -22,7 +22,8 @@ pub struct TlsArgs {
     #[arg(long, env = "ROWPLANE_TLS_CIPHER_SUITES", value_name = "SUITE,…", default_value = "", hide_default_value = true, value_parser = suites)]
     tls_cipher_suites: Suites,
 
-    /// The key exchanges that may be used, by Go's numbers: 23, 24 (P-256, P-384), 29 (X25519) [default: all of them]
+    /// The key exchanges that may be used, by Go's numbers: 23, 24 (P-256, P-384), 29 (X25519), 4588 (X25519MLKEM768)
+    /// [default: all of them]
     #[arg(long, env = "ROWPLANE_TLS_CURVE_PREFERENCES", value_name = "NUMBER,…", default_value = "", hide_default_value = true, value_parser = groups)]
     tls_curve_preferences: Groups,
 
@@ -107,7 +108,7 @@ const SUITES: [(&str, CipherSuite); 11] = [
     ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 /// Go's names of suites that are too weak for the TLS library.
-const WEAK: [&str; 15] = [
+const WEAK: [&str; 16] = [
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
     "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
@@ -123,36 +124,46 @@ const WEAK: [&str; 15] = [
     "TLS_RSA_WITH_AES_128_GCM_SHA256",
     "TLS_RSA_WITH_AES_256_CBC_SHA",
     "TLS_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_RSA_WITH_RC4_128_SHA",
 ];
 
 fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// Suites that the library lacks are left out, as long as others remain.
+/// A suite that the TLS library lacks is refused: who names it counts on it.
 fn suites(text: &str) -> Result<Suites, String> {
-    let mut found = Vec::new();
-    for name in items(text) {
-        match SUITES.iter().find(|(known, _)| *known == name) {
-            Some((_, suite)) => found.push(*suite),
-            None if WEAK.contains(&name) || name == "TLS_RSA_WITH_RC4_128_SHA" => {}
-            None => return Err(format!("Cipher suite {name} not supported or doesn't exist")),
-        }
-    }
-    match found.is_empty() && items(text).next().is_some() {
-        true => Err("none of these cipher suites is supported".to_owned()),
-        false => Ok(Suites(found)),
-    }
+    let suite = |name: &str| match SUITES.iter().find(|(known, _)| *known == name) {
+        Some((_, suite)) => Ok(*suite),
+        None if WEAK.contains(&name) => Err(format!(
+            "Cipher suite {name} cannot be served: rowplane's TLS library has no RSA key exchange and no CBC, 3DES or RC4"
+        )),
+        None => Err(format!("Cipher suite {name} not supported or doesn't exist")),
+    };
+    items(text).map(suite).collect::<Result<_, _>>().map(Suites)
 }
 
 fn groups(text: &str) -> Result<Groups, String> {
-    let group = |number: &str| match number {
-        "23" => Ok(NamedGroup::secp256r1),
-        "24" => Ok(NamedGroup::secp384r1),
-        "29" => Ok(NamedGroup::X25519),
-        other => Err(format!("the key exchange {other} is not supported; 23, 24 and 29 are")),
-    };
-    items(text).map(group).collect::<Result<_, _>>().map(Groups)
+    let mut found = Vec::new();
+    for number in items(text) {
+        let group = match number {
+            "23" => NamedGroup::secp256r1,
+            "24" => NamedGroup::secp384r1,
+            "29" => NamedGroup::X25519,
+            "4588" => NamedGroup::X25519MLKEM768,
+            "25" | "4587" | "4589" => {
+                return Err(format!(
+                    "curve preference {number} cannot be served: rowplane's TLS library has 23, 24, 29 and 4588"
+                ));
+            }
+            other => return Err(format!("curve preference {other} is not supported")),
+        };
+        if found.contains(&group) {
+            return Err(format!("duplicate curve preference {number}"));
+        }
+        found.push(group);
+    }
+    Ok(Groups(found))
 }
 
 fn named_files(text: &str) -> Result<NamedFiles, String> {
@@ -204,10 +215,10 @@ mod tests {
     #[test]
     fn names_are_gos() {
         assert_eq!(suites("").expect("none").0, []);
-        let found =
-            suites("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_RSA_WITH_AES_128_CBC_SHA").expect("one").0;
+        let found = suites("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256").expect("one").0;
         assert_eq!(found, [CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]);
-        assert!(suites("TLS_RSA_WITH_AES_128_CBC_SHA").is_err());
+        let why = suites("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_RSA_WITH_AES_128_CBC_SHA").map(drop);
+        assert!(why.expect_err("refused").contains("TLS_RSA_WITH_AES_128_CBC_SHA cannot be served"));
         assert_eq!(
             suites("TLS_X").map(|_| ()),
             Err("Cipher suite TLS_X not supported or doesn't exist".to_owned())
@@ -216,7 +227,11 @@ mod tests {
         assert_eq!(oldest("1.3").err().as_deref(), Some("unknown tls version \"1.3\""));
         assert!(oldest("VersionTLS11").is_err());
         assert_eq!(groups("29, 23").expect("both").0, [NamedGroup::X25519, NamedGroup::secp256r1]);
-        assert!(groups("25").is_err());
+        assert_eq!(groups("4588").expect("one").0, [NamedGroup::X25519MLKEM768]);
+        let why = |text| groups(text).map(drop).expect_err("refused");
+        assert!(why("23,25").starts_with("curve preference 25 cannot be served"));
+        assert_eq!(why("29,29"), "duplicate curve preference 29");
+        assert_eq!(why("1"), "curve preference 1 is not supported");
     }
 
     #[test]

@@ -66,17 +66,18 @@ impl Site {
     fn client(&self, protocol: &[u8], admin_of: Option<&Site>) -> TlsConnector {
         let mut roots = RootCertStore::empty();
         roots.add(self.pki.client_roots[0].clone()).unwrap();
-        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
+        let builder =
+            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_root_certificates(roots);
         let mut config = match admin_of {
             None => builder.with_no_client_auth(),
             Some(site) => {
                 let chain = CertificateDer::from_pem_slice(site.admin().certificate.as_bytes()).unwrap();
                 let key = PrivateKeyDer::from_pem_slice(site.admin().key.as_bytes()).unwrap();
                 // The server hints at the CAs that it knows; the client sends a certificate of another CA nevertheless.
-                let provider = rustls::crypto::ring::default_provider();
+                let provider = rustls::crypto::aws_lc_rs::default_provider();
                 let key = provider.key_provider.load_private_key(key).unwrap();
                 let certified = rustls::sign::CertifiedKey::new(vec![chain], key);
                 let resolver = rustls::sign::SingleCertAndKey::from(certified);

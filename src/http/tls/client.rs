@@ -3,14 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use rustls::pki_types::{CertificateDer, UnixTime};
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use rustls::pki_types::CertificateDer;
 
 use super::{Current, Tls, Verifier};
-use crate::auth::authn::{Certified, certificate_identifier, common_name_of, user_of_certificate};
+use crate::auth::authn::{Certified, certificate_identifier, user_of_certificate};
+use crate::x509::{Certificate, Pool};
 
 /// Certificates that a client has shown and whose key it has. The result of checking them is cached until it may
 /// change.
@@ -22,7 +21,7 @@ pub struct ClientCertificates {
 }
 
 /// The result of the check with the CAs of one generation, and the range of seconds since the epoch in which it is
-/// valid: no certificate of the chain becomes valid or expires in it.
+/// valid: no certificate of the chain, and no CA, becomes valid or expires in it.
 #[derive(Debug)]
 struct Verdict {
     generation: u64,
@@ -52,15 +51,21 @@ impl ClientCertificates {
 
 fn verify(tls: &Tls, chain: &[CertificateDer<'static>]) -> Verdict {
     let (current, now) = (tls.shared.current.load(), tls.shared.clock.seconds());
-    let holds = unchanged_around(now, chain);
-    let time = UnixTime::since_unix_epoch(Duration::from_secs(now));
-    Verdict { generation: current.generation, holds, certified: certified(&current, chain, time) }
+    let shown: Vec<Certificate> = chain.iter().filter_map(|der| Certificate::parse(der).ok()).collect();
+    let proxies = current.proxies.iter().map(|(verifier, _)| verifier);
+    let authorities =
+        [&current.users].into_iter().chain(proxies).flat_map(|verifier| verifier.roots.certificates());
+    let holds = unchanged_around(now, shown.iter().chain(authorities));
+    Verdict { generation: current.generation, holds, certified: certified(&current, shown, now) }
 }
 
-fn certified(current: &Current, chain: &[CertificateDer<'static>], time: UnixTime) -> Certified {
-    let check = |verifier: &Verifier| -> Result<&CertificateDer<'static>, Arc<str>> {
-        let (leaf, intermediates) = chain.split_first().ok_or("no certificate")?;
-        match verifier.verify(leaf, intermediates, time) {
+fn certified(current: &Current, mut shown: Vec<Certificate>, now: u64) -> Certified {
+    // The handshake has let in only what can be read.
+    let intermediates: Pool = shown.drain(1.min(shown.len())..).collect();
+    let now = i64::try_from(now).unwrap_or(i64::MAX);
+    let check = |verifier: &Verifier| -> Result<&Certificate, Arc<str>> {
+        let leaf = shown.first().ok_or("no certificate")?;
+        match verifier.verify(leaf, &intermediates, now) {
             Ok(()) => Ok(leaf),
             Err(error) => {
                 Err(format!("verifying certificate {} failed: {error}", certificate_identifier(leaf)).into())
@@ -69,8 +74,8 @@ fn certified(current: &Current, chain: &[CertificateDer<'static>], time: UnixTim
     };
     let user = check(&current.users).and_then(|leaf| Ok(user_of_certificate(leaf)?.map(Arc::new)));
     let proxy = current.proxies.as_ref().map(|(verifier, names)| {
-        let name = common_name_of(check(verifier)?);
-        match names.is_empty() || names.contains(&name) {
+        let name = check(verifier)?.subject_name.common_name();
+        match names.is_empty() || names.iter().any(|allowed| allowed == name) {
             true => Ok(()),
             false => Err(format!("x509: subject with cn={name} is not in the allowed list").into()),
         }
@@ -79,13 +84,9 @@ fn certified(current: &Current, chain: &[CertificateDer<'static>], time: UnixTim
 }
 
 /// The range of seconds around `now` in which the same certificates are valid.
-fn unchanged_around(now: u64, chain: &[CertificateDer<'_>]) -> Range<u64> {
-    let parsed = chain.iter().filter_map(|der| X509Certificate::from_der(der).ok());
-    let bounds = parsed.flat_map(|(_, certificate)| {
-        let validity = certificate.validity();
-        // A certificate is valid until the end of its last second.
-        [validity.not_before.timestamp(), validity.not_after.timestamp().saturating_add(1)]
-    });
+fn unchanged_around<'a>(now: u64, certificates: impl Iterator<Item = &'a Certificate>) -> Range<u64> {
+    // A certificate is valid until the end of its last second.
+    let bounds = certificates.flat_map(|one| [one.not_before, one.not_after.saturating_add(1)]);
     bounds.filter_map(|bound| u64::try_from(bound).ok()).fold(0..u64::MAX, |around, bound| {
         if bound <= now { around.start.max(bound)..around.end } else { around.start..around.end.min(bound) }
     })

@@ -10,9 +10,9 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{CipherSuite, NamedGroup, SupportedProtocolVersion};
-use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::{Certificates, Error, ServingCertificate};
+use crate::x509::Certificate;
 
 /// The settings of flags. The defaults are those of the TLS library.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -137,21 +137,16 @@ fn certified(serving: ServingCertificate, provider: &CryptoProvider) -> Result<A
 
 /// The names of a certificate: its common name, unless that is an address, and its domains.
 fn own_names(certificate: &CertificateDer<'static>) -> Vec<String> {
-    let Ok((_, certificate)) = X509Certificate::from_der(certificate) else { return Vec::new() };
-    let common = certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok());
-    let common = common.filter(|name| name.parse::<IpAddr>().is_err()).map(str::to_owned);
-    let alternatives = certificate.subject_alternative_name().ok().flatten();
-    let alternatives = alternatives.map(|names| names.value.general_names.as_slice()).unwrap_or_default();
-    let domains = alternatives.iter().filter_map(|name| match name {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
-        _ => None,
-    });
-    common.chain(domains).collect()
+    let Ok(certificate) = Certificate::parse(certificate) else { return Vec::new() };
+    let common = certificate.subject_name.common_name();
+    let common = (!common.is_empty() && common.parse::<IpAddr>().is_err()).then(|| common.to_owned());
+    let domains = certificate.extensions.names.map(|names| names.dns).unwrap_or_default();
+    common.into_iter().chain(domains).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use rustls::crypto::ring;
+    use rustls::crypto::aws_lc_rs;
     use rustls::pki_types::PrivateKeyDer;
 
     use super::*;
@@ -173,7 +168,7 @@ mod tests {
         let first = given.chain.clone();
         let named = vec![named(given, &["10.0.0.1", "fd00::1", "a.example.com"]), named(own, &[])];
         let certificates = Certificates { default: default.clone(), named };
-        let resolver = Resolver::new(certificates, &ring::default_provider()).expect("a resolver");
+        let resolver = Resolver::new(certificates, &aws_lc_rs::default_provider()).expect("a resolver");
         assert_eq!(resolver.nameless.cert, default.chain);
         let by_address = resolver.by_address();
         let mut addresses: Vec<IpAddr> = by_address.keys().copied().collect();

@@ -46,7 +46,7 @@ impl Hook {
         let key = rcgen::KeyPair::generate().expect("a key");
         let certificate =
             rcgen::CertificateParams::new(names).expect("names").self_signed(&key).expect("signed");
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let private = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

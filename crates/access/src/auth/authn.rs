@@ -18,9 +18,7 @@ use http::{HeaderMap, header};
 
 pub use self::anonymous::Anonymous;
 pub use self::bearer::is_websocket;
-pub use self::certificate::{
-    CREDENTIAL_ID, Certified, certificate_identifier, common_name_of, user_of_certificate,
-};
+pub use self::certificate::{CREDENTIAL_ID, Certified, certificate_identifier, user_of_certificate};
 pub use self::front_proxy::{FrontProxy, unescaped};
 pub use self::tokens::{Accepted, Audiences, Notes, Refusals, TokenError};
 use super::bootstrap_tokens::BootstrapTokens;

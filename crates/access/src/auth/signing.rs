@@ -3,13 +3,8 @@
 
 mod authority;
 
-use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::cri_attributes::ParsedCriAttribute;
-use x509_parser::extensions::{GeneralName, ParsedExtension};
-use x509_parser::prelude::{FromDer as _, Pem};
-use x509_parser::x509::AttributeTypeAndValue;
-
 use crate::gotext::decode_base64;
+use crate::x509::{AlternativeNames, CertificateRequest, Name};
 
 pub use self::authority::{Authority, FollowedAuthority};
 
@@ -24,62 +19,22 @@ pub const SIGNERS: [&str; 4] = [API_CLIENTS, KUBELET_CLIENTS, KUBELET_SERVERS, L
 
 const NODES: &str = "system:nodes";
 const NODE_PREFIX: &str = "system:node:";
-const ALTERNATIVE_NAMES: &str = "2.5.29.17";
 
-/// A PKCS#10 request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A PKCS#10 request: what it asks for is checked and signed from one reading of it.
+#[derive(Clone, Debug)]
 pub struct SigningRequest {
-    pub common_name: String,
-    pub organizations: Vec<String>,
-    names: Names,
-    /// The subject, the public key and the alternative names, in DER.
-    subject: Vec<u8>,
-    public_key: Vec<u8>,
-    alternative_names: Option<Vec<u8>>,
-}
-
-/// How many alternative names there are of each sort.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Names {
-    dns: usize,
-    addresses: usize,
-    emails: usize,
-    uris: usize,
+    request: CertificateRequest,
 }
 
 impl SigningRequest {
     /// Reads `spec.request` of a CertificateSigningRequest: PEM in base64.
     pub fn of_base64(text: &str) -> Result<Self, String> {
-        let bytes = decode_base64(text)?;
-        let pem = Pem::iter_from_buffer(&bytes).next().and_then(Result::ok);
-        let pem = pem.filter(|pem| pem.label == "CERTIFICATE REQUEST");
-        Self::of_der(&pem.ok_or("PEM block type must be CERTIFICATE REQUEST")?.contents)
+        let request = CertificateRequest::of_pem(&decode_base64(text)?).map_err(|error| error.to_string())?;
+        Ok(Self { request })
     }
 
-    fn of_der(der: &[u8]) -> Result<Self, String> {
-        let (_, request) =
-            X509CertificationRequest::from_der(der).map_err(|_| "asn1: syntax error".to_owned())?;
-        let info = &request.certification_request_info;
-        let text = |one: &AttributeTypeAndValue<'_>| one.as_str().map(str::to_owned).unwrap_or_default();
-        let mut found = Self {
-            common_name: info.subject.iter_common_name().last().map(text).unwrap_or_default(),
-            organizations: info.subject.iter_organization().map(text).collect(),
-            subject: info.subject.as_raw().to_vec(),
-            public_key: info.subject_pki.raw.to_vec(),
-            ..Self::default()
-        };
-        for attribute in info.iter_attributes() {
-            let ParsedCriAttribute::ExtensionRequest(wanted) = attribute.parsed_attribute() else { continue };
-            for extension in &wanted.extensions {
-                if extension.oid.to_id_string() == ALTERNATIVE_NAMES {
-                    found.alternative_names = Some(extension.value.to_vec());
-                }
-                if let ParsedExtension::SubjectAlternativeName(names) = extension.parsed_extension() {
-                    names.general_names.iter().for_each(|name| found.names.count(name));
-                }
-            }
-        }
-        Ok(found)
+    pub fn subject(&self) -> &Name {
+        &self.request.subject
     }
 
     /// Whether a signer of the cluster may sign this, in upstream's words if not.
@@ -102,18 +57,18 @@ impl SigningRequest {
     }
 
     fn fits_kubelet_client(&self, usages: &[&str]) -> Result<(), String> {
-        let Names { dns, addresses, emails, uris } = self.names;
-        let wrong = if self.organizations != [NODES] {
+        let AlternativeNames { dns, addresses, emails, uris } = &self.request.names;
+        let wrong = if !self.subject().organizations().eq([NODES]) {
             "subject organization is not system:nodes"
-        } else if dns > 0 {
+        } else if !dns.is_empty() {
             "DNS subjectAltNames are not allowed"
-        } else if emails > 0 {
+        } else if !emails.is_empty() {
             "Email subjectAltNames are not allowed"
-        } else if addresses > 0 {
+        } else if !addresses.is_empty() {
             "IP subjectAltNames are not allowed"
-        } else if uris > 0 {
+        } else if !uris.is_empty() {
             "URI subjectAltNames are not allowed"
-        } else if !self.common_name.starts_with(NODE_PREFIX) {
+        } else if !self.subject().common_name().starts_with(NODE_PREFIX) {
             "subject common name does not begin with system:node:"
         } else {
             return only(usages, "client auth");
@@ -122,35 +77,23 @@ impl SigningRequest {
     }
 
     fn fits_kubelet_server(&self, usages: &[&str]) -> Result<(), String> {
-        let Names { dns, addresses, emails, uris } = self.names;
-        let wrong = if self.organizations != [NODES] {
+        let AlternativeNames { dns, addresses, emails, uris } = &self.request.names;
+        let wrong = if !self.subject().organizations().eq([NODES]) {
             "subject organization is not system:nodes"
-        } else if dns + addresses == 0 {
+        } else if dns.is_empty() && addresses.is_empty() {
             "DNS or IP subjectAltName is required"
-        } else if emails > 0 {
+        } else if !emails.is_empty() {
             "Email subjectAltNames are not allowed"
-        } else if uris > 0 {
+        } else if !uris.is_empty() {
             "URI subjectAltNames are not allowed"
         } else {
             only(usages, "server auth")?;
-            if self.common_name.starts_with(NODE_PREFIX) {
+            if self.subject().common_name().starts_with(NODE_PREFIX) {
                 return Ok(());
             }
             "subject common name does not begin with system:node:"
         };
         Err(wrong.to_owned())
-    }
-}
-
-impl Names {
-    fn count(&mut self, name: &GeneralName<'_>) {
-        match name {
-            GeneralName::DNSName(_) => self.dns += 1,
-            GeneralName::IPAddress(_) => self.addresses += 1,
-            GeneralName::RFC822Name(_) => self.emails += 1,
-            GeneralName::URI(_) => self.uris += 1,
-            _ => {}
-        }
     }
 }
 

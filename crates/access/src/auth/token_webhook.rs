@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
-use ring::digest::{SHA256, digest};
 
 use super::authn::Refusals;
 use super::recent::Recent;

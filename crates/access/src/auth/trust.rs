@@ -4,11 +4,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::authn::FrontProxy;
 use crate::fields;
 use crate::tree::{Map, Value, json};
+use crate::x509::Certificate;
 
 /// What clients' certificates are checked with.
 #[derive(Clone, Debug, Default)]
@@ -68,11 +68,8 @@ fn certificates(there: &str, own: &[CertificateDer<'static>], now: SystemTime) -
 
 fn is_expired(der: &CertificateDer<'_>, now: SystemTime) -> bool {
     let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let parsed = X509Certificate::from_der(der);
-    parsed.is_ok_and(|(_, certificate)| {
-        let until = certificate.validity().not_after.timestamp();
-        u64::try_from(until).unwrap_or_default() < seconds
-    })
+    let parsed = Certificate::parse(der);
+    parsed.is_ok_and(|certificate| u64::try_from(certificate.not_after).unwrap_or_default() < seconds)
 }
 
 /// A JSON list with more texts, each once.

@@ -4,10 +4,12 @@ use std::error::Error as _;
 use std::io;
 
 use bytes::Bytes;
+use rustls::{CertificateError, OtherError};
 
+use super::CallError;
 use super::link::Response;
-use super::{CallError, x509};
 use crate::tree::Value;
+use crate::x509;
 
 /// A connection that could not be made.
 pub fn dial(address: &str, error: &io::Error) -> String {
@@ -28,11 +30,24 @@ pub fn dial(address: &str, error: &io::Error) -> String {
 pub fn handshake(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
-        Some(rustls::Error::InvalidCertificate(why)) => {
-            format!("tls: failed to verify certificate: x509: {}", x509::words(why))
-        }
+        Some(rustls::Error::InvalidCertificate(why)) => certificate(why),
         _ if error.kind() == io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+/// A certificate that was refused.
+fn certificate(why: &CertificateError) -> String {
+    let refused = match why {
+        CertificateError::Other(OtherError(inner)) => inner.downcast_ref::<x509::Error>(),
+        _ => None,
+    };
+    match refused {
+        Some(refused @ x509::Error::Malformed(_)) => {
+            format!("tls: failed to parse certificate from server: {refused}")
+        }
+        Some(refused) => format!("tls: failed to verify certificate: {refused}"),
+        None => format!("tls: invalid signature by the server certificate: {why}"),
     }
 }
 

@@ -159,7 +159,7 @@ impl Files {
     }
 
     fn tls(&self) -> Result<Tls, String> {
-        let trusted = self.authorities.as_deref().map(authorities).transpose()?;
+        let trusted = self.authorities.as_deref().map(Trusted::of_bundle).transpose()?;
         Ok(Tls {
             usual: client_config(trusted, self.identity()?)?,
             unverified: client_config(None, self.identity()?)?,
@@ -174,10 +174,6 @@ impl Files {
         let key = PrivateKeyDer::from_pem_slice(&self.key);
         Ok(Some((chain, key.map_err(|error| format!("the key for kubelets cannot be read: {error}"))?)))
     }
-}
-
-fn authorities(pem: &[u8]) -> Result<Trusted, String> {
-    Trusted::these(certificates(pem)?)
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {

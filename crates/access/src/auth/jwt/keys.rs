@@ -1,18 +1,16 @@
 //! Keys that sign tokens and verify them: RSA, and ECDSA on the curves P-256, P-384 and P-521.
 
 pub(in crate::auth) mod der;
-mod p521;
 
-use ring::rand::SystemRandom;
-use ring::signature::{
-    self, ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
-    RSA_PKCS1_SHA256, RsaKeyPair, UnparsedPublicKey, VerificationAlgorithm,
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{
+    self, ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, ECDSA_P521_SHA512_FIXED_SIGNING,
+    EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair, UnparsedPublicKey, VerificationAlgorithm,
 };
 use sha2::{Digest as _, Sha256};
 use x509_parser::prelude::{FromDer as _, SubjectPublicKeyInfo, X509Certificate};
 use x509_parser::public_key::RSAPublicKey;
 
-use self::p521::P521Key;
 use super::encode;
 use crate::tree::{Value, json};
 
@@ -55,9 +53,8 @@ impl Algorithm {
         })
     }
 
-    /// `None` for what has a module of its own.
-    fn verifier(self) -> Option<&'static dyn VerificationAlgorithm> {
-        Some(match self {
+    fn verifier(self) -> &'static dyn VerificationAlgorithm {
+        match self {
             Self::Rs256 => &signature::RSA_PKCS1_2048_8192_SHA256,
             Self::Rs384 => &signature::RSA_PKCS1_2048_8192_SHA384,
             Self::Rs512 => &signature::RSA_PKCS1_2048_8192_SHA512,
@@ -66,8 +63,8 @@ impl Algorithm {
             Self::Ps512 => &signature::RSA_PSS_2048_8192_SHA512,
             Self::Es256 => &signature::ECDSA_P256_SHA256_FIXED,
             Self::Es384 => &signature::ECDSA_P384_SHA384_FIXED,
-            Self::Es512 => return None,
-        })
+            Self::Es512 => &signature::ECDSA_P521_SHA512_FIXED,
+        }
     }
 
     fn family(self) -> Family {
@@ -114,7 +111,7 @@ impl PublicKey {
         let (family, size) = match curve {
             "P-256" => (Family::P256, 32),
             "P-384" => (Family::P384, 48),
-            "P-521" => (Family::P521, p521::SIZE),
+            "P-521" => (Family::P521, 66),
             _ => return None,
         };
         (x.len() == size && y.len() == size).then(|| Self::new(family, [&[4], x, y].concat()))
@@ -169,13 +166,8 @@ impl PublicKey {
     }
 
     pub fn verify(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
-        if algorithm.family() != self.family {
-            return false;
-        }
-        match algorithm.verifier() {
-            Some(verifier) => UnparsedPublicKey::new(verifier, &self.raw).verify(message, signature).is_ok(),
-            None => p521::verify(&self.raw, message, signature),
-        }
+        let key = UnparsedPublicKey::new(algorithm.verifier(), &self.raw);
+        algorithm.family() == self.family && key.verify(message, signature).is_ok()
     }
 
     /// The algorithm that key sets name.
@@ -242,7 +234,6 @@ pub struct SigningKey {
 enum Pair {
     Rsa(Box<RsaKeyPair>),
     Ecdsa(Box<EcdsaKeyPair>),
-    P521(Box<P521Key>),
 }
 
 impl std::fmt::Debug for SigningKey {
@@ -268,21 +259,9 @@ impl SigningKey {
         Ok(match block.tag() {
             "RSA PRIVATE KEY" => RsaKeyPair::from_der(bytes).ok().map(Self::of_rsa),
             "PRIVATE KEY" => {
-                let rsa = RsaKeyPair::from_pkcs8(bytes).ok().map(Self::of_rsa);
-                let p521 = || der::contains(bytes, der::P521).then(|| P521Key::of_pkcs8(bytes)).flatten();
-                rsa.or_else(|| Self::of_pkcs8(bytes)).or_else(|| p521().map(Self::of_p521))
+                RsaKeyPair::from_pkcs8(bytes).ok().map(Self::of_rsa).or_else(|| Self::of_ec(bytes))
             }
-            "EC PRIVATE KEY" => {
-                if der::contains(bytes, der::P521) {
-                    return Ok(P521Key::of_sec1(bytes).map(Self::of_p521));
-                }
-                let wrapped = |family| {
-                    let version = der::integer(&[0]);
-                    der::sequence(&[version, algorithm_identifier(family), der::octet_string(bytes)])
-                };
-                let curves = [Family::P256, Family::P384];
-                curves.into_iter().find_map(|family| Self::of_pkcs8(&wrapped(family)))
-            }
+            "EC PRIVATE KEY" => Self::of_ec(bytes),
             _ => None,
         })
     }
@@ -292,19 +271,15 @@ impl SigningKey {
         Self { pair: Pair::Rsa(Box::new(pair)), public }
     }
 
-    fn of_p521(key: P521Key) -> Self {
-        let public = PublicKey::new(Family::P521, key.point());
-        Self { pair: Pair::P521(Box::new(key)), public }
-    }
-
-    fn of_pkcs8(bytes: &[u8]) -> Option<Self> {
-        let random = SystemRandom::new();
+    /// A key on a curve, in PKCS#8 or in SEC 1.
+    fn of_ec(bytes: &[u8]) -> Option<Self> {
         let curves = [
             (Family::P256, &ECDSA_P256_SHA256_FIXED_SIGNING),
             (Family::P384, &ECDSA_P384_SHA384_FIXED_SIGNING),
+            (Family::P521, &ECDSA_P521_SHA512_FIXED_SIGNING),
         ];
         curves.into_iter().find_map(|(family, algorithm)| {
-            let pair = EcdsaKeyPair::from_pkcs8(algorithm, bytes, &random).ok()?;
+            let pair = EcdsaKeyPair::from_private_key_der(algorithm, bytes).ok()?;
             let public = PublicKey::new(family, pair.public_key().as_ref().to_vec());
             Some(Self { pair: Pair::Ecdsa(Box::new(pair)), public })
         })
@@ -318,9 +293,8 @@ impl SigningKey {
         let random = SystemRandom::new();
         let signature = match &self.pair {
             Pair::Ecdsa(pair) => pair.sign(&random, token.as_bytes()).ok()?.as_ref().to_vec(),
-            Pair::P521(key) => key.sign(token.as_bytes()),
             Pair::Rsa(pair) => {
-                let mut signature = vec![0; pair.public().modulus_len()];
+                let mut signature = vec![0; pair.public_modulus_len()];
                 pair.sign(&RSA_PKCS1_SHA256, &random, token.as_bytes(), &mut signature).ok()?;
                 signature
             }

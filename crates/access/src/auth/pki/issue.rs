@@ -15,6 +15,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::files::{self, Access};
 use super::{Error, ServingNames, certificates};
+use crate::auth::jwt::keys::der;
 use crate::user::{ADMIN, MASTERS};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -89,17 +90,17 @@ impl Ca {
         now: SystemTime,
     ) -> Result<Leaf, Error> {
         let (key_path, path) = (dir.join(format!("{name}.key")), dir.join(format!("{name}.crt")));
-        let key = ensure_key(&key_path)?;
+        let key = ensure_key_as(&key_path, sec1)?;
         if let Some(certificate) = files::try_read(&path)?
             && self.still_fits(&certificate, &key, profile, now)
         {
             let certificate = String::from_utf8_lossy(&certificate).into_owned();
-            return Ok(Leaf { certificate, key: key.serialize_pem() });
+            return Ok(Leaf { certificate, key: sec1(&key) });
         }
         let params = leaf_params(profile, now).map_err(|error| cannot_issue(&path, &error))?;
         let made = params.signed_by(&key, &self.issuer).map_err(|error| cannot_issue(&path, &error))?;
         files::replace(&path, made.pem().as_bytes(), Access::Everybody)?;
-        Ok(Leaf { certificate: made.pem(), key: key.serialize_pem() })
+        Ok(Leaf { certificate: made.pem(), key: sec1(&key) })
     }
 
     fn still_fits(&self, pem: &[u8], key: &KeyPair, profile: &Profile<'_>, now: SystemTime) -> bool {
@@ -129,11 +130,43 @@ impl Profile<'_> {
 /// Creates a key exclusively, then always reads it back: of two processes that start at the same time, one creates the
 /// key, and both use it.
 pub(super) fn ensure_key(path: &Path) -> Result<KeyPair, Error> {
+    ensure_key_as(path, KeyPair::serialize_pem)
+}
+
+fn ensure_key_as(path: &Path, pem: fn(&KeyPair) -> String) -> Result<KeyPair, Error> {
     if files::try_read(path)?.is_none() {
         let key = new_key(path)?;
-        files::create(path, key.serialize_pem().as_bytes(), Access::Owner)?;
+        files::create(path, pem(&key).as_bytes(), Access::Owner)?;
     }
     read_key(path)
+}
+
+/// A key in PEM, in the form of SEC 1 (`EC PRIVATE KEY`) if it is one on a curve: clients of Java (fabric8) know no other form
+/// of such keys.
+fn sec1(key: &KeyPair) -> String {
+    match to_sec1(&key.serialize_der()) {
+        Some(der) => pem::encode(&pem::Pem::new("EC PRIVATE KEY", der)).replace("\r\n", "\n"),
+        None => key.serialize_pem(),
+    }
+}
+
+/// The `ECPrivateKey` in a `PrivateKeyInfo`, with the name of the curve, which stands outside of it there.
+fn to_sec1(pkcs8: &[u8]) -> Option<Vec<u8>> {
+    const SEQUENCE: u8 = 0x30;
+    const INTEGER: u8 = 2;
+    const OCTET_STRING: u8 = 4;
+    let (info, _) = der::take(SEQUENCE, pkcs8)?;
+    let (_version, rest) = der::take(INTEGER, info)?;
+    let (algorithm, rest) = der::take(SEQUENCE, rest)?;
+    let curve = algorithm.strip_prefix(der::EC)?;
+    let (key, _) = der::take(SEQUENCE, der::take(OCTET_STRING, rest)?.0)?;
+    let (_version, rest) = der::take(INTEGER, key)?;
+    let (number, rest) = der::take(OCTET_STRING, rest)?;
+    // The curve may be named here as well; the public key follows.
+    let rest = der::take(0xa0, rest).map_or(rest, |(_, rest)| rest);
+    let public = der::take(0xa1, rest).map(|(public, _)| der::tagged(0xa1, public)).unwrap_or_default();
+    let parts = [der::integer(&[1]), der::octet_string(number), der::tagged(0xa0, curve), public];
+    Some(der::sequence(&parts))
 }
 
 /// `path` is what errors name.

@@ -9,6 +9,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::*;
 use crate::auth::authn::user_of_certificate;
+use crate::x509::Certificate;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -61,12 +62,33 @@ fn a_second_start_finds_everything_as_it_was() {
     assert_eq!(admin(&first).server_authority, admin(&second).server_authority);
 }
 
+/// Clients of Java (fabric8) know a key on a curve by these words alone.
+#[test]
+fn an_administrators_key_has_the_words_that_java_clients_know() {
+    let dir = TempDir::new().unwrap();
+    let first = admin(&ensure(&dir, "127.0.0.1").unwrap()).key.clone();
+    assert!(first.starts_with("-----BEGIN EC PRIVATE KEY-----\n"), "{first}");
+    let file = dir.path().join("admin.key");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), first);
+    // The curve is named in it, so that it can be read without the certificate.
+    let block = pem::parse(&first).unwrap();
+    assert!(crate::auth::jwt::keys::SigningKey::of_pem(first.as_bytes()).is_ok());
+    let curve = [0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
+    assert!(block.contents().windows(curve.len()).any(|part| part == curve));
+    // A key of before is kept, and shown in these words.
+    let old = rcgen::KeyPair::from_pem(&first).unwrap().serialize_pem();
+    assert!(old.starts_with("-----BEGIN PRIVATE KEY-----"));
+    std::fs::write(&file, &old).unwrap();
+    assert_eq!(admin(&ensure(&dir, "127.0.0.1").unwrap()).key, first);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), old);
+}
+
 #[test]
 fn the_admin_is_a_master() {
     let dir = TempDir::new().unwrap();
     let pki = ensure(&dir, "127.0.0.1").unwrap();
     let chain = certificates(Path::new("admin"), admin(&pki).certificate.as_bytes()).unwrap();
-    let user = user_of_certificate(&chain[0]).unwrap().unwrap();
+    let user = user_of_certificate(&Certificate::parse(&chain[0]).unwrap()).unwrap().unwrap();
     assert_eq!(user.name, "kubernetes-admin");
     assert!(user.is_in("system:masters"));
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ring::digest::{SHA256, digest};
+use aws_lc_rs::digest::{SHA256, digest};
 
 use super::Verified;
 use crate::auth::recent::Recent;

@@ -8,13 +8,13 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rcgen::{
-    KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256, SigningKey as _,
+    KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_ED25519,
+    PKCS_RSA_SHA256, SigningKey as _,
 };
-use x509_parser::extensions::ParsedExtension;
-use x509_parser::prelude::{FromDer as _, Pem, X509Certificate};
 
 use super::SigningRequest;
 use crate::auth::jwt::keys::der;
+use crate::x509;
 
 /// Clients whose clocks are behind take a new certificate for valid.
 const BACKDATE: Duration = Duration::from_secs(300);
@@ -102,24 +102,21 @@ impl Authority {
         let bad = |path: &Path, why: String| format!("{}: {why}", path.display());
         let key_pair = KeyPair::from_pem(&read(key)?).map_err(|error| bad(key, error.to_string()))?;
         let text = read(certificate)?;
-        let pem = Pem::iter_from_buffer(text.as_bytes()).next().and_then(Result::ok);
-        let pem = pem.ok_or_else(|| bad(certificate, "no certificate in PEM".to_owned()))?;
-        let (_, found) =
-            X509Certificate::from_der(&pem.contents).map_err(|error| bad(certificate, error.to_string()))?;
-        let id = |extension: &ParsedExtension<'_>| match extension {
-            ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
-            _ => None,
-        };
+        let found =
+            x509::certificates(text.as_bytes()).map_err(|error| bad(certificate, error.to_string()))?;
+        let found = found.into_iter().next();
+        let found = found.ok_or_else(|| bad(certificate, "no certificate in PEM".to_owned()))?;
         Ok(Self {
-            name: found.subject().as_raw().to_vec(),
-            key_id: found.extensions().iter().find_map(|extension| id(extension.parsed_extension())),
-            until: found.validity().not_after.timestamp(),
+            name: found.raw_subject().to_vec(),
+            key_id: Some(found.extensions.subject_key.clone()).filter(|id| !id.is_empty()),
+            until: found.not_after,
             algorithm: algorithm(&key_pair).ok_or_else(|| bad(key, "a key of an unknown sort".to_owned()))?,
             key: key_pair,
         })
     }
 
-    /// A certificate in PEM.
+    /// A certificate in PEM. Its names are written anew from those that were read and checked: what else stands in the
+    /// request (attributes, names of other sorts, other extensions) is not in the certificate.
     pub fn sign(
         &self,
         request: &SigningRequest,
@@ -127,6 +124,8 @@ impl Authority {
         lifetime: Duration,
         now: SystemTime,
     ) -> Result<String, String> {
+        let proof = request.request.check_signature();
+        proof.map_err(|error| format!("unable to verify certificate request signature: {error}"))?;
         let seconds = |length: Duration| i64::try_from(length.as_secs()).unwrap_or(i64::MAX);
         let now = Timestamp::try_from(now).map_err(|error| error.to_string())?.as_second();
         let from = now.saturating_sub(seconds(BACKDATE));
@@ -141,8 +140,8 @@ impl Authority {
             self.algorithm.clone(),
             self.name.clone(),
             der::sequence(&[time(from)?, time(until)?]),
-            request.subject.clone(),
-            request.public_key.clone(),
+            request.subject().to_der(),
+            request.request.raw_key.clone(),
             der::tagged(0xa3, &self.extensions(request, usages)?),
         ]);
         let signature =
@@ -179,10 +178,11 @@ impl Authority {
             let value = der::sequence(&[der::tagged(0x80, id)]);
             extensions.push(extension(AUTHORITY_KEY, Critical::No, &value));
         }
-        if let Some(names) = &request.alternative_names {
+        if !request.request.names.is_empty() {
             // Whom the certificate is for is said here alone if the subject is empty.
-            let critical = if request.subject == der::sequence(&[]) { Critical::Yes } else { Critical::No };
-            extensions.push(extension(ALTERNATIVE_NAMES, critical, names));
+            let is_nameless = request.subject().to_der() == der::sequence(&[]);
+            let critical = if is_nameless { Critical::Yes } else { Critical::No };
+            extensions.push(extension(ALTERNATIVE_NAMES, critical, &request.request.names.to_der()));
         }
         Ok(der::sequence(&extensions))
     }
@@ -229,6 +229,8 @@ fn algorithm(key: &KeyPair) -> Option<Vec<u8>> {
         &[6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]
     } else if *algorithm == PKCS_ECDSA_P384_SHA384 {
         &[6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 3]
+    } else if *algorithm == PKCS_ECDSA_P521_SHA512 {
+        &[6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 4]
     } else if *algorithm == PKCS_RSA_SHA256 {
         &[6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 11, 5, 0]
     } else if *algorithm == PKCS_ED25519 {

@@ -1,7 +1,7 @@
 use std::time::{Duration, SystemTime};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose, SanType};
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::*;
 use crate::gotext::encode_base64;
@@ -62,8 +62,8 @@ fn kubelets_get_what_is_theirs() {
     assert_eq!(fits(LEGACY, "anybody", "x", vec![], &["any"]), "");
 }
 
-#[test]
-fn certificates_are_as_asked_for_and_verify() {
+/// A CA with its certificate.
+fn authority() -> (Authority, rcgen::Certificate) {
     let dir = tempfile::tempdir().expect("a directory");
     let (certificate, key) = (dir.path().join("ca.crt"), dir.path().join("ca.key"));
     let ca_key = KeyPair::generate().expect("a key");
@@ -74,7 +74,12 @@ fn certificates_are_as_asked_for_and_verify() {
     let ca = params.self_signed(&ca_key).expect("signed");
     std::fs::write(&certificate, ca.pem()).expect("write");
     std::fs::write(&key, ca_key.serialize_pem()).expect("write");
-    let authority = Authority::load(&certificate, &key).expect("an authority");
+    (Authority::load(&certificate, &key).expect("an authority"), ca)
+}
+
+#[test]
+fn certificates_are_as_asked_for_and_verify() {
+    let (authority, ca) = authority();
     let text = request("jane", &["devs"], vec![dns("a.example")]);
     let asked = SigningRequest::of_base64(&text).expect("a request");
     let now = SystemTime::now();
@@ -86,7 +91,7 @@ fn certificates_are_as_asked_for_and_verify() {
     let (_, ca) = X509Certificate::from_der(ca.der()).expect("a certificate");
     made.verify_signature(Some(ca.public_key())).expect("the CA has signed it");
     assert_eq!(made.issuer().as_raw(), ca.subject().as_raw());
-    assert_eq!(made.subject().to_string(), "CN=jane, O=devs");
+    assert_eq!(made.subject().to_string(), "O=devs, CN=jane");
     let validity = made.validity().not_after.timestamp() - made.validity().not_before.timestamp();
     assert_eq!(validity, 3600 + 300, "it is backdated");
     let usage = made.key_usage().expect("read").expect("there").value;
@@ -100,4 +105,32 @@ fn certificates_are_as_asked_for_and_verify() {
     assert_eq!(authority.sign(&asked, &[], lifetime, after), Err("the signer has expired".to_owned()));
     let why = authority.sign(&asked, &["x"], lifetime, now).expect_err("refused");
     assert_eq!(why, "unrecognized usage values: [\"x\"]");
+}
+
+/// What nobody has checked is not signed: names of other sorts, attributes that are no part of a name here.
+#[test]
+fn a_certificate_holds_what_was_checked_and_no_more() {
+    let uid = DnType::CustomDnType(vec![0, 9, 2342, 19_200_300, 100, 1, 1]);
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, rcgen::DnValue::BmpString("jane".try_into().expect("a string")));
+    params
+        .distinguished_name
+        .push(DnType::OrganizationName, rcgen::DnValue::TeletexString("devs".try_into().expect("a string")));
+    params.distinguished_name.push(uid, "root");
+    let other = SanType::OtherName((vec![1, 3, 6, 1, 4, 1, 311, 20, 2, 3], "root@example".into()));
+    params.subject_alt_names = vec![dns("a.example"), other];
+    let key = KeyPair::generate().expect("a key");
+    let pem = params.serialize_request(&key).expect("a request").pem().expect("PEM");
+    let asked = SigningRequest::of_base64(&encode_base64(pem.as_bytes())).expect("a request");
+    assert!(asked.subject().organizations().eq(["devs"]), "Go reads these strings, too");
+    let (authority, _) = authority();
+    let made = authority.sign(&asked, &["client auth"], Duration::from_secs(3600), SystemTime::now());
+    let pem = pem::parse(made.expect("signed")).expect("PEM");
+    let (_, made) = X509Certificate::from_der(pem.contents()).expect("a certificate");
+    assert_eq!(made.subject().to_string(), "O=devs, CN=jane");
+    let names = made.subject_alternative_name().expect("read").expect("there").value;
+    assert_eq!(names.general_names, [GeneralName::DNSName("a.example")]);
 }

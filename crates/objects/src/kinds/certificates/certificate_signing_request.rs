@@ -5,9 +5,6 @@ pub mod approval;
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
-use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::error::X509Error;
-use x509_parser::prelude::{FromDer, Pem};
 
 use crate::causes::Cause;
 use crate::fields::ObjectMap;
@@ -28,6 +25,7 @@ use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::certificates::shared::signer;
 use crate::tree::Value;
+use crate::x509::{self, CertificateRequest};
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("certificatesigningrequests", "CertificateSigningRequest")
@@ -105,37 +103,29 @@ fn validate(object: &ObjectMap, old: Option<&ObjectMap>, errors: &mut Errors) {
     }
 }
 
-/// Whether the text is a certificate request signed with its own key. Signatures of unknown algorithms are accepted.
+/// Whether the text is one certificate request, signed with its own key.
 fn check_request(text: &str) -> Result<(), String> {
-    let wrong = "PEM block type must be CERTIFICATE REQUEST";
-    let bytes = decode_base64(text)?;
-    let pem = Pem::iter_from_buffer(&bytes).next().and_then(Result::ok).ok_or(wrong)?;
-    if pem.label != "CERTIFICATE REQUEST" {
-        return Err(wrong.to_owned());
-    }
-    let (_, request) =
-        X509CertificationRequest::from_der(&pem.contents).map_err(|_| "asn1: syntax error".to_owned())?;
-    match request.verify_signature() {
-        Err(X509Error::SignatureVerificationError) => Err("x509: signature does not verify".to_owned()),
-        _ => Ok(()),
-    }
+    let request = CertificateRequest::of_pem(&decode_base64(text)?).map_err(|error| error.to_string())?;
+    request.check_signature().map_err(|error| error.to_string())
 }
 
 fn check_certificates(text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());
     }
-    let bytes = decode_base64(text)?;
-    let mut found = false;
-    for pem in Pem::iter_from_buffer(&bytes).map_while(Result::ok) {
-        if pem.label != "CERTIFICATE" {
-            let label = crate::gotext::quote(&pem.label);
+    let (blocks, _) = x509::blocks(&decode_base64(text)?);
+    for block in &blocks {
+        if block.label != "CERTIFICATE" {
+            let label = crate::gotext::quote(&block.label);
             return Err(format!("only CERTIFICATE PEM blocks are allowed, found {label}"));
         }
-        pem.parse_x509().map_err(|_| "x509: malformed certificate".to_owned())?;
-        found = true;
+        if block.has_headers {
+            return Err("no PEM block headers are permitted".to_owned());
+        }
+        x509::Certificate::parse(&block.bytes).map_err(|error| error.to_string())?;
     }
-    if found { Ok(()) } else { Err("must contain at least one CERTIFICATE PEM block".to_owned()) }
+    let none = "must contain at least one CERTIFICATE PEM block";
+    if blocks.is_empty() { Err(none.to_owned()) } else { Ok(()) }
 }
 
 fn usages(list: &At<'_, '_>, old: Option<&crate::tree::Value>, errors: &mut Errors) {

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use x509_parser::prelude::{FromDer, X509Certificate};
-
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
@@ -19,6 +17,7 @@ use crate::kinds::behavior::selectable::{SelectableFields, field};
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::certificates::shared::signer;
+use crate::x509::{self, Block, Certificate};
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("clustertrustbundles", "ClusterTrustBundle").conditional(),
@@ -86,10 +85,10 @@ fn bundle(at: &At<'_, '_>, errors: &mut Errors) {
     }
     let mut anchors: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
     let before = errors.len();
-    for (index, block) in blocks(text).enumerate() {
+    for (index, block) in x509::blocks(text.as_bytes()).0.into_iter().enumerate() {
         match wrong_with(&block) {
             Some(why) => errors.invalid(at, OMITTED, &format!("entry {index} {why}")),
-            None => anchors.entry(block.into_contents()).or_default().push(index),
+            None => anchors.entry(block.bytes).or_default().push(index),
         }
     }
     if errors.len() > before {
@@ -106,29 +105,17 @@ fn bundle(at: &At<'_, '_>, errors: &mut Errors) {
 
 const OMITTED: &str = "<value omitted>";
 
-/// The PEM blocks of a text. Like Go, skips everything else.
-pub fn blocks(text: &str) -> impl Iterator<Item = pem::Pem> {
-    const BEGIN: &str = "-----BEGIN ";
-    let starts = text.match_indices(BEGIN).map(|(at, _)| at);
-    let begins_line = |at: &usize| *at == 0 || text.as_bytes()[*at - 1] == b'\n';
-    let starts: Vec<usize> = starts.filter(begins_line).chain([text.len()]).collect();
-    let pieces: Vec<&str> = starts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
-    pieces.into_iter().filter_map(|piece| pem::parse(piece).ok())
-}
-
-fn wrong_with(block: &pem::Pem) -> Option<String> {
-    if block.tag() != "CERTIFICATE" {
-        return Some(format!("has bad block type: {}", block.tag()));
+fn wrong_with(block: &Block) -> Option<String> {
+    if block.label != "CERTIFICATE" {
+        return Some(format!("has bad block type: {}", block.label));
     }
-    if block.headers().iter().next().is_some() {
+    if block.has_headers {
         return Some("has PEM block headers".to_owned());
     }
-    let Ok((_, certificate)) = X509Certificate::from_der(block.contents()) else {
+    let Ok(certificate) = Certificate::parse(&block.bytes) else {
         return Some("does not parse as X.509".to_owned());
     };
-    let authority =
-        certificate.basic_constraints().ok().flatten().is_some_and(|constraints| constraints.value.ca);
-    (!authority).then(|| "does not have the CA bit set".to_owned())
+    (!certificate.is_ca()).then(|| "does not have the CA bit set".to_owned())
 }
 
 pub static COLUMNS: Printer = Printer {

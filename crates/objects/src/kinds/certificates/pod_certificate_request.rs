@@ -2,14 +2,6 @@
 //! missing.
 
 use jiff::{SignedDuration, Timestamp};
-use p521::ecdsa::signature::hazmat::PrehashVerifier as _;
-use p521::ecdsa::{Signature, VerifyingKey};
-use sha2::{Digest as _, Sha256, Sha384, Sha512};
-use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::error::X509Error;
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
-use x509_parser::public_key::PublicKey;
-use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::fields::ObjectMap;
 use crate::gotext::decode_base64;
@@ -27,9 +19,9 @@ use crate::kinds::behavior::selectable::{SelectableFields, field};
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
 use crate::kinds::behavior::warnings::KindWarnings;
-use crate::kinds::certificates::cluster_trust_bundle::blocks;
 use crate::kinds::certificates::shared::signer;
 use crate::tree::Value;
+use crate::x509::{self, Certificate, CertificateRequest, Curve, PublicKey};
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("podcertificaterequests", "PodCertificateRequest").sub(&["status"]).conditional(),
@@ -110,72 +102,31 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     immutable(&At::member(new, "spec"), &At::member(old, "spec"), errors);
 }
 
-/// The curve, by its object identifier, and the length of its numbers.
-const P521: &str = "1.3.132.0.35";
-const P521_SIZE: usize = 66;
-
 /// An error: the value that upstream shows, and the text.
 type Wrong = (Option<String>, &'static str);
 
 /// Checks that the request is signed with its own key, of an accepted type.
 fn check_request(der: &[u8]) -> Result<(), Wrong> {
     const NO_REQUEST: Wrong = (None, "must be a valid PKCS#10 CSR");
-    let (rest, request) = X509CertificationRequest::from_der(der).map_err(|_| NO_REQUEST)?;
-    if !rest.is_empty() {
-        return Err(NO_REQUEST);
-    }
-    check_key(&request.certification_request_info.subject_pki)
-        .map_err(|wrong| wrong.unwrap_or(NO_REQUEST))?;
-    let is_wrong = match request.verify_signature() {
-        Err(X509Error::SignatureUnsupportedAlgorithm) => signed_on_p521(&request) == Some(false),
-        verified => matches!(verified, Err(X509Error::SignatureVerificationError)),
-    };
-    if is_wrong { Err((None, "invalid signature")) } else { Ok(()) }
+    let request = CertificateRequest::parse(der).map_err(|_| NO_REQUEST)?;
+    check_key(&request.key)?;
+    request.check_signature().map_err(|_| (None, "invalid signature"))
 }
 
-/// Whether a request with a key on the curve P-521 is signed with it; `None` for other keys, and for hashes that are not
-/// SHA-2.
-fn signed_on_p521(request: &X509CertificationRequest<'_>) -> Option<bool> {
-    let (info, signature) = (&request.certification_request_info, &request.signature_value.data);
-    let curve = info.subject_pki.algorithm.parameters.as_ref()?.as_oid().ok()?;
-    if curve.to_id_string() != P521 {
-        return None;
-    }
-    let mut hash = match &*request.signature_algorithm.algorithm.to_id_string() {
-        "1.2.840.10045.4.3.2" => Sha256::digest(info.raw).to_vec(),
-        "1.2.840.10045.4.3.3" => Sha384::digest(info.raw).to_vec(),
-        "1.2.840.10045.4.3.4" => Sha512::digest(info.raw).to_vec(),
-        _ => return None,
-    };
-    // A hash is a number, and shorter than the curve's are.
-    hash.splice(..0, std::iter::repeat_n(0, P521_SIZE - hash.len()));
-    let key = VerifyingKey::from_sec1_bytes(&info.subject_pki.subject_public_key.data);
-    let verified = key.and_then(|key| key.verify_prehash(&hash, &Signature::from_der(signature)?));
-    Some(verified.is_ok())
-}
-
-/// Checks the type of a key. The error `None` means that Go's library cannot parse such a key.
-fn check_key(key: &SubjectPublicKeyInfo<'_>) -> Result<(), Option<Wrong>> {
-    let algorithm = key.algorithm.algorithm.to_id_string();
-    let curve = key.algorithm.parameters.as_ref().and_then(|any| any.as_oid().ok());
-    match (&*algorithm, curve.map(|oid| oid.to_id_string()).as_deref()) {
-        // Ed25519; P-256, P-384 and P-521.
-        ("1.3.101.112", _)
-        | ("1.2.840.10045.2.1", Some("1.2.840.10045.3.1.7" | "1.3.132.0.34" | "1.3.132.0.35")) => Ok(()),
-        ("1.2.840.10045.2.1", Some("1.3.132.0.33")) => Err(Some((
-            Some("curve P-224".to_owned()),
-            "elliptic public keys must use curve P256, P384, or P521",
-        ))),
-        ("1.2.840.10045.2.1", _) => Err(None),
-        ("1.2.840.113549.1.1.1", _) => match key.parsed() {
-            Ok(PublicKey::RSA(key)) if matches!(key.key_size(), 3072 | 4096) => Ok(()),
-            Ok(PublicKey::RSA(key)) => {
-                let shown = format!("{}-bit modulus", key.key_size());
-                Err(Some((Some(shown), "RSA keys must have modulus size 3072 or 4096")))
-            }
-            _ => Err(None),
-        },
-        _ => Err(Some((None, "unknown public key type; supported types are Ed25519, ECDSA, and RSA"))),
+fn check_key(key: &PublicKey) -> Result<(), Wrong> {
+    match key {
+        PublicKey::Ed25519(_) | PublicKey::Ec(Curve::P256 | Curve::P384 | Curve::P521, _) => Ok(()),
+        PublicKey::Ec(Curve::P224, _) => {
+            Err((Some("curve P-224".to_owned()), "elliptic public keys must use curve P256, P384, or P521"))
+        }
+        PublicKey::Rsa(key) if matches!(key.bits(), 3072 | 4096) => Ok(()),
+        PublicKey::Rsa(key) => {
+            let shown = format!("{}-bit modulus", key.bits());
+            Err((Some(shown), "RSA keys must have modulus size 3072 or 4096"))
+        }
+        PublicKey::Other | PublicKey::Unknown => {
+            Err((None, "unknown public key type; supported types are Ed25519, ECDSA, and RSA"))
+        }
     }
 }
 
@@ -250,37 +201,34 @@ fn issued(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     if chain.len() > CHAIN_MAX {
         return errors.too_long(&at, CHAIN_MAX);
     }
-    let mut blocks = blocks(chain);
-    let Some(leaf) = blocks.next() else {
+    let (blocks, _) = x509::blocks(chain.as_bytes());
+    let Some((leaf, others)) = blocks.split_first() else {
         return errors.invalid(&at, chain, "issued certificate chain must contain at least one certificate");
     };
-    if leaf.tag() != "CERTIFICATE" {
+    if leaf.label != "CERTIFICATE" {
         let why = "issued certificate chain must consist entirely of CERTIFICATE PEM blocks";
         return errors.invalid(&at, chain, why);
     }
-    let Ok((_, leaf)) = X509Certificate::from_der(leaf.contents()) else {
+    let Ok(leaf) = Certificate::parse(&leaf.bytes) else {
         return errors.invalid(&at, chain, "leaf certificate does not parse as valid X.509");
     };
     dns_names(&leaf, &at, errors);
     let request = At::member(old, "spec");
     let request = request.get("stubPKCS10Request");
     let der = decode_base64(request.text()).unwrap_or_default();
-    let Ok((_, wanted)) = X509CertificationRequest::from_der(&der) else {
-        return errors.invalid_unsaid(
-            &At::member(old, "spec").get("stubPKCS10Request"),
-            "must be a valid PKCS#10 CSR",
-        );
+    let Ok(wanted) = CertificateRequest::parse(&der) else {
+        return errors.invalid_unsaid(&request, "must be a valid PKCS#10 CSR");
     };
-    if wanted.certification_request_info.subject_pki.raw != leaf.public_key().raw {
+    if wanted.raw_key != leaf.raw_key() {
         return errors.invalid(&at, chain, "leaf certificate was not issued to the requested public key");
     }
     if !times(new, &leaf, errors) {
         return;
     }
-    for block in blocks {
-        let why = if block.tag() != "CERTIFICATE" {
+    for block in others {
+        let why = if block.label != "CERTIFICATE" {
             "issued certificate chain must consist entirely of CERTFICATE PEM blocks"
-        } else if X509Certificate::from_der(block.contents()).is_err() {
+        } else if Certificate::parse(&block.bytes).is_err() {
             "intermediate certificate does not parse as valid X.509"
         } else {
             continue;
@@ -289,24 +237,23 @@ fn issued(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-fn dns_names(leaf: &X509Certificate<'_>, at: &At<'_, '_>, errors: &mut Errors) {
-    let names = leaf.subject_alternative_name().ok().flatten();
-    for name in names.iter().flat_map(|names| &names.value.general_names) {
-        let GeneralName::DNSName(name) = name else { continue };
+fn dns_names(leaf: &Certificate, at: &At<'_, '_>, errors: &mut Errors) {
+    for name in leaf.extensions.names.iter().flat_map(|names| &names.dns) {
         if name.is_empty() {
-            errors.invalid(at, *name, "leaf certificate should not contain empty DNSName");
+            errors.invalid(at, name.as_str(), "leaf certificate should not contain empty DNSName");
         }
         if name.contains("..") {
-            errors.invalid(at, *name, "leaf certificate's DNSName should not contain '..'");
+            errors.invalid(at, name.as_str(), "leaf certificate's DNSName should not contain '..'");
         }
         if name.starts_with('.') || name.ends_with('.') {
-            errors.invalid(at, *name, "leaf certificate's DNSName should not start or end with '.'");
+            let why = "leaf certificate's DNSName should not start or end with '.'";
+            errors.invalid(at, name.as_str(), why);
         }
     }
 }
 
 /// Validates that the status has the times of the certificate, and that these are as requested.
-fn times(object: &ObjectMap, leaf: &X509Certificate<'_>, errors: &mut Errors) -> bool {
+fn times(object: &ObjectMap, leaf: &Certificate, errors: &mut Errors) -> bool {
     let status = At::member(object, "status");
     let fields = ["notBefore", "notAfter", "beginRefreshAt"].map(|name| status.get(name));
     let mut missing = false;
@@ -325,8 +272,7 @@ fn times(object: &ObjectMap, leaf: &X509Certificate<'_>, errors: &mut Errors) ->
     }
     let said = fields.each_ref().map(|at| at.text().parse::<Timestamp>().unwrap_or_default());
     let [not_before, not_after, refresh] = said;
-    let validity = leaf.validity();
-    let (from, until) = (validity.not_before.timestamp(), validity.not_after.timestamp());
+    let (from, until) = (leaf.not_before, leaf.not_after);
     let lifetime = until - from;
     let spec = At::member(object, "spec");
     let longest = spec.get("maxExpirationSeconds").int();

@@ -35,11 +35,6 @@ pub fn integer(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Whether an encoded value occurs in another one.
-pub fn contains(bytes: &[u8], value: &[u8]) -> bool {
-    memchr::memmem::find(bytes, value).is_some()
-}
-
 /// The content of the value that comes first, if it has this tag, and what follows it.
 pub fn take(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<2>()?;

@@ -1,12 +1,9 @@
 //! The certificates by which a conversion webhook is trusted.
 
-use x509_parser::certificate::X509Certificate;
-use x509_parser::prelude::FromDer as _;
-
 use crate::fields;
 use crate::fields::ObjectMap;
 use crate::gotext::decode_base64;
-use crate::kinds::certificates::cluster_trust_bundle::blocks;
+use crate::x509;
 
 /// Whether clients could be made to trust what a definition's conversion says, or it says nothing.
 pub fn of_conversion_is_valid(object: &ObjectMap) -> bool {
@@ -19,20 +16,18 @@ pub fn check(bundle: &str) -> Result<(), String> {
         return Ok(());
     }
     let bytes = decode_base64(bundle).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
+    let (blocks, _) = x509::blocks(&bytes);
+    let is_certificate = |block: &&x509::Block| block.label == "CERTIFICATE" && !block.has_headers;
     let mut broken = None;
-    let mut any = false;
-    for block in blocks(&text) {
-        any = true;
-        if block.tag() != "CERTIFICATE" || block.headers().iter().next().is_some() {
-            continue;
-        }
-        match X509Certificate::from_der(block.contents()) {
+    for block in blocks.iter().filter(is_certificate) {
+        match x509::Certificate::parse(&block.bytes) {
             Ok(_) => return Ok(()),
-            Err(_) => broken = broken.or(Some("failed to parse certificate: x509: malformed certificate")),
+            Err(error) => broken = broken.or(Some(format!("failed to parse certificate: {error}"))),
         }
     }
-    let none =
-        if any { "no valid certificate authority data seen" } else { "unable to parse bytes as PEM block" };
-    Err(format!("unable to load root certificates: {}", broken.unwrap_or(none)))
+    let none = match blocks.is_empty() {
+        true => "unable to parse bytes as PEM block",
+        false => "no valid certificate authority data seen",
+    };
+    Err(format!("unable to load root certificates: {}", broken.as_deref().unwrap_or(none)))
 }

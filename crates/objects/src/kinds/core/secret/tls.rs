@@ -2,22 +2,16 @@
 
 use pem::Pem;
 use rustls::SignatureAlgorithm;
-use rustls::crypto::ring::sign::any_supported_type;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
-use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::warnings::Remarks;
+use crate::x509::{Certificate, PublicKey};
 
 const CERTIFICATE: &str = "CERTIFICATE";
-
-const RSA: &str = "1.2.840.113549.1.1.1";
-
-const ECDSA: &str = "1.2.840.10045.2.1";
-
-const ED25519: &str = "1.3.101.112";
 
 pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     if At::member(object, "type").text() != "kubernetes.io/tls" {
@@ -37,30 +31,26 @@ pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
 fn pair(certificates: &[Pem], keys: &[Pem]) -> Result<(), String> {
     let certificate = first_certificate(certificates)?;
     let key = first_key(keys)?;
-    let Ok((_, certificate)) = X509Certificate::from_der(certificate.contents()) else {
-        return Err("x509: malformed certificate".to_owned());
-    };
-    let public = certificate.public_key();
+    let certificate = Certificate::parse(certificate.contents()).map_err(|error| error.to_string())?;
     let Some(signing) = readable(key) else {
         // Keys that Go supports and this library does not are accepted.
         let der = x509_parser::der_parser::parse_der(key.contents());
         return if der.is_ok() { Ok(()) } else { Err("tls: failed to parse private key".to_owned()) };
     };
-    let of_type = match signing.algorithm() {
-        SignatureAlgorithm::RSA => RSA,
-        SignatureAlgorithm::ECDSA => ECDSA,
-        SignatureAlgorithm::ED25519 => ED25519,
-        _ => return Ok(()),
+    let is_same_type = match (&certificate.key, signing.algorithm()) {
+        (PublicKey::Other | PublicKey::Unknown, _) => {
+            return Err("tls: unknown public key algorithm".to_owned());
+        }
+        (PublicKey::Rsa(_), SignatureAlgorithm::RSA)
+        | (PublicKey::Ec(..), SignatureAlgorithm::ECDSA)
+        | (PublicKey::Ed25519(_), SignatureAlgorithm::ED25519) => true,
+        _ => false,
     };
-    let found = public.algorithm.algorithm.to_id_string();
-    if ![RSA, ECDSA, ED25519].contains(&found.as_str()) {
-        return Err("tls: unknown public key algorithm".to_owned());
-    }
-    if found != of_type {
+    if !is_same_type {
         return Err("tls: private key type does not match public key type".to_owned());
     }
     match signing.public_key() {
-        Some(own) if own.as_ref() != public.raw => {
+        Some(own) if own.as_ref() != certificate.raw_key() => {
             Err("tls: private key does not match public key".to_owned())
         }
         _ => Ok(()),

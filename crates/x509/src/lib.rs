@@ -1,0 +1,35 @@
+//! X.509 certificates and certificate requests as Go's `crypto/x509` reads and verifies them: whatever kube-apiserver
+//! accepts or refuses, this crate does too, in the same words. Every certificate that rowplane judges goes through here.
+//!
+//! A parser of its own stands here because a second reading of the same bytes is a hole: what a lenient parser overlooks
+//! (a string type, a second value, a longer length) another program of the cluster, which is written in Go, acts upon.
+//! Signatures and keys are aws-lc's, and the `rsa` crate's for RSA keys of 1024 to 2047 bits, which aws-lc has for some
+//! schemes only.
+#![forbid(unsafe_code)]
+
+mod certificate;
+mod constraints;
+mod der;
+mod error;
+mod extensions;
+mod handshake;
+mod host;
+mod key;
+mod name;
+mod pem;
+mod policies;
+mod request;
+mod signature;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub use self::certificate::Certificate;
+pub use self::error::Error;
+pub use self::extensions::AlternativeNames;
+pub use self::handshake::{SCHEMES, verify_handshake};
+pub use self::key::{Curve, PublicKey};
+pub use self::name::{Attribute, Name};
+pub use self::pem::{Block, blocks, certificates};
+pub use self::request::CertificateRequest;
+pub use self::verify::{Options, Pool, Purpose, verify};

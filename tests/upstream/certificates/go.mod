@@ -1,0 +1,3 @@
+module rowplane/tests/upstream/certificates
+
+go 1.26.0
