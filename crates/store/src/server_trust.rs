@@ -1,7 +1,7 @@
 //! Which server certificates a client of TLS takes: those of some authorities, and a certificate that is itself among them.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -22,7 +22,7 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String>
 /// The authorities of servers. A server's own certificate may be among them: it needs no other authority then.
 #[derive(Debug, Default)]
 pub struct Trusted {
-    roots: Pool,
+    roots: Arc<Pool>,
 }
 
 impl Trusted {
@@ -30,7 +30,7 @@ impl Trusted {
     pub fn these(certificates: Vec<CertificateDer<'static>>) -> Result<Self, String> {
         let parsed = certificates.iter().map(|certificate| Certificate::parse(certificate));
         let roots = parsed.collect::<Result<Pool, _>>().map_err(|error| error.to_string())?;
-        Ok(Self { roots })
+        Ok(Self { roots: Arc::new(roots) })
     }
 
     /// The certificates of a PEM text that can be read, as client-go and Go's clients take a bundle; at least one.
@@ -42,15 +42,19 @@ impl Trusted {
             true => {
                 Err("unable to load root certificates: no valid certificate authority data seen".to_owned())
             }
-            false => Ok(Self { roots }),
+            false => Ok(Self { roots: Arc::new(roots) }),
         }
     }
 
-    /// What the system trusts. Blocks.
+    /// What the system trusts, read once for all (as Go does) and shared. Blocks.
     pub fn system() -> Self {
-        let all = rustls_native_certs::load_native_certs().certs.into_iter();
-        // Some of a system's certificates are not such as Go reads; those are skipped.
-        Self { roots: all.filter_map(|certificate| Certificate::parse(&certificate).ok()).collect() }
+        static ROOTS: OnceLock<Arc<Pool>> = OnceLock::new();
+        let read = || {
+            let all = rustls_native_certs::load_native_certs().certs.into_iter();
+            // Some of a system's certificates are not such as Go reads; those are skipped.
+            Arc::new(all.filter_map(|certificate| Certificate::parse(&certificate).ok()).collect())
+        };
+        Self { roots: ROOTS.get_or_init(read).clone() }
     }
 }
 

@@ -165,8 +165,12 @@ fn extensions(mut body: Der<'_>, version: u8) -> Result<Extensions, Error> {
     }
 }
 
-/// A positive number in decimal digits.
+/// A positive number in decimal digits; one that is longer than any real serial number in hexadecimal ones, since the work for
+/// decimal digits grows with the square of the length.
 fn decimal(bytes: &[u8]) -> String {
+    if bytes.len() > 64 {
+        return bytes.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}"));
+    }
     let mut digits = vec![0u8];
     for byte in bytes {
         let mut carry = u32::from(*byte);

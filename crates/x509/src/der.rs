@@ -215,6 +215,11 @@ fn offset(zone: &str) -> Option<i64> {
     (seconds != 0 && hours <= 24 && minutes < 60).then_some(sign * seconds)
 }
 
+/// Whether bytes begin with a value in DER.
+pub fn is_der(bytes: &[u8]) -> bool {
+    Der(bytes).any().is_some()
+}
+
 /// Where a part stands in the bytes that it is a slice of.
 pub fn range_in(all: &[u8], part: &[u8]) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(all.as_ptr() as usize);

@@ -247,15 +247,14 @@ fn purposes(mut value: Der<'_>) -> Option<Vec<Vec<u8>>> {
 
 fn policies(mut value: Der<'_>) -> Option<Vec<Vec<u8>>> {
     let mut list = value.read(SEQUENCE)?;
-    let mut found: Vec<Vec<u8>> = Vec::new();
+    let mut found: BTreeSet<Vec<u8>> = BTreeSet::new();
     while !list.is_empty() {
         let policy = policy_oid(list.read(SEQUENCE)?.read(OBJECT_IDENTIFIER)?.0)?;
-        if found.contains(&policy) {
+        if !found.insert(policy) {
             return None;
         }
-        found.push(policy);
     }
-    Some(found)
+    Some(found.into_iter().collect())
 }
 
 /// Object identifiers of policies have parts of any size.

@@ -25,6 +25,7 @@ mod tests;
 mod verify;
 
 pub use self::certificate::Certificate;
+pub use self::der::is_der;
 pub use self::error::Error;
 pub use self::extensions::AlternativeNames;
 pub use self::handshake::{SCHEMES, verify_handshake};

@@ -1,6 +1,6 @@
 //! Certificate policies (RFC 5280, 6.1, with the changes of RFC 9618), for callers that take any policy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::certificate::Certificate;
 
@@ -48,9 +48,9 @@ pub(crate) fn are_valid(chain: &[&Certificate]) -> bool {
 
 /// The policies of a certificate that the level above it expects.
 fn next(above: &Level, own: &[Vec<u8>], is_any_taken: bool) -> Level {
-    let is_expected = |policy: &Vec<u8>| above.values().any(|expected| expected.contains(policy));
+    let expected: BTreeSet<&Vec<u8>> = above.values().flatten().collect();
     let named = own.iter().filter(|policy| *policy != ANY);
-    let named = named.filter(|policy| is_expected(policy) || above.contains_key(ANY));
+    let named = named.filter(|policy| expected.contains(policy) || above.contains_key(ANY));
     let mut level: Level = named.map(|policy| (policy.clone(), vec![policy.clone()])).collect();
     if is_any_taken && own.iter().any(|policy| policy == ANY) {
         for policy in above.values().flatten() {

@@ -151,12 +151,16 @@ fn sec1(key: &KeyPair) -> String {
 }
 
 /// The `ECPrivateKey` in a `PrivateKeyInfo`, with the name of the curve, which stands outside of it there.
-fn to_sec1(pkcs8: &[u8]) -> Option<Vec<u8>> {
+fn to_sec1(bytes: &[u8]) -> Option<Vec<u8>> {
     const SEQUENCE: u8 = 0x30;
     const INTEGER: u8 = 2;
     const OCTET_STRING: u8 = 4;
-    let (info, _) = der::take(SEQUENCE, pkcs8)?;
+    let (info, _) = der::take(SEQUENCE, bytes)?;
     let (_version, rest) = der::take(INTEGER, info)?;
+    if der::take(OCTET_STRING, rest).is_some() {
+        // rcgen gives a key back in the form in which it was read.
+        return Some(bytes.to_vec());
+    }
     let (algorithm, rest) = der::take(SEQUENCE, rest)?;
     let curve = algorithm.strip_prefix(der::EC)?;
     let (key, _) = der::take(SEQUENCE, der::take(OCTET_STRING, rest)?.0)?;

@@ -76,11 +76,15 @@ fn an_administrators_key_has_the_words_that_java_clients_know() {
     let curve = [0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
     assert!(block.contents().windows(curve.len()).any(|part| part == curve));
     // A key of before is kept, and shown in these words.
-    let old = rcgen::KeyPair::from_pem(&first).unwrap().serialize_pem();
+    let old = rcgen::KeyPair::generate().unwrap().serialize_pem();
     assert!(old.starts_with("-----BEGIN PRIVATE KEY-----"));
     std::fs::write(&file, &old).unwrap();
-    assert_eq!(admin(&ensure(&dir, "127.0.0.1").unwrap()).key, first);
+    let shown = admin(&ensure(&dir, "127.0.0.1").unwrap()).key.clone();
+    assert!(shown.starts_with("-----BEGIN EC PRIVATE KEY-----\n") && shown != first, "{shown}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), old);
+    let key = crate::auth::jwt::keys::SigningKey::of_pem(shown.as_bytes()).unwrap();
+    let same = crate::auth::jwt::keys::SigningKey::of_pem(old.as_bytes()).unwrap();
+    assert_eq!(key.public, same.public);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::warnings::Remarks;
-use crate::x509::{Certificate, PublicKey};
+use crate::x509::{self, Certificate, PublicKey};
 
 const CERTIFICATE: &str = "CERTIFICATE";
 
@@ -34,8 +34,11 @@ fn pair(certificates: &[Pem], keys: &[Pem]) -> Result<(), String> {
     let certificate = Certificate::parse(certificate.contents()).map_err(|error| error.to_string())?;
     let Some(signing) = readable(key) else {
         // Keys that Go supports and this library does not are accepted.
-        let der = x509_parser::der_parser::parse_der(key.contents());
-        return if der.is_ok() { Ok(()) } else { Err("tls: failed to parse private key".to_owned()) };
+        return if x509::is_der(key.contents()) {
+            Ok(())
+        } else {
+            Err("tls: failed to parse private key".to_owned())
+        };
     };
     let is_same_type = match (&certificate.key, signing.algorithm()) {
         (PublicKey::Other | PublicKey::Unknown, _) => {
