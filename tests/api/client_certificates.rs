@@ -8,12 +8,13 @@ use rcgen::{
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
     PKCS_ECDSA_P521_SHA512, SignatureAlgorithm,
 };
+use rowplane::Server;
 use rowplane::auth::authn::FrontProxy;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Protocol};
 use crate::support::database::Database;
-use crate::support::server::{Setup, TestServer};
+use crate::support::server::Setup;
 
 type Shape = fn(&mut CertificateParams);
 
@@ -72,7 +73,7 @@ fn client(params: &mut CertificateParams) {
 }
 
 /// A server that trusts these authorities.
-async fn trusting(setup: &mut Setup, authorities: &[&Made]) -> TestServer {
+async fn trusting(setup: &mut Setup, authorities: &[&Made]) -> Server {
     let file = setup.file("clients.crt");
     let text: String = authorities.iter().map(|authority| authority.pem.as_str()).collect();
     std::fs::write(&file, text).expect("write");
