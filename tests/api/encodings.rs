@@ -19,6 +19,8 @@ on_every_store! {
     w63_streamed_lists_are_compressed,
     w64_yaml_out,
     yaml_in,
+    yaml_of_several_documents,
+    times_as_go_reads_them,
     yaml_of_discovery_and_errors,
 }
 
@@ -166,4 +168,61 @@ async fn yaml_of_discovery_and_errors(setup: Setup) {
     }
     let missing = server.get(format!("{CONFIGMAPS}/none")).accept(YAML).await;
     assert_eq!(parsed(&missing, 404)["reason"], "NotFound");
+}
+
+/// Only the first document is read, whatever follows it.
+async fn yaml_of_several_documents(setup: Setup) {
+    let server = setup.start().await;
+    let first = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b}\n";
+    for text in [
+        format!("{first}---\n"),
+        format!("{first}---\n# end\n"),
+        format!("{first}...\n"),
+        format!("{first}---\n{}", first.replace("a: b", "c: d")),
+        format!("{first}...\n{{[\n"),
+        format!("---\n{first}"),
+    ] {
+        let created =
+            server.request(Method::POST, format!("{CONFIGMAPS}?dryRun=All")).body(YAML, text.clone()).await;
+        assert_eq!(created.expect(201)["data"], json!({"a": "b"}), "{text}");
+        let path = format!("{CONFIGMAPS}/a?dryRun=All&fieldManager=f");
+        let applied =
+            server.request(Method::PATCH, path).body("application/apply-patch+yaml", text.clone()).await;
+        assert_eq!(applied.expect(201)["data"], json!({"a": "b"}), "{text}");
+    }
+    let refused = server.request(Method::POST, CONFIGMAPS).body(YAML, "a: b: c\n").await.failure();
+    let message = refused["message"].as_str().expect("a message");
+    assert!(message.contains("yaml: mapping values are not allowed in this context"), "{message}");
+}
+
+async fn times_as_go_reads_them(setup: Setup) {
+    let server = setup.start().await;
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases?dryRun=All";
+    for (text, printed) in [
+        ("9999-12-31T23:59:59.999999Z", Some("9999-12-31T23:59:59.999999Z")),
+        ("2021-01-01T0:00:00.123456Z", Some("2021-01-01T00:00:00.123456Z")),
+        ("2021-01-01T01:00:00,123456+01:00", Some("2021-01-01T00:00:00.123456Z")),
+        ("2021-01-01T00:00:00Z", None),
+        ("2021-01-01T24:00:00.000000Z", None),
+    ] {
+        let lease = json!({"metadata": {"name": "a"}, "spec": {"renewTime": text}});
+        let answer = server.post(leases, &lease).await;
+        match printed {
+            Some(printed) => assert_eq!(answer.expect(201)["spec"]["renewTime"], printed),
+            None => assert_eq!(answer.status, 400, "{text}: {answer:?}"),
+        }
+    }
+    let events = "/api/v1/namespaces/default/events";
+    let never = "9999-12-31T23:59:59Z";
+    let event = json!({"metadata": {"name": "a", "namespace": "default"}, "involvedObject": {"namespace": "default"},
+        "firstTimestamp": never, "lastTimestamp": "2021-01-01T1:00:00.5Z"});
+    let created = server.post(events, &event).await.expect(201);
+    assert_eq!(
+        (&created["firstTimestamp"], &created["lastTimestamp"]),
+        (&never.into(), &"2021-01-01T01:00:00Z".into())
+    );
+    assert_eq!(server.get(format!("{events}/a")).await.ok()["firstTimestamp"], never);
+    let refused =
+        server.post(events, &json!({"metadata": {"name": "b"}, "firstTimestamp": "2021-01-01T00:00Z"})).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
 }

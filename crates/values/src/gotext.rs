@@ -13,7 +13,9 @@ use jiff::tz::Offset;
 
 mod time;
 
-pub use time::{Fraction, time_complaint};
+pub use time::{
+    Fraction, is_yaml_timestamp, parse_time, time_complaint, time_of_unix_micros, timestamp, unix_micros,
+};
 
 /// Go's `%q`: a double-quoted literal in which only printable characters stand for themselves.
 pub fn quote(text: &str) -> String {

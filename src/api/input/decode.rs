@@ -127,7 +127,8 @@ fn parse_text(
     parse: fn(&[u8]) -> Result<Parsed, serde_json::Error>,
 ) -> Result<Parsed, String> {
     if body.media == MediaType::Yaml {
-        return yaml::read(&body.bytes);
+        return yaml::read(&body.bytes)
+            .map(|document| Parsed { value: document.value, repeated: !document.repeated.is_empty() });
     }
     parse(&body.bytes).map_err(|error| {
         let why = json::complaint(&body.bytes).unwrap_or_else(|| error.to_string());
@@ -229,11 +230,11 @@ fn problems(kind: &Kind, body: &Encoded) -> Vec<String> {
     if body.media == MediaType::Json {
         return Node::parse(&body.bytes).map_or(Vec::new(), |node| kind.problems(&node));
     }
-    let repeated = yaml::repeated_keys(&String::from_utf8_lossy(&body.bytes));
+    let Ok(yaml::Document { value, repeated }) = yaml::read(&body.bytes) else { return Vec::new() };
     // Upstream converts the document to JSON, whose maps are sorted.
-    let unknown = yaml::parse(&body.bytes).map(|value| kind.problems(&Node::sorted(&value)));
+    let unknown = kind.problems(&Node::sorted(&value));
     let repeated = (!repeated.is_empty()).then(|| yaml_error(&repeated));
-    repeated.into_iter().chain(unknown.unwrap_or_default()).collect()
+    repeated.into_iter().chain(unknown).collect()
 }
 
 fn protobuf_object(kind: &Kind, body: &[u8]) -> Result<ObjectMap, Error> {

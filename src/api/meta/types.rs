@@ -2,7 +2,7 @@
 
 use super::Metadata;
 use crate::api::{ObjectMap, metadata};
-use crate::gotext::{Fraction, json_kind, time_complaint};
+use crate::gotext::{Fraction, json_kind, parse_time};
 use crate::tree::Value;
 
 const TEXTS: [&str; 6] = ["name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"];
@@ -88,19 +88,7 @@ fn each<'a>(
 
 fn check_time(metadata: &Metadata, field: &str) -> Result<(), String> {
     match metadata.get(field).and_then(Value::as_str) {
-        Some(text) if !is_rfc3339(text) => {
-            let unusual = || format!("parsing time {text:?}: not a time of RFC 3339");
-            Err(time_complaint(text, Fraction::Any).unwrap_or_else(unusual))
-        }
-        _ => Ok(()),
+        Some(text) => parse_time(text, Fraction::Any).map(drop),
+        None => Ok(()),
     }
-}
-
-/// jiff's parser also accepts a blank or a small `t`, and other forms of offsets.
-fn is_rfc3339(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let zulu = bytes.last() == Some(&b'Z');
-    let offset =
-        bytes.len() > 6 && matches!(bytes[bytes.len() - 6], b'+' | b'-') && bytes[bytes.len() - 3] == b':';
-    bytes.get(10) == Some(&b'T') && (zulu || offset) && text.parse::<jiff::Timestamp>().is_ok()
 }

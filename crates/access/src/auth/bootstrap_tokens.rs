@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use super::authn::TokenError;
 use super::secret::is_same;
 use crate::cache::{Cache, State};
 use crate::fields::{self, ObjectMap};
-use crate::gotext;
+use crate::gotext::{self, Fraction, parse_time};
 use crate::storage::{Key, ResourceId};
 use crate::user::User;
 use crate::wall_clock::WallClock;
@@ -67,9 +65,9 @@ impl BootstrapTokens {
         if until.is_empty() {
             return false;
         }
-        let parsed = std::str::from_utf8(until).ok().and_then(|text| text.parse::<Timestamp>().ok());
+        let parsed = std::str::from_utf8(until).ok().and_then(|text| parse_time(text, Fraction::Any).ok());
         let now = i64::try_from(self.clock.seconds()).unwrap_or(i64::MAX);
-        parsed.is_none_or(|until| until.as_second() < now)
+        parsed.is_none_or(|until| gotext::timestamp(until).as_second() < now)
     }
 }
 

@@ -1,52 +1,43 @@
-//! Reads and writes YAML 1.1 as sigs.k8s.io/yaml converts it from and to JSON.
+//! YAML 1.1 from and to JSON, as sigs.k8s.io/yaml (over go.yaml.in/yaml/v2) converts it.
+//!
+//! Both parsers are descendants of libyaml, so they accept the same documents and refuse the others in the same words.
 
-use serde_saphyr::DuplicateKeyPolicy;
-
-use crate::json::{Parsed, whole_numbers};
 use crate::tree::Value;
 
+mod aliases;
+mod decode;
 mod emit;
-mod escapes;
-mod octets;
-mod repeated;
+mod events;
+mod mapping;
+mod resolve;
 mod scalar;
 mod written;
 
-pub use repeated::repeated_keys;
+/// A document that has been read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Document {
+    /// The value. Of a repeated key, the last value counts.
+    pub value: Value,
+    /// The repeated keys in go-yaml's words, each with the line of its value.
+    pub repeated: Vec<String>,
+}
 
 /// Parses a client's document. Aliases and merge keys are resolved; of a repeated key, the last value counts.
 pub fn parse(document: &[u8]) -> Result<Value, String> {
-    read(document).map(|parsed| parsed.value)
+    read(document).map(|document| document.value)
 }
 
-/// Like [`parse`], and tells whether a key was repeated. A document with repeated keys is parsed twice.
-pub fn read(document: &[u8]) -> Result<Parsed, String> {
-    let text = octets::text(document).map_err(|why| format!("yaml: {why}"))?;
-    escapes::check(text).map_err(|why| format!("yaml: {why}"))?;
-    let read = |duplicate_keys| -> Result<Value, serde_saphyr::Error> {
-        let options = serde_saphyr::options! {
-            duplicate_keys: duplicate_keys,
-            legacy_octal_numbers: true,
-            with_snippet: false,
-        };
-        let mut value = serde_saphyr::from_str_with_options(text, options)?;
-        whole_numbers(&mut value);
-        Ok(value)
-    };
-    match read(DuplicateKeyPolicy::Error) {
-        Ok(value) => Ok(Parsed { value, repeated: false }),
-        Err(_) => match read(DuplicateKeyPolicy::LastWins) {
-            Ok(value) => Ok(Parsed { value, repeated: true }),
-            Err(error) => Err(format!("yaml: {error}")),
-        },
-    }
+/// Like [`parse`], and tells which keys are repeated. Only the first document of a stream is read, as upstream does: what
+/// follows may be anything. The error is upstream's whole text.
+pub fn read(document: &[u8]) -> Result<Document, String> {
+    decode::first_document(document)
 }
 
 /// Parses a document that [`write`] has written, however deep and large it is: it was accepted once, so it must always
 /// be readable. Other documents are parsed like a client's.
 pub fn parse_stored(document: &[u8]) -> Result<Value, String> {
-    let text = octets::text(document).map_err(|why| format!("yaml: {why}"))?;
-    written::read(text).map_or_else(|| parse(document), Ok)
+    let written = std::str::from_utf8(document).ok().and_then(written::read);
+    written.map_or_else(|| parse(document), Ok)
 }
 
 /// Writes a document in block style with sorted keys and a final line end.

@@ -156,12 +156,11 @@ fn split(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
 impl Reading {
     /// Takes in a document: an object, or a list of objects, which may be lists in turn.
     fn document(&mut self, file: &str, text: &[u8]) -> Result<(), String> {
-        let parsed = yaml::read(text)?;
-        if parsed.repeated {
-            let repeated = yaml::repeated_keys(&String::from_utf8_lossy(text));
-            return Err(format!("strict decoding error: {}", yaml_error(&repeated)));
+        let document = yaml::read(text)?;
+        if !document.repeated.is_empty() {
+            return Err(format!("strict decoding error: {}", yaml_error(&document.repeated)));
         }
-        let mut open = VecDeque::from([parsed.value]);
+        let mut open = VecDeque::from([document.value]);
         while let Some(value) = open.pop_front() {
             let Value::Object(object) = value else { return Err("Object 'Kind' is missing".to_owned()) };
             let (version, kind) = (fields::text(&object, &["apiVersion"]), fields::text(&object, &["kind"]));

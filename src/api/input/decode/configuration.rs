@@ -23,15 +23,17 @@ pub fn parse(body: &[u8]) -> Result<Config, Error> {
     // The JSON parser is faster. YAML is used for texts about which it is stricter: invalid UTF-8 and surrogate pairs.
     let text = std::str::from_utf8(body).ok().filter(|text| json::first_surrogate(text).is_none());
     let json = text.and_then(|text| json::parse_text(text).ok());
-    let parsed = match json {
-        Some(parsed) => parsed,
-        None => yaml::read(body).map_err(|why| bad(&format!("error converting YAML to JSON: {why}")))?,
+    let (value, repeated) = match json {
+        Some(parsed) if !parsed.repeated => (parsed.value, Vec::new()),
+        _ => {
+            let document = yaml::read(body);
+            let document = document.map_err(|why| bad(&format!("error converting YAML to JSON: {why}")))?;
+            (document.value, document.repeated)
+        }
     };
-    let problem = parsed.repeated.then(|| {
-        let repeated = yaml::repeated_keys(&String::from_utf8_lossy(body));
-        format!("error converting YAML to JSON: {}", yaml_error(&repeated))
-    });
-    match parsed.value {
+    let problem =
+        (!repeated.is_empty()).then(|| format!("error converting YAML to JSON: {}", yaml_error(&repeated)));
+    match value {
         Value::Object(object) => Ok(Config { object, problem }),
         Value::Null => Ok(Config { object: ObjectMap::new(), problem }),
         other => {

@@ -6,7 +6,7 @@ use url::form_urlencoded::Serializer;
 use crate::api::error::Error;
 use crate::api::input::options::query::Query;
 use crate::causes::Cause;
-use crate::gotext::{self, Fraction, time_complaint};
+use crate::gotext::{self, Fraction, parse_time};
 use crate::schema::names::GroupKind;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,11 +99,7 @@ fn since(text: &str) -> Result<Option<Timestamp>, Error> {
     if matches!(text, "" | "null") {
         return Ok(None);
     }
-    if let Some(why) = time_complaint(text, Fraction::Any) {
-        return Err(Error::BadRequest(why));
-    }
-    let unusual = |_| Error::BadRequest(format!("parsing time {}: out of range", gotext::quote(text)));
-    text.parse().map(Some).map_err(unusual)
+    parse_time(text, Fraction::Any).map(|time| Some(gotext::timestamp(time))).map_err(Error::BadRequest)
 }
 
 #[cfg(test)]

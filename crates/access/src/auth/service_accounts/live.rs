@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use crate::cache::State;
 use crate::codec::object::Object;
 use crate::fields::{self, ObjectMap};
+use crate::gotext::{Fraction, parse_time, timestamp};
 use crate::revision::Revision;
 use crate::storage::ResourceId;
 
@@ -46,7 +45,7 @@ impl Live<'_> {
         let content = object.to_closed_map().ok()?;
         let deleted_at = fields::text(&content, &["metadata", "deletionTimestamp"]);
         // A time that cannot be read is long past.
-        let seconds = |text: &str| text.parse::<Timestamp>().map_or(0, |at| at.as_second());
+        let seconds = |text: &str| parse_time(text, Fraction::Any).map_or(0, |at| timestamp(at).as_second());
         Some(Found {
             revision: object.revision(),
             uid: fields::text(&content, &["metadata", "uid"]).to_owned(),

@@ -4,10 +4,8 @@
 
 use std::sync::LazyLock;
 
-use jiff::Timestamp;
-
 use super::Error;
-use crate::gotext::decode_base64;
+use crate::gotext::{Fraction, decode_base64, parse_time, unix_micros};
 use crate::protowire::write::Writer;
 use crate::quantity;
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
@@ -162,11 +160,11 @@ impl<'t, 'v> Encoder<'t, 'v> {
             (Format::IntOrString, value) => self.int_or_string(value),
             (Format::Time | Format::MicroTime | Format::Raw | Format::List, Value::Null) => Ok(()),
             (Format::Time, value) => {
-                self.timestamp(time(value)?.as_microsecond().div_euclid(1_000_000), 0);
+                self.timestamp(time(value)?.div_euclid(1_000_000), 0);
                 Ok(())
             }
             (Format::MicroTime, value) => {
-                let micros = time(value)?.as_microsecond();
+                let micros = time(value)?;
                 self.timestamp(micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000) * 1000);
                 Ok(())
             }
@@ -238,9 +236,10 @@ impl<'t, 'v> Encoder<'t, 'v> {
     }
 }
 
-fn time(value: &Value) -> Result<Timestamp, Error> {
+/// The microseconds since 1970 of a time.
+fn time(value: &Value) -> Result<i64, Error> {
     let text = value.as_str().ok_or_else(|| unfit("a time"))?;
-    text.parse().map_err(|_| unfit("a time"))
+    parse_time(text, Fraction::Any).map(unix_micros).map_err(|_| unfit("a time"))
 }
 
 fn unfit(want: &'static str) -> Error {

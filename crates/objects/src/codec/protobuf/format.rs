@@ -1,17 +1,15 @@
 //! Messages whose JSON is not an object with their fields, and scalars.
 
-use std::ops::Range;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
+use jiff::civil::DateTime;
 use serde::de::IgnoredAny;
 
 use super::decode::Decoder;
 use super::envelope::Envelope;
 use super::fields::{Frame, Wire};
 use super::{Error, MAX_DEPTH};
-use crate::gotext::utf8;
+use crate::gotext::{time_of_unix_micros, utf8};
 use crate::json;
 use crate::quantity;
 use crate::schema::types::{Cardinality, FieldKind, Format, Message};
@@ -19,8 +17,6 @@ use crate::tree::{Number, Value};
 
 /// Go's zero time, 0001-01-01T00:00:00Z.
 const ZERO_TIME: i64 = -62_135_596_800;
-/// Seconds from year 0 to 9999: the years that RFC 3339 can express.
-const PRINTABLE: Range<i64> = -62_167_219_200..253_402_300_800;
 
 impl<'t, 'm> Decoder<'t, 'm> {
     pub(super) fn formatted(
@@ -49,10 +45,10 @@ impl<'t, 'm> Decoder<'t, 'm> {
         };
         let octets = |index| self.wire(frame, index).map(Wire::bytes);
         match message.format {
-            Format::Time => Ok(time(integer(0))?.map(|time| time.to_string()).into()),
+            Format::Time => Ok(time(integer(0))?.map(|time| format!("{time:.0}Z")).into()),
             Format::MicroTime => {
                 let time = micro_time(integer(0), integer(1))?;
-                Ok(time.map(|time| format!("{time:.6}")).into())
+                Ok(time.map(|time| format!("{time:.6}Z")).into())
             }
             Format::Quantity => quantity(octets(0)),
             Format::IntOrString => match integer(0) {
@@ -176,29 +172,19 @@ fn levels(value: &Value) -> usize {
     }
 }
 
-/// A time; `None` for Go's zero time.
-pub(super) fn time(seconds: i64) -> Result<Option<Timestamp>, Error> {
-    if seconds == ZERO_TIME {
-        return Ok(None);
-    }
-    if !PRINTABLE.contains(&seconds) {
-        return Err(Error::Time);
-    }
-    Timestamp::from_second(seconds).map(Some).map_err(|_| Error::Time)
+/// A time in UTC; `None` for Go's zero time.
+pub(super) fn time(seconds: i64) -> Result<Option<DateTime>, Error> {
+    micro_time(seconds, 0)
 }
 
 /// Like [`time`], with microseconds.
-pub(super) fn micro_time(seconds: i64, nanos: i64) -> Result<Option<Timestamp>, Error> {
+pub(super) fn micro_time(seconds: i64, nanos: i64) -> Result<Option<DateTime>, Error> {
     let micros = nanos / 1000;
     if (seconds, micros) == (ZERO_TIME, 0) {
         return Ok(None);
     }
-    let micros = i128::from(seconds) * 1_000_000 + i128::from(micros);
-    let micros = i64::try_from(micros).map_err(|_| Error::Time)?;
-    if !PRINTABLE.contains(&micros.div_euclid(1_000_000)) {
-        return Err(Error::Time);
-    }
-    Timestamp::from_microsecond(micros).map(Some).map_err(|_| Error::Time)
+    let micros = seconds.checked_mul(1_000_000).and_then(|seconds| seconds.checked_add(micros));
+    micros.and_then(time_of_unix_micros).map(Some).ok_or(Error::Time)
 }
 
 /// A quantity; an absent one is zero.

@@ -273,13 +273,13 @@ impl<'t, 'm> Printer<'t, 'm> {
             }
             Format::Time | Format::MicroTime if bytes.is_empty() => return Ok(self.null()),
             Format::Time => match format::time(two_integers(bytes)?.0)? {
-                Some(time) => self.write(format_args!("\"{time}\"")),
+                Some(time) => self.write(format_args!("\"{time:.0}Z\"")),
                 None => return Ok(self.null()),
             },
             Format::MicroTime => {
                 let (seconds, nanos) = two_integers(bytes)?;
                 match format::micro_time(seconds, nanos)? {
-                    Some(time) => self.write(format_args!("\"{time:.6}\"")),
+                    Some(time) => self.write(format_args!("\"{time:.6}Z\"")),
                     None => return Ok(self.null()),
                 }
             }

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use super::emit::pad;
+use super::resolve::{self, Resolved};
 
 #[derive(Clone, Copy)]
 pub(super) enum ScalarPosition {
@@ -13,9 +14,6 @@ pub(super) enum ScalarPosition {
         indent: usize,
     },
 }
-
-/// Words that are not strings. go-yaml knows each in three spellings: lower case, upper case, capitalized.
-const WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "~"];
 
 pub(super) fn put(out: &mut String, text: &str, place: ScalarPosition) {
     match place {
@@ -38,50 +36,9 @@ pub(super) fn is_a_string(text: &str) -> bool {
     !reads_as_another_type(text)
 }
 
+/// Merge keys are quoted as well, or they would merge when they are read.
 fn reads_as_another_type(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    let cased = text == lower || text == text.to_ascii_uppercase() || text == capitalized(&lower);
-    text.is_empty()
-        || cased && WORDS.contains(&lower.as_str())
-        || matches!(text, "<<" | "=")
-        || is_number(&lower)
-        || is_timestamp(text)
-}
-
-fn capitalized(lower: &str) -> String {
-    let mut chars = lower.chars();
-    chars.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(chars).collect()
-}
-
-fn is_number(lower: &str) -> bool {
-    let unsigned = lower.strip_prefix(['+', '-']).unwrap_or(lower);
-    if matches!(unsigned, ".inf" | ".nan") {
-        return true;
-    }
-    if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return false;
-    }
-    let digits = unsigned.replace('_', "");
-    let based = |prefix: &str, radix: u32| {
-        digits
-            .strip_prefix(prefix)
-            .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_digit(radix)))
-    };
-    // Numbers in base 60, such as 12:30.
-    let sixty = digits.contains(':') && digits.split(':').all(|part| part.parse::<f64>().is_ok());
-    based("0x", 16) || based("0b", 2) || based("0o", 8) || sixty || digits.parse::<f64>().is_ok()
-}
-
-fn is_timestamp(text: &str) -> bool {
-    let (date, rest) = text.split_at(text.find(['T', 't', ' ']).unwrap_or(text.len()));
-    let mut parts = date.split('-');
-    let mut number = |lengths: std::ops::RangeInclusive<usize>| {
-        parts.next().is_some_and(|part| {
-            lengths.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
-        })
-    };
-    let is_date = number(4..=4) && number(1..=2) && number(1..=2) && parts.next().is_none();
-    is_date && (rest.is_empty() || rest[1..].trim_start().starts_with(|c: char| c.is_ascii_digit()))
+    text == "<<" || resolve::plain(text, true) != Resolved::Text || resolve::is_base_60(text)
 }
 
 fn printable(text: &str) -> bool {

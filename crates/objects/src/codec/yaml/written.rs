@@ -1,9 +1,9 @@
 //! What `emit` writes, read back: no aliases, no tags, one document, plain scalars that are JSON or plainly strings. Without
-//! recursion and the limits that clients' documents are read within.
+//! recursion and the limits that clients' documents are read within: the keys of earlier releases are of any length on one line.
 
 use std::borrow::Cow;
 
-use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle};
+use granit_parser::{Event, Parser, ScalarStyle};
 
 use super::scalar::is_a_string;
 use crate::tree::{Map, Text, Value};

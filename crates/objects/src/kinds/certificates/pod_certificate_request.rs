@@ -1,10 +1,10 @@
 //! PodCertificateRequests: certificates that pods request. Upstream's check of mail addresses in a certificate is
 //! missing.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use crate::fields::ObjectMap;
-use crate::gotext::decode_base64;
+use crate::gotext::{self, Fraction, decode_base64, parse_time};
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{NAME, PLAIN, cells, list, name, text, text_column};
@@ -270,7 +270,9 @@ fn times(object: &ObjectMap, leaf: &Certificate, errors: &mut Errors) -> bool {
     if missing {
         return false;
     }
-    let said = fields.each_ref().map(|at| at.text().parse::<Timestamp>().unwrap_or_default());
+    let said = fields
+        .each_ref()
+        .map(|at| parse_time(at.text(), Fraction::Any).map(gotext::timestamp).unwrap_or_default());
     let [not_before, not_after, refresh] = said;
     let (from, until) = (leaf.not_before, leaf.not_after);
     let lifetime = until - from;

@@ -53,7 +53,7 @@ pub fn document(text: &[u8]) -> Result<Vec<RawEntry>, String> {
     let parsed =
         yaml::read(text).map_err(|why| format!("couldn't get version/kind; json parse error: {why}"))?;
     let mut reader = Reader::default();
-    if parsed.repeated {
+    if !parsed.repeated.is_empty() {
         reader.strict.push("a key is repeated".to_owned());
     }
     let empty = Map::new();

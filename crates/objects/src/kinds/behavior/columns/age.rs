@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::gotext::{self, Fraction, parse_time};
 use crate::tree::Value;
 
 const MINUTE: i64 = 60;
@@ -23,7 +24,7 @@ pub fn timestamp(value: &Value) -> Option<Timestamp> {
     if text.starts_with("0001-01-01T00:00:00") {
         return None;
     }
-    text.parse().ok()
+    parse_time(text, Fraction::Any).ok().map(gotext::timestamp)
 }
 
 /// The text of a duration, as upstream's `duration.HumanDuration` writes it.

@@ -1,9 +1,7 @@
 //! Scalars with a canonical text.
 
-use jiff::Timestamp;
-
 use super::super::Format;
-use crate::gotext::{Fraction, decode_base64, json_kind, time_complaint};
+use crate::gotext::{Fraction, decode_base64, json_kind, parse_time, unix_micros};
 use crate::quantity as quantities;
 use crate::tree::{Text, Value};
 
@@ -48,35 +46,63 @@ pub(in super::super) fn quantity(value: &mut Value, spelling: Option<&str>) -> R
 /// A time in UTC with whole seconds, or with six digits of fraction; `None` if the text has this form already.
 pub(in super::super) fn time(text: &str, format: Format) -> Result<Option<Value>, String> {
     let micro = format == Format::MicroTime;
-    let parsed =
-        (is_rfc3339(text) && (!micro || has_micros(text))).then(|| text.parse::<Timestamp>().ok()).flatten();
-    let Some(time) = parsed else {
-        let fraction = if micro { Fraction::Micros } else { Fraction::Any };
-        let unusual = || format!("parsing time {text:?}: not a time of RFC 3339");
-        return Err(time_complaint(text, fraction).unwrap_or_else(unusual));
-    };
-    let micros = time.as_microsecond();
+    let time = parse_time(text, if micro { Fraction::Micros } else { Fraction::Any })?;
+    let micros = unix_micros(time);
     let (second, fraction) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
     if second == ZERO_SECOND && (!micro || fraction == 0) {
         return Ok(Some(Value::Null));
     }
-    let in_form = text.ends_with('Z') && text.len() == if micro { 27 } else { 20 };
-    let printed = match micro {
-        _ if in_form => return Ok(None),
-        true => format!("{:.6}", Timestamp::from_microsecond(micros).unwrap_or(time)),
-        false => Timestamp::from_second(second).unwrap_or(time).to_string(),
-    };
+    let bytes = text.as_bytes();
+    let in_form = bytes.ends_with(b"Z")
+        && if micro { bytes.len() == 27 && bytes[19] == b'.' } else { bytes.len() == 20 };
+    if in_form {
+        return Ok(None);
+    }
+    let printed = if micro { format!("{time:.6}Z") } else { format!("{time:.0}Z") };
     Ok(Some(printed.into()))
 }
 
-/// jiff's parser also accepts a blank or a small `t`, leap seconds, and other forms of offsets.
-fn is_rfc3339(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let offset = matches!(bytes, [.., b'+' | b'-', _, _, b':', _, _]);
-    bytes.get(10) == Some(&b'T') && bytes.get(17) != Some(&b'6') && (bytes.ends_with(b"Z") || offset)
-}
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
 
-fn has_micros(text: &str) -> bool {
-    let fraction = text.get(19..).and_then(|rest| rest.strip_prefix('.'));
-    fraction.is_some_and(|fraction| fraction.bytes().take_while(u8::is_ascii_digit).count() == 6)
+    use super::*;
+
+    /// The times of `tests/upstream/yaml`, and what `metav1.Time` and `metav1.MicroTime` make of them.
+    #[test]
+    fn upstream_reads_and_prints_the_same_times() {
+        let packed = &include_bytes!("../../../../../../testdata/yaml/times.jsonl.gz")[..];
+        let (mut count, mut read) = (0, 0);
+        for line in BufReader::new(flate2::read::GzDecoder::new(packed)).lines() {
+            let line: Line = serde_json::from_str(&line.expect("text")).expect("JSON");
+            for (format, printed, error) in [
+                (Format::Time, &line.time, &line.time_error),
+                (Format::MicroTime, &line.micro, &line.micro_error),
+            ] {
+                // Go prints years that it does not read.
+                let is_readable = printed.as_bytes().get(4).is_none_or(|byte| *byte == b'-');
+                let want = match &**error {
+                    "" if !is_readable => Err("Time.MarshalJSON: year outside of range [0,9999]"),
+                    "" if printed == "null" => Ok(Value::Null),
+                    "" => Ok(printed.as_str().into()),
+                    error => Err(error),
+                };
+                let found = time(&line.text, format).map(|found| found.unwrap_or(line.text.as_str().into()));
+                assert_eq!(found, want.map_err(str::to_owned), "{} {format:?}", line.text);
+                count += 1;
+                read += usize::from(found.is_ok());
+            }
+        }
+        assert!(count >= 6000 && read >= 1000, "{read} of {count}");
+    }
+
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Line {
+        text: String,
+        time: String,
+        time_error: String,
+        micro: String,
+        micro_error: String,
+    }
 }
