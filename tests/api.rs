@@ -87,6 +87,8 @@ mod list_options;
 mod managers;
 #[path = "api/messages.rs"]
 mod messages;
+#[path = "api/metrics.rs"]
+mod metrics;
 #[path = "api/namespaces.rs"]
 mod namespaces;
 #[path = "api/negotiation.rs"]

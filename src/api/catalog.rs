@@ -62,6 +62,15 @@ impl Catalog {
 }
 
 impl Api {
+    /// How many objects of each resource the watch cache holds.
+    pub fn object_counts(&self) -> Vec<(GroupResource, usize)> {
+        let served = self.catalog.served();
+        let named = |(id, count)| Some((served.by_id(id)?.group_resource(), count));
+        let mut counts: Vec<_> = self.cache.any().counts().filter_map(named).collect();
+        counts.sort_by_cached_key(|(name, _)| name.to_string());
+        counts
+    }
+
     /// Makes the next generation: from now on these resources are served besides the built-in ones, and no others. A
     /// resource whose definitions are the very same as before stays as it is; one of which any version changes needs new
     /// definitions of all its versions. Watches on resources that are not served any more end; what is stored of them stays.

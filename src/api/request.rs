@@ -14,6 +14,7 @@ use crate::audit::Record;
 use crate::auth::authorizer::{AlwaysAllow, Attributes, Authorizer, authorize};
 use crate::auth::foreseen::Foreseen;
 use crate::kinds::behavior::part::Part;
+use crate::metrics::WebhookTime;
 use crate::patch::apply::ownership::Conflicts;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
@@ -41,6 +42,8 @@ pub struct Request<'a> {
     pub audit: Option<&'a Record>,
     /// When the client gives up; `None` for requests of the server's own.
     pub deadline: Option<Instant>,
+    /// Where the time that webhooks take is noted, if it is measured.
+    pub webhook_time: Option<&'a WebhookTime>,
     /// Whether webhooks and policies see the request.
     pub hooks: Hooks,
     /// The state by which a controller has decided upon the request, where something that is *not* there has decided; see
@@ -90,6 +93,7 @@ impl<'a> Request<'a> {
             foreseen: None,
             audit: None,
             deadline: None,
+            webhook_time: None,
             hooks: Hooks::Pass,
             decided_at: None,
         }

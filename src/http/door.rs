@@ -322,6 +322,9 @@ impl Door {
             self.account(connection, is_known, parts.version)?;
         }
         let mut found = answer?;
+        if let Some(left) = connection.and_then(|connection| connection.certificate_left(&found.user)) {
+            self.metrics.certificate_shown(left);
+        }
         notes.extend(std::mem::take(&mut found.notes));
         forget_credentials(&mut parts.headers);
         Ok(found)

@@ -53,7 +53,7 @@ use crate::audit::Record;
 use crate::auth::foreseen::Foreseen;
 use crate::auth::revocation::Permit;
 use crate::long_work::LONG;
-use crate::metrics::{RequestKind, RequestLabels, Scope};
+use crate::metrics::{RequestKind, RequestLabels, Scope, WebhookTime};
 use crate::schema::names::internal_package;
 use crate::schema::resource::{Origin, ResourceDefinition, Storage};
 use crate::user::{MASTERS, User};
@@ -78,6 +78,7 @@ struct Context<'a> {
     room: OnceLock<Room<'a>>,
     /// When the client gives up.
     deadline: OnceLock<Instant>,
+    webhook_time: WebhookTime,
 }
 
 /// What ends a stream.
@@ -151,14 +152,14 @@ async fn serve_found(
         }
         Err(error) => return Outcome::Answered(response::failure(&error, parts)),
     };
-    let metrics = app.metrics.request(&labels(action, path, definition));
+    let metrics = app.metrics.request(&labels(action, path, definition, &query));
     let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
     let in_flight = (!action.is_long_running()).then(|| app.metrics.in_flight(kind));
     // Priority and Fairness has given seats to all that it does not exempt. Without it, masters pass.
     let is_free = app.door.flow_control.is_some() || user.is_in(MASTERS);
     if !is_free && in_flight.as_ref().is_some_and(|request| app.limits.in_flight.are_reached(kind, request)) {
         metrics.terminated(429);
-        metrics.finished(429, started.elapsed());
+        metrics.finished(429, started.elapsed(), Duration::ZERO);
         return Outcome::Answered(response::too_many_requests());
     }
     let warnings = Warnings::default();
@@ -185,6 +186,7 @@ async fn serve_found(
         is_long: AtomicBool::new(false),
         room: OnceLock::new(),
         deadline: OnceLock::new(),
+        webhook_time: WebhookTime::default(),
     };
     let answer = match action {
         Action::Watch => Box::pin(context.watch(metrics.long_running())).await,
@@ -201,7 +203,10 @@ async fn serve_found(
         response.extensions_mut().insert(terms);
     }
     warnings::put(response.headers_mut(), &warnings.take());
-    metrics.finished(response.status().as_u16(), started.elapsed());
+    if let Some(bytes) = response.body().size_hint().exact() {
+        metrics.answered(bytes);
+    }
+    metrics.finished(response.status().as_u16(), started.elapsed(), context.webhook_time.total());
     if refused { Outcome::Refused(response) } else { Outcome::Answered(response) }
 }
 
@@ -220,16 +225,27 @@ fn unknown(served: &Served, path: &ResourcePath, parts: &Parts) -> Response {
     response::not_found()
 }
 
-fn labels(action: Action, path: &ResourcePath, definition: &ResourceDefinition) -> RequestLabels {
+fn labels(
+    action: Action,
+    path: &ResourcePath,
+    definition: &ResourceDefinition,
+    query: &Query,
+) -> RequestLabels {
     let scope = match (&path.name, &path.namespace) {
+        _ if action == Action::Create => Scope::Resource,
         (Some(_), _) => Scope::Resource,
         (None, Some(_)) => Scope::Namespace,
-        (None, None) if action == Action::Create => Scope::Resource,
         (None, None) => Scope::Cluster,
+    };
+    let dry_run = match query.get("dryRun") {
+        None => "",
+        Some(_) if query.all("dryRun").all(|value| value == "All") => "All",
+        Some(_) => "invalid",
     };
     let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
     RequestLabels {
         verb: action.metric(),
+        dry_run,
         resource: definition.gvr(),
         subresource: subresource.map(|sub| sub.name.clone()).unwrap_or_default(),
         scope,
@@ -301,6 +317,7 @@ impl Context<'_> {
             foreseen: self.parts.extensions.get::<Arc<Foreseen>>().map(|foreseen| &**foreseen),
             audit: self.record(),
             deadline: self.deadline.get().copied(),
+            webhook_time: Some(&self.webhook_time),
             hooks: Hooks::See,
             decided_at: None,
         }

@@ -127,7 +127,7 @@ async fn serve(app: &App, route: Option<&ApiPath>, parts: &Parts, body: Body) ->
 
 fn document_labels() -> RequestLabels {
     let (resource, subresource) = Default::default();
-    RequestLabels { verb: "GET", resource, subresource, scope: Scope::None }
+    RequestLabels { verb: "GET", dry_run: "", resource, subresource, scope: Scope::None }
 }
 
 /// Upstream's router knows these for GET alone. Its other documents are plain handlers, which answer HEAD, too.
@@ -216,7 +216,9 @@ fn metrics(app: &App) -> Response {
         control.observe();
     }
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    ([(header::CONTENT_TYPE, kind)], app.metrics.render()).into_response()
+    let mut text = app.metrics.render();
+    app.metrics.render_objects(&mut text, &app.api.object_counts());
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
 /// What the queues of Priority and Fairness hold, for whoever may look.

@@ -145,6 +145,11 @@ impl ConnectionInfo {
     pub fn certified(&self) -> Option<Certified> {
         self.certificates.as_ref().map(ClientCertificates::certified)
     }
+
+    /// The seconds for which the client certificate is valid still, if it has named this user.
+    pub fn certificate_left(&self, user: &Arc<User>) -> Option<u64> {
+        self.certificates.as_ref()?.left(user)
+    }
 }
 
 /// Answers requests.

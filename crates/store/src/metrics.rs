@@ -15,6 +15,7 @@ mod flow_control;
 mod histograms;
 mod process;
 mod request;
+mod stored;
 mod tokens;
 
 use std::collections::HashMap;
@@ -27,7 +28,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 
 use self::authorization::ConfigInfos;
 use self::histograms::Histograms;
-use crate::schema::names::Gvr;
+use crate::schema::names::{GroupResource, Gvr};
 
 pub use admission::{
     ConditionSource, HookCall, HookRejection, PodSecurityDecision, PodSecurityRequest, PolicyCheck, Step,
@@ -37,12 +38,16 @@ pub use attempts::{AttemptMetrics, Authentication, Authorization};
 pub use audit::AuditMetrics;
 pub use authorization::{DecisionMetrics, ReloadMetrics, ReloadedFile, WebhookMetrics};
 pub use flow_control::{FlowMetrics, LevelMetrics};
-pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope};
+pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope, WebhookTime};
 pub use tokens::{TokenMetrics, TokenUse};
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 const REQUEST_SECONDS: &str = "apiserver_request_duration_seconds";
+const REQUEST_SLI_SECONDS: &str = "apiserver_request_sli_duration_seconds";
+const RESPONSE_SIZES: &str = "apiserver_response_sizes";
+const WATCH_EVENT_SIZES: &str = "apiserver_watch_events_sizes";
+const CERTIFICATE_LEFT: &str = "apiserver_client_certificate_expiration_seconds";
 const COMMIT_SECONDS: &str = "rowplane_commit_duration_seconds";
 const COMMIT_SIZE: &str = "rowplane_commit_batch_size";
 const CONVERSION_REQUESTS: &str = "apiserver_conversion_webhook_request_total";
@@ -53,6 +58,33 @@ const DEFINITION_CONVERSION_SECONDS: &str = "apiserver_crd_conversion_webhook_du
 const REQUEST_BUCKETS: [f64; 23] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
     20.0, 30.0, 45.0, 60.0,
+];
+/// Upstream's buckets of `apiserver_request_sli_duration_seconds`.
+const REQUEST_SLI_BUCKETS: [f64; 21] = [
+    0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
+    45.0, 60.0,
+];
+/// Upstream's buckets of `apiserver_response_sizes`, in bytes.
+const RESPONSE_SIZE_BUCKETS: [f64; 7] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+/// Upstream's buckets of `apiserver_watch_events_sizes`, in bytes.
+const WATCH_EVENT_SIZE_BUCKETS: [f64; 8] =
+    [1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0];
+/// Upstream's buckets of `apiserver_client_certificate_expiration_seconds`: from half an hour to a year.
+const CERTIFICATE_BUCKETS: [f64; 14] = [
+    0.0,
+    1_800.0,
+    3_600.0,
+    7_200.0,
+    21_600.0,
+    43_200.0,
+    86_400.0,
+    172_800.0,
+    345_600.0,
+    604_800.0,
+    2_592_000.0,
+    7_776_000.0,
+    15_552_000.0,
+    31_104_000.0,
 ];
 const COMMIT_BUCKETS: [f64; 14] =
     [0.000_25, 0.000_5, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.125, 0.25, 0.5, 1.0, 5.0];
@@ -245,6 +277,18 @@ const HISTOGRAMS: &[(&str, &[f64], &str)] = &[
         "Length of time a request spent waiting in its queue.",
     ),
     (REQUEST_SECONDS, &REQUEST_BUCKETS, "Response latency distribution in seconds."),
+    (
+        REQUEST_SLI_SECONDS,
+        &REQUEST_SLI_BUCKETS,
+        "Response latency distribution in seconds, without the time of webhooks and of queues of priority and fairness.",
+    ),
+    (RESPONSE_SIZES, &RESPONSE_SIZE_BUCKETS, "Response size distribution in bytes."),
+    (WATCH_EVENT_SIZES, &WATCH_EVENT_SIZE_BUCKETS, "Watch event size distribution in bytes"),
+    (
+        CERTIFICATE_LEFT,
+        &CERTIFICATE_BUCKETS,
+        "Distribution of the remaining lifetime on the certificate used to authenticate a request.",
+    ),
     (CONVERSION_SECONDS, &CONVERSION_BUCKETS, "Time that calls of conversion webhooks take."),
     (
         DEFINITION_CONVERSION_SECONDS,
@@ -291,8 +335,6 @@ const GAUGES: &[(&str, &str)] = &[
          removed_release.",
     ),
     ("kubernetes_build_info", "A constant 1, labeled by what is known of the build."),
-    ("process_resident_memory_bytes", "Resident memory size in bytes."),
-    ("process_start_time_seconds", "Start time of the process since unix epoch in seconds."),
     ("rowplane_cache_lag_revisions", "Revisions by which the watch cache is behind the store."),
     ("rowplane_compaction_backlog_revisions", "Compacted revisions whose rows have not been removed yet."),
     ("rowplane_compaction_lag_revisions", "Revisions of history that are kept: newest minus compacted."),
@@ -347,7 +389,8 @@ pub struct Metrics {
     /// The numbers of requests in flight. Gauges get them when metrics are rendered.
     reading: Arc<AtomicUsize>,
     mutating: Arc<AtomicUsize>,
-    resident_memory: Gauge,
+    started: SystemTime,
+    certificate_left: Histogram,
     /// What becomes of requests before they reach a handler.
     pub attempts: AttemptMetrics,
     pub tokens: TokenMetrics,
@@ -364,14 +407,14 @@ impl Default for Metrics {
             requests: RwLock::default(),
             reading: Arc::default(),
             mutating: Arc::default(),
-            resident_memory: registry.gauge("process_resident_memory_bytes", Vec::new()),
+            started: SystemTime::now(),
+            certificate_left: registry.histogram(CERTIFICATE_LEFT, Vec::new()),
             attempts: AttemptMetrics::default(),
             tokens: TokenMetrics::default(),
             config_infos: ConfigInfos::default(),
             server: OnceLock::new(),
             registry,
         };
-        metrics.gauge("process_start_time_seconds", Vec::new()).set(process::seconds(SystemTime::now()));
         // A server without replicas is never behind, so the lag is set once.
         metrics.cache_lag().set(0.0);
         metrics
@@ -435,14 +478,22 @@ impl Metrics {
         self.counter("apiserver_stream_tunnel_requests_total", labels_of(&[("code", &code)])).increment(1);
     }
 
-    /// The counter of events sent to watchers of a resource. Call once per watch.
-    pub fn watch_events(&self, resource: &Gvr) -> Counter {
+    /// Notes a request with a client certificate that is valid for so many seconds still.
+    pub fn certificate_shown(&self, seconds_left: u64) {
+        self.certificate_left.record(seconds_left as f64);
+    }
+
+    /// The metrics of events sent to watchers of a resource. Call once per watch.
+    pub fn watch_events(&self, resource: &Gvr) -> WatchEventMetrics {
         let labels = [
             ("group", resource.group().as_str()),
             ("version", resource.version()),
             ("resource", resource.plural.as_str()),
         ];
-        self.counter("apiserver_watch_events_total", labels_of(&labels))
+        WatchEventMetrics {
+            count: self.counter("apiserver_watch_events_total", labels_of(&labels)),
+            size: self.histogram(WATCH_EVENT_SIZES, labels_of(&labels)),
+        }
     }
 
     /// Says that a deprecated version was asked for. The names must be those of what is served.
@@ -585,7 +636,12 @@ impl Metrics {
         CommitMetrics { size: histogram(COMMIT_SIZE), duration: histogram(COMMIT_SECONDS) }
     }
 
-    /// The text of `/metrics`.
+    /// Adds how many objects there are of each resource to the text of `/metrics`.
+    pub fn render_objects(&self, text: &mut String, counts: &[(GroupResource, usize)]) {
+        stored::render(text, counts);
+    }
+
+    /// The text of `/metrics`, without what only others know.
     pub fn render(&self) -> String {
         for (kind, count) in [(RequestKind::ReadOnly, &self.reading), (RequestKind::Mutating, &self.mutating)]
         {
@@ -593,10 +649,8 @@ impl Metrics {
             let count = u32::try_from(count.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
             self.gauge("apiserver_current_inflight_requests", labels).set(count);
         }
-        if let Some(bytes) = process::resident_memory() {
-            self.resident_memory.set(bytes);
-        }
         let mut text = self.handle.render();
+        process::render(&mut text, self.started);
         self.registry.render_histograms(&mut text);
         self.attempts.render(&mut text);
         self.tokens.render(&mut text);
@@ -614,6 +668,20 @@ impl Metrics {
 
     fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {
         self.registry.gauge(name, labels)
+    }
+}
+
+/// Counts the events of a watch, and their bytes.
+#[derive(Clone, Debug)]
+pub struct WatchEventMetrics {
+    count: Counter,
+    size: Histogram,
+}
+
+impl WatchEventMetrics {
+    pub fn sent(&self, bytes: usize) {
+        self.count.increment(1);
+        self.size.record(bytes as f64);
     }
 }
 

@@ -89,10 +89,10 @@ impl Context<'_> {
         let (end, permit) = (self.draining().child_token(), self.permit());
         let mut watch = self.app.api.watch(resource, namespace, options, end).permitted(permit);
         watch.begin().await;
-        let counter = self.app.metrics.watch_events(&self.definition.gvr());
+        let events = self.app.metrics.watch_events(&self.definition.gvr());
         let until = watch.deadline() + SLACK;
         let media = encoder.media;
-        let writer = WatchWriter::new(encoder, watch, counter, active);
+        let writer = WatchWriter::new(encoder, watch, events, active);
         if is_websocket(&self.parts.headers) {
             let form = if media == MediaType::Protobuf { Form::Binary } else { Form::Text };
             let response = match websocket::accept_watch(self.parts, form) {

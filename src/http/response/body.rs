@@ -11,7 +11,6 @@ use axum::BoxError;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
-use metrics::Counter;
 
 use super::encode::{Encoder, Item, encode};
 use super::table::Columns;
@@ -24,7 +23,7 @@ use crate::codec::object::Object;
 use crate::codec::protobuf::Envelope;
 use crate::http::limits::Printing;
 use crate::long_work::Turn;
-use crate::metrics::LongRunning;
+use crate::metrics::{LongRunning, WatchEventMetrics};
 use crate::protowire::write::{append_bytes, size_of_bytes};
 use crate::tree::Value;
 
@@ -254,19 +253,19 @@ pub struct WatchWriter {
     watch: Option<Watch>,
     /// Events of the last step that have not been sent.
     pending: std::vec::IntoIter<WatchEvent>,
-    counter: Counter,
+    events: WatchEventMetrics,
     columns: Columns,
     _active: LongRunning,
 }
 
 impl WatchWriter {
-    /// `counter` counts the events that are sent; `active` lives as long as the watch.
-    pub fn new(encoder: Encoder, watch: Watch, counter: Counter, active: LongRunning) -> Self {
+    /// `events` counts the events that are sent; `active` lives as long as the watch.
+    pub fn new(encoder: Encoder, watch: Watch, events: WatchEventMetrics, active: LongRunning) -> Self {
         Self {
             encoder,
             watch: Some(watch),
             pending: Vec::new().into_iter(),
-            counter,
+            events,
             columns: Columns::Shown,
             _active: active,
         }
@@ -298,8 +297,9 @@ impl WatchWriter {
 
     fn next_frame(&mut self) -> Option<Bytes> {
         let event = self.pending.next()?;
-        self.counter.increment(1);
-        Some(self.frame(&event))
+        let frame = self.frame(&event);
+        self.events.sent(frame.len());
+        Some(frame)
     }
 
     fn frame(&mut self, event: &WatchEvent) -> Bytes {

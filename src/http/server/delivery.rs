@@ -69,7 +69,8 @@ pub async fn deliver(mut response: Response, request: Arc<Requests>) -> axum::ht
     let delivery = Arc::new(Delivery::new(&request.connections, terms.as_ref(), task, held));
     request.connection.add_delivery(delivery.clone());
     let is_counted = body.is_whole() || is_shared;
-    let body = Delivered { body, rest: Bytes::new(), delivery, request, is_counted, _terms: terms };
+    let sent = length.is_none().then_some(0);
+    let body = Delivered { body, rest: Bytes::new(), delivery, request, is_counted, terms, sent };
     axum::http::Response::from_parts(head, Body::new(body).into())
 }
 
@@ -172,7 +173,9 @@ struct Delivered {
     request: Arc<Requests>,
     /// Whether its bytes count already, or need not.
     is_counted: bool,
-    _terms: Option<Terms>,
+    terms: Option<Terms>,
+    /// The bytes that were sent of an answer whose length nobody knew.
+    sent: Option<u64>,
 }
 
 impl Delivered {
@@ -217,6 +220,9 @@ impl http_body::Body for Delivered {
         if piece.is_ready() {
             self.delivery.handed_over(self.request.connections.now());
         }
+        if let (Some(sent), Poll::Ready(Some(Ok(frame)))) = (&mut self.sent, &piece) {
+            *sent += frame.data_ref().map_or(0, |data| data.len() as u64);
+        }
         piece.map_err(BoxError::from)
     }
 
@@ -232,6 +238,9 @@ impl http_body::Body for Delivered {
 impl Drop for Delivered {
     fn drop(&mut self) {
         self.request.connection.remove_delivery(&self.delivery);
+        if let (Some(sent), Some(terms)) = (self.sent, &self.terms) {
+            terms.metrics.answered(sent);
+        }
     }
 }
 

@@ -337,6 +337,7 @@ fn endless_router(until: Option<Duration>) -> (Router, tokio::sync::mpsc::Unboun
     let (dropped, hears) = tokio::sync::mpsc::unbounded_channel();
     let metrics = Metrics::default().request(&RequestLabels {
         verb: "LIST",
+        dry_run: "",
         resource: Default::default(),
         subresource: "".into(),
         scope: Scope::None,

@@ -9,6 +9,7 @@ use rustls::pki_types::CertificateDer;
 
 use super::{Current, Tls, Verifier};
 use crate::auth::authn::{Certified, certificate_identifier, user_of_certificate};
+use crate::user::User;
 use crate::x509::{Certificate, Pool};
 
 /// Certificates that a client has shown and whose key it has. The result of checking them is cached until it may
@@ -46,6 +47,13 @@ impl ClientCertificates {
         let fresh = Arc::new(verify(&self.tls, &self.chain));
         self.verdict.store(fresh.clone());
         fresh.certified.clone()
+    }
+
+    /// The seconds until a certificate of the chain expires, if they have named this user.
+    pub fn left(&self, user: &Arc<User>) -> Option<u64> {
+        let verdict = self.verdict.load();
+        let is_theirs = matches!(&verdict.certified.user, Ok(Some(named)) if Arc::ptr_eq(named, user));
+        is_theirs.then(|| verdict.holds.end.saturating_sub(self.tls.shared.clock.seconds()))
     }
 }
 

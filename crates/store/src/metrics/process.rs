@@ -1,16 +1,55 @@
-//! What the kernel tells about this process.
+//! What the system tells about this process, under the names of Prometheus' clients.
 
+use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// In bytes; `None` if there is no `/proc`.
-pub(super) fn resident_memory() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024.0)
+use rustix::process::{Resource, getrlimit};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Adds the text of `/metrics`. What the system does not tell, as without `/proc`, is left out.
+pub(super) fn render(out: &mut String, started: SystemTime) {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let cpu = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
+    put(out, "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.", cpu);
+    let open = std::fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as f64);
+    put(out, "process_open_fds", "gauge", "Number of open file descriptors.", open);
+    let most = limit(Resource::Nofile);
+    put(out, "process_max_fds", "gauge", "Maximum number of open file descriptors.", most);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let resident = kilobytes(&status, "VmRSS:");
+    put(out, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes.", resident);
+    let virtual_size = kilobytes(&status, "VmSize:");
+    put(out, "process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes.", virtual_size);
+    let most = limit(Resource::As);
+    let text = "Maximum amount of virtual memory available in bytes.";
+    put(out, "process_virtual_memory_max_bytes", "gauge", text, most);
+    let text = "Start time of the process since unix epoch in seconds.";
+    put(out, "process_start_time_seconds", "gauge", text, seconds(started));
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        let text = "Number of tasks that currently exist: what goroutines are to a server in Go.";
+        put(out, "go_goroutines", "gauge", text, runtime.metrics().num_alive_tasks() as f64);
+    }
 }
 
 /// Seconds since the Unix epoch.
 pub(super) fn seconds(time: SystemTime) -> f64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+fn put(out: &mut String, name: &str, kind: &str, help: &str, value: impl Into<Option<f64>>) {
+    if let Some(value) = value.into() {
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+    }
+}
+
+/// In bytes.
+fn kilobytes(status: &str, name: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kilobytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024.0)
+}
+
+/// As the clients print it: the greatest number if there is no limit.
+fn limit(resource: Resource) -> f64 {
+    getrlimit(resource).current.unwrap_or(u64::MAX) as f64
 }

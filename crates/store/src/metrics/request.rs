@@ -1,13 +1,13 @@
 //! Metrics of requests.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Label};
 
-use super::{REQUEST_SECONDS, Registry};
+use super::{REQUEST_SECONDS, REQUEST_SLI_SECONDS, RESPONSE_SIZES, Registry};
 use crate::schema::names::Gvr;
 use crate::tree::Text;
 
@@ -17,6 +17,8 @@ use crate::tree::Text;
 pub struct RequestLabels {
     /// In upstream's capitals: `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `APPLY`, `DELETE`, `DELETECOLLECTION`.
     pub verb: &'static str,
+    /// `All`, or empty; `invalid` if the parameter of the URL has another value.
+    pub dry_run: &'static str,
     pub resource: Gvr,
     pub subresource: Text,
     pub scope: Scope,
@@ -63,8 +65,14 @@ impl RequestKind {
 #[derive(Debug)]
 pub struct RequestMetrics {
     registry: Arc<Registry>,
+    /// Without `dry_run` and `component`, which only some metrics have.
     labels: Vec<Label>,
+    dry_run: &'static str,
     duration: Histogram,
+    /// The duration without that of webhooks; none of a dry run.
+    sli_duration: Option<Histogram>,
+    /// Of GET and LIST.
+    response_size: Option<Histogram>,
     long_running: Gauge,
     /// By status code; there are rarely more than a few.
     finished: RwLock<HashMap<u16, Counter>>,
@@ -72,19 +80,28 @@ pub struct RequestMetrics {
 
 impl RequestMetrics {
     pub(super) fn new(registry: Arc<Registry>, labels: &RequestLabels) -> Self {
+        let RequestLabels { verb, dry_run, .. } = *labels;
         let labels = label_list(labels);
+        let common = with_component(&labels);
         Self {
-            duration: registry.histogram(REQUEST_SECONDS, labels.clone()),
-            long_running: registry.gauge("apiserver_longrunning_requests", labels.clone()),
+            duration: registry.histogram(REQUEST_SECONDS, with_dry_run(common.clone(), dry_run)),
+            sli_duration: dry_run.is_empty().then(|| registry.histogram(REQUEST_SLI_SECONDS, common.clone())),
+            response_size: matches!(verb, "GET" | "LIST")
+                .then(|| registry.histogram(RESPONSE_SIZES, common.clone())),
+            long_running: registry.gauge("apiserver_longrunning_requests", common),
             finished: RwLock::default(),
             labels,
+            dry_run,
             registry,
         }
     }
 
-    /// Counts an answered request.
-    pub fn finished(&self, code: u16, took: Duration) {
+    /// Counts an answered request, which has waited for webhooks for a part of its time.
+    pub fn finished(&self, code: u16, took: Duration, by_webhooks: Duration) {
         self.duration.record(took);
+        if let Some(sli_duration) = &self.sli_duration {
+            sli_duration.record(took.saturating_sub(by_webhooks));
+        }
         let finished = self.finished.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(counter) = finished.get(&code) {
             counter.increment(1);
@@ -94,29 +111,34 @@ impl RequestMetrics {
         let mut finished = self.finished.write().unwrap_or_else(PoisonError::into_inner);
         finished
             .entry(code)
-            .or_insert_with(|| self.counter("apiserver_request_total", Some(code)))
+            .or_insert_with(|| {
+                let labels = with_code(with_dry_run(with_component(&self.labels), self.dry_run), code);
+                self.registry.counter("apiserver_request_total", labels)
+            })
             .increment(1);
+    }
+
+    /// Counts the bytes of an answer as they are sent. Those of other verbs than GET and LIST are not counted.
+    pub fn answered(&self, bytes: u64) {
+        if let Some(response_size) = &self.response_size {
+            response_size.record(bytes as f64);
+        }
     }
 
     /// Counts a request that was refused or ended with this code to protect the server. Call once per request.
     pub fn terminated(&self, code: u16) {
-        self.counter("apiserver_request_terminations_total", Some(code)).increment(1);
+        let labels = with_code(with_component(&self.labels), code);
+        self.registry.counter("apiserver_request_terminations_total", labels).increment(1);
     }
 
     /// Counts a response that was aborted.
     pub fn aborted(&self) {
-        self.counter("apiserver_request_aborts_total", None).increment(1);
+        self.registry.counter("apiserver_request_aborts_total", self.labels.clone()).increment(1);
     }
 
     /// Counts a watch, or another request without an end of its own, as active until the guard is dropped.
     pub fn long_running(&self) -> LongRunning {
         LongRunning(Active::new(self.long_running.clone()))
-    }
-
-    fn counter(&self, name: &'static str, code: Option<u16>) -> Counter {
-        let mut labels = self.labels.clone();
-        labels.extend(code.map(|code| Label::new("code", code.to_string())));
-        self.registry.counter(name, labels)
     }
 }
 
@@ -128,8 +150,50 @@ fn label_list(labels: &RequestLabels) -> Vec<Label> {
         Label::new("resource", labels.resource.plural.to_string()),
         Label::new("subresource", labels.subresource.to_string()),
         Label::from_static_parts("scope", labels.scope.as_str()),
-        Label::from_static_parts("component", "apiserver"),
     ]
+}
+
+fn with_component(labels: &[Label]) -> Vec<Label> {
+    labels.iter().cloned().chain([Label::from_static_parts("component", "apiserver")]).collect()
+}
+
+fn with_dry_run(mut labels: Vec<Label>, dry_run: &'static str) -> Vec<Label> {
+    labels.push(Label::from_static_parts("dry_run", dry_run));
+    labels
+}
+
+fn with_code(mut labels: Vec<Label>, code: u16) -> Vec<Label> {
+    labels.push(Label::new("code", code.to_string()));
+    labels
+}
+
+/// How long a request has waited for admission webhooks: for one mutating webhook after the other, and for the slowest of the
+/// validating ones, which are called together.
+#[derive(Debug, Default)]
+pub struct WebhookTime {
+    /// In nanoseconds.
+    mutating: AtomicU64,
+    validating: AtomicU64,
+}
+
+impl WebhookTime {
+    pub fn mutated(&self, took: Duration) {
+        self.mutating.fetch_add(nanoseconds(took), Ordering::Relaxed);
+    }
+
+    pub fn validated(&self, took: Duration) {
+        self.validating.fetch_max(nanoseconds(took), Ordering::Relaxed);
+    }
+
+    pub fn total(&self) -> Duration {
+        let [mutating, validating] =
+            [&self.mutating, &self.validating].map(|time| time.load(Ordering::Relaxed));
+        Duration::from_nanos(mutating.saturating_add(validating))
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Counts a long-running request as active while it lives.

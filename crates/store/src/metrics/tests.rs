@@ -12,6 +12,7 @@ fn metrics() -> Arc<Metrics> {
 fn list_pods() -> RequestLabels {
     RequestLabels {
         verb: "LIST",
+        dry_run: "",
         resource: Gvr::fixed("v1", "pods"),
         subresource: "".into(),
         scope: Scope::Namespace,
@@ -19,6 +20,7 @@ fn list_pods() -> RequestLabels {
 }
 
 const LABELS: &str = r#"verb="LIST",group="",version="v1",resource="pods",subresource="",scope="namespace",component="apiserver""#;
+const COUNTED: &str = r#"verb="LIST",group="",version="v1",resource="pods",subresource="",scope="namespace",component="apiserver",dry_run="""#;
 
 #[track_caller]
 fn assert_line(text: &str, line: &str) {
@@ -28,17 +30,43 @@ fn assert_line(text: &str, line: &str) {
 #[test]
 fn requests() {
     let metrics = metrics();
-    metrics.request(&list_pods()).finished(200, Duration::from_millis(10));
-    metrics.request(&list_pods()).finished(200, Duration::from_millis(30));
-    metrics.request(&list_pods()).finished(410, Duration::from_secs(70));
+    let finished = |code, took| metrics.request(&list_pods()).finished(code, took, Duration::ZERO);
+    finished(200, Duration::from_millis(10));
+    finished(200, Duration::from_millis(30));
+    finished(410, Duration::from_secs(70));
+    metrics.request(&list_pods()).answered(5000);
     let text = metrics.render();
-    assert_line(&text, &format!("apiserver_request_total{{{LABELS},code=\"200\"}} 2"));
-    assert_line(&text, &format!("apiserver_request_total{{{LABELS},code=\"410\"}} 1"));
-    assert_line(&text, &format!("apiserver_request_duration_seconds_bucket{{{LABELS},le=\"0.025\"}} 1"));
-    assert_line(&text, &format!("apiserver_request_duration_seconds_bucket{{{LABELS},le=\"60\"}} 2"));
-    assert_line(&text, &format!("apiserver_request_duration_seconds_count{{{LABELS}}} 3"));
+    assert_line(&text, &format!("apiserver_request_total{{{COUNTED},code=\"200\"}} 2"));
+    assert_line(&text, &format!("apiserver_request_total{{{COUNTED},code=\"410\"}} 1"));
+    assert_line(&text, &format!("apiserver_request_duration_seconds_bucket{{{COUNTED},le=\"0.025\"}} 1"));
+    assert_line(&text, &format!("apiserver_request_duration_seconds_bucket{{{COUNTED},le=\"60\"}} 2"));
+    assert_line(&text, &format!("apiserver_request_duration_seconds_count{{{COUNTED}}} 3"));
+    assert_line(&text, &format!("apiserver_request_sli_duration_seconds_count{{{LABELS}}} 3"));
+    assert_line(&text, &format!("apiserver_response_sizes_bucket{{{LABELS},le=\"1000\"}} 0"));
+    assert_line(&text, &format!("apiserver_response_sizes_bucket{{{LABELS},le=\"10000\"}} 1"));
     assert_line(&text, "# TYPE apiserver_request_total counter");
     assert_line(&text, "# TYPE apiserver_request_duration_seconds histogram");
+}
+
+/// Objectives are about what the server itself does: without webhooks, and without dry runs.
+#[test]
+fn objectives_leave_out_webhooks_and_dry_runs() {
+    let metrics = metrics();
+    let create = |dry_run| RequestLabels { verb: "POST", dry_run, ..list_pods() };
+    let time = WebhookTime::default();
+    time.mutated(Duration::from_secs(1));
+    time.mutated(Duration::from_secs(2));
+    time.validated(Duration::from_secs(3));
+    time.validated(Duration::from_secs(1));
+    metrics.request(&create("")).finished(201, Duration::from_secs(7), time.total());
+    metrics.request(&create("All")).finished(201, Duration::from_secs(7), time.total());
+    let text = metrics.render();
+    let labels = LABELS.replace("LIST", "POST");
+    assert_line(&text, &format!("apiserver_request_sli_duration_seconds_sum{{{labels}}} 1"));
+    assert_line(&text, &format!("apiserver_request_duration_seconds_sum{{{labels},dry_run=\"\"}} 7"));
+    assert_line(&text, &format!("apiserver_request_total{{{labels},dry_run=\"All\",code=\"201\"}} 1"));
+    assert_eq!(text.matches("apiserver_request_sli_duration_seconds_count{").count(), 1);
+    assert!(!text.contains("apiserver_response_sizes_count{"));
 }
 
 #[test]
@@ -58,22 +86,30 @@ fn guards_count_while_they_live() {
 #[test]
 fn the_store_the_cache_and_the_process() {
     let metrics = metrics();
-    metrics.watch_events(&Gvr::fixed("apps/v1", "deployments")).increment(16);
+    let events = metrics.watch_events(&Gvr::fixed("apps/v1", "deployments"));
+    events.sent(700);
+    events.sent(3000);
+    metrics.certificate_shown(3601);
     metrics.commits().committed(7, Duration::from_millis(3));
     metrics.cache_lag().set(2.0);
     metrics.compaction_lag().set(5.0);
     let text = metrics.render();
-    assert_line(
-        &text,
-        r#"apiserver_watch_events_total{group="apps",version="v1",resource="deployments"} 16"#,
-    );
+    assert_line(&text, r#"apiserver_watch_events_total{group="apps",version="v1",resource="deployments"} 2"#);
+    let sizes = r#"apiserver_watch_events_sizes_bucket{group="apps",version="v1",resource="deployments""#;
+    assert_line(&text, &format!("{sizes},le=\"1024\"}} 1"));
+    assert_line(&text, &format!("{sizes},le=\"4096\"}} 2"));
+    assert_line(&text, r#"apiserver_client_certificate_expiration_seconds_bucket{le="3600"} 0"#);
+    assert_line(&text, r#"apiserver_client_certificate_expiration_seconds_bucket{le="7200"} 1"#);
     assert_line(&text, r#"rowplane_commit_batch_size_bucket{le="4"} 0"#);
     assert_line(&text, r#"rowplane_commit_batch_size_bucket{le="8"} 1"#);
     assert_line(&text, r#"rowplane_commit_duration_seconds_bucket{le="0.004"} 1"#);
     assert_line(&text, "rowplane_cache_lag_revisions 2");
     assert_line(&text, "rowplane_compaction_lag_revisions 5");
-    assert!(text.lines().any(|line| line.starts_with("process_start_time_seconds 1")));
-    assert!(text.lines().any(|line| line.starts_with("process_resident_memory_bytes ")));
+    for start in
+        ["start_time_seconds 1", "resident_memory_bytes ", "cpu_seconds_total ", "open_fds ", "max_fds "]
+    {
+        assert!(text.lines().any(|line| line.starts_with(&format!("process_{start}"))), "{start}");
+    }
     assert!(text.contains(r#"git_version="v1.37.0""#));
 }
 

@@ -123,13 +123,17 @@ impl Caller<'_> {
             Err(Refusal::Denied { code, .. }) => (*code, Some(HookRejection::None)),
             Err(Refusal::Direct(_)) => (0, Some(HookRejection::Internal)),
         };
+        let took = began.elapsed();
+        if let Some(time) = self.request.webhook_time {
+            if self.kind == "admit" { time.mutated(took) } else { time.validated(took) }
+        }
         metrics.webhook_called(&HookCall {
             name: &hook.name,
             kind: self.kind,
             operation: self.operation,
             code,
             rejection,
-            took: began.elapsed(),
+            took,
         });
         match answer {
             Ok(answer) => Ok(Some(answer)),

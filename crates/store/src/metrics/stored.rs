@@ -1,0 +1,23 @@
+//! How many objects there are of each resource.
+
+use std::fmt::Write as _;
+
+use crate::schema::names::GroupResource;
+
+const OBJECTS: &str = "apiserver_resource_objects";
+/// The name before v1.34, with one label.
+const OLD_OBJECTS: &str = "apiserver_storage_objects";
+
+/// Adds the text of `/metrics`. The names must be those of what is served.
+pub(super) fn render(out: &mut String, counts: &[(GroupResource, usize)]) {
+    let _ = writeln!(out, "# HELP {OBJECTS} Number of stored objects, by resource.\n# TYPE {OBJECTS} gauge");
+    for (name, count) in counts {
+        let _ = writeln!(out, "{OBJECTS}{{group=\"{}\",resource=\"{}\"}} {count}", name.group, name.plural);
+    }
+    let help = "[DEPRECATED, consider using apiserver_resource_objects instead] Number of stored objects, by resource.";
+    let _ = writeln!(out, "\n# HELP {OLD_OBJECTS} {help}\n# TYPE {OLD_OBJECTS} gauge");
+    for (name, count) in counts {
+        let _ = writeln!(out, "{OLD_OBJECTS}{{resource=\"{name}\"}} {count}");
+    }
+    out.push('\n');
+}

@@ -1,0 +1,94 @@
+//! `/metrics`: what dashboards and rules read of kube-apiserver is there.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+
+use crate::support::server::{CONFIGMAPS, Setup, config_map};
+
+on_every_store! {
+    what_rules_and_dashboards_read_is_there,
+    requests_are_told_apart_as_upstream_does,
+}
+
+/// A name, its type, and what its lines have between the braces.
+type Families<'t> = HashMap<&'t str, (&'t str, Vec<&'t str>)>;
+
+fn families(text: &str) -> Families<'_> {
+    let mut families = Families::new();
+    for line in text.lines() {
+        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+            let is_first = families.insert(name, (kind, Vec::new())).is_none();
+            assert!(is_first, "{name} comes twice");
+        }
+    }
+    for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        let (series, _) = line.rsplit_once(' ').expect("a value");
+        let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+        let family = ["", "_bucket", "_sum", "_count"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end).filter(|name| families.contains_key(name)));
+        let (_, lines) =
+            families.get_mut(family.unwrap_or(name)).unwrap_or_else(|| panic!("{line} has no type"));
+        lines.push(labels.strip_suffix('}').expect("braces"));
+    }
+    families
+}
+
+/// `testdata/metrics/read.txt` after a mixed load.
+async fn what_rules_and_dashboards_read_is_there(setup: Setup) {
+    let server = setup.start().await;
+    let mut watch = server.watch(format!("{CONFIGMAPS}?watch=true")).await;
+    server.create("a", json!({"k": "v"})).await;
+    watch.expect_named("ADDED", "a").await;
+    server.set("a", json!({"k": "w"})).await;
+    server.get(CONFIGMAPS).await.ok();
+    server.get("/api/v1/namespaces/default/endpoints").await.ok();
+    server.remove("a").await;
+    let text = server.get("/metrics").await.text();
+    let found = families(&text);
+    let list = include_str!("../../testdata/metrics/read.txt");
+    let mut read = 0;
+    for line in list.lines().filter(|line| !line.starts_with('#')) {
+        let mut parts = line.split(' ');
+        let (kind, name) = (parts.next().expect("a type"), parts.next().expect("a name"));
+        let labels: Vec<&str> = parts.next().map_or(Vec::new(), |labels| labels.split(',').collect());
+        let Some((of, series)) = found.get(name) else { panic!("{name} is not there") };
+        assert_eq!(*of, kind, "{name}");
+        assert!(!series.is_empty(), "{name} has no data");
+        for label in labels {
+            let has = |series: &&str| format!(",{series}").contains(&format!(",{label}=\""));
+            assert!(series.iter().all(|series| has(series)), "{name} without {label}: {series:?}");
+        }
+        read += 1;
+    }
+    assert!(read >= 20, "{read}");
+}
+
+async fn requests_are_told_apart_as_upstream_does(setup: Setup) {
+    let server = setup.start().await;
+    server.post(CONFIGMAPS, &config_map("a", json!({"k": "v"}))).await.expect(201);
+    server.post(format!("{CONFIGMAPS}?dryRun=All"), &config_map("b", json!({}))).await.expect(201);
+    server.post(format!("{CONFIGMAPS}?dryRun=Some"), &config_map("c", json!({}))).await.failure();
+    server.get(CONFIGMAPS).await.ok();
+    server.get("/api/v1/namespaces/default/endpoints").await.ok();
+    let text = server.get("/metrics").await.text();
+    let labels = |verb: &str, scope: &str| {
+        format!(
+            r#"verb="{verb}",group="",version="v1",resource="configmaps",subresource="",scope="{scope}",component="apiserver""#
+        )
+    };
+    let create = labels("POST", "resource");
+    for line in [
+        format!(r#"apiserver_request_total{{{create},dry_run="",code="201"}} 1"#),
+        format!(r#"apiserver_request_total{{{create},dry_run="All",code="201"}} 1"#),
+        format!(r#"apiserver_request_sli_duration_seconds_count{{{create}}} 1"#),
+        format!(r#"apiserver_response_sizes_count{{{}}} 1"#, labels("LIST", "namespace")),
+        r#"apiserver_requested_deprecated_apis{group="",version="v1",resource="endpoints",subresource="",removed_release=""} 1"#.to_owned(),
+        r#"apiserver_storage_objects{resource="configmaps"} "#.to_owned(),
+        r#"apiserver_resource_objects{group="apps",resource="deployments"} 0"#.to_owned(),
+    ] {
+        assert!(text.lines().any(|found| found.starts_with(&line)), "{line} is not in\n{text}");
+    }
+    assert!(text.contains(r#"dry_run="invalid""#), "{text}");
+}
