@@ -53,25 +53,22 @@ pub fn check(
         let found = meta::text(metadata, field);
         wanted.as_deref().filter(|wanted| *wanted != found).map(|wanted| (wanted.to_owned(), found))
     };
-    // Namespaces have a handler of their own upstream, with the texts of the store.
-    let failed = |field: &str, wanted: &str, found: &str| Error::Conflict {
+    let failed = |words: &str, field: &str, wanted: &str, found: &str| Error::Conflict {
         subject: Subject::Resource(definition.group_resource()),
         name: name.to_owned(),
-        reason: format!(
-            "Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}"
-        ),
+        reason: format!("{words}: {field} in precondition: {wanted}, {field} in object meta: {found}"),
     };
-    let like_writes = strategy.hooks.checks_preconditions_like_writes();
+    let own_words = strategy.hooks.precondition_words();
     if let Some((wanted, found)) = differs(&preconditions.uid, "uid").filter(|_| !strikes(Bug::UidIgnored)) {
-        return Err(match like_writes {
-            true => failed("UID", &wanted, found),
-            false => Error::uid_precondition(definition.group_kind(), name, &wanted, found),
+        return Err(match own_words {
+            Some(words) => failed(words, "UID", &wanted, found),
+            None => Error::uid_precondition(definition.group_kind(), name, &wanted, found),
         });
     }
     if let Some((wanted, found)) = differs(&preconditions.resource_version, "resourceVersion") {
-        return Err(match like_writes {
-            true => failed("ResourceVersion", &wanted, found),
-            false => Error::revision_precondition(definition.group_kind(), name, &wanted, found),
+        return Err(match own_words {
+            Some(words) => failed(words, "ResourceVersion", &wanted, found),
+            None => Error::revision_precondition(definition.group_kind(), name, &wanted, found),
         });
     }
     Ok(())

@@ -151,7 +151,7 @@ pub(super) fn track_update(
     // Only entries read from the store are known to be canonical.
     let stored = matches!(base, Cow::Borrowed(_));
     let encoded = match Update::new(&kind, old, new, &acting) {
-        Some(update) if update.ends_tracking() => None,
+        Some(update) if update.is_untraceable() => (!live.is_empty()).then(|| Value::Array(live.to_vec())),
         Some(mut update) => {
             let retouched = if stored { update.retouched(&base) } else { None };
             retouched.map(Value::Array).or_else(|| {

@@ -79,11 +79,12 @@ fn compare(name: &str) {
 
 /// Fields whose bad values upstream prints as large internal structs, with Go's names; only the text behind the value
 /// is compared.
-const INTERNAL: [&str; 11] = [
+const INTERNAL: [&str; 12] = [
     "spec",
     "status.allocation",
     "spec.nodeSelector.nodeSelectorTerms",
     "spec.versions",
+    "spec.volumeClaimTemplates",
     "spec.template",
     "spec.template.spec",
     "spec.podFailurePolicy",

@@ -14,6 +14,7 @@ on_every_store! {
     p32_an_update_that_changes_nothing,
     p33_subresources,
     p34_p35_tracking_ends,
+    p34_elements_without_keys_change_no_managers,
     p35_managers_in_the_body,
     p36_old_managers_are_united,
     p37_names_of_clients,
@@ -156,6 +157,18 @@ async fn p34_p35_tracking_ends(setup: Setup) {
         assert_eq!(owned(&applied, "before-first-apply"), &before);
         assert!(entry(&applied, "x", "Apply", "").is_some(), "{applied}");
     }
+}
+
+async fn p34_elements_without_keys_change_no_managers(setup: Setup) {
+    const ACCOUNTS: &str = "/api/v1/namespaces/t/serviceaccounts";
+    let server = setup.start().await;
+    let account = json!({"metadata": {"name": "a", "labels": {"a": "b"}}});
+    let created = server.post(format!("{ACCOUNTS}?fieldManager=m"), &account).await.expect(201);
+    let secrets = json!({"secrets": [{"name": "x"}, {"namespace": "y"}]});
+    let patched = server.patch(format!("{ACCOUNTS}/a?fieldManager=n"), &secrets).await.ok();
+    assert_eq!(patched["metadata"]["managedFields"], created["metadata"]["managedFields"]);
+    // References to Secrets keep nothing but names.
+    assert_eq!(patched["secrets"], json!([{"name": "x"}, {}]));
 }
 
 async fn p35_managers_in_the_body(setup: Setup) {

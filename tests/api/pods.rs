@@ -12,6 +12,8 @@ on_every_store! {
     ephemeral_containers_stay_as_they_are,
     a_pod_is_resized,
     what_a_resize_may_not_do,
+    resources_of_a_whole_pod,
+    old_clients_keep_what_became_of_claims,
 }
 
 async fn pod(server: &TestServer, name: &str) -> Value {
@@ -22,6 +24,46 @@ async fn pod(server: &TestServer, name: &str) -> Value {
         "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]},
     });
     server.post(PODS, &pod).await.expect(201)
+}
+
+/// Limits of a whole Pod are those that all its containers have, raised to its requests; empty resources are none.
+async fn resources_of_a_whole_pod(setup: Setup) {
+    let server = setup.start().await;
+    let create = async |name: &str, own: Value, container: Value| {
+        let containers = json!([{"name": "c", "image": "i", "resources": container}]);
+        let pod = json!({"metadata": {"name": name}, "spec": {"resources": own, "containers": containers}});
+        server.post(PODS, &pod).await.expect(201)
+    };
+    let raised = create("a", json!({"requests": {"cpu": "3"}}), json!({"limits": {"cpu": "2"}})).await;
+    assert_eq!(raised["spec"]["resources"], json!({"limits": {"cpu": "3"}, "requests": {"cpu": "3"}}));
+    let container = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "3"}});
+    let summed = create("b", json!({"requests": {"cpu": "2"}}), container).await;
+    assert_eq!(summed["spec"]["resources"], json!({"limits": {"cpu": "3"}, "requests": {"cpu": "2"}}));
+    let mut unaware = summed.clone();
+    unaware["spec"].as_object_mut().expect("a spec").shift_remove("resources");
+    let put = server.put(format!("{PODS}/b"), &unaware).await.ok();
+    assert_eq!(put["spec"]["resources"], summed["spec"]["resources"]);
+    let amounts = json!({"cpu": "100m", "memory": "50Mi"});
+    let container = json!({"requests": amounts, "limits": amounts});
+    let empty = create("c", json!({"requests": {}, "limits": {}}), container).await;
+    assert_eq!(empty["status"]["qosClass"], "Guaranteed");
+}
+
+async fn old_clients_keep_what_became_of_claims(setup: Setup) {
+    let server = setup.start().await;
+    let spec = json!({"containers": [{"name": "c", "image": "i"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": "one"}]});
+    let mut pod = server.post(PODS, &json!({"metadata": {"name": "p"}, "spec": spec})).await.expect(201);
+    let path = format!("{PODS}/p/status");
+    let claims = json!([{"name": "gpu", "resourceClaimName": "one"}]);
+    pod["status"]["resourceClaimStatuses"] = claims.clone();
+    let mut pod = server.put(&*path, &pod).await.ok();
+    assert_eq!(pod["status"]["resourceClaimStatuses"], claims);
+    pod["status"].as_object_mut().expect("a status").shift_remove("resourceClaimStatuses");
+    let kept = server.put(&*path, &pod).await.ok();
+    assert_eq!(kept["status"]["resourceClaimStatuses"], claims);
+    let gone = server.patch(&*path, &json!({"status": {"resourceClaimStatuses": []}})).await.ok();
+    assert_eq!(gone["status"].get("resourceClaimStatuses"), None);
 }
 
 async fn a_pod_is_bound_once(setup: Setup) {

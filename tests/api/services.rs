@@ -1,4 +1,4 @@
-//! What Services are given: addresses, node ports, families. The expectations are kube-apiserver 1.36's answers.
+//! What Services are given: addresses, node ports, families. The expectations are kube-apiserver's answers.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -15,6 +15,8 @@ on_every_store! {
     ports_are_claimed_once,
     updates_keep_what_was_given,
     types_change,
+    a_service_that_stands_for_a_name,
+    ports_are_given_back,
     many_at_once,
     replicas_and_restarts,
     refused_writes_take_nothing,
@@ -227,6 +229,34 @@ async fn types_change(setup: Setup) {
     assert!(addresses(&server).await.is_empty());
     let back = put(&server, "a", json!({})).await;
     assert_eq!(addresses(&server).await, [back["clusterIP"].as_str().expect("an address")]);
+}
+
+async fn a_service_that_stands_for_a_name(setup: Setup) {
+    let server = setup.start().await;
+    create(&server, "a", json!({"type": "LoadBalancer", "internalTrafficPolicy": "Local"})).await;
+    let path = format!("{SERVICES}/a");
+    let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
+    server.patch(format!("{path}/status"), &status).await.ok();
+    let spec = json!({"type": "ExternalName", "externalName": "a.b"});
+    let external = server.patch(&*path, &json!({"spec": spec})).await.ok();
+    assert_eq!(external["spec"].get("internalTrafficPolicy"), None);
+    assert_eq!(external["status"], json!({"loadBalancer": {}}));
+    let spec = json!({"type": "ExternalName", "externalName": "a.b", "internalTrafficPolicy": "Cluster"});
+    assert_eq!(create(&server, "b", spec).await.get("internalTrafficPolicy"), None);
+    let wrong = json!({"type": "ExternalName", "externalName": "a.b", "internalTrafficPolicy": "x"});
+    assert!(refuse(&server, wrong).await.starts_with("spec.internalTrafficPolicy: "));
+}
+
+/// Of a balanced Service that does not want node ports any more, only those that are still named stay.
+async fn ports_are_given_back(setup: Setup) {
+    let server = setup.start().await;
+    let ports = json!([{"name": "a", "port": 80}, {"name": "b", "port": 81}]);
+    let mut spec = create(&server, "a", json!({"type": "LoadBalancer", "ports": ports})).await;
+    let kept = spec["ports"][1]["nodePort"].clone();
+    spec["allocateLoadBalancerNodePorts"] = false.into();
+    spec["ports"][0].as_object_mut().expect("a port").shift_remove("nodePort");
+    let put = put(&server, "a", spec).await;
+    assert_eq!((put["ports"][0].get("nodePort"), &put["ports"][1]["nodePort"]), (None, &kept));
 }
 
 async fn many_at_once(setup: Setup) {

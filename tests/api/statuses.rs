@@ -27,12 +27,9 @@ fn bases() -> BTreeMap<(String, String), Value> {
         let path = format!("{}/testdata/validation/bases/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).expect("a base");
         for document in text.split("\n---\n") {
-            let mut object: Value = serde_saphyr::from_str(document).expect("YAML");
-            // Upstream 1.36 has these in older versions only.
-            let version = object["apiVersion"].as_str().expect("a version");
-            let version = version.replace("/v1beta1", "/v1").replace("/v1beta2", "/v1");
-            let kind = object["kind"].as_str().expect("a kind").to_owned();
-            object["apiVersion"] = version.clone().into();
+            let object: Value = serde_saphyr::from_str(document).expect("YAML");
+            let text = |name: &str| object[name].as_str().expect(name).to_owned();
+            let (version, kind) = (text("apiVersion"), text("kind"));
             bases.entry((version, kind)).or_insert(object);
         }
     }

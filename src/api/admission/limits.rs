@@ -9,7 +9,6 @@ use super::{Admission, Attempt, Operation, Verdict, of_kind};
 use crate::api::request::Request;
 use crate::api::{ObjectMap, fields, meta, metadata, metadata_mut};
 use crate::quantity::{nanos, units};
-use crate::schema::defaults::pod_resources;
 use crate::schema::names::Gvr;
 use crate::tree::Value;
 
@@ -61,19 +60,14 @@ fn is_leaving(attempt: &Attempt<'_>) -> bool {
 
 /// Sets the defaults of every LimitRange in the namespace.
 fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
-    let mut is_changed = false;
     for range in view.beside(&RANGES) {
-        is_changed |= complete_by(&range, pod);
-    }
-    if is_changed {
-        // Upstream shows a Pod as it reads it back, with the defaults that follow from what was set.
-        pod_resources::complete(fields::object_mut(pod, "spec"));
+        complete_by(&range, pod);
     }
     Ok(())
 }
 
-/// Sets the defaults of one LimitRange. Whether that changed the Pod.
-fn complete_by(range: &ObjectMap, pod: &mut ObjectMap) -> bool {
+/// Sets the defaults of one LimitRange.
+fn complete_by(range: &ObjectMap, pod: &mut ObjectMap) {
     let (mut requests, mut limits) = (ObjectMap::new(), ObjectMap::new());
     for limit in of_type(range, "Container") {
         extend(&mut requests, limit, "defaultRequest");
@@ -96,12 +90,11 @@ fn complete_by(range: &ObjectMap, pod: &mut ObjectMap) -> bool {
         }
     }
     if notes.is_empty() {
-        return false;
+        return;
     }
     let text = format!("LimitRanger plugin set: {}", notes.join("; "));
     let annotations = fields::object_mut(metadata_mut(pod), "annotations");
     annotations.insert(ANNOTATION, text.into());
-    true
 }
 
 fn check_pod(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {

@@ -42,7 +42,7 @@ async fn cr28_a_delete_marks_a_definition(setup: Setup) {
     assert_eq!(refused.status, 409);
     let message = refused.failure()["message"].as_str().unwrap_or_default().to_owned();
     assert!(
-        message.contains("Precondition failed: UID in precondition: another, UID in object meta: "),
+        message.contains("precondition failed: UID in precondition: another, UID in object meta: "),
         "{message}"
     );
     server.delete(format!("{WIDGETS_DEFINITION}?dryRun=All")).await.ok();

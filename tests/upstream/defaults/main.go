@@ -71,7 +71,6 @@ var often = map[string]bool{
 }
 
 func main() {
-	openGates()
 	out := gzip.NewWriter(os.Stdout)
 	for _, gv := range groupVersions {
 		var kinds []string

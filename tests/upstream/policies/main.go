@@ -1,7 +1,7 @@
 // What upstream's own packages make of admission policies: mutations of objects, validations, and checks of types. Each line
 // of the output is a case; objects are at the start, cases name them by number.
 //
-//	go run ./policies ../../testdata/policies/cases.jsonl.gz $(go env GOMODCACHE)/k8s.io/kubernetes@v1.36.3/api/openapi-spec/v3
+//	go run ./policies ../../testdata/policies/cases.jsonl.gz $(go env GOMODCACHE)/k8s.io/kubernetes@v1.37.2/api/openapi-spec/v3
 package main
 
 import (

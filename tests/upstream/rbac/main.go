@@ -7,7 +7,6 @@ package main
 import (
 	"compress/gzip"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
@@ -18,12 +17,8 @@ import (
 )
 
 func main() {
-	// As v1.37 has them.
-	for _, gate := range []string{"ClusterTrustBundle", "ClusterTrustBundleProjection", "DRADeviceTaintRules", "DRADeviceTaints", "PodCertificateRequest", "StorageVersionAPI", "StorageVersionMigrator"} {
-		if err := utilfeature.DefaultMutableFeatureGate.Set(gate + "=true"); err != nil {
-			fmt.Fprintln(os.Stderr, gate, err)
-		}
-	}
+	// Its roles are here, too, since rowplane serves that API.
+	check(utilfeature.DefaultMutableFeatureGate.Set("StorageVersionAPI=true"))
 	dir := os.Args[1]
 	write(filepath.Join(dir, "bootstrap.jsonl.gz"), bootstrap())
 	write(filepath.Join(dir, "decisions.jsonl.gz"), decisions())

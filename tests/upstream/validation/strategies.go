@@ -190,12 +190,6 @@ var claims = resourceclaim.NewStrategy(nil, anybody)
 
 var certificateRequests = podcertificaterequest.NewStrategy()
 
-// Kinds that this release of upstream's has in older versions only, by the version of the next release.
-var servedAs = map[schema.GroupVersion]string{
-	{Group: "certificates.k8s.io", Version: "v1beta1"}: "certificates.k8s.io/v1",
-	{Group: "resource.k8s.io", Version: "v1beta2"}:     "resource.k8s.io/v1",
-}
-
 var policies = validatingadmissionpolicy.NewStrategy(nil, nil)
 
 // Kinds of the other servers that a kube-apiserver is made of.

@@ -131,7 +131,7 @@ def undescribed(value):
 
 def structs(status):
     """What errors show of whole structs are upstream's internal ones, in Go's names; only the rest is compared. Nor is how
-    often the same cause is told: v1.36 checks metadata twice or three times, v1.37 not any more."""
+    often the same cause is told."""
     details = status.get("details") or {}
     causes = details.get("causes") or []
     if causes:

@@ -397,9 +397,9 @@ fn lease(node: &str, a: &Attributes<'_>) -> Judgement {
 
 fn csi_node(node: &str, a: &Attributes<'_>) -> Judgement {
     match a.verb {
-        "get" | "create" | "update" | "patch" | "delete" if !a.subresource.is_empty() => {
-            Because("cannot authorize CSINode subresources")
-        }
+        // Of volumes' health, which nodes report only where that is on.
+        _ if a.subresource == "status" => Because("CSINode status access requires CSIVolumeHealth feature"),
+        _ if !a.subresource.is_empty() => Because("cannot authorize CSINode subresources"),
         "create" => Allowed,
         "get" | "update" | "patch" | "delete" if a.name == node => Allowed,
         "get" | "update" | "patch" | "delete" => {

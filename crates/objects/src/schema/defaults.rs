@@ -16,7 +16,6 @@ mod flowcontrol;
 mod image;
 mod networking;
 mod pod;
-pub mod pod_resources;
 mod rules;
 mod scheduling;
 mod service;
@@ -26,7 +25,7 @@ mod workloads;
 
 /// The version of these defaults. Stored values name the level that they have been given, so that values of another
 /// level get the present defaults when they are read. Raise it whenever defaulting of any object changes.
-pub const LEVEL: u8 = 2;
+pub const LEVEL: u8 = 3;
 
 /// How many levels below its own struct a rule changes.
 const RULE_DEPTH: usize = 3;

@@ -126,7 +126,7 @@ func (n *node) register(ctx context.Context) error {
 		{Type: v1.NodeInternalIP, Address: n.address}, {Type: v1.NodeHostName, Address: n.name},
 	}
 	object.Status.DaemonEndpoints.KubeletEndpoint.Port = port
-	object.Status.NodeInfo = v1.NodeSystemInfo{KubeletVersion: "v1.36.3", OperatingSystem: "linux", Architecture: "amd64",
+	object.Status.NodeInfo = v1.NodeSystemInfo{KubeletVersion: "v1.37.2", OperatingSystem: "linux", Architecture: "amd64",
 		ContainerRuntimeVersion: "processes://1"}
 	object.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady",
 		Message: "a stand-in for a kubelet is ready", LastHeartbeatTime: now, LastTransitionTime: now}}

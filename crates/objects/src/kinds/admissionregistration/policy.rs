@@ -115,7 +115,7 @@ pub fn validating_binding(object: &ObjectMap, errors: &mut Errors) {
         errors.invalid(&actions, actions.value(), why);
     }
     if seen.is_empty() {
-        errors.required(&actions, "at least one validation action is required");
+        errors.required(&actions, "");
     }
 }
 

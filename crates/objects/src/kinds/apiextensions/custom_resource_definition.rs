@@ -78,8 +78,8 @@ impl Hooks for DefinitionHooks {
         (!marked).then(|| conditions::begin_deletion(object, now))
     }
 
-    fn checks_preconditions_like_writes(&self) -> bool {
-        true
+    fn precondition_words(&self) -> Option<&'static str> {
+        Some("precondition failed")
     }
 
     /// A write to the status may change labels and all else of the metadata.

@@ -18,7 +18,7 @@ use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::rules::same::same;
+use crate::kinds::behavior::rules::same::{IMMUTABLE, immutable, immutable_text, same};
 use crate::kinds::behavior::rules::{Rules, selector};
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
@@ -66,25 +66,20 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
             spec(&new, Old::Invalid, errors);
         }
     }
-    const MAY_CHANGE: [&str; 7] = [
-        "replicas",
-        "ordinals",
-        "template",
-        "updateStrategy",
-        "revisionHistoryLimit",
-        "persistentVolumeClaimRetentionPolicy",
-        "minReadySeconds",
-    ];
-    let (Some(members), Some(old_members)) = (new.value().as_object(), old.value().as_object()) else {
-        return;
-    };
-    let mut names =
-        members.keys().chain(old_members.keys()).filter(|name| !MAY_CHANGE.contains(&name.as_str()));
-    if names.any(|name| !same(new.get(name).value(), old.get(name).value())) {
-        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-        errors.forbidden(&new, why);
+    let selector = new.get("selector");
+    if !same(selector.value(), old.get("selector").value()) {
+        errors.invalid(&selector, selector::shown(&selector), IMMUTABLE);
+    }
+    immutable(&new.get("volumeClaimTemplates"), &old.get("volumeClaimTemplates"), errors);
+    immutable_text(&new.get("serviceName"), &old.get("serviceName"), errors);
+    let policy = new.get("podManagementPolicy");
+    if policy.text_or(ORDERED) != old.get("podManagementPolicy").text_or(ORDERED) {
+        errors.invalid(&policy, policy.text(), IMMUTABLE);
     }
 }
+
+/// The default of `podManagementPolicy`.
+const ORDERED: &str = "OrderedReady";
 
 /// The errors that the old object had already.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,7 +91,7 @@ enum Old {
 
 fn spec(spec: &At<'_, '_>, old: Old, errors: &mut Errors) {
     let policy = spec.get("podManagementPolicy");
-    if !matches!(policy.text_or("OrderedReady"), "OrderedReady" | "Parallel") {
+    if !matches!(policy.text_or(ORDERED), ORDERED | "Parallel") {
         errors.invalid(&policy, policy.text(), "must be 'OrderedReady' or 'Parallel'");
     }
     strategy(&spec.get("updateStrategy"), errors);

@@ -101,7 +101,7 @@ fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     let min_number = min.opt_int().unwrap_or(1);
     errors.not_negative(&min);
     match max.int() {
-        0 => errors.required(&max, "must be set and greater than 0"),
+        0 => errors.required(&max, ""),
         number if number < 0 => errors.invalid(&max, number, "must be greater than or equal to 1"),
         _ => {}
     }

@@ -66,7 +66,7 @@ const LIMIT_FOR_HIGH_COMPLETIONS: i64 = 10_000;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let (metadata, job) = (At::member(object, "metadata"), At::member(object, "spec"));
-    generated_selector(&metadata, &job, Labels::All, errors);
+    generated_selector(&metadata, &job, errors);
     whole(&metadata, &job, errors);
 }
 
@@ -88,17 +88,9 @@ pub fn is_indexed(spec: &At<'_, '_>) -> bool {
     spec.get("completionMode").text() == "Indexed"
 }
 
-/// Which labels a template must have.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Labels {
-    All,
-    /// Those of jobs that are older than the prefixed labels.
-    Old,
-}
-
-/// Validates the selector, which is generated from the job's uid unless the user chooses it, and the same labels of the
-/// template.
-fn generated_selector(metadata: &At<'_, '_>, spec: &At<'_, '_>, required: Labels, errors: &mut Errors) {
+/// Validates the selector of a new job, which is generated from the job's uid unless the user chooses it, and the same
+/// labels of the template.
+fn generated_selector(metadata: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
     let selector = spec.get("selector");
     if spec.get("manualSelector").flag() || !selector.is_set() {
         return;
@@ -113,9 +105,8 @@ fn generated_selector(metadata: &At<'_, '_>, spec: &At<'_, '_>, required: Labels
         ("batch.kubernetes.io/controller-uid", uid),
         ("batch.kubernetes.io/job-name", name),
     ];
-    let expected = if required == Labels::All { &expected[..] } else { &expected[..2] };
     let labels = spec.dig(&["template", "metadata", "labels"]);
-    for (key, value) in expected {
+    for (key, value) in &expected {
         let label = labels.key(key);
         if !label.is_set() {
             errors.required(&label, &format!("must be '{value}'"));
@@ -268,10 +259,6 @@ pub fn template(at: &At<'_, '_>, errors: &mut Errors) {
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let (new_spec, old_spec) = (At::member(new, "spec"), At::member(old, "spec"));
     let metadata = At::member(new, "metadata");
-    let old_labels = old_spec.dig(&["template", "metadata", "labels"]);
-    let prefixed = ["batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"];
-    let all = prefixed.iter().all(|key| old_labels.key(key).is_set());
-    generated_selector(&metadata, &new_spec, if all { Labels::All } else { Labels::Old }, errors);
     whole(&metadata, &new_spec, errors);
     completions_stay(&new_spec, &old_spec, errors);
     let selector = new_spec.get("selector");

@@ -91,6 +91,28 @@ fn subdomain_text() -> String {
     regex_text(SUBDOMAIN_RULE, &format!("{LABEL}(\\.{LABEL})*"), &["example.com"])
 }
 
+/// As [`dns1123_subdomain`], in any case and in the words of upstream's declared rules (`k8s-long-name-caseless`).
+pub fn long_name_caseless(value: &str) -> Vec<String> {
+    const RULE: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
+    let mut messages = Vec::new();
+    if value.len() > SUBDOMAIN_MAX {
+        messages.push(too_long(SUBDOMAIN_MAX));
+    }
+    if !is_subdomain(&value.to_ascii_lowercase()) {
+        messages.push(regex_text(RULE, &format!("{LABEL}(\\.{LABEL})*"), &["Example.com"]));
+    }
+    messages
+}
+
+/// As [`dns1123_label`], in the words of upstream's declared rules (`k8s-short-name`).
+pub fn short_name(value: &str) -> Vec<String> {
+    let mut messages = dns1123_label(value);
+    if value.len() > LABEL_MAX {
+        messages[0] = too_long(LABEL_MAX);
+    }
+    messages
+}
+
 /// `a-b`: the name format of namespaces.
 pub fn dns1123_label(value: &str) -> Vec<String> {
     let mut messages = length(value, LABEL_MAX);

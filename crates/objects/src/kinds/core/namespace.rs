@@ -70,8 +70,8 @@ impl Hooks for NamespaceHooks {
         begin_deletion(object, dependents, now)
     }
 
-    fn checks_preconditions_like_writes(&self) -> bool {
-        true
+    fn precondition_words(&self) -> Option<&'static str> {
+        Some("Precondition failed")
     }
 }
 

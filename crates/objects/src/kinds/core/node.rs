@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::causes::{Cause, CauseReason};
+use crate::fields;
 use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::BuiltIn;
@@ -17,10 +18,11 @@ use crate::kinds::behavior::gated_fields::Node;
 use crate::kinds::behavior::gated_fields::Node::{Of, Under};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::same::UNSHOWN;
 use crate::kinds::behavior::rules::{Rules, ip, resource, selector};
 use crate::kinds::behavior::selectable::{SelectableFields, field_or};
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::StatusRule;
+use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
 use crate::kinds::behavior::warnings::address::{each, range};
 use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::pod_spec::scheduling;
@@ -28,13 +30,45 @@ use crate::tree::Value;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("nodes", "Node").short(&["no"]).sub(&["proxy", "status"]),
-    strategy: Strategy { status: StatusRule::Born, gated_fields: GATED, ..Strategy::PLAIN },
+    strategy: Strategy {
+        status: StatusRule::Born,
+        gated_fields: GATED,
+        hooks: &NodeHooks,
+        ..Strategy::PLAIN
+    },
     rules: Rules::new(create, update).with_status(status),
     warnings: KindWarnings::same(warn),
     columns: &columns::COLUMNS,
     fields: || SelectableFields::cluster(vec![field_or("spec.unschedulable", "false")]),
     other_version: None,
 };
+
+/// Drops what configured kubelets by the API, which no release does any more.
+#[derive(Debug)]
+struct NodeHooks;
+
+impl Hooks for NodeHooks {
+    fn prepare_create(&self, object: &mut ObjectMap, _: &Writer<'_>) {
+        let nothing = ObjectMap::new();
+        drop_new(object, &nothing, "spec", "configSource");
+        drop_new(object, &nothing, "status", "config");
+    }
+
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
+        drop_new(new, old, "spec", "configSource");
+    }
+
+    fn prepare_status_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
+        drop_new(new, old, "status", "config");
+    }
+}
+
+fn drop_new(new: &mut ObjectMap, old: &ObjectMap, part: &str, name: &str) {
+    let had = fields::at(old, &[part, name]).is_some_and(|value| !value.is_null());
+    if !had && let Some(Value::Object(part)) = new.get_mut(part) {
+        part.shift_remove(name);
+    }
+}
 
 const GATED: &[Node] =
     &[Under("spec", &[Of(InPlacePodVerticalScalingSchedulerPreemption, "podPreemptionPolicy")])];
@@ -96,7 +130,9 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let provider = spec.get("providerID");
     let known = before.get("providerID").text();
     if !known.is_empty() && known != provider.text() {
-        errors.forbidden(&provider, "node updates may not change providerID except from \"\" to valid");
+        let gone = provider.text().is_empty();
+        let why = if gone { "field cannot be cleared once set" } else { "field cannot be modified once set" };
+        errors.invalid(&provider, UNSHOWN, why);
     }
     taints(new, &spec, errors);
     if spec.get("externalID").text() != before.get("externalID").text() {

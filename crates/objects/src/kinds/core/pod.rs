@@ -9,6 +9,7 @@ pub mod label_keys;
 pub mod lifecycle;
 pub mod qos;
 pub mod resize;
+pub mod resources;
 pub mod status;
 pub mod update;
 pub mod warnings;

@@ -56,6 +56,10 @@ impl Hooks for ServiceHooks {
         normal_form::begin_update(new, old);
     }
 
+    fn prepare_create(&self, object: &mut ObjectMap, _: &Writer<'_>) {
+        normal_form::drop_internal_policy(object);
+    }
+
     fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
         normal_form::prepare_update(new, old);
     }

@@ -8,21 +8,43 @@ use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
 use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
+use crate::tree::Value;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("serviceaccounts", "ServiceAccount")
         .short(&["sa"])
         .sub(&["token"])
         .returns_deleted(),
-    strategy: Strategy::PLAIN,
+    strategy: Strategy { hooks: &AccountHooks, ..Strategy::PLAIN },
     rules: Rules::METADATA,
     warnings: KindWarnings::new(warn, warn_update),
     columns: &COLUMNS,
     fields: SelectableFields::metadata,
     other_version: None,
 };
+
+#[derive(Debug)]
+struct AccountHooks;
+
+impl Hooks for AccountHooks {
+    fn prepare_create(&self, object: &mut ObjectMap, _: &Writer<'_>) {
+        keep_names_of_secrets(object);
+    }
+
+    fn prepare_update(&self, new: &mut ObjectMap, _: &ObjectMap, _: &Writer<'_>) {
+        keep_names_of_secrets(new);
+    }
+}
+
+/// Secrets are those of the account's namespace, so that references keep nothing but names.
+fn keep_names_of_secrets(account: &mut ObjectMap) {
+    let secrets = account.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten();
+    for secret in secrets.filter_map(Value::as_object_mut) {
+        secret.retain(|name, _| name == "name");
+    }
+}
 
 const MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 

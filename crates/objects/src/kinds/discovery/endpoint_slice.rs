@@ -13,7 +13,7 @@ use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::Check;
-use crate::kinds::behavior::rules::same::{immutable_text, same};
+use crate::kinds::behavior::rules::same::{immutable_text_unshown, same};
 use crate::kinds::behavior::rules::{Rules, ip, selector};
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
@@ -58,7 +58,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     if !same(At::member(new, "endpoints").value(), At::member(old, "endpoints").value()) {
         endpoints(new, errors);
     }
-    immutable_text(&At::member(new, "addressType"), &At::member(old, "addressType"), errors);
+    immutable_text_unshown(&At::member(new, "addressType"), &At::member(old, "addressType"), errors);
 }
 
 fn head(object: &ObjectMap, errors: &mut Errors) {
@@ -100,7 +100,7 @@ fn endpoints(object: &ObjectMap, errors: &mut Errors) {
     for endpoint in list.items() {
         let addresses = endpoint.get("addresses");
         if addresses.is_empty() {
-            errors.required(&addresses, "must contain at least 1 address");
+            errors.required(&addresses, "");
         } else if addresses.len() > ADDRESSES {
             errors.too_many(&addresses, addresses.len(), ADDRESSES);
         }

@@ -48,23 +48,22 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     }
     match kind.text() {
         "Exempt" => {
-            if limited.is_set() {
-                errors.forbidden(&limited, "must be nil if the type is not Limited");
-            }
             shares(&exempt, errors);
         }
         "Limited" => {
-            if exempt.is_set() {
-                errors.forbidden(&exempt, "must be nil if the type is Limited");
-            }
             if limited.is_set() {
                 self::limited(&limited, errors);
             } else {
-                errors.required(&limited, "must not be empty when type is Limited");
+                errors.required(&limited, "");
             }
         }
         "" => errors.required(&kind, ""),
         other => errors.not_supported(&kind, other, &["Exempt", "Limited"]),
+    }
+    for (member, of) in [(exempt, "Exempt"), (limited, "Limited")] {
+        if member.is_set() && kind.text() != of {
+            errors.forbidden(&member, "");
+        }
     }
     mandatory(object, bootstrap::levels(), errors);
     status(object, object, errors);
@@ -85,15 +84,14 @@ pub fn limited(at: &At<'_, '_>, errors: &mut Errors) {
     let response = at.get("limitResponse");
     let (kind, queuing) = (response.get("type"), response.get("queuing"));
     match kind.text() {
-        "Reject" => {
-            if queuing.is_set() {
-                errors.forbidden(&queuing, "must be nil if limited.limitResponse.type is not Limited");
-            }
-        }
+        "Reject" => {}
         "Queue" if queuing.is_set() => queues(&queuing, errors),
-        "Queue" => errors.required(&queuing, "must not be empty if limited.limitResponse.type is Limited"),
+        "Queue" => errors.required(&queuing, ""),
         "" => errors.required(&kind, ""),
         other => errors.not_supported(&kind, other, &["Queue", "Reject"]),
+    }
+    if queuing.is_set() && kind.text() != "Queue" {
+        errors.forbidden(&queuing, "");
     }
     let borrowing = at.get("borrowingLimitPercent");
     if borrowing.int() < 0 {

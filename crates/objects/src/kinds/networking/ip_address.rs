@@ -9,7 +9,7 @@ use crate::kinds::behavior::format::{dns1123_subdomain, path_segment};
 use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::same::immutable;
+use crate::kinds::behavior::rules::same::immutable_unshown;
 use crate::kinds::behavior::rules::{Rules, ip};
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
@@ -55,7 +55,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     create(new, errors);
     let (spec, old) = (At::member(new, "spec"), At::member(old, "spec"));
-    immutable(&spec.get("parentRef"), &old.get("parentRef"), errors);
+    immutable_unshown(&spec.get("parentRef"), &old.get("parentRef"), errors);
 }
 
 /// Upstream's rows have an age behind the last column; clients ignore cells without a column.

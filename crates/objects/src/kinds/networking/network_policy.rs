@@ -81,8 +81,7 @@ fn port(at: &At<'_, '_>, errors: &mut Errors) {
         errors.port(&port);
         if end.is_set() {
             if end.int() < number {
-                // Upstream shows the other end of the range.
-                errors.invalid(&end, number, "must be greater than or equal to `port`");
+                errors.invalid(&end, end.int(), "must be greater than or equal to `port`");
             }
             errors.port(&end);
         }

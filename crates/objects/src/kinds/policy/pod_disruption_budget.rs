@@ -12,12 +12,13 @@ use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::same::same;
 use crate::kinds::behavior::rules::{Rules, condition, selector};
 use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::StatusRule;
+use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
 use crate::kinds::behavior::warnings::KindWarnings;
-use crate::tree::Value;
+use crate::tree::{Value, json};
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("poddisruptionbudgets", "PodDisruptionBudget")
@@ -28,6 +29,7 @@ pub static KIND: BuiltIn = BuiltIn {
     strategy: Strategy {
         names: NameFormat::PathSegment,
         status: StatusRule::Reset(STATUS),
+        hooks: &BudgetHooks,
         ..Strategy::PLAIN
     },
     rules: Rules::timeless(create).with_status(status),
@@ -36,6 +38,38 @@ pub static KIND: BuiltIn = BuiltIn {
     fields: SelectableFields::metadata,
     other_version: None,
 };
+
+/// The requirement by which clients of `policy/v1` know that an empty selector of `policy/v1beta1` matches nothing.
+const OLD_EMPTY: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
+
+#[derive(Debug)]
+struct BudgetHooks;
+
+impl Hooks for BudgetHooks {
+    fn prepare_create(&self, object: &mut ObjectMap, _: &Writer<'_>) {
+        drop_old_requirement(object);
+    }
+
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
+        let selector = |object: &'_ ObjectMap| At::member(object, "spec").get("selector").value().clone();
+        if !same(&selector(new), &selector(old)) {
+            drop_old_requirement(new);
+        }
+    }
+}
+
+/// Drops that requirement unless the selector consists of it.
+fn drop_old_requirement(budget: &mut ObjectMap) {
+    let Some(Value::Object(spec)) = budget.get_mut("spec") else { return };
+    let Some(selector) = spec.get_mut("selector") else { return };
+    let alone = json!({"matchExpressions": [{"key": OLD_EMPTY, "operator": "Exists"}]});
+    if same(selector, &alone) {
+        return;
+    }
+    if let Some(Value::Array(requirements)) = selector.get_mut("matchExpressions") {
+        requirements.retain(|requirement| requirement.get("key").is_none_or(|key| key != OLD_EMPTY));
+    }
+}
 
 /// The zero value of the status type, as `encoding/json` prints it.
 const STATUS: &str = r#"{"disruptionsAllowed":0,"currentHealthy":0,"desiredHealthy":0,"expectedPods":0}"#;

@@ -5,7 +5,7 @@ use crate::gotext;
 use crate::kinds::behavior::format::{dns1123_subdomain, path_segment};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::rules::same::same;
+use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
 use crate::kinds::behavior::rules::selector;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -45,7 +45,7 @@ fn rules(object: &ObjectMap, scope: Scope, errors: &mut Errors) {
     for rule in At::member(object, "rules").items() {
         let (groups, resources) = (rule.get("apiGroups"), rule.get("resources"));
         if rule.get("verbs").is_empty() {
-            errors.required(&rule.get("verbs"), "verbs must contain at least one value");
+            errors.required(&rule.get("verbs"), "");
         }
         let urls = rule.get("nonResourceURLs");
         if urls.is_empty() {
@@ -98,7 +98,7 @@ fn role_stays(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
             text("kind", ""),
             text("name", "")
         );
-        errors.invalid(&role, Verbatim(shown), "cannot change roleRef");
+        errors.invalid(&role, Verbatim(shown), IMMUTABLE);
     }
 }
 

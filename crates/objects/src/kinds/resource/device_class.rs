@@ -4,10 +4,10 @@ use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::NAME_AND_AGE;
 use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::resource::is_extended;
 use crate::kinds::behavior::rules::same::same;
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
@@ -35,11 +35,25 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     self::spec(&spec, if kept { Age::Stored } else { Age::New }, errors);
 }
 
+/// Validates a name by which Pods may ask for devices of the class (`k8s-extended-resource-name`).
+fn extended_name(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
+    if !text.contains('/') {
+        errors.invalid(at, text, "a name must be a domain-prefixed path, such as 'example.com/my-prop'");
+    } else if text.contains("kubernetes.io/") {
+        errors.invalid(at, text, "must not have \"kubernetes.io/\" domain");
+    }
+    if text.starts_with("requests.") {
+        errors.invalid(at, text, "must not have \"requests.\" prefix");
+    }
+    // A quota of it has this name.
+    errors.invalid_each(at, text, label_key(&format!("requests.{text}")));
+}
+
 pub fn spec(spec: &At<'_, '_>, age: Age, errors: &mut Errors) {
     selectors(&spec.get("selectors"), errors);
     each(&spec.get("config"), CONFIGURATIONS, errors, |config, errors| configuration(config, age, errors));
     let name = spec.get("extendedResourceName");
-    if name.opt_text().is_some_and(|text| !is_extended(text)) {
-        errors.invalid(&name, name.text(), "must be a valid extended resource name");
+    if let Some(text) = name.opt_text() {
+        extended_name(&name, text, errors);
     }
 }

@@ -16,12 +16,14 @@ use crate::kinds::behavior::gated_fields::Node::{Each, Of, Under};
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::rules::same::immutable;
+use crate::kinds::behavior::rules::same::immutable_unshown;
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::status::RESET;
 use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
 use crate::kinds::behavior::warnings::KindWarnings;
-use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, each, each_once, selectors};
+use crate::kinds::resource::shared::{
+    Age, CONFIGURATIONS, configuration, each, each_keyed, each_once, selectors,
+};
 use crate::kinds::resource::{name, taint};
 use crate::tree::Value;
 
@@ -66,14 +68,14 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
-    immutable(&At::member(new, "spec"), &At::member(old, "spec"), errors);
+    immutable_unshown(&At::member(new, "spec"), &At::member(old, "spec"), errors);
 }
 
 pub fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
     let devices = spec.get("devices");
     let requests = Requests(devices.get("requests"));
     let text = |at: &At<'_, '_>| at.get("name").text().to_owned();
-    each_once(&requests.0, REQUESTS, text, errors, request);
+    each_keyed(&requests.0, REQUESTS, text, errors, request);
     each(&devices.get("constraints"), CONSTRAINTS, errors, |constraint, errors| {
         self::constraint(constraint, requests, errors);
     });
@@ -136,7 +138,7 @@ fn request(at: &At<'_, '_>, errors: &mut Errors) {
         (true, false) => wanted(&exactly, errors),
         (false, true) => {
             let text = |at: &At<'_, '_>| at.get("name").text().to_owned();
-            each_once(&alternatives, ALTERNATIVES, text, errors, |at, errors| {
+            each_keyed(&alternatives, ALTERNATIVES, text, errors, |at, errors| {
                 errors.in_format(&at.get("name"), dns1123_label);
                 wanted(at, errors);
             });

@@ -11,7 +11,7 @@ use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age as age_cell, cells, name as cell_name, text, text_column,
 };
 use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
+use crate::kinds::behavior::format::{dns1123_subdomain, short_name};
 use crate::kinds::behavior::gated_fields::Feature::{
     DraDeviceCompatibilityGroups, DraListTypeAttributes, DraNodeAllocatableResources,
     DraOptionalNodeOperations, DraPartitionableDevicesType,
@@ -29,7 +29,7 @@ use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::pod_spec::affinity;
 use crate::kinds::core::volume_source::csi_driver;
 use crate::kinds::resource::name;
-use crate::kinds::resource::shared::each_once;
+use crate::kinds::resource::shared::{each_keyed, each_once};
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("resourceslices", "ResourceSlice").generation().returns_deleted(),
@@ -95,8 +95,8 @@ pub fn spec(spec: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     each_once(&devices, max, name, errors, |device, errors| {
         device::validate(device, &named(old, device), per_device, errors);
     });
-    each_once(&counters, COUNTER_SETS, name, errors, |set, errors| {
-        errors.required_in_format(&set.get("name"), dns1123_label);
+    each_keyed(&counters, COUNTER_SETS, name, errors, |set, errors| {
+        errors.required_in_format(&set.get("name"), short_name);
         capacity::counters(&set.get("counters"), errors);
     });
 }

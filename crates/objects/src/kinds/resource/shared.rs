@@ -9,7 +9,7 @@ use crate::gotext;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Shown};
 use crate::kinds::behavior::rules::expression::{DeviceProblem, device_problem};
-use crate::kinds::core::volume_source::csi_driver;
+use crate::kinds::core::volume_source::declared_driver;
 
 pub const CONFIGURATIONS: usize = 32;
 
@@ -43,6 +43,27 @@ pub fn each_once<'v, K: Ord + Shown>(
     check: impl FnMut(&At<'v, '_>, &mut Errors),
 ) {
     each(list, max, errors, check);
+    unique(list, max, key, |item, key| errors.duplicate(item, key));
+}
+
+/// Like [`each_once`], for a list that upstream declares as one with keys: an element that occurs again is told whole.
+pub fn each_keyed<'v, K: Ord>(
+    list: &At<'v, '_>,
+    max: usize,
+    key: impl Fn(&At<'v, '_>) -> K,
+    errors: &mut Errors,
+    check: impl FnMut(&At<'v, '_>, &mut Errors),
+) {
+    each(list, max, errors, check);
+    unique(list, max, key, |item, _| errors.duplicate(item, item.value()));
+}
+
+fn unique<'v, K: Ord>(
+    list: &At<'v, '_>,
+    max: usize,
+    key: impl Fn(&At<'v, '_>) -> K,
+    mut tell: impl FnMut(&At<'v, '_>, K),
+) {
     if list.len() > max {
         return;
     }
@@ -50,7 +71,7 @@ pub fn each_once<'v, K: Ord + Shown>(
     for item in list.items() {
         let key = key(&item);
         if seen.contains(&key) {
-            errors.duplicate(&item, key);
+            tell(&item, key);
         } else {
             seen.insert(key);
         }
@@ -92,7 +113,7 @@ pub fn configuration(at: &At<'_, '_>, age: Age, errors: &mut Errors) {
     if !opaque.is_set() {
         return errors.required(&opaque, "");
     }
-    csi_driver(&opaque.get("driver"), errors);
+    declared_driver(&opaque.get("driver"), errors);
     let parameters = opaque.get("parameters");
     if parameters.is_set() {
         raw_object(&parameters, age, errors);

@@ -19,13 +19,14 @@ use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::immutable;
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::generation::Generation;
 use crate::kinds::behavior::strategy::status::RESET;
 use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::tree::Value;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("csidrivers", "CSIDriver").generation().conditional().returns_deleted(),
-    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    strategy: Strategy { status_metadata: RESET, generation: Generation::FromFirstChange, ..Strategy::PLAIN },
     rules: Rules::new(create, update),
     warnings: KindWarnings::new(warn, warn_update),
     columns: &COLUMNS,

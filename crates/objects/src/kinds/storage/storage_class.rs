@@ -15,7 +15,7 @@ use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::same::{immutable_text, same};
+use crate::kinds::behavior::rules::same::{immutable_text_unshown, immutable_unshown};
 use crate::kinds::behavior::rules::{Rules, selector};
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
@@ -50,12 +50,9 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     create(new, errors);
-    let (parameters, before) = (At::member(new, "parameters"), At::member(old, "parameters"));
-    if !same(parameters.value(), before.value()) {
-        errors.invalid(&parameters, selector::shown_map(&parameters), "field is immutable");
-    }
+    immutable_unshown(&At::member(new, "parameters"), &At::member(old, "parameters"), errors);
     for name in ["provisioner", "reclaimPolicy", "volumeBindingMode"] {
-        immutable_text(&At::member(new, name), &At::member(old, name), errors);
+        immutable_text_unshown(&At::member(new, name), &At::member(old, name), errors);
     }
 }
 

@@ -1,7 +1,6 @@
 //! VolumeAttachments.
 
 use crate::fields::ObjectMap;
-use crate::gotext;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, boolean_column, cells, flag, name, text, text_column,
@@ -11,15 +10,15 @@ use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_subdomain;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::same::immutable_unshown;
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::{RESET, StatusRule};
 use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::persistent_volume;
 use crate::kinds::core::persistent_volume::VolumeSpecIn;
-use crate::kinds::core::volume_source::csi_driver;
+use crate::kinds::core::volume_source::{csi_driver, declared_driver};
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("volumeattachments", "VolumeAttachment")
@@ -43,8 +42,12 @@ const METADATA_SIZE: usize = 256 * 1024;
 const MESSAGE_SIZE: usize = 1024;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    declared_driver(&At::member(object, "spec").get("attacher"), errors);
+    all_but_attacher(object, errors);
+}
+
+fn all_but_attacher(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
-    csi_driver(&spec.get("attacher"), errors);
     source(&spec.get("source"), errors);
     let node = spec.get("nodeName");
     errors.in_format(&node, dns1123_subdomain);
@@ -83,22 +86,10 @@ fn source(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
-    create(new, errors);
     let spec = At::member(new, "spec");
-    if !same(spec.value(), At::member(old, "spec").value()) {
-        errors.invalid(&spec, internal(&spec), IMMUTABLE);
-    }
-}
-
-/// The spec as Go prints it, except for an inline volume.
-fn internal(spec: &At<'_, '_>) -> Verbatim {
-    let text = |name: &str| gotext::json(&spec.get(name).text().into());
-    let (attacher, node) = (text("attacher"), text("nodeName"));
-    let source = |name: &str| gotext::json(spec.dig(&["source", name]).value());
-    let (volume, inline) = (source("persistentVolumeName"), source("inlineVolumeSpec"));
-    Verbatim(format!(
-        "{{\"Attacher\":{attacher},\"Source\":{{\"PersistentVolumeName\":{volume},\"InlineVolumeSpec\":{inline}}},\"NodeName\":{node}}}"
-    ))
+    csi_driver(&spec.get("attacher"), errors);
+    all_but_attacher(new, errors);
+    immutable_unshown(&spec, &At::member(old, "spec"), errors);
 }
 
 pub static COLUMNS: Printer = Printer {

@@ -17,7 +17,7 @@ pub struct Comparison {
     pub removed: FieldSet,
     pub modified: FieldSet,
     /// Whether a keyed list has an element without a key. Upstream cannot read such an object by its schema, and then
-    /// tracks no managers any more.
+    /// leaves its managers as they were.
     pub keyless: bool,
 }
 

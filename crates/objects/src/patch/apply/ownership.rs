@@ -160,8 +160,8 @@ impl<'a, V: Versions> Update<'a, V> {
         Some(Self { comparisons, acting, own })
     }
 
-    /// Whether the managers of the object cannot be tracked any more.
-    pub fn ends_tracking(&self) -> bool {
+    /// Whether upstream cannot tell who wrote what, so that the managers stay as they were.
+    pub fn is_untraceable(&self) -> bool {
         self.own.keyless
     }
 

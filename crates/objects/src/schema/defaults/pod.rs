@@ -1,7 +1,7 @@
 //! Pods and what they are made of (`pkg/apis/core/v1/defaults.go` and `conversion.go`).
 
+use super::image;
 use super::set::{complete, empty, if_absent, if_zero, is_absent, is_zero, part, structs, text};
-use super::{image, pod_resources};
 use crate::fields::{self, ObjectMap};
 use crate::tree::{Value, json};
 
@@ -23,7 +23,6 @@ pub(super) fn pod(pod: &mut ObjectMap) {
     for list in ["containers", "initContainers"] {
         structs(spec, list).for_each(requests_from_limits);
     }
-    pod_resources::complete(spec);
     if_absent(spec, "enableServiceLinks", true);
     if spec.get("hostNetwork") == Some(&Value::Bool(true)) {
         for list in ["containers", "initContainers"] {

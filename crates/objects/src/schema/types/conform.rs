@@ -51,11 +51,16 @@ struct Conformer<'a, 't> {
     fit: Fit,
 }
 
-/// Lists that have defaults and must not be empty, by message and member: an empty one stays until validation refuses it.
-const NEVER_EMPTY: [(&str, &str); 1] = [("HPAScalingRules", "policies")];
+/// Lists of which an empty one is not as none, by message and member: it stays until validation refuses it, or the kind's
+/// strategy takes it away.
+const EMPTY_IS_SAID: [(&str, &str); 3] = [
+    ("HPAScalingRules", "policies"),
+    ("PodStatus", "resourceClaimStatuses"),
+    ("PodStatus", "nodeAllocatableResourceClaimStatuses"),
+];
 
-fn is_refused_empty(message: &str, member: &str, value: &Value) -> bool {
-    value.as_array().is_some_and(|items| items.is_empty()) && NEVER_EMPTY.contains(&(message, member))
+fn is_said_empty(message: &str, member: &str, value: &Value) -> bool {
+    value.as_array().is_some_and(|items| items.is_empty()) && EMPTY_IS_SAID.contains(&(message, member))
 }
 
 const MANAGERS: &str = "managedFields";
@@ -146,8 +151,7 @@ impl<'a, 't> Conformer<'a, 't> {
         self.path.push(&field.json_name);
         self.field(field, message.name, value)?;
         self.path.truncate(depth);
-        let stays =
-            || self.is_printed(field, value) || is_refused_empty(message.name, &field.json_name, value);
+        let stays = || self.is_printed(field, value) || is_said_empty(message.name, &field.json_name, value);
         Ok(!value.is_null() && (self.misfit.is_some() || stays()))
     }
 

@@ -15,10 +15,16 @@ pub fn validate_all(list: &At<'_, '_>, errors: &mut Errors) {
     for condition in list.items() {
         let (kind, status) = (condition.get("type"), condition.get("status"));
         if !seen.insert(kind.text()) {
-            errors.duplicate(&kind, kind.text());
+            errors.duplicate(&condition, kind.text());
         }
-        errors.in_format(&kind, label_key);
-        errors.one_of(&status, status.text(), &["False", "True", "Unknown"]);
+        match kind.text() {
+            "" => errors.required(&kind, "is required"),
+            _ => errors.in_format(&kind, label_key),
+        }
+        match status.text() {
+            "" => errors.required(&status, ""),
+            text => _ = errors.one_of(&status, text, &["False", "True", "Unknown"]),
+        }
         let generation = condition.get("observedGeneration");
         if generation.int() < 0 {
             errors.invalid(&generation, generation.int(), "must be greater than or equal to zero");

@@ -42,6 +42,23 @@ pub fn immutable_text(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// Refuses a change without telling the new value, as upstream's declared rules do.
+pub fn immutable_unshown(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    if !same(new.value(), old.value()) {
+        errors.invalid(new, UNSHOWN, IMMUTABLE);
+    }
+}
+
+/// As [`immutable_unshown`], for a text that upstream never leaves out.
+pub fn immutable_text_unshown(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    if new.text() != old.text() {
+        errors.invalid(new, UNSHOWN, IMMUTABLE);
+    }
+}
+
+/// A value that stays untold.
+pub const UNSHOWN: &Value = &Value::Null;
+
 pub const IMMUTABLE: &str = "field is immutable";
 
 #[derive(Clone, Copy, PartialEq)]

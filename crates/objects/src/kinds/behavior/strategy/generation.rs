@@ -12,6 +12,8 @@ pub enum Generation {
     CreateOnly,
     /// Grows when anything but metadata and status changes; absent and empty lists are the same.
     Content,
+    /// Like `Content`, from 1 at the first change; create keeps what was sent.
+    FromFirstChange,
     /// Like `Content`, and with this part of the metadata.
     ContentAnd(&'static str),
     /// Custom resources: any difference counts; `status` too, unless it is a subresource.
@@ -20,7 +22,7 @@ pub enum Generation {
 
 impl Generation {
     pub fn create(self, object: &mut ObjectMap) {
-        if self != Generation::Untouched {
+        if !matches!(self, Generation::Untouched | Generation::FromFirstChange) {
             fields::object_mut(object, "metadata").insert("generation", 1.into());
         }
     }
@@ -38,7 +40,7 @@ impl Generation {
         let same_part = |part| pairs(new, part) == pairs(old, part);
         match self {
             Generation::Untouched | Generation::CreateOnly => false,
-            Generation::Content => !same_content(new, old),
+            Generation::Content | Generation::FromFirstChange => !same_content(new, old),
             Generation::ContentAnd(part) => !same_content(new, old) || !same_part(part),
             Generation::Custom { status } => {
                 let counts = |key: &str| key != "metadata" && (status || key != "status");

@@ -93,10 +93,10 @@ pub trait Hooks: fmt::Debug + Sync {
         None
     }
 
-    /// Whether a DELETE checks preconditions with the texts of a write; upstream's namespaces do so in their own
-    /// handler.
-    fn checks_preconditions_like_writes(&self) -> bool {
-        false
+    /// How the text of a precondition of a DELETE that does not hold begins, for the kinds that check these in a
+    /// handler of their own upstream, as a write does.
+    fn precondition_words(&self) -> Option<&'static str> {
+        None
     }
 }
 

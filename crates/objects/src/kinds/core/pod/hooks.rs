@@ -1,13 +1,14 @@
 //! How writes change a pod beyond what the client sent.
 
 use crate::causes::Cause;
-use crate::fields::ObjectMap;
+use crate::fields::{self, ObjectMap};
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::{Hooks, Touched, Writer};
-use crate::kinds::core::pod::{ephemeral_containers, lifecycle, resize};
+use crate::kinds::core::pod::{ephemeral_containers, lifecycle, resize, resources};
 use crate::kinds::core::pod_spec::app_armor;
 use crate::patch::apply::fields::field_paths;
 use crate::patch::apply::filter::Filter;
+use crate::tree::Value;
 
 #[derive(Debug)]
 pub struct PodHooks;
@@ -15,7 +16,12 @@ pub struct PodHooks;
 impl Hooks for PodHooks {
     fn prepare_create(&self, object: &mut ObjectMap, writer: &Writer<'_>) {
         app_armor::sync(object, writer.warnings);
+        resources::complete(object);
         lifecycle::prepare_create(object, writer.now);
+    }
+
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
+        keep_resources(new, old);
     }
 
     fn prepare_status_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
@@ -31,7 +37,14 @@ impl Hooks for PodHooks {
     ) -> Touched {
         match part {
             Part::EphemeralContainers => ephemeral_containers::keep_all_else(new, old),
-            Part::Resize if !resize::keep_all_but_resources(new, old) => return Touched::Nothing,
+            Part::Resize => {
+                let is_resize = resize::keep_all_but_resources(new, old);
+                keep_resources(new, old);
+                resources::complete(new);
+                if !is_resize {
+                    return Touched::Nothing;
+                }
+            }
             _ => {}
         }
         Touched::Part
@@ -65,5 +78,15 @@ impl Hooks for PodHooks {
             ]),
             _ => return None,
         })
+    }
+}
+
+/// Restores the resources of the whole pod where a client leaves them out that does not know them.
+fn keep_resources(new: &mut ObjectMap, old: &ObjectMap) {
+    let (spec, stored) = (fields::object_mut(new, "spec"), fields::object(old, "spec"));
+    if spec.get("resources").is_none_or(Value::is_null)
+        && let Some(stored) = stored
+    {
+        fields::restore(spec, stored, "resources");
     }
 }

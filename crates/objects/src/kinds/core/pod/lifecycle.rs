@@ -33,6 +33,7 @@ pub fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap) {
     if fields::text(new, &["status", "qosClass"]).is_empty() {
         fields::restore(fields::object_mut(new, "status"), stored, "qosClass");
     }
+    keep_claims(fields::object_mut(new, "status"), stored);
     keep_observed_generation(fields::object_mut(new, "status"), stored);
     let mut unused: Vec<&ObjectMap> =
         fields::items(stored, &["conditions"]).iter().filter_map(Value::as_object).collect();
@@ -43,6 +44,19 @@ pub fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap) {
         let same = unused.iter().position(|old| old.get("type") == condition.get("type"));
         if let Some(at) = same {
             keep_observed_generation(condition, unused.remove(at));
+        }
+    }
+}
+
+/// Restores what became of claims where a client leaves it out that does not know it; an empty list takes it away.
+fn keep_claims(new: &mut ObjectMap, old: &ObjectMap) {
+    for name in
+        ["resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses"]
+    {
+        match new.get(name) {
+            None | Some(Value::Null) => fields::restore(new, old, name),
+            Some(Value::Array(statuses)) if statuses.is_empty() => drop(new.shift_remove(name)),
+            Some(_) => {}
         }
     }
 }

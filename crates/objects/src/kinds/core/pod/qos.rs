@@ -3,79 +3,55 @@
 use std::cmp::Ordering;
 
 use crate::fields::ObjectMap;
-use crate::tree::{Text, Value};
+use crate::kinds::core::pod::resources;
+use crate::tree::Value;
 use crate::{fields, quantity};
 
 /// The resources that determine the class.
 const COMPUTE: [&str; 2] = ["cpu", "memory"];
 
 pub fn class(pod: &ObjectMap) -> &'static str {
-    let mut needs = Needs { requests: ObjectMap::new(), limits: ObjectMap::new(), limited: true };
-    match fields::at(pod, &["spec", "resources"]).and_then(Value::as_object) {
-        Some(resources) => needs.add(resources),
-        None => {
-            let nothing = ObjectMap::new();
-            for list in ["containers", "initContainers"] {
-                for container in fields::items(pod, &["spec", list]) {
-                    let resources = container.get("resources").and_then(Value::as_object);
-                    needs.add(resources.unwrap_or(&nothing));
-                }
-            }
+    let own = fields::at(pod, &["spec", "resources"]);
+    if let Some(own) = own.filter(|own| LISTS.iter().any(|list| says_something(own, list))) {
+        return class_of(Some(own));
+    }
+    let containers = ["initContainers", "containers"];
+    let containers = containers.iter().flat_map(|list| fields::items(pod, &["spec", list]));
+    agreed(containers.map(|container| class_of(container.get("resources")))).unwrap_or(BEST_EFFORT)
+}
+
+const BEST_EFFORT: &str = "BestEffort";
+
+const BURSTABLE: &str = "Burstable";
+
+const LISTS: [&str; 2] = ["requests", "limits"];
+
+fn says_something(resources: &Value, list: &str) -> bool {
+    let amounts = resources.get(list).and_then(Value::as_object);
+    amounts.is_some_and(|amounts| amounts.keys().any(|name| resources::is_of_pods(name)))
+}
+
+/// The class that all have, or `Burstable` if they differ; `None` if there are none.
+fn agreed(mut classes: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    let first = classes.next()?;
+    Some(if classes.all(|class| class == first) { first } else { BURSTABLE })
+}
+
+fn class_of(resources: Option<&Value>) -> &'static str {
+    let amount = |list: &str, name: &str| {
+        let amount = resources.and_then(|resources| resources.get(list)?.get(name)?.as_str());
+        amount.unwrap_or("0")
+    };
+    let of = |name: &&str| {
+        let (request, limit) = (amount("requests", name), amount("limits", name));
+        let is = |one, other| quantity::compare(one, other) == Ok(Ordering::Equal);
+        match (is(request, limit), is(request, "0")) {
+            (false, _) => BURSTABLE,
+            (true, true) => BEST_EFFORT,
+            (true, false) => "Guaranteed",
         }
-    }
-    needs.class()
-}
-
-struct Needs {
-    requests: ObjectMap,
-    limits: ObjectMap,
-    /// Whether all containers have limits of both resources.
-    limited: bool,
-}
-
-impl Needs {
-    fn add(&mut self, resources: &ObjectMap) {
-        let amounts = |name| fields::object(resources, name).into_iter().flatten();
-        sum_up(&mut self.requests, amounts("requests"));
-        sum_up(&mut self.limits, amounts("limits"));
-        let limits = fields::object(resources, "limits");
-        let is_limited = |name: &&str| limits.and_then(|limits| limits.get(name)).is_some_and(is_positive);
-        self.limited &= COMPUTE.iter().all(is_limited);
-    }
-
-    fn class(&self) -> &'static str {
-        if self.requests.is_empty() && self.limits.is_empty() {
-            return "BestEffort";
-        }
-        let same = self.requests.iter().all(|(name, request)| {
-            let limit = self.limits.get(name);
-            limit.and_then(|limit| compare(limit, request)) == Some(Ordering::Equal)
-        });
-        if self.limited && same && self.requests.len() == self.limits.len() {
-            "Guaranteed"
-        } else {
-            "Burstable"
-        }
-    }
-}
-
-fn sum_up<'a>(sums: &mut ObjectMap, amounts: impl Iterator<Item = (&'a Text, &'a Value)>) {
-    let counted = |(name, amount): &(&Text, &Value)| COMPUTE.contains(&name.as_str()) && is_positive(amount);
-    for (name, amount) in amounts.filter(counted) {
-        let sum = match (sums.get(name).and_then(Value::as_str), amount.as_str()) {
-            (Some(sum), Some(amount)) => quantity::sum(sum, amount).ok().map(Value::from),
-            _ => None,
-        };
-        sums.insert(name.clone(), sum.unwrap_or_else(|| amount.clone()));
-    }
-}
-
-fn is_positive(amount: &Value) -> bool {
-    compare(amount, &Value::from("0")) == Some(Ordering::Greater)
-}
-
-fn compare(one: &Value, other: &Value) -> Option<Ordering> {
-    quantity::compare(one.as_str()?, other.as_str()?).ok()
+    };
+    agreed(COMPUTE.iter().map(of)).unwrap_or(BEST_EFFORT)
 }
 
 #[cfg(test)]
@@ -103,5 +79,12 @@ mod tests {
         assert_eq!(with(&[json!({"requests": {"cpu": "1"}})]), "Burstable");
         assert_eq!(with(&[json!({"requests": {"cpu": "1", "memory": "1"}, "limits": both})]), "Burstable");
         assert_eq!(class_of(json!({"containers": [{}], "resources": full})), "Guaranteed");
+        // Empty resources of the pod, or such as no pod has, say nothing.
+        for own in [json!({"requests": {}, "limits": {}}), json!({"limits": {"example.com/x": "1"}})] {
+            assert_eq!(
+                class_of(json!({"containers": [{"resources": full}], "resources": own})),
+                "Guaranteed"
+            );
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What a new version of a Service inherits from the old one, and what is dropped with its type (upstream's
 //! `patchAllocatedValues`, `normalizeClusterIPs` and `dropTypeDependentFields`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::fields;
 use crate::fields::ObjectMap;
@@ -28,6 +28,22 @@ pub fn prepare_update(new: &mut ObjectMap, old: &ObjectMap) {
     if let (Some(Value::Object(new)), Some(old)) = (new.get_mut("spec"), fields::object(old, "spec")) {
         drop_what_the_type_had(new, old);
     }
+    drop_internal_policy(new);
+    if fields::object(new, "spec").is_some_and(|spec| !is_balanced(spec))
+        && let Some(Value::Object(status)) = new.get_mut("status")
+    {
+        status.insert("loadBalancer", json!({}));
+    }
+}
+
+/// Services that only stand for a name show no policy for traffic inside, whatever they were sent or had before
+/// (`defaultOnReadInternalTrafficPolicy`). What is no policy is left to validation.
+pub fn drop_internal_policy(service: &mut ObjectMap) {
+    const POLICY: &str = "internalTrafficPolicy";
+    let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
+    if !has_addresses(spec) && matches!(fields::text(spec, &[POLICY]), "Cluster" | "Local") {
+        spec.shift_remove(POLICY);
+    }
 }
 
 /// Whether a Service needs something.
@@ -50,7 +66,9 @@ fn drop_what_the_type_had(new: &mut ObjectMap, old: &ObjectMap) {
             }
         }
     }
-    if has_node_ports(old) && !has_node_ports(new) && node_ports(new) == node_ports(old) {
+    let before: HashSet<i64> = node_ports(old).into_iter().collect();
+    if has_node_ports(old) && !has_node_ports(new) && node_ports(new).iter().all(|port| before.contains(port))
+    {
         for port in ports_mut(new) {
             port.shift_remove("nodePort");
         }
@@ -66,7 +84,7 @@ fn take_over(new: &mut ObjectMap, old: &ObjectMap) {
             }
         }
     }
-    if has_node_ports(old) && has_node_ports(new) {
+    if is_given_ports(old) && is_given_ports(new) {
         let (before, now) = (node_ports(old), node_ports(new));
         let name = |port: &Value| port.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let by_name: HashMap<String, i64> =
@@ -119,6 +137,12 @@ pub fn has_addresses(spec: &ObjectMap) -> bool {
 
 pub fn has_node_ports(spec: &ObjectMap) -> bool {
     kind(spec) == "NodePort" || is_balanced(spec)
+}
+
+/// Whether the Service gets node ports that it does not name.
+pub fn is_given_ports(spec: &ObjectMap) -> bool {
+    let allocates = || spec.get("allocateLoadBalancerNodePorts").and_then(Value::as_bool).unwrap_or(true);
+    kind(spec) == "NodePort" || is_balanced(spec) && allocates()
 }
 
 fn is_balanced(spec: &ObjectMap) -> bool {

@@ -7,14 +7,16 @@ use crate::gotext;
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Shown};
-use crate::kinds::behavior::rules::same::{immutable, same};
+use crate::kinds::behavior::rules::same::{UNSHOWN, same};
 use crate::kinds::behavior::rules::{condition, ip};
 use crate::kinds::core::pod_spec::affinity;
-use crate::kinds::core::volume_source::csi_driver;
+use crate::kinds::core::volume_source::{csi_driver, declared_driver};
 use crate::kinds::resource::name;
 use crate::kinds::resource::resource_claim::{REQUESTS, Requests, reference, references};
 use crate::kinds::resource::resource_slice::device::binding_conditions;
-use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, each, each_once, raw_object};
+use crate::kinds::resource::shared::{
+    Age, CONFIGURATIONS, configuration, each, each_keyed, each_once, raw_object,
+};
 
 const CONSUMERS: usize = 256;
 
@@ -33,17 +35,19 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let (status, before) = (At::member(new, "status"), At::member(old, "status"));
     let (allocation, reserved) = (status.get("allocation"), status.get("reservedFor"));
     let uid = |at: &At<'_, '_>| at.get("uid").text().to_owned();
-    each_once(&reserved, CONSUMERS, uid, errors, consumer);
+    each_keyed(&reserved, CONSUMERS, uid, errors, consumer);
     let results = allocation.dig(&["devices", "results"]);
     let allocated: BTreeSet<Device> = results.items().map(|at| Device::of(&at)).collect();
-    each_once(&status.get("devices"), usize::MAX, Device::of, errors, |at, errors| {
+    each_keyed(&status.get("devices"), usize::MAX, Device::of, errors, |at, errors| {
         device(at, &allocated, errors);
     });
     let terminating = At::member(new, "metadata").get("deletionTimestamp").is_set();
     reservations(&reserved, &before.get("reservedFor"), &allocation, terminating, errors);
     let allocated_before = before.get("allocation");
     if allocation.is_set() && allocated_before.is_set() {
-        immutable(&allocation, &allocated_before, errors);
+        if !same(allocation.value(), allocated_before.value()) {
+            errors.invalid(&allocation, UNSHOWN, "field cannot be modified once set");
+        }
     } else if allocation.is_set() {
         self::allocation(&allocation, requests, errors);
     }
@@ -82,7 +86,7 @@ pub fn allocation(at: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Erro
     let devices = at.get("devices");
     each(&devices.get("results"), REQUESTS, errors, |result, errors| {
         reference(&result.get("request"), requests, errors);
-        csi_driver(&result.get("driver"), errors);
+        declared_driver(&result.get("driver"), errors);
         name::pool(&result.get("pool"), errors);
         errors.in_format(&result.get("device"), dns1123_label);
         binding_conditions(result, errors);

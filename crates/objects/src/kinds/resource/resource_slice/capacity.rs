@@ -1,7 +1,5 @@
 //! The capacity of a device, and the portions in which it is allocated.
 
-use std::cmp::Ordering;
-
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
@@ -80,14 +78,17 @@ pub fn range(at: &At<'_, '_>, default: &At<'_, '_>, total: &At<'_, '_>, errors: 
         }
     };
     check(&min, nanos(&min) > nanos(total), &min, "min is larger than capacity value", total);
-    check(&min, nanos(default) < nanos(&min), default, "default is less than min", &min);
+    check(&at.get("default"), nanos(default) < nanos(&min), default, "default is less than min", &min);
     if max.is_set() {
         check(&max, nanos(&min) > nanos(&max), &min, "min is larger than max", &max);
         check(&max, nanos(&max) > nanos(total), &max, "max is larger than capacity value", total);
-        check(&max, nanos(default) > nanos(&max), default, "default is more than max", &max);
+        check(&at.get("default"), nanos(default) > nanos(&max), default, "default is more than max", &max);
     }
     if !step.is_set() {
         return;
+    }
+    if nanos(&step) <= 0 {
+        return errors.invalid(&step, &*shown(&step), "must be greater than zero");
     }
     let (least, one) = (shown(&min), shown(&step));
     let reached = crate::quantity::sum(&least, &one).unwrap_or_default();
@@ -95,14 +96,34 @@ pub fn range(at: &At<'_, '_>, default: &At<'_, '_>, total: &At<'_, '_>, errors: 
         let why = format!("one step {reached} is larger than capacity value: {}", shown(total));
         errors.invalid(&step, &*one, &why);
     }
-    for value in [Some(*default), max.is_set().then_some(max)].into_iter().flatten() {
+    let default = at.get("default").holding(default.value());
+    let bounds = [Some(default), Some(min), max.is_set().then_some(max), Some(step)];
+    let mut is_safe = true;
+    for bound in bounds.into_iter().flatten() {
+        is_safe &= in_whole_numbers(&bound, errors);
+    }
+    if !is_safe {
+        return;
+    }
+    for value in [Some(default), max.is_set().then_some(max)].into_iter().flatten() {
         let (distance, width) = (units(nanos(&value)) - units(nanos(&min)), units(nanos(&step)));
-        // Upstream divides by the step, and fails if it is zero.
-        if width.cmp(&0) != Ordering::Equal && distance % width != 0 {
+        if distance % width != 0 {
             let why = format!("value is not a multiple of a given step ({one}) from ({least})");
             errors.invalid(&step, &*shown(&value), &why);
         }
     }
+}
+
+/// Validates an amount that upstream counts with as 64 bits.
+fn in_whole_numbers(at: &At<'_, '_>, errors: &mut Errors) -> bool {
+    const UNIT: i128 = 1_000_000_000;
+    let why = match nanos(at) {
+        amount if amount < 0 => "must be greater than or equal to 0",
+        amount if amount > i128::from(i64::MAX) * UNIT => "must not be larger than 9223372036854775807",
+        _ => return true,
+    };
+    errors.invalid(at, &*shown(at), why);
+    false
 }
 
 /// Validates the counters that several devices share, by name.

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::gotext;
-use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
+use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, short_name};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
 use crate::kinds::behavior::rules::same::same;
 use crate::kinds::behavior::rules::selector;
 use crate::kinds::core::pod_spec::affinity;
 use crate::kinds::resource::resource_slice::{NODE_NAME, capacity, flag, one_way};
-use crate::kinds::resource::shared::{each, each_once};
+use crate::kinds::resource::shared::{each, each_keyed};
 use crate::kinds::resource::{name, taint};
 
 const KEYS: usize = 32;
@@ -25,6 +25,9 @@ const TAINTS: usize = 16;
 const CONSUMED_SETS: usize = 2;
 
 const BINDING_CONDITIONS: usize = 4;
+
+const ONE_VALUE: &str =
+    "must specify one of: `int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`";
 
 const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
 
@@ -57,6 +60,10 @@ pub fn validate(device: &At<'_, '_>, old: &At<'_, '_>, per_device: bool, errors:
     let shared = device.get("allowMultipleAllocations").flag();
     for (key, amount) in capacities.entries() {
         name::qualified(&capacities, key, errors);
+        // What was accepted once stays so.
+        if same(amount.value(), old.get("capacity").key(key).value()) {
+            continue;
+        }
         let key = shortened(key);
         capacity::validate(&capacities.key(&key).holding(amount.value()), shared, errors);
     }
@@ -65,8 +72,8 @@ pub fn validate(device: &At<'_, '_>, old: &At<'_, '_>, per_device: bool, errors:
         each(&taints, TAINTS, errors, |taint, errors| taint::taint(taint, None, errors));
     }
     let set = |at: &At<'_, '_>| at.get("counterSet").text().to_owned();
-    each_once(&device.get("consumesCounters"), CONSUMED_SETS, set, errors, |consumed, errors| {
-        errors.required_in_format(&consumed.get("counterSet"), dns1123_label);
+    each_keyed(&device.get("consumesCounters"), CONSUMED_SETS, set, errors, |consumed, errors| {
+        errors.required_in_format(&consumed.get("counterSet"), short_name);
         capacity::counters(&consumed.get("counters"), errors);
     });
     nodes(device, per_device, errors);
@@ -106,7 +113,7 @@ pub fn attribute(at: &At<'_, '_>, errors: &mut Errors) {
     at.get("strings").items().for_each(|text| text_value(&text, errors));
     at.get("versions").items().for_each(|text| version(&text, errors));
     match said {
-        0 => errors.invalid(at, "", "exactly one value must be specified"),
+        0 => errors.invalid(at, "", ONE_VALUE),
         1 => {}
         _ => errors.invalid(at, shown(at), "exactly one value must be specified"),
     }
