@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod apply;
 pub mod catalog;
+pub mod component_statuses;
 pub mod create;
 pub mod definitions;
 pub mod delete;
@@ -128,6 +129,11 @@ pub struct Config {
     pub services: services::Config,
     /// What the server puts into each namespace; `None` if that is left to kube-controller-manager.
     pub namespace_contents: Option<NamespaceContents>,
+    /// Whether writes also do what kube-controller-manager does elsewhere: aggregate ClusterRoles, set the limits in the status of
+    /// quotas.
+    pub cluster_controllers: bool,
+    /// Whether foreground and orphan deletion set the finalizers that a garbage collector takes off.
+    pub garbage_collection: bool,
     /// Makes a name from a `generateName`, with a new random suffix at each call.
     pub generate_name: Arc<dyn Fn(&str) -> String + Send + Sync>,
 }

@@ -1,6 +1,6 @@
-//! Loops that use the API as any client would. They empty namespaces, collect garbage, expire events, release leaked
-//! addresses and ports of Services, maintain the Service by which Pods find the servers, and the leases by which
-//! servers find each other.
+//! Loops that use the API as any client would. Some are kube-apiserver's: they expire events, release leaked addresses and
+//! ports of Services, maintain the Service by which Pods find the servers, and the leases by which servers find each
+//! other. The others are kube-controller-manager's ([`Runner::spawn_cluster`]): they empty namespaces and collect garbage, among others.
 //!
 //! Every replica renews its own lease and watches for expired ones; all other loops run on the replica that leads
 //! ([`servers::leader`]).
@@ -18,6 +18,7 @@ mod namespace_contents;
 mod namespaces;
 mod policy_types;
 mod quotas;
+mod recorder;
 pub mod servers;
 mod service_claims;
 pub mod token_secrets;
@@ -60,7 +61,6 @@ pub struct Config {
     /// Whether the objects of Priority and Fairness are kept.
     pub flow_control: bool,
     pub advertised: Advertised,
-    pub migration: migration::Config,
 }
 
 /// Settings of the leases by which servers show that they are alive.
@@ -82,8 +82,8 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Starts the controllers that run on one replica only, as soon as writes may pass.
-    pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
+    /// Starts kube-controller-manager's controllers, on one replica only, as soon as writes may pass.
+    pub fn spawn_cluster(&self, migration: migration::Config, gate: &Gate, election: &Arc<Election>) {
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
         self.run_as(leader(), "aggregation", |api| Box::pin(aggregation::run(api)));
@@ -92,15 +92,23 @@ impl Runner {
         if self.api.tokens.issuer.keys.signer().is_none() {
             self.run_as(leader(), "token-secrets", |api| Box::pin(token_secrets::run(api)));
         }
-        self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));
-        self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
-        self.run_as(leader(), "quotas", |api| Box::pin(quotas::run(api)));
+        if self.api.config.garbage_collection {
+            self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
+        }
         self.run_as(leader(), "policy-types", |api| Box::pin(policy_types::run(api)));
+        self.run_as(leader(), "migration", move |api| Box::pin(migration::run(api, migration)));
+    }
+
+    /// Starts kube-apiserver's controllers that run on one replica only, as soon as writes may pass.
+    pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
+        let leader = || Leader { election: election.clone(), gate: gate.clone() };
+        self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));
+        // What is counted with writes is this server's own, whoever sets the limits.
+        self.run_as(leader(), "quotas", |api| Box::pin(quotas::run(api)));
         self.run_as(leader(), "service-claims", |api| Box::pin(service_claims::run(api)));
         self.run_as(leader(), "kubernetes-service", move |api| {
             Box::pin(kubernetes_service::run(api, config.advertised))
         });
-        self.run_as(leader(), "migration", move |api| Box::pin(migration::run(api, config.migration)));
         if config.flow_control {
             self.run_as(leader(), "flow-control", |api| Box::pin(flow_control::run(api)));
         }

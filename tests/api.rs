@@ -39,6 +39,8 @@ mod catalog;
 mod certificates;
 #[path = "api/client_certificates.rs"]
 mod client_certificates;
+#[path = "api/cluster_controllers.rs"]
+mod cluster_controllers;
 #[path = "api/configured.rs"]
 mod configured;
 #[path = "api/connect.rs"]

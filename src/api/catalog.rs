@@ -93,6 +93,11 @@ impl Api {
         &self,
         resources: Vec<(GroupResource, Vec<Custom>)>,
     ) -> Result<Arc<Served>, Error> {
+        // A group version that is built in is the server's own: definitions neither shadow what it has nor join it.
+        let is_own = |custom: &Custom| {
+            let version = custom.version.resource.group_version();
+            self.resources.registry().version(version).is_some()
+        };
         self.serve_next(|before| {
             let mut changes = Changes::default();
             for (name, versions) in resources {
@@ -102,7 +107,7 @@ impl Api {
                     definition: custom.version.resource.clone(),
                     custom: Some(custom),
                 };
-                changes.added.extend(versions.into_iter().map(added));
+                changes.added.extend(versions.into_iter().filter(|custom| !is_own(custom)).map(added));
             }
             changes
         })

@@ -66,7 +66,8 @@ impl Api {
         let propose = &mut |found: Option<&Current>| {
             let current = &found.ok_or_else(|| target.not_found())?.object;
             deletion::check(current, &options.preconditions, definition, strategy)?;
-            let rules = Rules { strategy, behavior: definition.behavior };
+            let garbage_collection = self.config.garbage_collection;
+            let rules = Rules { strategy, behavior: definition.behavior, garbage_collection };
             Ok(match deletion::plan(current, options, rules, self.runtime.clock.timestamp()) {
                 Plan::Pending => Proposal::Nothing,
                 Plan::Remove(shown) => Proposal::Decided(Next::Delete(shown)),

@@ -37,6 +37,8 @@ pub enum Plan {
 pub struct Rules<'a> {
     pub strategy: &'a Strategy,
     pub behavior: Behavior,
+    /// Whether a garbage collector is there that takes its finalizers off.
+    pub garbage_collection: bool,
 }
 
 /// Checks the preconditions; 409 if one does not hold. `object` contains its resourceVersion.
@@ -85,7 +87,9 @@ pub fn plan(object: &Map, options: &DeleteOptions, rules: Rules<'_>, now: Timest
         Grace::Pending => return Plan::Pending,
         grace => grace,
     };
-    set_collector_finalizers(&mut metadata, options.dependents, rules);
+    if rules.garbage_collection {
+        set_collector_finalizers(&mut metadata, options.dependents, rules);
+    }
     let held = meta::finalizers(&metadata).next().is_some() && !strikes(Bug::FinalizerIgnored);
     match grace {
         Grace::Runs { seconds } if (seconds > 0 && !strikes(Bug::GraceIgnored)) || held => {}

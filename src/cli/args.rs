@@ -5,6 +5,7 @@ mod audit;
 mod authentication;
 mod authorization;
 mod certificates;
+mod controllers;
 mod encryption;
 mod kubelets;
 mod oidc_flags;
@@ -26,6 +27,7 @@ use self::audit::{AuditArgs, switch};
 use self::authentication::AuthenticationArgs;
 use self::authorization::AuthorizationArgs;
 use self::certificates::CertificateArgs;
+use self::controllers::{ControllerArgs, ControllerConfig};
 use self::encryption::EncryptionArgs;
 use self::kubelets::KubeletArgs;
 use self::service_routes::ServiceRouteArgs;
@@ -326,10 +328,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     authentication: AuthenticationArgs,
 
-    /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server; false
-    /// leaves both to kube-controller-manager
-    #[arg(long, env = "ROWPLANE_NAMESPACE_CONTENTS", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
-    namespace_contents: bool,
+    #[command(flatten)]
+    controllers: ControllerArgs,
 
     /// Whether the ConfigMaps of kube-system are kept that tell other API servers how this one authenticates, and since when
     /// the use of tokens in Secrets is tracked
@@ -547,6 +547,7 @@ impl ServeArgs {
                 serving,
                 front_proxy_ca_file: self.requestheader_client_ca_file,
                 named,
+                published: None,
             },
             tls: settings,
             strict_transport_security,
@@ -556,11 +557,15 @@ impl ServeArgs {
             connections,
             kubeconfig: Some(self.store.data_dir.join("admin.kubeconfig")),
         };
+        let ControllerConfig { controllers, garbage_collection, namespace_contents } =
+            self.controllers.into_config();
         let server = Config {
             authorization: self.authorization.into_config()?,
             authentication: self.authentication.into_config()?,
             certificate_controllers: self.certificates.into_config(),
-            namespace_contents: self.namespace_contents,
+            controllers,
+            garbage_collection,
+            namespace_contents,
             cluster_authentication: self.cluster_authentication,
             datastore,
             data_dir: Some(self.store.data_dir),

@@ -88,6 +88,7 @@ impl<'a> Translation<'a> {
             Some((Form::List, Effect::Serve(target))) => {
                 self.serve.push(format!("--{target}={}", given.join(",")));
             }
+            Some((Form::Scalar, Effect::Serve(_) | Effect::Own)) if last.is_empty() => {}
             Some((_, Effect::Serve(target))) => self.serve.push(format!("--{target}={last}")),
             Some((_, Effect::Each(target))) => {
                 self.serve.extend(given.iter().map(|value| format!("--{target}={value}")));
@@ -108,12 +109,11 @@ impl<'a> Translation<'a> {
                 "--secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0".to_owned(),
             ),
             ("secure-port", port) => self.serve.push(format!("--secure-port={port}")),
-            ("storage-backend", "" | "etcd3") => self.notes.push(format!("--{name} (there is no etcd here)")),
+            ("storage-backend", "etcd3") => self.notes.push(format!("--{name} (there is no etcd here)")),
             ("storage-backend", _) => self.problems.push(
                 "--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'"
                     .to_owned(),
             ),
-            ("enable-garbage-collector", "true") => {}
             ("cert-dir", _) => {}
             ("feature-gates", _) => self.switch_features(&list),
             ("admission-control", _) => self.only_plugins(&list),
@@ -168,7 +168,11 @@ impl<'a> Translation<'a> {
     /// Sets kube-apiserver's default, unless the flag or its environment variable is set.
     fn set_default(&mut self, name: &str, value: &str) {
         let variable = format!("ROWPLANE_{}", name.replace('-', "_").to_uppercase());
-        if self.last(name).is_none() && std::env::var_os(variable).is_none() {
+        let is_set = match self.last(name) {
+            Some(value) => !value.is_empty() || known(name).is_some_and(|flag| flag.form != Form::Scalar),
+            None => false,
+        };
+        if !is_set && std::env::var_os(variable).is_none() {
             self.serve.push(format!("--{name}={value}"));
         }
     }
@@ -193,7 +197,7 @@ impl<'a> Translation<'a> {
         }
         self.set_default("bind-address", BIND_ADDRESS);
         self.set_default("datastore", DATASTORE);
-        self.set_default("namespace-contents", "false");
+        self.set_default("cluster-controllers", "false");
         self.set_default("audit-database-retention", "0");
         self.set_default("data-dir", &cert_dir.to_string_lossy());
         let Self { serve, notes, problems, .. } = self;
@@ -212,15 +216,18 @@ impl<'a> Translation<'a> {
             https.kubeconfig = None;
             let serving = &mut https.certificates.serving;
             *serving = serving.take().or_else(|| serving_pair(&cert_dir));
+            https.certificates.published = Some(cert_dir);
         }
         Ok(Outcome::Run(Box::new(config), notes))
     }
 }
 
-/// The serving certificate in `--cert-dir`, if there is one.
+/// The serving certificate in `--cert-dir`, if there is one that is not the server's own, which is renewed.
 fn serving_pair(cert_dir: &Path) -> Option<(PathBuf, PathBuf)> {
     let pair = (cert_dir.join("apiserver.crt"), cert_dir.join("apiserver.key"));
-    (pair.0.exists() && pair.1.exists()).then_some(pair)
+    let own = std::fs::read(cert_dir.join("pki/apiserver.key")).ok();
+    let is_own = own.is_some() && std::fs::read(&pair.1).ok() == own;
+    (pair.0.exists() && pair.1.exists() && !is_own).then_some(pair)
 }
 
 /// All accepted flags, each at the start of a line: test environments look for them there.
@@ -233,7 +240,7 @@ fn help(own: &[String]) -> String {
     for (name, form) in known.chain(own).chain(ending) {
         let value = match form {
             Form::Bool => "",
-            Form::Scalar => " string",
+            Form::Scalar | Form::Number => " string",
             Form::List => " strings",
         };
         text.push_str(&format!("      --{name}{value}\n"));

@@ -22,7 +22,9 @@ pub async fn create_system_objects(api: &Api, advertised: &Advertised) -> Result
     create_system_namespaces(api).await?;
     create_missing(api, priority_classes()).await?;
     rbac_policy::reconcile(api).await?;
-    aggregation::bring_up_to_date(api).await?;
+    if api.config.cluster_controllers {
+        aggregation::bring_up_to_date(api).await?;
+    }
     // Two servers may conflict here. Nobody needs these objects at once, and a controller tries again.
     let mut sightings = Sightings::default();
     let service = async { kubernetes_service::reconcile(api, advertised, &mut sightings).await };

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use self::collect::{Collector, Verdict};
+use self::collect::{Collector, Elsewhere, Verdict};
 use self::graph::{Graph, Node};
 use crate::api::Api;
 use crate::api::catalog::Served;
@@ -63,6 +63,7 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     let (sender, mut reports) = mpsc::channel(REPORTS);
     let mut reporters = Reporters { api: api.clone(), reports: sender, running: JoinSet::new() };
     let mut graph = Graph::default();
+    let elsewhere = Elsewhere::default();
     let mut queue = reporters.follow(&served.borrow_and_update().clone(), &mut graph);
     // Dependents to look at when something else is served: owners of a formerly unknown kind may turn out to be gone.
     let mut undecided: HashSet<Node> = HashSet::new();
@@ -76,7 +77,7 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
                 retry.push(node);
                 continue;
             }
-            let collector = Collector { api: &api, decided_at: state.revision };
+            let collector = Collector { api: &api, elsewhere: &elsewhere, decided_at: state.revision };
             match collector.collect(&graph, &node).await {
                 Ok(Verdict::Done) => {}
                 Ok(Verdict::Undecided) => {

@@ -2,6 +2,7 @@
 
 mod act;
 mod action;
+mod computed;
 mod connect;
 mod custom;
 mod forward;
@@ -260,6 +261,8 @@ impl Context<'_> {
         let until = *self.deadline.get_or_init(|| until);
         let work = pin!(async {
             match self.action {
+                Action::Get if self.is_computed() => Box::pin(self.get_computed()).await,
+                Action::List if self.is_computed() => Box::pin(self.list_computed()).await,
                 Action::Get => self.get().await,
                 Action::List => self.list().await,
                 // In boxes, so that the futures of reads, which are small, have no room for them.
@@ -334,7 +337,8 @@ impl Context<'_> {
 
     /// Reviews have no rows, nor has what is done to objects or to parts of them.
     fn has_table(&self) -> bool {
-        !self.is_virtual() && matches!(self.path.subresource.as_deref(), None | Some("status" | "scale"))
+        (!self.is_virtual() || self.is_computed())
+            && matches!(self.path.subresource.as_deref(), None | Some("status" | "scale"))
     }
 
     /// How to answer, after the checks that come before everything else (406).

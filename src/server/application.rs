@@ -191,6 +191,8 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
             namespace_contents: config
                 .namespace_contents
                 .then_some(NamespaceContents { root_ca: server_authority }),
+            cluster_controllers: config.controllers != Controllers::OfServer,
+            garbage_collection: config.garbage_collection,
             generate_name: names_from(runtime.random.fork()),
         },
         admission: Chain::new(&config.admission, &runtime.metrics)?,
@@ -254,9 +256,11 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         event_ttl: config.limits.event_ttl,
         flow_control: door.flow_control.is_some(),
         advertised,
-        migration,
     };
     if config.controllers == Controllers::Run {
+        runner.spawn_cluster(migration, &gate, &election);
+    }
+    if config.controllers != Controllers::Off {
         runner.spawn(settings, &gate, &election);
         if config.cluster_authentication {
             runner.spawn_cluster_authentication(trust.clone(), &gate, &election);

@@ -43,6 +43,8 @@ pub struct Config {
     pub authentication: Authentication,
     pub authorization: Authorization,
     pub controllers: Controllers,
+    /// Whether foreground and orphan deletion set the finalizers that a garbage collector takes off. Without, none runs here.
+    pub garbage_collection: bool,
     pub certificate_controllers: CertificateControllers,
     /// Which admission plugins are on, and how they are configured.
     pub admission: admission::Settings,
@@ -88,6 +90,7 @@ impl Default for Config {
             authentication: Authentication::default(),
             authorization: Authorization::default(),
             controllers: Controllers::Run,
+            garbage_collection: true,
             certificate_controllers: CertificateControllers::default(),
             admission: admission::Settings::default(),
             namespace_contents: true,
@@ -263,12 +266,16 @@ impl Default for ServiceAccounts {
     }
 }
 
-/// Whether the server's own controllers run, such as the garbage collector and the one that empties namespaces. The
-/// objects that exist from the start are created in any case.
+/// The controllers that run. The objects that exist from the start are created in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Controllers {
+    /// All of them, so that no kube-controller-manager is needed.
     #[default]
     Run,
+    /// Those of kube-apiserver, as definitions, Services and its own leases need them. What kube-controller-manager does is not
+    /// done here: no garbage is collected, no namespace emptied, no ClusterRole aggregated, no quota counted for the first time.
+    OfServer,
+    /// None. What is done with a write, such as aggregating ClusterRoles and counting quotas, is done.
     Off,
 }
 

@@ -24,6 +24,9 @@ on_every_store! {
     aggregation_in_every_encoding,
     who_refuses_what,
     people_get_indentation,
+    component_statuses_are_found_out,
+    definitions_do_not_join_built_in_versions,
+    the_core_group_may_be_written_as_it_is,
 }
 
 fn aggregated(media: &str) -> String {
@@ -273,4 +276,75 @@ async fn people_get_indentation(setup: Setup) {
             compact.body
         );
     }
+}
+
+async fn component_statuses_are_found_out(setup: Setup) {
+    let server = setup.start_empty().await;
+    let path = "/api/v1/componentstatuses";
+    let list = server.get(path).await;
+    assert_eq!(list.headers("warning"), ["299 - \"v1 ComponentStatus is deprecated in v1.19+\""]);
+    let item = json!({"metadata": {"name": "etcd-0"}, "conditions": [{"type": "Healthy", "status": "True", "message": "ok"}]});
+    let want = json!({"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": [item]});
+    assert_eq!(list.ok(), want);
+    assert_eq!(server.get(format!("{path}?fieldSelector=metadata.name%3Dx")).await.ok()["items"], json!([]));
+    assert_eq!(server.get(format!("{path}?labelSelector=a")).await.ok()["items"], json!([]));
+    let one = server.get(format!("{path}/etcd-0")).await.ok();
+    assert_eq!((&one["kind"], &one["conditions"]), (&json!("ComponentStatus"), &item["conditions"]));
+    let missing = server.get(format!("{path}/x")).await;
+    assert_eq!(missing.failure()["message"], "componentstatus \"x\" not found");
+    let table = server.get(path).accept("application/json;as=Table;v=v1;g=meta.k8s.io").await.ok();
+    assert_eq!(table["rows"][0]["cells"], json!(["etcd-0", "Healthy", "ok", ""]));
+    let protobuf = server.get(path).accept(PROTOBUF).await;
+    assert_eq!(Envelope::parse(&protobuf.body).expect("an envelope").kind, "ComponentStatusList");
+    for (method, path) in [("POST", path), ("DELETE", path), ("PUT", "/api/v1/componentstatuses/etcd-0")] {
+        let answer = server.request(method.parse().expect("a method"), path).json(&json!({})).await;
+        assert_eq!(answer.status, 405, "{method}");
+    }
+    let served = server.get("/api/v1").await.ok();
+    let shown = served["resources"]
+        .as_array()
+        .expect("resources")
+        .iter()
+        .find(|one| one["name"] == "componentstatuses");
+    let want = json!({"name": "componentstatuses", "singularName": "componentstatus", "namespaced": false,
+        "kind": "ComponentStatus", "verbs": ["get", "list"], "shortNames": ["cs"]});
+    assert_eq!(shown, Some(&want));
+}
+
+/// A definition in a group version that is the server's own is kept, and serves nothing there.
+async fn definitions_do_not_join_built_in_versions(setup: Setup) {
+    let server = setup.start_empty().await;
+    let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {"type": "object"}}});
+    let definition = json!({
+        "metadata": {"name": "foos.networking.k8s.io", "annotations": {"api-approved.kubernetes.io": "unapproved, test-only"}},
+        "spec": {"group": "networking.k8s.io", "scope": "Cluster", "names": {"plural": "foos", "kind": "Foo"},
+            "versions": [version("v1", true), version("v7", false)]}
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    server.post(definitions, &definition).await.expect(201);
+    // In a version of its own it is served, so the one that is built in would be by now.
+    while server.get("/apis/networking.k8s.io/v7/foos").await.status != 200 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.get("/apis/networking.k8s.io/v1/foos").await.status, 404);
+    let served = server.get("/apis/networking.k8s.io/v1").await.ok();
+    let is_shown = |one: &Value| one["name"].as_str().is_some_and(|name| name.starts_with("foos"));
+    assert!(!served["resources"].as_array().expect("resources").iter().any(is_shown));
+    server.delete(format!("{definitions}/foos.networking.k8s.io")).await.ok();
+}
+
+async fn the_core_group_may_be_written_as_it_is(setup: Setup) {
+    let server = setup.start().await;
+    let made = server
+        .post(
+            "/api/v1/namespaces/t/configmaps",
+            &json!({
+                "apiVersion": "/v1", "kind": "ConfigMap", "metadata": {"name": "slash"}
+            }),
+        )
+        .await
+        .expect(201);
+    assert_eq!(made["apiVersion"], "v1");
+    let wrong = json!({"apiVersion": "/v2", "kind": "ConfigMap", "metadata": {"name": "slash"}});
+    assert_eq!(server.post("/api/v1/namespaces/t/configmaps", &wrong).await.status, 400);
 }

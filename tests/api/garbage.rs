@@ -16,6 +16,7 @@ on_every_store! {
     orphans_stay_and_forget_their_owner,
     owners_across_kinds_and_scopes,
     unknown_owners_are_left_alone,
+    owners_of_another_namespace_are_told,
     what_was_left_at_the_end_goes_after_a_restart,
 }
 
@@ -206,6 +207,46 @@ async fn owners_across_kinds_and_scopes(setup: Setup) {
     assert_eq!(gone(&mut watch, 1).await, ["of-role"]);
     server.delete("/api/v1/namespaces/t/secrets/s").await.ok();
     assert_eq!(gone(&mut watch, 1).await, ["of-secret"]);
+}
+
+async fn owners_of_another_namespace_are_told(setup: Setup) {
+    let server = setup.start().await;
+    server.post("/api/v1/namespaces", &json!({"metadata": {"name": "other"}})).await.expect(201);
+    let owner = server.create("owner", json!({})).await;
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let lost = json!({"metadata": {"name": "lost", "ownerReferences": [reference(&owner, false)]}});
+    let role =
+        json!({"metadata": {"name": "role", "ownerReferences": [reference(&owner, false)]}, "rules": []});
+    let start = server.revision().await;
+    let events = format!(
+        "/api/v1/events?watch=1&resourceVersion={start}&fieldSelector=reason%3DOwnerRefInvalidNamespace"
+    );
+    let mut watch = server.watch(events).await;
+    server.post("/api/v1/namespaces/other/configmaps", &lost).await.expect(201);
+    let uid = &owner["metadata"]["uid"].as_str().expect("a uid").to_owned();
+    let told = watch.expect("ADDED").await;
+    assert_eq!((&told["type"], &told["metadata"]["namespace"]), (&json!("Warning"), &json!("other")));
+    assert_eq!(told["involvedObject"]["name"], "lost");
+    assert_eq!(told["source"]["component"], "garbage-collector-controller");
+    let why = format!(
+        "ownerRef [v1/ConfigMap, namespace: other, name: owner, uid: {uid}] does not exist in namespace \"other\""
+    );
+    assert_eq!(told["message"], why);
+    server.post(roles, &role).await.expect(201);
+    let told = watch.expect("ADDED").await;
+    assert_eq!(
+        (&told["involvedObject"]["kind"], &told["metadata"]["namespace"]),
+        (&json!("ClusterRole"), &json!("default"))
+    );
+    let why = format!(
+        "ownerRef [v1/ConfigMap, namespace: , name: owner, uid: {uid}] does not exist in namespace \"\""
+    );
+    assert_eq!(told["message"], why);
+    assert_eq!(server.get(format!("{roles}/role")).await.status, 200, "it stays");
+    let mut others = server.watch("/api/v1/namespaces/other/configmaps?watch=1").await;
+    while server.get("/api/v1/namespaces/other/configmaps/lost").await.status != 404 {
+        others.next().await;
+    }
 }
 
 async fn unknown_owners_are_left_alone(setup: Setup) {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::database::Database;
 use crate::support::server::{Setup, TestServer};
-use crate::support::site::{Site, key, now, token};
+use crate::support::site::{CONFIGURATION, Site, key, now, token};
 
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 
@@ -90,6 +90,24 @@ async fn a029_tokens_of_an_issuer() {
 }
 
 /// Groups may be elsewhere, signed by somebody else, for whoever has the token that tells where.
+/// What an issuer cannot show when the server starts, it is asked for with the next token, without a pause.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_fetched_when_a_token_has_to_be_verified() {
+    let (site, good) = (Site::start().await, key());
+    let url = site.url();
+    site.put(CONFIGURATION, &json!({"issuer": url, "jwks_uri": format!("{url}/keys")}));
+    let mut setup = Setup::new(Database::memory());
+    let mapping = Mapping { username_claim: "sub".to_owned(), ..Mapping::default() };
+    setup.authentication.oidc = vec![issuer(&site, mapping)];
+    let server = setup.start().await;
+    let right = token(&good, &site, json!({}));
+    let refused = known(&server, &right).await;
+    let why = refused["error"].as_str().expect("a reason");
+    assert!(why.contains("failed to verify signature: fetching keys"), "{why}");
+    site.publish(&[&good]);
+    assert_eq!(review(&server, &right).await["user"]["username"], "jane");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a029_distributed_claims_are_followed_for_groups() {
     let (site, elsewhere) = (Site::start().await, Site::start().await);

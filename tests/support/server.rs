@@ -21,8 +21,8 @@ use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
 use rowplane::server::config::{
-    ApiLimits, Authentication, Authorization, CertificateControllers, Config, Https, IdentityConfig,
-    Registration,
+    ApiLimits, Authentication, Authorization, CertificateControllers, Config, Controllers, Https,
+    IdentityConfig, Registration,
 };
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
@@ -72,6 +72,9 @@ pub struct Setup {
     pub kubelets: kubelets::Config,
     /// None of these runs unless the test switches it on.
     pub certificate_controllers: CertificateControllers,
+    /// All of them unless the test says so.
+    pub controllers: Controllers,
+    pub garbage_collection: bool,
     /// Off unless the test sets it, so that namespaces are empty.
     pub namespace_contents: bool,
     /// Likewise.
@@ -111,6 +114,8 @@ impl Setup {
             service_routes: service_routes::Config::default(),
             kubelets: kubelets::Config::default(),
             certificate_controllers: CertificateControllers::default(),
+            controllers: Controllers::Run,
+            garbage_collection: true,
             namespace_contents: false,
             cluster_authentication: false,
             clock: WallClock::default(),
@@ -224,6 +229,8 @@ impl Setup {
             service_routes: self.service_routes.clone(),
             kubelets: self.kubelets.clone(),
             certificate_controllers: self.certificate_controllers.clone(),
+            controllers: self.controllers,
+            garbage_collection: self.garbage_collection,
             namespace_contents: self.namespace_contents,
             cluster_authentication: self.cluster_authentication,
             ..Config::default()

@@ -113,6 +113,8 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),
             namespace_contents: None,
+            cluster_controllers: true,
+            garbage_collection: true,
             generate_name: Arc::new(generate_name),
         },
     })

@@ -19,7 +19,7 @@ fn grace_of(seconds: Option<i64>) -> DeleteOptions {
 fn planned(kind: &str, object: &Value, options: &DeleteOptions) -> Plan {
     let definition = definition(kind);
     let strategy = built_in::behavior(&definition).strategy;
-    let rules = Rules { strategy: &strategy, behavior: definition.behavior };
+    let rules = Rules { strategy: &strategy, behavior: definition.behavior, garbage_collection: true };
     plan(object.as_object().unwrap(), options, rules, NOW.parse().unwrap())
 }
 

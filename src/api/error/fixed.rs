@@ -87,9 +87,9 @@ impl Error {
         Self::Invalid { kind: GroupKind::new("", ""), name: String::new(), causes }
     }
 
-    /// 504 after a write took too long. The write may still happen.
+    /// 504 after a write took too long, in the words of upstream's filter of timeouts. The write may still happen.
     pub fn deadline() -> Self {
-        let text = "request did not complete within requested timeout - context deadline exceeded";
+        let text = "request did not complete within the allotted timeout";
         Self::Timeout(text.to_owned())
     }
 

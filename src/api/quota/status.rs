@@ -20,7 +20,8 @@ impl Api {
     /// one if the quota is new or counts something else than before. Nothing of other kinds.
     ///
     /// `used` is this server's own: whoever writes another figure, such as the controller of kube-controller-manager,
-    /// has counted what he has seen of the objects, which may be old.
+    /// has counted what he has seen of the objects, which may be old. Where kube-controller-manager runs beside this server, it is he
+    /// who sets the limits in the status, and a quota that nobody has set them in limits nothing.
     pub(in crate::api) fn settle_quota(
         &self,
         target: Target<'_>,
@@ -34,7 +35,7 @@ impl Api {
         let state = self.cache.any();
         let limits = |quota: &ObjectMap| fields::at(quota, &["status", "hard"]).cloned();
         let spec_changed = old.is_none_or(|old| old.get("spec") != new.get("spec"));
-        if part != Part::Status && spec_changed {
+        if part != Part::Status && spec_changed && self.config.cluster_controllers {
             let hard = fields::at(new, &["spec", "hard"]).cloned();
             if let Some(hard) = hard.filter(|hard| hard.as_object().is_some_and(|hard| !hard.is_empty())) {
                 fields::object_mut(new, "status").insert("hard", hard);

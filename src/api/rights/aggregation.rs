@@ -93,6 +93,11 @@ impl Aggregation {
 }
 
 impl Api {
+    /// Whether these are ClusterRoles, and nobody else aggregates them.
+    fn aggregates(&self, target: Target<'_>) -> bool {
+        self.config.cluster_controllers && self.aggregation.concerns(target.resource)
+    }
+
     /// Gives a ClusterRole that is about to be written the rules that it consists of. Returns what is written with it:
     /// the roles that consist of it. Nothing of other kinds.
     pub(in crate::api) fn settle_aggregation(
@@ -101,7 +106,7 @@ impl Api {
         new: &mut ObjectMap,
         old: Option<&ObjectMap>,
     ) -> Vec<Mutation> {
-        if !self.aggregation.concerns(target.resource) || old.is_some_and(|old| is_same(old, new)) {
+        if !self.aggregates(target) || old.is_some_and(|old| is_same(old, new)) {
             return Vec::new();
         }
         let state = self.cache.any();
@@ -120,7 +125,7 @@ impl Api {
 
     /// The writes that go with the removal of a ClusterRole. Nothing of other kinds.
     pub(in crate::api) fn release_aggregation(&self, target: Target<'_>) -> Vec<Mutation> {
-        if !self.aggregation.concerns(target.resource) {
+        if !self.aggregates(target) {
             return Vec::new();
         }
         let state = self.cache.any();

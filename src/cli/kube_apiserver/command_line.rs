@@ -46,7 +46,8 @@ pub fn read(
         };
         values.entry(name).or_default().push(value);
     }
-    if positional.is_empty() {
+    // Upstream refuses only arguments that are not empty.
+    if positional.iter().all(String::is_empty) {
         return Ok(Asked::Run(values));
     }
     Err(format!("\"kube-apiserver\" does not take any arguments, got {positional:?}"))

@@ -104,6 +104,47 @@ fn kubelets_are_reached_by_upstreams_flags() {
     assert!(run(&["--kubelet-client-key=c.key"]).is_err());
 }
 
+#[test]
+fn an_empty_value_is_as_good_as_none_and_an_empty_argument_is_none() {
+    let arguments = [
+        "",
+        "--storage-media-type=",
+        "--bind-address=",
+        "--advertise-address",
+        "",
+        "--client-ca-file=",
+        "--storage-backend=",
+        "--logging-format=",
+        "--tls-min-version=",
+        "--audit-log-mode=",
+        "--authentication-token-webhook-version=",
+    ];
+    let (config, _) = run(&arguments).unwrap();
+    let usual = run(&[]).unwrap().0;
+    assert_eq!(config.storage_media_type, usual.storage_media_type);
+    let (https, usual) = (config.https.unwrap(), usual.https.unwrap());
+    assert_eq!((https.address, https.certificates.client_ca_file), (usual.address, None));
+    assert_eq!(config.advertise_address, None);
+    for number in ["--event-ttl=", "--secure-port=", "--max-requests-inflight=", "--goaway-chance=", "--v="] {
+        assert!(run(&[number]).is_err(), "{number}");
+    }
+}
+
+#[test]
+fn what_kube_controller_manager_does_is_left_to_it() {
+    use crate::server::config::Controllers;
+    let switched = |arguments: &[&str]| {
+        let config = run(arguments).unwrap().0;
+        (config.controllers, config.garbage_collection, config.namespace_contents)
+    };
+    assert_eq!(switched(&[]), (Controllers::OfServer, true, false));
+    assert_eq!(switched(&["--cluster-controllers"]), (Controllers::Run, true, true));
+    let alone =
+        ["--cluster-controllers=true", "--namespace-contents=false", "--enable-garbage-collector=false"];
+    assert_eq!(switched(&alone), (Controllers::Run, false, false));
+    assert_eq!(switched(&["--enable-garbage-collector"]), (Controllers::OfServer, true, false));
+}
+
 /// 17 of `docs/spec/admission.md`, among others.
 #[test]
 fn refusals() {

@@ -81,6 +81,8 @@ async fn api(directory: &std::path::Path) -> Api {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),
             namespace_contents: None,
+            cluster_controllers: true,
+            garbage_collection: true,
             generate_name: Arc::new(str::to_owned),
         },
     }
@@ -156,7 +158,7 @@ impl Overtaken {
     }
 
     async fn collect(&self) -> Verdict {
-        let collector = Collector { api: &self.api, decided_at: self.at };
+        let collector = Collector { api: &self.api, elsewhere: &Elsewhere::default(), decided_at: self.at };
         collector.collect(&self.graph, &self.owner).await.expect("a verdict")
     }
 
@@ -212,12 +214,12 @@ async fn what_was_decided_before_a_failover_deletes_nothing() {
     let secrets = api.resources.get(&Gvr::fixed("v1", "secrets")).expect("secrets").id;
     let is_there = || api.cache.any().get(secrets, "t", "dependent").is_some();
     let jumped = api.cache.backend().advance_clock(Revision(state.revision.0 + 1000)).await.expect("a jump");
-    let collector = Collector { api: &api, decided_at: state.revision };
+    let collector = Collector { api: &api, elsewhere: &Elsewhere::default(), decided_at: state.revision };
     assert!(collector.collect(&graph, node).await.is_err());
     assert!(is_there());
     let state = api.cache.at_least(jumped.revision).await.expect("a state");
     assert_eq!((state.revision, state.loaded_at), (jumped.revision, jumped.revision), "it was loaded anew");
-    let collector = Collector { api: &api, decided_at: state.revision };
+    let collector = Collector { api: &api, elsewhere: &Elsewhere::default(), decided_at: state.revision };
     assert!(matches!(collector.collect(&graph, node).await, Ok(Verdict::Done)));
     assert!(!is_there());
 }

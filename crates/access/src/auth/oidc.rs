@@ -1,7 +1,7 @@
 //! Tokens of OpenID Connect: issuers elsewhere vouch for users.
 //!
-//! What an issuer's keys are is fetched in the background, and again when a token names a key that is not known. What its
-//! claims mean is a [`Mapping`].
+//! Where an issuer's keys are is fetched in the background; the keys themselves when a token has to be verified, and again when
+//! none of them has signed it. What its claims mean is a [`Mapping`].
 
 mod distributed;
 mod expression;
@@ -31,7 +31,7 @@ use self::provider::Provider;
 
 /// The tokens of a generation that are remembered.
 const MOST: usize = 1024;
-/// How long new issuers may take until all their keys are known.
+/// How long new issuers may take until it is known of all where their keys are.
 const HEALTHY_WITHIN: Duration = Duration::from_secs(60);
 /// For how long, in seconds, claims count that somebody else was asked for, as in upstream's cache of tokens.
 const ASKED_AGAIN: i64 = 10;
@@ -89,7 +89,7 @@ impl Oidc {
         Self { providers, replaced: Notify::new(), clock, known }
     }
 
-    /// Fetches the issuers' keys, also of those that come later. Runs for ever.
+    /// Finds out where the issuers' keys are, also of those that come later. Runs for ever.
     pub async fn discover(&self) {
         loop {
             let replaced = self.replaced.notified();
@@ -105,7 +105,7 @@ impl Oidc {
         }
     }
 
-    /// Trusts these issuers and no others, once the keys of all are known. Fails if that takes too long.
+    /// Trusts these issuers and no others, once it is known of all where their keys are. Fails if that takes too long.
     pub async fn replace(&self, issuers: Vec<Issuer>) -> Result<(), String> {
         let made = tokio::task::spawn_blocking(move || providers(issuers)).await;
         let providers = made.map_err(|error| error.to_string())?;

@@ -66,6 +66,8 @@ pub struct Overrides {
     pub front_proxy_ca_file: Option<PathBuf>,
     /// `--tls-sni-cert-key`, in order.
     pub named: Vec<NamedFiles>,
+    /// `--cert-dir`: where clients find the server's own serving certificate, as `apiserver.crt` with its CA and `apiserver.key`.
+    pub published: Option<PathBuf>,
 }
 
 /// A certificate and its key for clients that ask for certain names.
@@ -131,7 +133,10 @@ impl Sources {
             return Serving::load(certificate, key);
         }
         let ca = issue::Ca::load(&self.dir, now)?;
-        ca.leaf(&self.dir, "apiserver", &issue::Profile::Serving(&self.names), now)?;
+        let leaf = ca.leaf(&self.dir, "apiserver", &issue::Profile::Serving(&self.names), now)?;
+        if let Some(dir) = &self.overrides.published {
+            publish(dir, &format!("{}{}", leaf.certificate, ca.pem), &leaf.key)?;
+        }
         Serving::load(&self.dir.join("apiserver.crt"), &self.dir.join("apiserver.key"))
     }
 
@@ -215,6 +220,19 @@ impl Serving {
             key: private_key(key, &files::read(key)?)?,
         })
     }
+}
+
+/// Writes a pair of files that others read, unless they are as they should be.
+fn publish(dir: &Path, chain: &str, key: &str) -> Result<(), Error> {
+    use files::Access::{Everybody, Owner};
+    // The key first: whoever takes both for a pair finds it beside the certificate.
+    for (name, content, access) in [("apiserver.key", key, Owner), ("apiserver.crt", chain, Everybody)] {
+        let path = dir.join(name);
+        if files::try_read(&path)?.as_deref() != Some(content.as_bytes()) {
+            files::replace(&path, content.as_bytes(), access)?;
+        }
+    }
+    Ok(())
 }
 
 /// All certificates of a PEM file, which must contain at least one.

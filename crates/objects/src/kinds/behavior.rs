@@ -74,8 +74,17 @@ pub struct BuiltIn {
 impl BuiltIn {
     /// A kind of objects that are answered and never stored.
     pub const fn not_stored(definition: Definition) -> Self {
+        Self::unstored(definition.not_stored())
+    }
+
+    /// A kind of objects that are found out when somebody reads them.
+    pub const fn computed(definition: Definition) -> Self {
+        Self::unstored(definition.computed())
+    }
+
+    const fn unstored(definition: Definition) -> Self {
         Self {
-            definition: definition.not_stored(),
+            definition,
             strategy: Strategy::PLAIN,
             rules: Rules::NONE,
             warnings: KindWarnings::NONE,

@@ -1,6 +1,4 @@
 //! The built-in resources of Kubernetes v1.37: all GA group versions, and the internal StorageVersion API.
-//!
-//! `componentstatuses` is absent, since it does not work yet.
 
 use std::sync::Arc;
 
@@ -105,6 +103,7 @@ fn verbs(row: &Definition) -> Vec<Verb> {
     use Verb::{Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch};
     let mut verbs = match row.keeping {
         Keeping::Nothing => vec![Create],
+        Keeping::Computed => vec![Get, List],
         _ => vec![Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch],
     };
     verbs.retain(|verb| *verb != DeleteCollection || row.deletes_collection);
@@ -145,7 +144,7 @@ fn subresources(types: &Arc<Types>, row: &Definition) -> Vec<Subresource> {
 
 fn storage(name: &GroupVersion, row: &Definition) -> Storage {
     let version = match &row.keeping {
-        Keeping::Nothing => return Storage::Virtual,
+        Keeping::Nothing | Keeping::Computed => return Storage::Virtual,
         Keeping::Own => name.clone(),
         Keeping::SharedWith(version) => GroupVersion::fixed(version),
     };

@@ -1,5 +1,6 @@
 //! The core group.
 
+pub mod component_status;
 pub mod config_map;
 pub mod endpoints;
 pub mod event;
@@ -28,6 +29,7 @@ pub static GROUP: Group = Group {
         name: "v1",
         kinds: &[
             &BINDING,
+            &component_status::KIND,
             &config_map::KIND,
             &endpoints::KIND,
             &event::KIND,

@@ -6,6 +6,8 @@ use crate::tree::{Value, json};
 
 pub const MAJOR: &str = "1";
 pub const MINOR: &str = "37";
+/// The oldest minor version whose API this one is compatible with: the one before.
+pub const MIN_COMPATIBILITY_MINOR: &str = "36";
 /// What stands where upstream names its version of Go.
 pub const PROGRAM: &str = "rust";
 
@@ -31,7 +33,7 @@ pub fn document() -> Value {
         "emulationMajor": MAJOR,
         "emulationMinor": MINOR,
         "minCompatibilityMajor": MAJOR,
-        "minCompatibilityMinor": MINOR,
+        "minCompatibilityMinor": MIN_COMPATIBILITY_MINOR,
         "gitVersion": git_version(),
         "gitCommit": "",
         "gitTreeState": "",

@@ -1,6 +1,7 @@
 //! An issuer's keys.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,30 +17,38 @@ use crate::auth::jwt::keys::PublicKey;
 use crate::tree::Value;
 use crate::webhook::Fetcher;
 
-/// The time between two attempts to find an issuer's keys.
+/// The time between two attempts to find out where an issuer's keys are.
 const RETRY: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The most issuers that sign claims for another one.
 const MOST_SOURCES: usize = 16;
-/// Keys are fetched at most so often because of tokens that none of them has signed.
+/// Keys are fetched at most so often because of tokens that none of them has signed. A failed attempt does not count.
 const PAUSE: Duration = Duration::from_secs(10);
 
 pub struct Provider {
     pub issuer: Issuer,
     fetcher: Fetcher,
+    /// Where the keys are; `None` until the issuer has said so.
+    keys_url: ArcSwapOption<String>,
+    /// `None` until the first token is verified.
     keys: ArcSwapOption<Keys>,
     generation: Generation,
-    /// When keys were fetched last. Held while they are fetched.
-    fetched: Mutex<Option<Instant>>,
+    /// How often keys were fetched, with or without success.
+    attempts: AtomicU64,
+    /// What came of the last attempt. Held while keys are fetched.
+    fetched: Mutex<Fetched>,
     /// Those who sign claims for this issuer, by their URLs.
     sources: StdMutex<HashMap<String, Arc<Provider>>>,
 }
 
-struct Keys {
-    /// Where they come from.
-    url: String,
-    /// With the ids that the issuer gives them.
-    list: Vec<(String, PublicKey)>,
+/// Keys with the ids that the issuer gives them.
+struct Keys(Vec<(String, PublicKey)>);
+
+/// An attempt to fetch keys.
+struct Fetched {
+    /// When it succeeded.
+    at: Option<Instant>,
+    result: Result<(), String>,
 }
 
 impl Provider {
@@ -49,28 +58,34 @@ impl Provider {
         Self {
             issuer,
             fetcher,
+            keys_url: ArcSwapOption::empty(),
             keys: ArcSwapOption::empty(),
             generation: Generation::default(),
-            fetched: Mutex::new(None),
+            attempts: AtomicU64::new(0),
+            fetched: Mutex::new(Fetched { at: None, result: Ok(()) }),
             sources: StdMutex::default(),
         }
     }
 
+    /// Whether it is known where the keys are.
     pub fn is_ready(&self) -> bool {
-        self.keys.load().is_some()
+        self.keys_url.load().is_some()
     }
 
     pub fn generation(&self) -> u64 {
         self.generation.now()
     }
 
-    /// Fetches the keys, and tries again until that works.
+    /// Finds out where the keys are, and tries again until that works.
     pub async fn discover(&self) {
+        if self.is_ready() {
+            return;
+        }
         loop {
-            match self.fetch_all().await {
+            match self.find_keys().await {
                 Ok(()) => return,
                 Err(error) => {
-                    tracing::error!(issuer = self.issuer.url, %error, "cannot fetch the keys of an issuer")
+                    tracing::error!(issuer = self.issuer.url, %error, "cannot fetch the discovery document of an issuer")
                 }
             }
             tokio::time::sleep(RETRY).await;
@@ -86,8 +101,8 @@ impl Provider {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An issuer that signs claims for this one: whoever has the same audiences and CAs. Its keys are fetched when it is
-    /// first heard of.
+    /// An issuer that signs claims for this one: whoever has the same audiences and CAs. Where its keys are is asked when
+    /// it is first heard of.
     pub async fn source(&self, url: &str) -> Result<Arc<Provider>, String> {
         {
             let sources = self.sources();
@@ -98,17 +113,17 @@ impl Provider {
                 return Err("there are too many issuers of distributed claims".to_owned());
             }
         }
-        // Nobody waits for an issuer whom others ask: who asks at the same time fetches the same keys.
+        // Nobody waits for an issuer whom others ask: who asks at the same time fetches the same document.
         let issuer = Issuer { url: url.to_owned(), discovery_url: None, ..self.issuer.clone() };
         let made = tokio::task::spawn_blocking(move || Provider::new(issuer)).await;
         let source = made.map_err(|error| error.to_string())?;
-        Box::pin(source.fetch_all()).await?;
+        Box::pin(source.find_keys()).await?;
         let source = Arc::new(source);
         self.sources().insert(url.to_owned(), source.clone());
         Ok(source)
     }
 
-    async fn fetch_all(&self) -> Result<(), String> {
+    async fn find_keys(&self) -> Result<(), String> {
         let url = match &self.issuer.discovery_url {
             Some(url) => url.clone(),
             None => format!("{}/.well-known/openid-configuration", self.issuer.url.trim_end_matches('/')),
@@ -122,38 +137,49 @@ impl Provider {
                 "oidc: issuer did not match the issuer returned by provider, expected {wanted:?} got {found:?}"
             ));
         }
-        let mut fetched = self.fetched.lock().await;
-        *fetched = Some(Instant::now());
-        self.fetch_keys(text("jwks_uri")).await
+        self.keys_url.store(Some(Arc::new(text("jwks_uri").to_owned())));
+        Ok(())
     }
 
-    async fn fetch_keys(&self, url: &str) -> Result<(), String> {
-        let set = self.fetcher.get(url).await.map_err(|error| error.to_string())?;
+    /// Fetches the keys, unless they are as good as new. Who waits meanwhile gets the same result.
+    async fn refresh_keys(&self) -> Result<(), String> {
+        let seen = self.attempts.load(Ordering::Acquire);
+        let mut fetched = self.fetched.lock().await;
+        let is_new = fetched.at.is_some_and(|at| at.elapsed() < PAUSE);
+        if is_new || self.attempts.load(Ordering::Acquire) != seen {
+            return fetched.result.clone();
+        }
+        fetched.result = self.fetch_keys().await;
+        fetched.at = fetched.result.is_ok().then(Instant::now);
+        self.attempts.fetch_add(1, Ordering::AcqRel);
+        fetched.result.clone()
+    }
+
+    async fn fetch_keys(&self) -> Result<(), String> {
+        let url = self.keys_url.load_full().unwrap_or_default();
+        let set = self.fetcher.get(&url).await.map_err(|error| error.to_string())?;
         let set: Value = serde_json::from_slice(&set).map_err(|error| error.to_string())?;
         let keys = set.get("keys").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let list = keys.iter().filter_map(key).collect();
-        self.keys.store(Some(Arc::new(Keys { url: url.to_owned(), list })));
+        self.keys.store(Some(Arc::new(Keys(list))));
         self.generation.next();
         Ok(())
     }
 
-    /// Checks the signature; with new keys, if those that are known have not made it.
+    /// Checks the signature; with new keys, if those that are known have not made it. The first token is what makes the server
+    /// fetch keys at all.
     pub async fn verify(&self, token: &Compact<'_>) -> Result<(), String> {
-        let refused = || "failed to verify signature: failed to verify id token signature".to_owned();
-        let known = self.keys.load_full().ok_or_else(refused)?;
-        if known.has_signed(token) {
+        let has_signed = || self.keys.load().as_ref().is_some_and(|keys| keys.has_signed(token));
+        if has_signed() {
             return Ok(());
         }
-        let mut fetched = self.fetched.lock().await;
-        if fetched.is_none_or(|at| at.elapsed() >= PAUSE) {
-            *fetched = Some(Instant::now());
-            if let Err(error) = self.fetch_keys(&known.url).await {
-                tracing::warn!(issuer = self.issuer.url, %error, "cannot fetch the keys of an issuer again");
-            }
+        if let Err(error) = self.refresh_keys().await {
+            tracing::warn!(issuer = self.issuer.url, error, "cannot fetch the keys of an issuer");
+            return Err(format!("failed to verify signature: fetching keys {error}"));
         }
-        match self.keys.load().as_ref().is_some_and(|keys| keys.has_signed(token)) {
+        match has_signed() {
             true => Ok(()),
-            false => Err(refused()),
+            false => Err("failed to verify signature: failed to verify id token signature".to_owned()),
         }
     }
 }
@@ -161,7 +187,7 @@ impl Provider {
 impl Keys {
     fn has_signed(&self, token: &Compact<'_>) -> bool {
         let id = &token.header.kid;
-        let fitting = self.list.iter().filter(|(own, _)| id.is_empty() || own == id);
+        let fitting = self.0.iter().filter(|(own, _)| id.is_empty() || own == id);
         token.verify(fitting.map(|(_, key)| key)).is_ok()
     }
 }

@@ -267,3 +267,18 @@ fn the_kubeconfig_is_private_and_goes_only_when_outdated() {
     assert!(!path.exists());
     Kubeconfig::remove_outdated(&path, None).unwrap();
 }
+
+#[test]
+fn the_own_serving_certificate_is_shown_with_its_ca_where_clients_look_for_it() {
+    let (dir, shown) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let overrides = Overrides { published: Some(shown.path().to_owned()), ..Overrides::default() };
+    let sources = sources(&dir, "127.0.0.1", overrides);
+    let pki = sources.ensure(SystemTime::now()).unwrap();
+    let file = |name: &str| fs::read_to_string(shown.path().join(name)).unwrap();
+    let chain = certificates(Path::new(""), file("apiserver.crt").as_bytes()).unwrap();
+    assert_eq!(chain, [pki.serving.chain[0].clone(), pki.client_roots[0].clone()]);
+    assert_eq!(file("apiserver.key"), fs::read_to_string(dir.path().join("pki/apiserver.key")).unwrap());
+    let before = fs::metadata(shown.path().join("apiserver.crt")).unwrap().modified().unwrap();
+    sources.ensure(SystemTime::now()).unwrap();
+    assert_eq!(fs::metadata(shown.path().join("apiserver.crt")).unwrap().modified().unwrap(), before);
+}

@@ -25,6 +25,8 @@ pub enum Keeping {
     /// Under the same plural in another apiVersion.
     SharedWith(&'static str),
     Nothing,
+    /// Nowhere: they are found out when somebody reads them.
+    Computed,
 }
 
 const fn plain(plural: &'static str, kind: &'static str, scope: Scope) -> Definition {
@@ -78,6 +80,11 @@ impl Definition {
 
     pub const fn not_stored(mut self) -> Self {
         self.keeping = Keeping::Nothing;
+        self
+    }
+
+    pub const fn computed(mut self) -> Self {
+        self.keeping = Keeping::Computed;
         self
     }
 

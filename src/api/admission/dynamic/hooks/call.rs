@@ -93,9 +93,7 @@ impl Caller<'_> {
     /// 504 if the request's time is over.
     pub fn check_time(&self) -> Result<(), Error> {
         match self.time_left() {
-            Some(left) if left.is_zero() => {
-                Err(Error::Timeout("request did not complete within requested timeout".to_owned()))
-            }
+            Some(left) if left.is_zero() => Err(Error::deadline()),
             _ => Ok(()),
         }
     }

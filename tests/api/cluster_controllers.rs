@@ -1,0 +1,120 @@
+//! A server beside a kube-controller-manager, or without one, as in a test environment: what is left to it is not done.
+
+use rowplane::server::config::Controllers;
+use serde_json::{Value, json};
+
+use crate::support::server::{CONFIGMAPS, Setup, TestServer};
+
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+const QUOTA: &str = "/api/v1/namespaces/t/resourcequotas";
+
+on_every_store! {
+    namespaces_stay_with_what_is_in_them,
+    nobody_collects_garbage,
+    cluster_roles_are_not_aggregated,
+    a_quota_limits_nothing_until_its_status_has_limits,
+    without_a_collector_nothing_waits_for_one,
+}
+
+async fn start(mut setup: Setup) -> TestServer {
+    setup.controllers = Controllers::OfServer;
+    setup.start().await
+}
+
+/// Reads until nothing can be under way any more that an earlier request has begun: a definition was established, which is
+/// this server's own to do.
+async fn own_controllers_have_passed(server: &TestServer) {
+    let definition = json!({
+        "metadata": {"name": "passings.example.com"},
+        "spec": {"group": "example.com", "scope": "Cluster", "names": {"plural": "passings", "kind": "Passing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    server.post(definitions, &definition).await.expect(201);
+    while server.get("/apis/example.com/v1/passings").await.status != 200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn namespaces_stay_with_what_is_in_them(setup: Setup) {
+    let server = start(setup).await;
+    server.create("c", json!({})).await;
+    let deleted = server.delete("/api/v1/namespaces/t").await.ok();
+    assert_eq!(deleted["status"]["phase"], "Terminating");
+    own_controllers_have_passed(&server).await;
+    assert_eq!(server.get("/api/v1/namespaces/t").await.ok()["spec"]["finalizers"], json!(["kubernetes"]));
+    server.get(format!("{CONFIGMAPS}/c")).await.ok();
+    // As whoever ends it does.
+    let mut namespace = server.get("/api/v1/namespaces/t").await.ok();
+    namespace["spec"]["finalizers"] = json!([]);
+    server.put("/api/v1/namespaces/t/finalize", &namespace).await.ok();
+    assert_eq!(server.get("/api/v1/namespaces/t").await.status, 404);
+}
+
+async fn nobody_collects_garbage(setup: Setup) {
+    let server = start(setup).await;
+    let made_up = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "made-up"}]);
+    server
+        .post(CONFIGMAPS, &json!({"metadata": {"name": "orphan", "ownerReferences": made_up}}))
+        .await
+        .expect(201);
+    server.create("owner", json!({})).await;
+    server.delete(format!("{CONFIGMAPS}/owner")).json(&json!({"propagationPolicy": "Foreground"})).await.ok();
+    own_controllers_have_passed(&server).await;
+    server.get(format!("{CONFIGMAPS}/orphan")).await.ok();
+    let owner = server.get(format!("{CONFIGMAPS}/owner")).await.ok();
+    assert_eq!(
+        owner["metadata"]["finalizers"],
+        json!(["foregroundDeletion"]),
+        "whoever collects takes it off"
+    );
+}
+
+async fn cluster_roles_are_not_aggregated(setup: Setup) {
+    let server = start(setup).await;
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let whole = json!({"metadata": {"name": "whole"}, "rules": [],
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}});
+    server.post(ROLES, &whole).await.expect(201);
+    server
+        .post(ROLES, &json!({"metadata": {"name": "part", "labels": {"a": "b"}}, "rules": rules}))
+        .await
+        .expect(201);
+    let rules = |role: Value| role["rules"].as_array().map_or(0, Vec::len);
+    assert_eq!(rules(server.get(format!("{ROLES}/whole")).await.ok()), 0);
+    assert_eq!(rules(server.get(format!("{ROLES}/admin")).await.ok()), 0);
+}
+
+async fn a_quota_limits_nothing_until_its_status_has_limits(setup: Setup) {
+    let server = start(setup).await;
+    let hard = json!({"configmaps": "1"});
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
+    let mut quota = server.post(QUOTA, &quota).await.expect(201);
+    assert_eq!(quota["status"], json!({}));
+    server.create("one", json!({})).await;
+    server.create("two", json!({})).await;
+    quota["status"] = json!({"hard": hard, "used": {"configmaps": "0"}});
+    let written = server.put(format!("{QUOTA}/q/status"), &quota).await.ok();
+    assert_eq!(
+        written["status"],
+        json!({"hard": hard, "used": {"configmaps": "2"}}),
+        "counted by this server"
+    );
+    let refused = server.post(CONFIGMAPS, &json!({"metadata": {"name": "three"}})).await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+}
+
+async fn without_a_collector_nothing_waits_for_one(mut setup: Setup) {
+    setup.garbage_collection = false;
+    let server = setup.start().await;
+    for policy in ["Foreground", "Orphan"] {
+        server.create("owner", json!({})).await;
+        let answer = server
+            .delete(format!("{CONFIGMAPS}/owner"))
+            .json(&json!({"propagationPolicy": policy}))
+            .await
+            .ok();
+        assert_eq!(answer["status"], "Success", "{policy}: {answer}");
+        assert_eq!(server.get(format!("{CONFIGMAPS}/owner")).await.status, 404);
+    }
+}
