@@ -47,6 +47,7 @@ use crate::http::limits::InFlightLimits;
 use crate::http::server;
 use crate::kinds::behavior::format;
 use crate::kinds::built_in;
+use crate::kinds::built_in::enablement::Enablement;
 use crate::schema::names::{GroupResource, GroupVersion};
 use crate::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
 use crate::server::datastore::Datastore;
@@ -478,6 +479,11 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_STORAGE_VERSION", value_name = "GROUP/RESOURCE=VERSION", value_delimiter = ',', value_parser = storage_version)]
     storage_version: Vec<(GroupResource, GroupVersion)>,
 
+    /// Which built-in APIs are served: v1, apps/v1, apps/v1/daemonsets, or api/all, api/ga, api/beta, api/alpha, each with
+    /// true or false
+    #[arg(long, env = "ROWPLANE_RUNTIME_CONFIG", value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = Enablement::parse)]
+    runtime_config: Enablement,
+
     /// Switches features on or off: APIServerIdentity, StorageVersionAPI [default: both are on]
     #[arg(long, env = "ROWPLANE_FEATURE_GATES", value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = FeatureGates::parse)]
     feature_gates: FeatureGates,
@@ -597,6 +603,7 @@ impl ServeArgs {
             shutdown_grace: self.shutdown_grace_period,
             identity: self.feature_gates.api_server_identity.then_some(identity),
             storage_versions: self.storage_version,
+            enablement: self.runtime_config,
             admission: self.admission.into_config(defaults)?,
             service_routes: self.service_routes.into_config(),
             kubelets: self.kubelets.into_config(),

@@ -23,6 +23,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
+use http_body::Body as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -56,6 +57,7 @@ use crate::auth::revocation::Permit;
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope, WebhookTime};
 use crate::schema::names::internal_package;
+use crate::schema::registry::ServedVersion;
 use crate::schema::resource::{Origin, ResourceDefinition, Storage};
 use crate::user::{MASTERS, User};
 use crate::warnings::Warnings;
@@ -110,6 +112,9 @@ impl StreamEnd {
 pub async fn serve(app: &App, path: &ResourcePath, parts: &Parts, body: Body) -> Response {
     let served = app.api.catalog.served();
     match served.find(&path.resource) {
+        Some(resource) if !resource.definition.is_custom() && !resource.definition.is_discoverable => {
+            unknown(&served, path, parts)
+        }
         Some(resource) if !resource.definition.is_custom() => {
             serve_found(app, resource, path, parts, body).await.response()
         }
@@ -217,10 +222,11 @@ fn without_end(response: Response) -> (Response, Instant) {
     (response, Instant::now() + YEAR)
 }
 
-/// A resource nobody serves: a `Status` below a group that is built in, plain text elsewhere.
+/// A resource nobody serves: a `Status` below a group that is built in and enabled, plain text elsewhere.
 fn unknown(served: &Served, path: &ResourcePath, parts: &Parts) -> Response {
     let group = served.registry().group(path.resource.group());
-    if group.is_some_and(|group| group.origin == Origin::BuiltIn) {
+    let shows = |version: &ServedVersion| version.resources.iter().any(|resource| resource.is_discoverable);
+    if group.is_some_and(|group| group.origin == Origin::BuiltIn && group.versions.iter().any(shows)) {
         return response::failure(&Error::UnknownResource, parts);
     }
     response::not_found()

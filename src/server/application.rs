@@ -132,7 +132,13 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     backend.hold_to(&mark).await?;
     repair_clock(&*backend, &mark).await?;
 
-    let registry = Arc::new(Registry::new(built_in::definitions_stored_in(&config.storage_versions)));
+    let registry = Arc::new(Registry::new(built_in::definitions_stored_in(
+        &config.storage_versions,
+        &config.enablement,
+    )));
+    for name in config.enablement.absent() {
+        tracing::warn!(name, "--runtime-config enables what is not here");
+    }
     let encryption = match &config.encryption {
         Some(config) => {
             let groups = registry.stored().map(|(name, _)| name.group.clone()).collect();

@@ -25,6 +25,7 @@ use crate::encryption;
 use crate::http::door::cors::Cors;
 use crate::http::limits::InFlightLimits;
 use crate::http::{server, tls};
+use crate::kinds::built_in::enablement::Enablement;
 use crate::schema::names::{GroupResource, GroupVersion};
 use crate::storage::{Compaction, MAX_OBJECT_BYTES};
 
@@ -74,6 +75,8 @@ pub struct Config {
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than the default, with that version.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
+    /// Which built-in resources clients are served.
+    pub enablement: Enablement,
     pub audit: audit::config::Config,
     /// The flags that the server was started with, as `/flagz` shows them.
     pub flags: BTreeMap<String, String>,
@@ -106,6 +109,7 @@ impl Default for Config {
             shutdown_grace: Duration::from_secs(10),
             identity: None,
             storage_versions: Vec::new(),
+            enablement: Enablement::default(),
             audit: audit::config::Config::default(),
             flags: BTreeMap::new(),
         }

@@ -4,6 +4,7 @@
 use http::header::ACCEPT;
 use rowplane::codec::protobuf::{Envelope, decode};
 use rowplane::codec::yaml;
+use rowplane::kinds::built_in::enablement::Enablement;
 use rowplane::schema::builtin;
 use serde_json::{Value, json};
 
@@ -25,6 +26,7 @@ on_every_store! {
     who_refuses_what,
     people_get_indentation,
     component_statuses_are_found_out,
+    what_is_not_enabled_is_not_served,
     definitions_do_not_join_built_in_versions,
     the_core_group_may_be_written_as_it_is,
 }
@@ -347,4 +349,36 @@ async fn the_core_group_may_be_written_as_it_is(setup: Setup) {
     assert_eq!(made["apiVersion"], "v1");
     let wrong = json!({"apiVersion": "/v2", "kind": "ConfigMap", "metadata": {"name": "slash"}});
     assert_eq!(server.post("/api/v1/namespaces/t/configmaps", &wrong).await.status, 400);
+}
+
+async fn what_is_not_enabled_is_not_served(mut setup: Setup) {
+    let off = "policy/v1=false,autoscaling/v1=false,batch/v1/cronjobs=false";
+    setup.enablement = Enablement::parse(off).expect("known");
+    let server = setup.start().await;
+    let groups = server.get("/apis").await.ok();
+    let group = |name: &str| {
+        groups["groups"].as_array().expect("groups").iter().find(|group| group["name"] == name).cloned()
+    };
+    assert_eq!(group("policy"), None);
+    assert_eq!(group("autoscaling").expect("it has another")["preferredVersion"]["version"], "v2");
+    let batch = server.get("/apis/batch/v1").await.ok();
+    let names: Vec<&Value> =
+        batch["resources"].as_array().expect("resources").iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["jobs", "jobs/status"]);
+    for (path, body) in [
+        ("/apis/policy/v1/poddisruptionbudgets", "404 page not found\n"),
+        ("/apis/policy/v1", "404 page not found\n"),
+        ("/openapi/v3/apis/policy/v1", "404 page not found\n"),
+    ] {
+        let answer = server.get(path).await;
+        assert_eq!((answer.status, &*answer.text()), (404, body), "{path}");
+    }
+    for path in ["/apis/batch/v1/cronjobs", "/apis/autoscaling/v1/namespaces/t/horizontalpodautoscalers"] {
+        assert_eq!(
+            server.get(path).await.failure()["message"],
+            "the server could not find the requested resource"
+        );
+    }
+    server.get("/apis/batch/v1/jobs").await.ok();
+    server.get("/apis/autoscaling/v2/horizontalpodautoscalers").await.ok();
 }

@@ -169,7 +169,7 @@ async fn a069_q115_kubelets_write_what_is_of_their_node(mut setup: Setup) {
         .await;
     refused(
         node.post(tokens, &bound(&mine, json!(["elsewhere"]))),
-        "audience \"elsewhere\" not found in pod spec volume, system:node:n is not authorized to request tokens for this audience",
+        "system:node:n is not authorized to request tokens for audience \"elsewhere\"",
     )
     .await;
     node.post(tokens, &bound(&mine, json!(["vault"]))).await.expect(201);

@@ -17,6 +17,7 @@ use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
 use rowplane::http;
 use rowplane::http::door::cors::Cors;
+use rowplane::kinds::built_in::enablement::Enablement;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_with_api, open};
@@ -55,6 +56,8 @@ pub struct Setup {
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than the default.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
+    /// Which built-in resources are served.
+    pub enablement: Enablement,
     pub certificates: Overrides,
     pub tls: http::tls::Settings,
     pub strict_transport_security: Option<HeaderValue>,
@@ -102,6 +105,7 @@ impl Setup {
             identity: None,
             authorization: Authorization::default(),
             storage_versions: Vec::new(),
+            enablement: Enablement::default(),
             certificates: Overrides::default(),
             tls: http::tls::Settings::default(),
             strict_transport_security: None,
@@ -221,6 +225,7 @@ impl Setup {
             identity: self.identity.clone(),
             authorization: self.authorization.clone(),
             storage_versions: self.storage_versions.clone(),
+            enablement: self.enablement.clone(),
             audit: self.audit.clone(),
             flags: self.flags.clone(),
             encryption: self.encryption.clone(),

@@ -212,7 +212,7 @@ pub const FLAGS: &[Flag] = &[
     flag("requestheader-group-headers", List, Serve("requestheader-group-headers")),
     flag("requestheader-uid-headers", List, Serve("requestheader-uid-headers")),
     flag("requestheader-username-headers", List, Serve("requestheader-username-headers")),
-    flag("runtime-config", List, None("which versions are served is not a setting")),
+    flag("runtime-config", List, Serve("runtime-config")),
     flag("runtime-config-emulation-forward-compatible", Bool, None("one version is served")),
     flag("secure-port", Number, Own),
     flag("service-account-extend-token-expiration", Bool, Serve("service-account-extend-token-expiration")),

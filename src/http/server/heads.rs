@@ -402,20 +402,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Heads<S> {
 }
 
 /// Answers a request that came through [`Heads`].
-pub async fn serve<F>(
+pub async fn serve<F, B: From<Body>>(
     announced: Arc<Announced>,
     mut request: Request<Incoming>,
     respond: impl FnOnce(Request<Body>) -> F,
-) -> Result<Response<Body>, Infallible>
+) -> Result<Response<B>, Infallible>
 where
-    F: Future<Output = Result<Response<Body>, Infallible>>,
+    F: Future<Output = Result<Response<B>, Infallible>>,
 {
     let note = announced.notes().pop_front().unwrap_or_default();
     match note.special.map(|special| *special) {
-        Some(Special::Refused(refusal)) => return Ok(refusal.response()),
+        Some(Special::Refused(refusal)) => return Ok(refusal.response().map(B::from)),
         Some(Special::Aside(aside)) => {
             if let Err(refusal) = aside.join(&mut request) {
-                return Ok(refusal.response());
+                return Ok(refusal.response().map(B::from));
             }
         }
         None => {}

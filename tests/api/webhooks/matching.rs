@@ -3,9 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{
-    MUTATING, VALIDATING, allowing, configure, hook, metric, patch, requests, reviewed, told,
-};
+use super::{MUTATING, VALIDATING, allowing, configure, hook, metric, patch, requests, reviewed, told};
 use crate::support::server::{CONFIGMAPS, Setup, config_map};
 use crate::support::webhook::WebhookServer;
 

@@ -1,7 +1,10 @@
 //! The built-in resources of Kubernetes v1.37: all GA group versions, and the internal StorageVersion API.
 
+pub mod enablement;
+
 use std::sync::Arc;
 
+use self::enablement::Enablement;
 use super::GROUPS;
 use super::behavior::definition::{Definition, Keeping};
 use super::behavior::{Behavior, BuiltIn, Group, Version};
@@ -61,10 +64,15 @@ pub fn storage_versions(resource: &GroupResource) -> Vec<GroupVersion> {
     versions.map(|definition| definition.kind.gvk.group_version).collect()
 }
 
-/// Like [`definitions`], but stores these resources in another of their [`storage_versions`].
-pub fn definitions_stored_in(versions: &[(GroupResource, GroupVersion)]) -> Vec<ResourceDefinition> {
+/// Like [`definitions`], but stores these resources in another of their [`storage_versions`], and serves clients only what is
+/// enabled. The others are there for the server itself.
+pub fn definitions_stored_in(
+    versions: &[(GroupResource, GroupVersion)],
+    enablement: &Enablement,
+) -> Vec<ResourceDefinition> {
     let mut definitions = definitions();
     for definition in &mut definitions {
+        definition.is_discoverable = enablement.serves(definition);
         let Storage::Table { resource, version } = &mut definition.storage else { continue };
         if let Some((_, chosen)) = versions.iter().rev().find(|(name, _)| name == resource) {
             *version = chosen.clone();

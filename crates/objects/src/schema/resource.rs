@@ -28,7 +28,7 @@ pub struct ResourceDefinition {
     pub subresources: Vec<Subresource>,
     pub storage: Storage,
     pub behavior: Behavior,
-    /// Whether documents tell of it; it is served all the same.
+    /// Whether documents tell of it. A built-in resource that none tells of is not served to clients, a custom one is.
     pub is_discoverable: bool,
     /// Where a custom resource is declared.
     pub declaration: Option<Arc<dyn Declaration>>,

@@ -71,12 +71,10 @@ impl Restricted<'_, '_> {
             Decision::Deny(reason) | Decision::NoOpinion(reason) => reason,
         };
         self.refuse(match reason.error() {
-            Some(error) => format!(
-                "audience {audience} not found in pod spec volume, error authorizing {name} to request tokens for this audience: {error}"
-            ),
-            None => format!(
-                "audience {audience} not found in pod spec volume, {name} is not authorized to request tokens for this audience"
-            ),
+            Some(error) => {
+                format!("error authorizing {name} to request tokens for audience {audience}: {error}")
+            }
+            None => format!("{name} is not authorized to request tokens for audience {audience}"),
         })
     }
 

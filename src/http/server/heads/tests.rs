@@ -8,7 +8,7 @@ use super::*;
 
 fn heads(places: &Arc<Semaphore>) -> (Heads<DuplexStream>, DuplexStream, Arc<Connection>) {
     let (stream, peer) = duplex(1 << 20);
-    let connection = Arc::new(Connection::accepted_at(1, Arc::new(Turns::new())));
+    let connection = Arc::new(Connection::accepted_at(1, Arc::new(Turns::new()), Arc::default()));
     let (heads, _) = Heads::new(stream, connection.clone(), PollSemaphore::new(places.clone()));
     (heads, peer, connection)
 }
