@@ -57,7 +57,7 @@ use crate::auth::revocation::Permit;
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope, WebhookTime};
 use crate::schema::names::internal_package;
-use crate::schema::registry::ServedVersion;
+use crate::schema::registry::Group;
 use crate::schema::resource::{Origin, ResourceDefinition, Storage};
 use crate::user::{MASTERS, User};
 use crate::warnings::Warnings;
@@ -225,8 +225,7 @@ fn without_end(response: Response) -> (Response, Instant) {
 /// A resource nobody serves: a `Status` below a group that is built in and enabled, plain text elsewhere.
 fn unknown(served: &Served, path: &ResourcePath, parts: &Parts) -> Response {
     let group = served.registry().group(path.resource.group());
-    let shows = |version: &ServedVersion| version.resources.iter().any(|resource| resource.is_discoverable);
-    if group.is_some_and(|group| group.origin == Origin::BuiltIn && group.versions.iter().any(shows)) {
+    if group.is_some_and(Group::is_built_in) {
         return response::failure(&Error::UnknownResource, parts);
     }
     response::not_found()

@@ -32,7 +32,6 @@ use crate::cache::serving;
 use crate::flow_control::FlowControl;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::registry::Group;
-use crate::schema::resource::Origin;
 use crate::user::MASTERS;
 
 /// Answers all requests of a server: health endpoints by their router, everything else by [`serve`].
@@ -269,5 +268,5 @@ fn is_below_a_group(app: &App, path: &str) -> bool {
 
 /// Whether upstream's router knows the group: nothing else answers below those of custom resources.
 fn is_built_in(group: Option<&Group>) -> bool {
-    group.is_some_and(|group| group.origin == Origin::BuiltIn)
+    group.is_some_and(Group::is_built_in)
 }

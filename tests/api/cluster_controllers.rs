@@ -16,7 +16,7 @@ on_every_store! {
     without_a_collector_nothing_waits_for_one,
 }
 
-async fn start(mut setup: Setup) -> TestServer {
+async fn start(setup: &mut Setup) -> TestServer {
     setup.controllers = Controllers::OfServer;
     setup.start().await
 }
@@ -36,8 +36,8 @@ async fn own_controllers_have_passed(server: &TestServer) {
     }
 }
 
-async fn namespaces_stay_with_what_is_in_them(setup: Setup) {
-    let server = start(setup).await;
+async fn namespaces_stay_with_what_is_in_them(mut setup: Setup) {
+    let server = start(&mut setup).await;
     server.create("c", json!({})).await;
     let deleted = server.delete("/api/v1/namespaces/t").await.ok();
     assert_eq!(deleted["status"]["phase"], "Terminating");
@@ -51,8 +51,8 @@ async fn namespaces_stay_with_what_is_in_them(setup: Setup) {
     assert_eq!(server.get("/api/v1/namespaces/t").await.status, 404);
 }
 
-async fn nobody_collects_garbage(setup: Setup) {
-    let server = start(setup).await;
+async fn nobody_collects_garbage(mut setup: Setup) {
+    let server = start(&mut setup).await;
     let made_up = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "made-up"}]);
     server
         .post(CONFIGMAPS, &json!({"metadata": {"name": "orphan", "ownerReferences": made_up}}))
@@ -70,8 +70,8 @@ async fn nobody_collects_garbage(setup: Setup) {
     );
 }
 
-async fn cluster_roles_are_not_aggregated(setup: Setup) {
-    let server = start(setup).await;
+async fn cluster_roles_are_not_aggregated(mut setup: Setup) {
+    let server = start(&mut setup).await;
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
     let whole = json!({"metadata": {"name": "whole"}, "rules": [],
         "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}});
@@ -85,8 +85,8 @@ async fn cluster_roles_are_not_aggregated(setup: Setup) {
     assert_eq!(rules(server.get(format!("{ROLES}/admin")).await.ok()), 0);
 }
 
-async fn a_quota_limits_nothing_until_its_status_has_limits(setup: Setup) {
-    let server = start(setup).await;
+async fn a_quota_limits_nothing_until_its_status_has_limits(mut setup: Setup) {
+    let server = start(&mut setup).await;
     let hard = json!({"configmaps": "1"});
     let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
     let mut quota = server.post(QUOTA, &quota).await.expect(201);

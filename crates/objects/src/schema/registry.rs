@@ -182,6 +182,12 @@ impl Group {
         Self { name: definition.group().clone(), origin, priority, versions: Vec::new() }
     }
 
+    /// Whether the group is the server's own, and clients are served some of it.
+    pub fn is_built_in(&self) -> bool {
+        let mut definitions = self.versions.iter().flat_map(|version| &version.resources);
+        self.origin == Origin::BuiltIn && definitions.any(|definition| definition.is_discoverable)
+    }
+
     /// What groups are sorted by.
     fn order(&self) -> (Reverse<u32>, &Text) {
         (Reverse(self.priority), &self.name)
