@@ -56,6 +56,7 @@ pub async fn auditing(duration: Duration) {
             level,
             audit_id: Some(id.clone()),
             uri: uri.clone(),
+            long_query: None,
             verb: "get".into(),
             user: Some(user.clone()),
             sources: Sources::of("", "", Some(&peer)),
