@@ -213,7 +213,10 @@ fn is_read_by_hyper(name: &[u8]) -> bool {
         .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], (u8, u8)), Refusal> {
+/// The method, the target and the version of a request.
+type RequestLine<'h> = (&'h [u8], &'h [u8], (u8, u8));
+
+fn request_line(line: &[u8]) -> Result<RequestLine<'_>, Refusal> {
     let malformed = bad("malformed HTTP request");
     let first = memchr(b' ', line).ok_or(malformed)?;
     let (method, rest) = (&line[..first], &line[first + 1..]);
