@@ -100,8 +100,7 @@ impl Service for State {
                 let header = URL_SAFE_NO_PAD.encode(header.to_string());
                 let claims = String::from_utf8(field(message, 1)).expect("text");
                 let random = SystemRandom::new();
-                let pair =
-                    EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &key.serialize_der(), &random);
+                let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &key.serialize_der());
                 let signature = pair.expect("a key").sign(&random, format!("{header}.{claims}").as_bytes());
                 put(&mut out, 1, header.as_bytes());
                 put(&mut out, 2, URL_SAFE_NO_PAD.encode(signature.expect("a signature")).as_bytes());
