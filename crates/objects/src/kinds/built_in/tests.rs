@@ -37,6 +37,7 @@ fn agrees_with_the_published_types() {
 
     let checked = check_all!(
         core::Binding,
+        core::ComponentStatus,
         core::ConfigMap,
         core::Endpoints,
         core::Event,
