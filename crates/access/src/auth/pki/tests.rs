@@ -68,7 +68,7 @@ fn an_administrators_key_has_the_words_that_java_clients_know() {
     let dir = TempDir::new().unwrap();
     let first = admin(&ensure(&dir, "127.0.0.1").unwrap()).key.clone();
     assert!(first.starts_with("-----BEGIN EC PRIVATE KEY-----\n"), "{first}");
-    let file = dir.path().join("admin.key");
+    let file = dir.path().join("pki/admin.key");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), first);
     // The curve is named in it, so that it can be read without the certificate.
     let block = pem::parse(&first).unwrap();
