@@ -9,6 +9,7 @@ use crate::api::{Api, ObjectMap, Target, fields, metadata_mut};
 use crate::causes::{Cause, aggregate};
 use crate::gotext;
 use crate::kinds::core::pod::condition;
+use crate::kinds::core::pod_spec::gated_fields::OLD_ANNOTATIONS;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::tree::Value;
 
@@ -104,7 +105,9 @@ fn assigned(mut pod: ObjectMap, binding: &ObjectMap, now: &str) -> ObjectMap {
     for field in ["annotations", "labels"] {
         let added = fields::at(binding, &["metadata", field]).and_then(Value::as_object);
         if let Some(added) = added.filter(|added| !added.is_empty()) {
-            fields::object_mut(metadata_mut(&mut pod), field).extend(added.clone());
+            let added = added.iter().filter(|(name, _)| !OLD_ANNOTATIONS.contains(&name.as_str()));
+            let added = added.map(|(name, value)| (name.clone(), value.clone()));
+            fields::object_mut(metadata_mut(&mut pod), field).extend(added);
         }
     }
     let status = fields::object_mut(&mut pod, "status");

@@ -115,6 +115,16 @@ async fn a83_a84_configurations(setup: Setup) {
     let request = server.request(Method::PATCH, path);
     let applied = request.body("application/apply-patch+yaml", applied.to_string()).await.ok();
     assert_eq!(applied["spec"]["template"]["spec"]["containers"][0]["image"], "j");
+    // A field of an object that the expression makes can be selected.
+    let made = "Object.metadata{labels: {'l': 'made'}, name: 'x'}";
+    let selecting = format!(
+        "Object{{metadata: Object.metadata{{labels: {made}.labels, annotations: {{'a': string(has({made}.labels) && \
+         !has({made}.finalizers))}}}}}}"
+    );
+    only(&server, json!([configuration(&selecting)]), json!({})).await;
+    let seen = server.post(CONFIGMAPS, &config_map("selecting", json!({}))).await.expect(201);
+    assert_eq!(seen["metadata"]["labels"], json!({"l": "made"}));
+    assert_eq!(seen["metadata"]["annotations"], json!({"a": "true"}));
     let unfit = "error applying patch: ";
     for (expression, why) in [
         (

@@ -24,12 +24,10 @@ impl<'a> Struct<'a> {
         self.fields.find(&Key::String(Text::Borrowed(name)))
     }
 
-    /// What an expression gets that selects a field. Of objects, it gets nothing.
+    /// What an expression gets that selects a field: of objects null for one that they do not have.
     pub fn select(&self, name: &str) -> Option<Value<'a>> {
-        if self.name != JSON_PATCH {
-            return None;
-        }
         match self.field(name) {
+            None if self.name != JSON_PATCH => Some(Value::Null),
             None if TEXTS.contains(&name) => Some(Value::String(Text::Borrowed(""))),
             found => found.cloned(),
         }
@@ -37,6 +35,9 @@ impl<'a> Struct<'a> {
 
     /// Whether `has` is true of a field.
     pub fn has(&self, name: &str) -> bool {
+        if self.name != JSON_PATCH {
+            return self.field(name).is_some();
+        }
         self.select(name)
             .is_some_and(|value| value.as_str().is_none_or(|text| !text.is_empty() || name == "value"))
     }

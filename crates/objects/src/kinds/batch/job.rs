@@ -23,7 +23,7 @@ use crate::kinds::behavior::selectable::{Field, Refusal, SelectableFields};
 use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
 use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::pod_spec;
-use crate::kinds::core::pod_spec::gated_fields::POD;
+use crate::kinds::core::pod_spec::gated_fields::TEMPLATE;
 use crate::kinds::core::pod_template::labels;
 use crate::tree::{Map, Value};
 
@@ -361,8 +361,7 @@ fn take_resources(expected: &mut Value, new: &Value) {
     }
 }
 
-pub const GATED_SPEC: &[Node] =
-    &[Under("template", &[Under("spec", POD)]), Of(WorkloadWithJob, "scheduling")];
+pub const GATED_SPEC: &[Node] = &[Under("template", TEMPLATE), Of(WorkloadWithJob, "scheduling")];
 
 const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 

@@ -41,6 +41,8 @@ pub enum Feature {
     H2cContainerProbe,
     ImageVolumeWithDigest,
     InPlacePodVerticalScalingSchedulerPreemption,
+    /// No gate, but annotations of a release that is gone.
+    OldInitContainers,
     VolumeBindMountOptions,
     WorkloadWithJob,
 }

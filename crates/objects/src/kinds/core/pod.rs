@@ -48,7 +48,11 @@ pub static KIND: BuiltIn = BuiltIn {
     strategy: Strategy {
         status: StatusRule::Reset(r#"{"phase":"Pending"}"#),
         status_metadata: StatusMetadata::Except(&["ownerReferences"]),
-        gated_fields: &[Under("spec", gated_fields::POD), Under("status", gated_status::STATUS)],
+        gated_fields: &[
+            Under("metadata", gated_fields::METADATA),
+            Under("spec", gated_fields::POD),
+            Under("status", gated_status::STATUS),
+        ],
         hooks: &hooks::PodHooks,
         ..Strategy::PLAIN
     },

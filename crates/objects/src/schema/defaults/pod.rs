@@ -8,17 +8,9 @@ use crate::tree::{Value, json};
 const GRACE_SECONDS: i64 = 30;
 const FILE_MODE: i64 = 0o644;
 const TOKEN_SECONDS: i64 = 3600;
-/// Annotations from the time when they contained the init containers.
-const OLD_INIT_CONTAINERS: [&str; 4] = [
-    "pod.beta.kubernetes.io/init-containers",
-    "pod.alpha.kubernetes.io/init-containers",
-    "pod.beta.kubernetes.io/init-container-statuses",
-    "pod.alpha.kubernetes.io/init-container-statuses",
-];
 
 /// Defaults of pods themselves, which pod templates do not get.
 pub(super) fn pod(pod: &mut ObjectMap) {
-    drop_old_annotations(pod);
     let Some(spec) = part(pod, "spec") else { return };
     for list in ["containers", "initContainers"] {
         structs(spec, list).for_each(requests_from_limits);
@@ -32,21 +24,6 @@ pub(super) fn pod(pod: &mut ObjectMap) {
     let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
     if grace.is_some_and(|grace| grace < 0) {
         spec.insert("terminationGracePeriodSeconds", 1.into());
-    }
-}
-
-pub(super) fn template(template: &mut ObjectMap) {
-    drop_old_annotations(template);
-}
-
-fn drop_old_annotations(object: &mut ObjectMap) {
-    let Some(metadata) = part(object, "metadata") else { return };
-    let Some(annotations) = part(metadata, "annotations") else { return };
-    for name in OLD_INIT_CONTAINERS {
-        annotations.shift_remove(name);
-    }
-    if annotations.is_empty() {
-        metadata.shift_remove("annotations");
     }
 }
 

@@ -62,7 +62,6 @@ fn core_group(name: &str) -> Option<Rule> {
     Some(match name {
         "Pod" => pod::pod,
         "PodSpec" => pod::spec,
-        "PodTemplateSpec" => pod::template,
         "PodStatus" => pod::status,
         "Container" | "EphemeralContainer" => pod::container,
         "Probe" => pod::probe,

@@ -22,7 +22,7 @@ use crate::api::request::Request;
 use crate::codec::managed;
 use crate::failpoints::{Bug, strikes};
 use crate::long_work::Stretch;
-use crate::schema::names::Gvr;
+use crate::schema::names::{Gvk, Gvr};
 use decide::{Decided, Evaluated, Refused};
 
 static CONFIGURATIONS: [Gvr; 2] = [
@@ -125,7 +125,7 @@ impl<'a> Judging<'a, '_> {
         annotations: &mut Vec<(String, String)>,
     ) -> Result<(), Error> {
         let params = match self.choosing.params(self.attempt, policy, binding).await {
-            Ok(params) => params,
+            Ok(params) => params.into_iter().map(|param| Some(claimed(param?, policy))).collect::<Vec<_>>(),
             Err(why) => {
                 self.misconfigured(policy, Some(binding), &why);
                 return Ok(());
@@ -226,4 +226,13 @@ impl<'a> Judging<'a, '_> {
         self.objects.push((found.resource.clone(), objects.clone()));
         Ok(objects)
     }
+}
+
+/// A param with the kind that the policy calls it, where it names none itself (upstream's `wrappedParam`; params of
+/// mutating policies are not wrapped).
+fn claimed(mut param: ObjectMap, policy: &Policy<Validations>) -> ObjectMap {
+    if !param.contains_key("kind") {
+        param.extend(policy.params.iter().flat_map(Gvk::claims));
+    }
+    param
 }

@@ -2,12 +2,29 @@
 
 use crate::kinds::behavior::gated_fields::Feature::{
     AtomicWriteVolumeUserFields, ContainerStopSignals, EmptyDirVolumeMode, EvictionRequestApi,
-    GenericWorkload, GrpcContainerProbeTls, H2cContainerProbe, VolumeBindMountOptions,
+    GenericWorkload, GrpcContainerProbeTls, H2cContainerProbe, OldInitContainers, VolumeBindMountOptions,
 };
 use crate::kinds::behavior::gated_fields::Node;
 use crate::kinds::behavior::gated_fields::Node::{Each, Of, OnlyOf, Under};
 
-pub const TEMPLATED: &[Node] = &[Under("template", &[Under("spec", POD)])];
+pub const TEMPLATED: &[Node] = &[Under("template", TEMPLATE)];
+
+pub const TEMPLATE: &[Node] = &[Under("metadata", METADATA), Under("spec", POD)];
+
+/// Annotations from the time when they contained the init containers (`DropInitContainerAnnotations`).
+pub const OLD_ANNOTATIONS: [&str; 4] = [
+    "pod.beta.kubernetes.io/init-containers",
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-container-statuses",
+    "pod.alpha.kubernetes.io/init-container-statuses",
+];
+
+pub const METADATA: &[Node] = &[
+    OnlyOf(OldInitContainers, "annotations", OLD_ANNOTATIONS[0]),
+    OnlyOf(OldInitContainers, "annotations", OLD_ANNOTATIONS[1]),
+    OnlyOf(OldInitContainers, "annotations", OLD_ANNOTATIONS[2]),
+    OnlyOf(OldInitContainers, "annotations", OLD_ANNOTATIONS[3]),
+];
 
 pub const POD: &[Node] = &[
     Under("containers", &[Each(CONTAINER)]),
