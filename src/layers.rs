@@ -29,6 +29,7 @@ const ROWS: &[&[&str]] = &[
     &["grpc"],
     &["protowire"],
     &[
+        "answers",
         "causes",
         "failpoints",
         "identity",

@@ -76,9 +76,14 @@ fn client(params: &mut CertificateParams) {
 async fn trusting(setup: &mut Setup, authorities: &[&Made]) -> Server {
     let file = setup.file("clients.crt");
     let text: String = authorities.iter().map(|authority| authority.pem.as_str()).collect();
-    std::fs::write(&file, text).expect("write");
-    setup.certificates.client_ca_file = Some(file);
-    setup.start_without_admin().await
+    std::fs::write(&file, &text).expect("write");
+    setup.certificates.client_ca_file = Some(file.clone());
+    let server = setup.start_without_admin().await;
+    // A kubeconfig is made once the server's own authority is trusted, too.
+    let own = std::fs::read_to_string(setup.file("pki/ca.crt")).expect("a CA");
+    std::fs::write(&file, text + &own).expect("write");
+    server.reload_credentials().await;
+    server
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

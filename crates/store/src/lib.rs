@@ -14,6 +14,8 @@ pub mod relay;
 
 pub mod webhook;
 
+pub mod answers;
+
 pub mod runtime;
 
 pub mod metrics;

@@ -3,8 +3,6 @@
 
 pub mod dial;
 pub mod exchange;
-pub mod interim;
-pub mod lenient;
 pub mod spdy;
 pub mod tunnel;
 

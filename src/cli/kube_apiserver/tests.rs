@@ -138,7 +138,7 @@ fn what_kube_controller_manager_does_is_left_to_it() {
         (config.controllers, config.garbage_collection, config.namespace_contents)
     };
     assert_eq!(switched(&[]), (Controllers::OfServer, true, false));
-    assert_eq!(switched(&["--cluster-controllers"]), (Controllers::Run, true, true));
+    assert_eq!(switched(&["--cluster-controllers=true"]), (Controllers::Run, true, true));
     let alone =
         ["--cluster-controllers=true", "--namespace-contents=false", "--enable-garbage-collector=false"];
     assert_eq!(switched(&alone), (Controllers::Run, false, false));

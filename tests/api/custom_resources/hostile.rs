@@ -209,7 +209,7 @@ async fn defaults_that_do_not_fit(setup: Setup) {
         server.post(WIDGETS, &few).await.expect(201)["spec"]["x"][9]["a"].as_str().map(str::len),
         Some(10_000)
     );
-    let bomb = widget("bomb", json!({"x": vec![json!({}); 500_000]}));
+    let bomb = widget("bomb", json!({"x": vec![json!({}); 100_000]}));
     let told = refusal(&server.post(WIDGETS, &bomb).await, 413);
     assert_eq!(told, "Request entity too large: the defaults of the object take more than 67108864 bytes");
     let apply = server.request(Method::PATCH, format!("{WIDGETS}/bomb?fieldManager=m"));

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::Address;
-use super::lenient::Lenient;
+use crate::answers::lenient::Lenient;
 use crate::webhook::words;
 
 /// The limits of Go's default transport.

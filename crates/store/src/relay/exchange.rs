@@ -9,12 +9,13 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 
 use super::dial::Stream;
-use super::interim::{Interim, TOO_MANY};
+use crate::answers::client;
+use crate::answers::interim::{Interim, TOO_MANY};
 use crate::webhook::words;
 
 type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
@@ -42,22 +43,6 @@ where
     });
     let answer = answer.await?;
     Ok(answer.map(|body| Answering { body, driven }))
-}
-
-/// The most headers of an answer.
-const MOST_HEADERS: usize = 8192;
-/// Bytes of the head of an answer.
-const LARGEST_HEAD: usize = 1 << 20;
-
-/// The reader of answers that Go's client reads, too.
-pub fn client() -> http1::Builder {
-    let mut builder = http1::Builder::new();
-    builder
-        .max_headers(MOST_HEADERS)
-        .max_buf_size(LARGEST_HEAD)
-        .allow_spaces_after_header_name_in_responses(true)
-        .allow_obsolete_multiline_headers_in_responses(true);
-    builder
 }
 
 async fn send<B: Body + 'static>(

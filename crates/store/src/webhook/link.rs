@@ -23,9 +23,9 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::words;
-use crate::relay::exchange::client;
-use crate::relay::interim::{Interim, TOO_MANY};
-use crate::relay::lenient::Lenient;
+use crate::answers::client;
+use crate::answers::interim::{Interim, TOO_MANY};
+use crate::answers::lenient::Lenient;
 
 type Driver = Pin<Box<http1::Connection<TokioIo<Lenient<TlsStream<TcpStream>>>, Full<Bytes>>>>;
 

@@ -35,6 +35,7 @@ pub(super) enum Event {
 pub(super) struct Events<'t> {
     // libyaml keeps pointers to both, so they stay where they are.
     parser: Box<libyaml::yaml_parser_t>,
+    #[allow(clippy::redundant_allocation, reason = "the address of the slice has to stay")]
     _rest: Box<&'t [u8]>,
 }
 
