@@ -58,7 +58,7 @@ async fn what_rules_and_dashboards_read_is_there(setup: Setup) {
         assert!(!series.is_empty(), "{name} has no data");
         for label in labels {
             let has = |series: &&str| format!(",{series}").contains(&format!(",{label}=\""));
-            assert!(series.iter().all(|series| has(series)), "{name} without {label}: {series:?}");
+            assert!(series.iter().all(has), "{name} without {label}: {series:?}");
         }
         read += 1;
     }

@@ -188,7 +188,7 @@ async fn messages_are_dropped_when_no_list_reads_them(setup: Setup) {
     assert!(held().iter().all(|size| *size > 0), "there was a list since the last look: {:?}", held());
     look(&server.api).await;
     assert_eq!(held(), [0, 0]);
-    server.delete(&format!("{CONFIGMAPS}/b")).await.expect(200);
+    server.delete(format!("{CONFIGMAPS}/b")).await.expect(200);
     let again = expect(&server.get(CONFIGMAPS).protobuf().await, 200);
     assert_eq!(again["items"], listed["items"], "made again");
 }

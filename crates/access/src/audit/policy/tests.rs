@@ -165,6 +165,6 @@ fn unknown_fields_are_told_and_do_not_count() {
     let text = "apiVersion: audit.k8s.io/v1\nkind: Policy\nmetadata: {name: x}\nmore: 1\n\
                 rules: [{level: None, less: 2, resources: [{group: '', no: 3}]}]";
     let (policy, unknown) = read::policy(text.as_bytes()).expect("a policy");
-    assert_eq!(unknown, ["more", "rules[0].less", "rules[0].resources[0].no"]);
+    assert_eq!(unknown, ["more", "rules[0].less", "rules[0].resources[0].false"]);
     assert_eq!(policy.rules.len(), 1);
 }

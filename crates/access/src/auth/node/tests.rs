@@ -103,8 +103,7 @@ async fn what_looks_like_a_node_and_is_none_is_named() {
         [("system:node:n", NODES), ("kubelet-1", NODES), ("system:node:m", "devs"), ("alice", "devs")];
     for _ in 0..2 {
         for (name, group) in users {
-            let user =
-                User { name: name.to_owned(), groups: vec![group.to_owned()].into(), ..User::default() };
+            let user = User { name: name.to_owned(), groups: vec![group.to_owned()], ..User::default() };
             let attributes = Attributes::of_path(&user, "get", "/version");
             let _ = authorizer.foresee(&attributes);
             let _ = authorizer.decide(&attributes).decided().await;
