@@ -41,7 +41,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Outcome, Err
     let own = serve_flags();
     let form = |name: &str| match known(name) {
         Some(flag) => Some(flag.form),
-        None => own.iter().any(|own| own == name).then_some(Form::Scalar),
+        None => own.iter().find(|(own, _)| own == name).map(|(_, form)| *form),
     };
     match command_line::read(arguments, form).map_err(Error::Refused)? {
         Asked::Help => Ok(Outcome::Print(help(&own))),
@@ -50,12 +50,16 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Outcome, Err
     }
 }
 
-/// The names of the flags of `rowplane serve`.
-fn serve_flags() -> Vec<String> {
+/// The flags of `rowplane serve`. One that may stand without a value is a [`Form::Bool`].
+fn serve_flags() -> Vec<(String, Form)> {
     let cli = <Cli as CommandFactory>::command();
     let serve = cli.get_subcommands().find(|command| command.get_name() == "serve");
     let flags = serve.into_iter().flat_map(clap::Command::get_arguments);
-    flags.filter_map(|flag| flag.get_long().map(str::to_owned)).collect()
+    let form = |flag: &clap::Arg| {
+        let may_stand_alone = flag.get_num_args().is_some_and(|values| values.min_values() == 0);
+        if may_stand_alone || !flag.get_action().takes_values() { Form::Bool } else { Form::Scalar }
+    };
+    flags.filter_map(|flag| Some((flag.get_long()?.to_owned(), form(flag)))).collect()
 }
 
 fn known(name: &str) -> Option<&'static Flag> {
@@ -231,9 +235,9 @@ fn serving_pair(cert_dir: &Path) -> Option<(PathBuf, PathBuf)> {
 }
 
 /// All accepted flags, each at the start of a line: test environments look for them there.
-fn help(own: &[String]) -> String {
+fn help(own: &[(String, Form)]) -> String {
     let known = FLAGS.iter().map(|flag| (flag.name, flag.form));
-    let own = own.iter().filter(|name| self::known(name).is_none()).map(|name| (name.as_str(), Form::Scalar));
+    let own = own.iter().filter(|(name, _)| self::known(name).is_none()).map(|(name, form)| (name.as_str(), *form));
     let mut text =
         "rowplane in kube-apiserver's place.\n\nUsage:\n  kube-apiserver [flags]\n\nFlags:\n".to_owned();
     let ending = [("help", Form::Bool), ("version", Form::Scalar)];

@@ -8,7 +8,7 @@ use crate::api::error::Error;
 use crate::api::input::options::write::WriteOptions;
 use crate::api::request::Request;
 use crate::api::rights::aggregation::{MANAGER, configuration};
-use crate::api::{Api, Target};
+use crate::api::{Api, Target, fields};
 use crate::auth::rbac::{CLUSTER_ROLES, PolicyRule};
 use crate::gotext;
 use crate::kinds::behavior::part::Part;
@@ -56,14 +56,23 @@ pub async fn bring_up_to_date(api: &Api) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes these the rules of a role, whoever owned them.
+/// Makes these the rules of a role, whoever owned them. A role that is gone by then stays gone: the configuration has
+/// the role's uid, without which an apply would create it.
 async fn apply(api: &Api, target: Target<'_>, rules: &[PolicyRule]) -> Result<(), Error> {
+    let Some(stored) = api.cache.any().get(target.resource.id, "", target.name) else { return Ok(()) };
+    let role = target.resource.decode_closed(&stored)?;
+    let mut configuration = configuration(target.name, rules);
+    if let Some(metadata) = configuration.get_mut("metadata").and_then(Value::as_object_mut)
+        && let Some(uid) = fields::at(&role, &["metadata", "uid"])
+    {
+        metadata.insert("uid", uid.clone());
+    }
     let options = WriteOptions {
         field_manager: Some(MANAGER.to_owned()),
         conflicts: Conflicts::Force,
         ..WriteOptions::default()
     };
     let request = Request::own(Verb::Patch, target).with(&options);
-    let body = gotext::json(&Value::Object(configuration(target.name, rules)));
+    let body = gotext::json(&Value::Object(configuration));
     api.apply(&request, Part::Main, body.as_bytes()).await.map(drop)
 }
