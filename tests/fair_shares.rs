@@ -364,7 +364,7 @@ async fn a103_without_priority_and_fairness_only_numbers_count() {
     assert_eq!(server.get(format!("{DUMPS}/dump_queues")).await.status, 404);
 }
 
-/// What is exempt passes over everything: also over seats that are all taken, and over as many writes as may run.
+/// An exempt request passes over everything: also over seats that are all taken, and over as many writes as may run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn masters_pass_while_all_seats_are_taken() {
     let mut setup = open_to_everybody(Setup::new(Database::memory()));
@@ -446,7 +446,7 @@ async fn a_body_that_has_come_waits_for_a_seat() {
     held.ends().await;
 }
 
-/// What is left of a list is made as its reader takes it.
+/// The rest of a list is made as its reader takes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_that_nobody_reads_has_no_seat() {
     let mut setup = open_to_everybody(Setup::new(Database::memory()));

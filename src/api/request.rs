@@ -42,7 +42,7 @@ pub struct Request<'a> {
     pub audit: Option<&'a Record>,
     /// When the client gives up; `None` for requests of the server's own.
     pub deadline: Option<Instant>,
-    /// Where the time that webhooks take is noted, if it is measured.
+    /// The sum of the time that webhooks take, if it is measured.
     pub webhook_time: Option<&'a WebhookTime>,
     /// Whether webhooks and policies see the request.
     pub hooks: Hooks,

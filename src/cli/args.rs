@@ -183,7 +183,7 @@ pub struct StatusArgs {
     keys: KeyArgs,
 }
 
-/// What `rowplane status` shows.
+/// The reports of `rowplane status`.
 pub struct StatusConfig {
     pub datastore: Datastore,
     pub wait: WaitMigrations,
@@ -479,7 +479,7 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_STORAGE_VERSION", value_name = "GROUP/RESOURCE=VERSION", value_delimiter = ',', value_parser = storage_version)]
     storage_version: Vec<(GroupResource, GroupVersion)>,
 
-    /// Which built-in APIs are served: v1, apps/v1, apps/v1/daemonsets, or api/all, api/ga, api/beta, api/alpha, each with
+    /// Built-in APIs that are served or not: v1, apps/v1, apps/v1/daemonsets, or api/all, api/ga, api/beta, api/alpha, each with
     /// true or false
     #[arg(long, env = "ROWPLANE_RUNTIME_CONFIG", value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = Enablement::parse)]
     runtime_config: Enablement,

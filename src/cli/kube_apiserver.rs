@@ -237,7 +237,8 @@ fn serving_pair(cert_dir: &Path) -> Option<(PathBuf, PathBuf)> {
 /// All accepted flags, each at the start of a line: test environments look for them there.
 fn help(own: &[(String, Form)]) -> String {
     let known = FLAGS.iter().map(|flag| (flag.name, flag.form));
-    let own = own.iter().filter(|(name, _)| self::known(name).is_none()).map(|(name, form)| (name.as_str(), *form));
+    let own =
+        own.iter().filter(|(name, _)| self::known(name).is_none()).map(|(name, form)| (name.as_str(), *form));
     let mut text =
         "rowplane in kube-apiserver's place.\n\nUsage:\n  kube-apiserver [flags]\n\nFlags:\n".to_owned();
     let ending = [("help", Form::Bool), ("version", Form::Scalar)];

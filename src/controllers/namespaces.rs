@@ -38,7 +38,7 @@ const FINALIZER: &str = "kubernetes";
 /// How often it is looked whether a namespace whose objects wait for finalizers or grace periods is due.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// Those namespaces that wait, by their names.
+/// Namespaces that wait, by their names.
 type Waits = HashMap<Box<str>, Waiting>;
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {

@@ -24,7 +24,7 @@ pub struct About<'a> {
     pub uid: &'a str,
 }
 
-/// What an event says.
+/// The contents of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Told<'a> {
     /// `Normal` or `Warning`.

@@ -81,7 +81,7 @@ pub enum Stage {
     Started,
 }
 
-/// What the client has shown of itself.
+/// The credentials that a client has shown.
 struct Shows {
     credential: Credential,
     /// Set if the credential was accepted by what this server knows, and others may know better.

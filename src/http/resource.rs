@@ -84,7 +84,7 @@ struct Context<'a> {
     webhook_time: WebhookTime,
 }
 
-/// What ends a stream.
+/// The reason why a stream ends.
 struct StreamEnd {
     token: CancellationToken,
     /// Kept as long as the stream, so that somebody asks for it.
@@ -395,7 +395,7 @@ impl Context<'_> {
         }
     }
 
-    /// What ends a stream that begins now: the drain of the connection's server, or that the request's permit is revoked.
+    /// The end of a stream that begins now: the drain of the connection's server, or that the request's permit is revoked.
     /// Whoever asks a server that drains already is served as long as the connection stands.
     fn stream_end(&self) -> StreamEnd {
         let draining = self.draining();
@@ -403,7 +403,7 @@ impl Context<'_> {
         self.ending_with(draining)
     }
 
-    /// What ends a stream that goes on while the server drains.
+    /// The end of a stream that goes on while the server drains.
     fn revocation(&self) -> StreamEnd {
         self.ending_with(CancellationToken::new())
     }

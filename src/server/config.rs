@@ -75,7 +75,7 @@ pub struct Config {
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than the default, with that version.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
-    /// Which built-in resources clients are served.
+    /// The built-in resources that clients are served.
     pub enablement: Enablement,
     pub audit: audit::config::Config,
     /// The flags that the server was started with, as `/flagz` shows them.
@@ -276,7 +276,7 @@ pub enum Controllers {
     /// All of them, so that no kube-controller-manager is needed.
     #[default]
     Run,
-    /// Those of kube-apiserver, as definitions, Services and its own leases need them. What kube-controller-manager does is not
+    /// The controllers of kube-apiserver, as definitions, Services and its own leases need them. What kube-controller-manager does is not
     /// done here: no garbage is collected, no namespace emptied, no ClusterRole aggregated, no quota counted for the first time.
     OfServer,
     /// None. What is done with a write, such as aggregating ClusterRoles and counting quotas, is done.

@@ -90,7 +90,7 @@ async fn a029_tokens_of_an_issuer() {
 }
 
 /// Groups may be elsewhere, signed by somebody else, for whoever has the token that tells where.
-/// What an issuer cannot show when the server starts, it is asked for with the next token, without a pause.
+/// An issuer that cannot be reached when the server starts is asked again with the next token, without a pause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_are_fetched_when_a_token_has_to_be_verified() {
     let (site, good) = (Site::start().await, key());

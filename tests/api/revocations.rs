@@ -234,7 +234,7 @@ async fn streams_end_with_their_right(mut setup: Setup) {
     assert!(patient("the end", log.collect()).await.is_err(), "the log looks complete");
 }
 
-/// What ends with time is found without any change.
+/// A right that ends with time is found without any change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_ends_with_the_time_of_its_token() {
     let mut setup = Setup::new(Database::memory());

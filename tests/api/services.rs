@@ -1,4 +1,4 @@
-//! What Services are given: addresses, node ports, families. The expectations are kube-apiserver's answers.
+//! Allocations of Services: addresses, node ports, families. The expectations are kube-apiserver's answers.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -247,7 +247,7 @@ async fn a_service_that_stands_for_a_name(setup: Setup) {
     assert!(refuse(&server, wrong).await.starts_with("spec.internalTrafficPolicy: "));
 }
 
-/// Of a balanced Service that does not want node ports any more, only those that are still named stay.
+/// A balanced Service that does not want node ports any more keeps only those that are still named.
 async fn ports_are_given_back(setup: Setup) {
     let server = setup.start().await;
     let ports = json!([{"name": "a", "port": 80}, {"name": "b", "port": 81}]);

@@ -95,7 +95,7 @@ async fn writes_to_it_fail_and_deletes_work(setup: Setup) {
     server.post(CONFIGMAPS, &object).await.expect(201);
 }
 
-/// What upstream's corrupt object deleter answers (1.37, `AllowUnsafeMalformedObjectDeletion`).
+/// The answers of upstream's corrupt object deleter (1.37, `AllowUnsafeMalformedObjectDeletion`).
 async fn deleting_it_takes_an_option_and_a_right(setup: Setup) {
     let server = with_bad_row(&setup).await;
     let (path, option) = (format!("{CONFIGMAPS}/bad"), "ignoreStoreReadErrorWithClusterBreakingPotential");

@@ -195,7 +195,7 @@ async fn a_bad_url_is_shown_without_its_password() {
     }
 }
 
-/// What was written into a file that nobody can open any more would be lost: the store notices and takes no more.
+/// Writes into a file that nobody can open any more would be lost: the store notices and takes no more.
 #[tokio::test]
 async fn a_file_that_is_replaced_or_removed_under_its_server_is_not_used() {
     for is_replaced in [true, false] {

@@ -56,7 +56,7 @@ pub struct Setup {
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than the default.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
-    /// Which built-in resources are served.
+    /// The built-in resources that are served.
     pub enablement: Enablement,
     pub certificates: Overrides,
     pub tls: http::tls::Settings,

@@ -46,7 +46,7 @@ impl Trusted {
         }
     }
 
-    /// What the system trusts, read once for all (as Go does) and shared. Blocks.
+    /// The authorities that the system trusts, read once for all (as Go does) and shared. Blocks.
     pub fn system() -> Self {
         static ROOTS: OnceLock<Arc<Pool>> = OnceLock::new();
         let read = || {

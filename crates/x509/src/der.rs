@@ -220,7 +220,7 @@ pub fn is_der(bytes: &[u8]) -> bool {
     Der(bytes).any().is_some()
 }
 
-/// Where a part stands in the bytes that it is a slice of.
+/// The position of a part in the bytes that it is a slice of.
 pub fn range_in(all: &[u8], part: &[u8]) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(all.as_ptr() as usize);
     start..start + part.len()

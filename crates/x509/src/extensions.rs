@@ -1,4 +1,4 @@
-//! What a certificate says of itself beyond its names and its key.
+//! Extensions: statements of a certificate beyond its names and its key.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

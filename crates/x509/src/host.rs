@@ -141,7 +141,7 @@ pub(crate) fn uri_host(uri: &str) -> Result<String, &'static str> {
     Ok(host.to_owned())
 }
 
-/// Where the scheme ends; `None` if there is none.
+/// The end of the scheme; `None` if there is none.
 fn scheme_end(uri: &str) -> Result<Option<usize>, &'static str> {
     for (at, byte) in uri.bytes().enumerate() {
         match byte {

@@ -14,7 +14,7 @@ const SIGNATURE_CHECKS: u32 = 100;
 /// anyExtendedKeyUsage.
 const ANY_PURPOSE: &[u8] = &[0x55, 0x1d, 0x25, 0];
 
-/// What a certificate is shown for.
+/// The use that a certificate is shown for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Client,
@@ -30,7 +30,7 @@ impl Purpose {
     }
 }
 
-/// What a certificate is verified with.
+/// The settings of a verification.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// Certificates that the other side has shown beside its own.
@@ -64,7 +64,7 @@ impl Pool {
         self.certificates.iter().any(|one| one.raw() == certificate.raw())
     }
 
-    /// Those that may have issued a certificate by their names, the ones with the right key first.
+    /// Certificates that may have issued another one by their names, those with the right key first.
     fn issuers_of(&self, child: &Certificate) -> Vec<&Certificate> {
         let wanted = &child.extensions.authority_key;
         let by_name = self.certificates.iter().filter(|one| one.raw_subject() == child.raw_issuer());

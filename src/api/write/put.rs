@@ -35,11 +35,11 @@ pub(in crate::api) enum Placed {
     },
 }
 
-/// What comes with the removal of an object.
+/// The effects of an object's removal.
 pub(in crate::api) struct Removal {
     pub requires: Vec<Requirement>,
     pub charges: Vec<Charge>,
-    /// What is written with it or not at all.
+    /// Writes that are made with the removal or not at all.
     pub joined: Vec<Mutation>,
 }
 
@@ -164,7 +164,7 @@ impl Api {
         })
     }
 
-    /// What is written, required and charged with the removal of an object.
+    /// The writes, requirements and charges that come with the removal of an object.
     pub(in crate::api) fn what_goes_with(
         &self,
         target: Target<'_>,
@@ -324,7 +324,7 @@ impl Api {
         self.sealed(target, expect, encode(target, object)?)
     }
 
-    /// As [`Api::put_mutation`], for a verb. An object that is too long is written without its managers if it fits then,
+    /// The mutation of [`Api::put_mutation`] for a verb. An object that is too long is written without its managers if it fits then,
     /// unless it is applied, as upstream does (`isTooLargeError` in `endpoints/handlers`).
     fn put_mutation_of(
         &self,

@@ -54,7 +54,7 @@ impl Api {
         Ok(true)
     }
 
-    /// What follows the write of an object before its writer goes on.
+    /// Work that follows the write of an object before its writer goes on.
     async fn follow_up(&self, target: Target<'_>) -> Result<(), Error> {
         if self.definitions.are(target.resource) {
             self.show_definitions().await;

@@ -31,12 +31,12 @@ pub struct AdmissionArgs {
     default_unreachable_toleration_seconds: i64,
 }
 
-/// Which plugins are on without a flag.
+/// The plugins that are on without a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defaults {
-    /// Those of kube-apiserver, and NodeRestriction, which every installer of Kubernetes switches on.
+    /// The plugins of kube-apiserver, and NodeRestriction, which every installer of Kubernetes switches on.
     Own,
-    /// Those of kube-apiserver.
+    /// The plugins of kube-apiserver.
     Upstreams,
 }
 

@@ -139,8 +139,7 @@ fn what_kube_controller_manager_does_is_left_to_it() {
     };
     assert_eq!(switched(&[]), (Controllers::OfServer, true, false));
     assert_eq!(switched(&["--cluster-controllers=true"]), (Controllers::Run, true, true));
-    let alone =
-        ["--cluster-controllers", "--namespace-contents=false", "--enable-garbage-collector=false"];
+    let alone = ["--cluster-controllers", "--namespace-contents=false", "--enable-garbage-collector=false"];
     assert_eq!(switched(&alone), (Controllers::Run, false, false));
     assert_eq!(switched(&["--enable-garbage-collector"]), (Controllers::OfServer, true, false));
 }

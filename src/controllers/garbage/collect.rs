@@ -33,7 +33,7 @@ const CONTROLLER: &str = "garbage-collector-controller";
 /// The most owners, and the most references, that are remembered.
 const REMEMBERED: usize = 4096;
 
-/// What has been found out about owners in other namespaces, so that it is looked for and told once.
+/// Owners in other namespaces that have been looked for, so that each is looked for and told once.
 #[derive(Default)]
 pub struct Elsewhere {
     /// The uids of owners that are in no namespace. A uid never comes back.

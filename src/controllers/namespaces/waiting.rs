@@ -15,7 +15,7 @@ const FIRST: Duration = Duration::from_millis(250);
 /// The longest pause between two looks. Upstream pauses for 8 to 15 s.
 const LONGEST: Duration = Duration::from_secs(8);
 
-/// What a look has left in a namespace.
+/// The contents that a look has left in a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     /// The resources of which there are objects.
@@ -24,7 +24,7 @@ pub struct Left {
     count: usize,
     /// Whether something has failed that may succeed without a change.
     failed: bool,
-    /// What the look has seen at least.
+    /// A revision that the look has seen at least.
     revision: Revision,
     rereads: u64,
 }

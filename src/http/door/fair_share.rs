@@ -52,7 +52,7 @@ pub struct Admitted {
 }
 
 enum AdmittedSeats {
-    /// Of an exempt level.
+    /// A seat of an exempt level.
     Exempt(Seat),
     Limited(Seated),
 }

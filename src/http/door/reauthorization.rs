@@ -16,7 +16,7 @@ use crate::http::request::long_query;
 use crate::http::server::ConnectionInfo;
 use crate::user::User;
 
-/// Who makes a request, and in whose name.
+/// The user who makes a request, and the one in whose name it is made.
 pub(super) struct Who {
     /// The user in whose name the request is made.
     pub user: Arc<User>,

@@ -53,13 +53,13 @@ struct Ledger {
     newest: u64,
 }
 
-/// What the bodies of one user take.
+/// The memory that the bodies of one user take.
 #[derive(Debug, Default)]
 struct Share {
     used: usize,
     /// The body that may exceed the user's share.
     foremost: Option<u64>,
-    /// What each body takes.
+    /// The memory that each body takes.
     bodies: BTreeMap<u64, usize>,
     /// Bodies that wait for more room, the oldest first.
     line: BTreeMap<u64, Waiting>,

@@ -28,7 +28,7 @@ pub struct Reading<'a, 'u> {
     was_awaited: bool,
 }
 
-/// What has been read: the only piece, or a copy of several.
+/// The bytes that have been read: the only piece, or a copy of several.
 #[derive(Default)]
 struct Pieces {
     first: Bytes,

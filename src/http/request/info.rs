@@ -45,7 +45,7 @@ impl RequestInfo {
         Self::of_query(method, uri, uri.query())
     }
 
-    /// As [`RequestInfo::of`], with a query that may be longer than that of a URI can be.
+    /// The facts of [`RequestInfo::of`], with a query that may be longer than that of a URI can be.
     pub fn of_query(method: &Method, uri: &Uri, query: Option<&str>) -> Result<Self, Error> {
         let Some(segments) = segments(uri.path()) else { return Ok(Self::of_path(method, uri, None)) };
         let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();

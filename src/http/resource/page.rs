@@ -25,7 +25,7 @@ pub use self::links::Rewrite;
 const AT_ONCE: usize = 64 << 10;
 /// How many bytes are given to the decoder or looked at in one step. flate2 unpacks about as many in one.
 const STEP: usize = 32 << 10;
-/// What a step costs at least, in bytes of text: a member of gzip may be empty.
+/// The least cost of a step, in bytes of text: a member of gzip may be empty.
 const CHEAPEST_STEP: usize = 2 << 10;
 /// The longest text that a compressed page may unpack to, in bytes.
 const LONGEST_TEXT: u64 = 1 << 30;

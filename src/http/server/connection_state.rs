@@ -44,7 +44,7 @@ pub struct Connection {
     user: AtomicU16,
     /// Whether who has asked last is a member of `system:masters`.
     is_exempt: AtomicBool,
-    /// What its answers hold.
+    /// The memory that answers of the connection hold.
     pub unsent: Unsent,
     /// The tick at which it was accepted.
     since: u64,
@@ -95,7 +95,7 @@ impl Connection {
         self.is_exempt.store(is_exempt, Ordering::Relaxed);
     }
 
-    /// Who has asked last, as a number.
+    /// The user of the last request, as a number.
     pub fn user(&self) -> u16 {
         self.user.load(Ordering::Relaxed)
     }

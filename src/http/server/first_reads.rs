@@ -1,4 +1,4 @@
-//! What connections of HTTP/2 read before they have shown a credential.
+//! A limit to the bytes that connections of HTTP/2 send before they have shown a credential.
 //!
 //! The head of a request is held whole until it has come, and there may be many at once. What such a connection reads beyond
 //! [`FREE`] waits for one of a few places, which all of them share.

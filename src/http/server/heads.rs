@@ -48,7 +48,7 @@ const LINGER: Duration = Duration::from_millis(500);
 /// Passed on in place of a head that is refused.
 const REFUSED: &[u8] = b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n";
 
-/// What [`serve`] has to know of a request beside what hyper says.
+/// The facts about a request that [`serve`] needs beside hyper's.
 #[derive(Debug, Default)]
 struct Note {
     may_switch: bool,
@@ -64,7 +64,7 @@ enum Special {
     Aside(Aside),
 }
 
-/// What the reader of heads and the service of a connection tell each other.
+/// The state that the reader of heads and the service of a connection share.
 #[derive(Debug, Default)]
 pub struct Announced {
     notes: Mutex<VecDeque<Note>>,
@@ -87,9 +87,9 @@ enum State {
     /// So many bytes of a body.
     Body(u64),
     Chunked(Chunks),
-    /// What comes may belong to another protocol.
+    /// The next bytes may belong to another protocol.
     Undecided,
-    /// What comes belongs to another protocol.
+    /// The next bytes belong to another protocol.
     Switched,
     /// Nothing more is read.
     Ended,
@@ -101,7 +101,7 @@ pub struct Heads<S> {
     connection: Arc<Connection>,
     announced: Arc<Announced>,
     state: State,
-    /// What follows the body at hand.
+    /// Whether the bytes after the body at hand may belong to another protocol.
     next_may_switch: bool,
     is_after_post: bool,
     /// Bytes that are not whole yet, and how many of them hold no end of a head.

@@ -17,7 +17,7 @@ use super::connection_state::{Connection, Stage};
 
 /// Shorter pieces do not count: to count them would cost more than it bounds.
 const COUNTED: usize = 1 << 10;
-/// What a connection holds counts in the total in units of so many bytes, so that short answers do not touch the total.
+/// Bytes of a connection count in the total in units of so many, so that short answers do not touch the total.
 const UNIT: usize = 16 << 10;
 /// The part of the limit that connections may hold when some have been dropped, in eighths.
 const RELIEVED: usize = 7;
@@ -36,11 +36,11 @@ pub struct Unsent {
 #[derive(Debug, Default)]
 struct Held {
     bytes: usize,
-    /// What the total knows of these.
+    /// The part of these that the total contains.
     known: usize,
     /// Whether the connection is dropped, and counts in the total no more.
     is_given_up: bool,
-    /// What was let go since the last sweep.
+    /// Bytes that were let go since the last sweep.
     released: usize,
 }
 
@@ -58,7 +58,7 @@ impl Unsent {
         std::mem::take(&mut self.held().released) > 0
     }
 
-    /// What the connection holds of the total.
+    /// The connection's part of the total.
     fn known(&self) -> usize {
         self.held().known
     }
@@ -129,7 +129,7 @@ pub fn counted(bytes: Bytes, connection: &Arc<Connection>) -> Bytes {
 }
 
 /// Drops connections until the total is clearly below the limit, the largest of the user whose connections hold most first.
-/// Those of members of `system:masters` stay.
+/// Connections of members of `system:masters` stay.
 pub fn relieve<'a>(
     connections: impl Iterator<Item = &'a Arc<Connection>> + Clone,
     total: &AtomicUsize,
@@ -158,7 +158,7 @@ pub fn relieve<'a>(
 /// The body of an answer as the protocol gets it.
 pub struct Outgoing {
     first: Option<Bytes>,
-    /// What follows the first piece.
+    /// The pieces after the first.
     rest: Option<Body>,
 }
 

@@ -42,7 +42,7 @@ pub async fn upgrade(kubeconfig: &Kubeconfig, line: &str, headers: &str) -> (Tls
     upgrade_on(stream, line, headers).await
 }
 
-/// As [`upgrade`], on this connection.
+/// The exchange of [`upgrade`] on this connection.
 pub async fn upgrade_on(
     mut stream: TlsStream<TcpStream>,
     line: &str,

@@ -1,6 +1,6 @@
 //! Tokens of OpenID Connect: issuers elsewhere vouch for users.
 //!
-//! Where an issuer's keys are is fetched in the background; the keys themselves when a token has to be verified, and again when
+//! The place of an issuer's keys is fetched in the background; the keys themselves when a token has to be verified, and again when
 //! none of them has signed it. What its claims mean is a [`Mapping`].
 
 mod distributed;

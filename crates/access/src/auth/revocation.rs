@@ -48,7 +48,7 @@ pub trait Reauthorize: Send + Sync {
     fn ask(&self) -> BoxFuture<'_, Result<(), Revoked>>;
 }
 
-/// Whom or what a change concerns.
+/// The users or objects that a change concerns.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Concern {
     User(Box<str>),
@@ -90,7 +90,7 @@ struct Register {
     next: u64,
     permits: BTreeMap<u64, Weak<Permitted>>,
     concerned: BTreeMap<Concern, Members>,
-    /// What was raised since the task has looked last.
+    /// The changes since the task has looked last.
     pending: BTreeSet<Concern>,
     is_everybody_pending: bool,
 }

@@ -24,7 +24,7 @@ impl<'a> Struct<'a> {
         self.fields.find(&Key::String(Text::Borrowed(name)))
     }
 
-    /// What an expression gets that selects a field: of objects null for one that they do not have.
+    /// The value of a selected field; null if an object does not have the field.
     pub fn select(&self, name: &str) -> Option<Value<'a>> {
         match self.field(name) {
             None if self.name != JSON_PATCH => Some(Value::Null),

@@ -8,7 +8,7 @@ use hyper::Request;
 /// How many of them are read, as Go did before it counted their bytes.
 const MOST: u32 = 5;
 
-/// What is said of more.
+/// The error of too many interim answers.
 pub const TOO_MANY: &str = "net/http: too many 1xx informational responses";
 
 /// A count of the answers before the answer to one request.

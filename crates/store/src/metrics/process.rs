@@ -1,4 +1,4 @@
-//! What the system tells about this process, under the names of Prometheus' clients.
+//! Figures of the operating system about this process, under the names of Prometheus' clients.
 
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -49,7 +49,7 @@ fn kilobytes(status: &str, name: &str) -> Option<f64> {
     Some(kilobytes * 1024.0)
 }
 
-/// As the clients print it: the greatest number if there is no limit.
+/// The limit as the clients print it: the greatest number if there is none.
 fn limit(resource: Resource) -> f64 {
     getrlimit(resource).current.unwrap_or(u64::MAX) as f64
 }

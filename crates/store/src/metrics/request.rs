@@ -71,7 +71,7 @@ pub struct RequestMetrics {
     duration: Histogram,
     /// The duration without that of webhooks; none of a dry run.
     sli_duration: Option<Histogram>,
-    /// Of GET and LIST.
+    /// Durations of GET and LIST.
     response_size: Option<Histogram>,
     long_running: Gauge,
     /// By status code; there are rarely more than a few.

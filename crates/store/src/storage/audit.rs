@@ -58,7 +58,7 @@ pub struct AuditRemoval {
     pub before: i64,
     /// Those than which at least so many are newer. On PostgreSQL, where numbers of events may have gaps, some more.
     pub most: u64,
-    /// Those than which newer ones are so many bytes or more; for [`AuditRing::Others`] alone.
+    /// Events after which so many bytes or more have come; for [`AuditRing::Others`] alone.
     pub most_bytes: u64,
     /// How many go at once, of each sort.
     pub limit: u32,

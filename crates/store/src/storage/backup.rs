@@ -170,7 +170,7 @@ fn end(reader: &mut Hashing<impl Read>) -> Result<(), Error> {
     }
 }
 
-/// What is written has to be read again.
+/// A file that is written has to be read again.
 fn check_length(record: &Record) -> Result<(), Error> {
     match record {
         Record::Object(object) if object.value.len() > LONGEST_FIELD as usize => Err(Error::TooLong {

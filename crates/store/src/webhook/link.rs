@@ -42,7 +42,7 @@ pub struct Response {
     pub content_type: String,
     /// In seconds.
     pub retry_after: Option<u64>,
-    /// Where a redirect leads.
+    /// The target of a redirect.
     pub location: Option<String>,
     pub body: Bytes,
 }
@@ -164,7 +164,7 @@ impl Multiplexed {
         !self.0.is_closed()
     }
 
-    /// As [`Link::exchange`].
+    /// An exchange like [`Link::exchange`].
     pub async fn exchange(
         &self,
         mut request: Request<Full<Bytes>>,

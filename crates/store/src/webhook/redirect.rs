@@ -10,7 +10,7 @@ pub const MOST: usize = 10;
 /// Why no more of them are followed.
 pub const STOPPED: &str = "stopped after 10 redirects";
 
-/// Where an answer leads, if its status is one of these: the path and the query at the same scheme, host and port as
+/// The target of an answer whose status is one of these: the path and the query at the same scheme, host and port as
 /// `from`.
 pub fn target(response: &Response, statuses: &[u16], from: &str) -> Result<Option<String>, String> {
     let location = response.location.as_deref().filter(|_| statuses.contains(&response.status));

@@ -75,7 +75,7 @@ impl Server {
         Self::speaking(names, until, &[], echo).await
     }
 
-    /// One that does this with its connections, and offers these protocols.
+    /// A server that does this with its connections, and offers these protocols.
     async fn speaking<F>(
         names: &[&str],
         until: i32,

@@ -164,7 +164,7 @@ impl<'a> Raw<'a> {
         Ok(DeleteOptions { dry_run, grace_period, dependents, preconditions, ignore_read_error })
     }
 
-    /// What cannot be read has no preconditions, dependents or grace period that could be respected
+    /// An object that cannot be read has no preconditions, dependents or grace period that could be respected
     /// (`ValidateIgnoreStoreReadError`).
     fn stands_alone(&self, causes: &mut Vec<Cause>) {
         let others = [

@@ -11,7 +11,7 @@ use super::head::field;
 const LONGEST_LINE: usize = 4096;
 /// Bytes that may stand between the data beyond what chunks need.
 const MOST_EXCESS: u64 = 16 * 1024;
-/// What a chunk may need beside twice its data.
+/// Bytes that a chunk may need beside twice its data.
 const USUAL: u64 = 16;
 
 #[derive(Debug, Default)]

@@ -37,7 +37,7 @@ pub enum Framing {
     Chunked,
 }
 
-/// What follows a head that is passed on.
+/// The kind of body that follows a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Following {
     pub framing: Framing,
@@ -95,7 +95,7 @@ pub fn judge(head: &[u8]) -> Verdict {
     .unwrap_or_else(Verdict::Refused)
 }
 
-/// Where the first head of these bytes ends, if it does. It is known that it does not end before `from`.
+/// The end of the first head of these bytes, if it is there; it is known not to be before `from`.
 pub fn end(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(found) = memchr(b'\n', &bytes[at..]) {

@@ -182,7 +182,7 @@ fn post(path: &str, fields: &str) -> Vec<u8> {
     format!("POST {path} HTTP/1.1\r\nHost: h\r\n{fields}\r\n").into_bytes()
 }
 
-/// What a client that reads nothing until it has sent everything gets.
+/// The answers to a client that reads nothing until it has sent everything.
 async fn answer_after(stream: Stream, sent: &[u8]) -> Vec<Answer> {
     let (mut reader, mut writer) = tokio::io::split(stream);
     writer.write_all(sent).await.unwrap();

@@ -95,7 +95,7 @@ async fn a66_a67_a68_decisions_and_reasons_are_upstreams() {
     assert!(counts.iter().all(|&count| count > 500), "{counts:?}");
 }
 
-/// Who has a part of what makes a node is named once, at his first request.
+/// A user with a part of a node's credential is named in the log once, at his first request.
 #[tokio::test]
 async fn what_looks_like_a_node_and_is_none_is_named() {
     let authorizer = authorizer(&[]).await;

@@ -28,14 +28,14 @@ const PAUSE: Duration = Duration::from_secs(10);
 pub struct Provider {
     pub issuer: Issuer,
     fetcher: Fetcher,
-    /// Where the keys are; `None` until the issuer has said so.
+    /// The URL of the keys; `None` until the issuer has told it.
     keys_url: ArcSwapOption<String>,
     /// `None` until the first token is verified.
     keys: ArcSwapOption<Keys>,
     generation: Generation,
     /// How often keys were fetched, with or without success.
     attempts: AtomicU64,
-    /// What came of the last attempt. Held while keys are fetched.
+    /// The outcome of the last attempt. Its lock is held while keys are fetched.
     fetched: Mutex<Fetched>,
     /// Those who sign claims for this issuer, by their URLs.
     sources: StdMutex<HashMap<String, Arc<Provider>>>,

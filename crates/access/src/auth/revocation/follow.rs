@@ -110,7 +110,7 @@ impl Register {
     }
 }
 
-/// Which permits of a walk are asked.
+/// The permits that a walk asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ask {
     /// Permits whose epochs have been raised.

@@ -137,7 +137,7 @@ pub(super) fn keys(claims: &LegacyClaims, resources: &Resources) -> Vec<Key> {
     vec![Key::new(resources.secrets, namespace, secret), Key::new(resources.accounts, namespace, account)]
 }
 
-/// As [`judge`], but nothing is noted.
+/// The verdict of [`judge`], without a note of the use.
 pub(super) fn check(claims: &LegacyClaims, token: &str, live: &Live<'_>) -> Result<(), String> {
     let (secret, _) = objects(claims, token, live)?;
     if is_invalidated(&secret) { Err(INVALIDATED.to_owned()) } else { Ok(()) }

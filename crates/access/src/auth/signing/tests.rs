@@ -107,7 +107,7 @@ fn certificates_are_as_asked_for_and_verify() {
     assert_eq!(why, "unrecognized usage values: [\"x\"]");
 }
 
-/// What nobody has checked is not signed: names of other sorts, attributes that are no part of a name here.
+/// Attributes that nobody has checked are not signed: names of other sorts, attributes that are no part of a name here.
 #[test]
 fn a_certificate_holds_what_was_checked_and_no_more() {
     let uid = DnType::CustomDnType(vec![0, 9, 2342, 19_200_300, 100, 1, 1]);

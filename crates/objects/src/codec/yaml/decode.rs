@@ -30,7 +30,7 @@ pub(super) struct Node {
     pub form: Form,
 }
 
-/// What a node's value does not tell.
+/// The properties of a node beside its value.
 #[derive(Clone)]
 pub(super) enum Form {
     Scalar,

@@ -3,7 +3,7 @@
 use crate::gotext;
 use crate::tree::Value;
 
-/// What a scalar stands for.
+/// The value of a scalar.
 #[derive(Debug, PartialEq)]
 pub(super) enum Resolved {
     Null,
@@ -63,7 +63,7 @@ impl Resolved {
     }
 }
 
-/// What a plain scalar without a tag stands for. Times are looked for if `timed`.
+/// The value of a plain scalar without a tag. Times are looked for if `timed`.
 pub(super) fn plain(text: &str, timed: bool) -> Resolved {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Resolved::Null,
@@ -173,7 +173,7 @@ pub(super) fn float_key(value: f64) -> String {
     }
 }
 
-/// What `fmt` prints for `%#v` of a decoded value.
+/// The text that `fmt` prints for `%#v` of a decoded value.
 pub(super) fn go_syntax(value: &Value, is_whole: bool) -> String {
     match value {
         Value::Null if is_whole => "<nil>".to_owned(),

@@ -91,7 +91,7 @@ fn subdomain_text() -> String {
     regex_text(SUBDOMAIN_RULE, &format!("{LABEL}(\\.{LABEL})*"), &["example.com"])
 }
 
-/// As [`dns1123_subdomain`], in any case and in the words of upstream's declared rules (`k8s-long-name-caseless`).
+/// The judgement of [`dns1123_subdomain`], in any case and in the words of upstream's declared rules (`k8s-long-name-caseless`).
 pub fn long_name_caseless(value: &str) -> Vec<String> {
     const RULE: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
     let mut messages = Vec::new();
@@ -104,7 +104,7 @@ pub fn long_name_caseless(value: &str) -> Vec<String> {
     messages
 }
 
-/// As [`dns1123_label`], in the words of upstream's declared rules (`k8s-short-name`).
+/// The judgement of [`dns1123_label`], in the words of upstream's declared rules (`k8s-short-name`).
 pub fn short_name(value: &str) -> Vec<String> {
     let mut messages = dns1123_label(value);
     if value.len() > LABEL_MAX {

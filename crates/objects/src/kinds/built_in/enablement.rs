@@ -1,4 +1,4 @@
-//! Which built-in APIs are served: upstream's `--runtime-config` (`apiserver/pkg/server/resourceconfig`).
+//! The built-in APIs that are served: upstream's `--runtime-config` (`apiserver/pkg/server/resourceconfig`).
 
 use std::collections::BTreeMap;
 
@@ -142,7 +142,7 @@ impl Enablement {
         named.copied().unwrap_or_else(|| self.of_sets(group_version.version()))
     }
 
-    /// What the last set that contains a version says.
+    /// The setting of the last set that contains a version.
     fn of_sets(&self, version: &str) -> bool {
         let contains = |set: usize| match SETS[set] {
             "api/beta" => version.contains("beta"),

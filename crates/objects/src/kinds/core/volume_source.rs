@@ -278,7 +278,7 @@ pub fn csi_driver(at: &At<'_, '_>, errors: &mut Errors) {
     driver_name(at, at.text(), errors);
 }
 
-/// As [`csi_driver`], where upstream's declared rules judge the name.
+/// The rule of [`csi_driver`], where upstream's declared rules judge the name.
 pub fn declared_driver(at: &At<'_, '_>, errors: &mut Errors) {
     let name = at.text();
     if name.is_empty() {

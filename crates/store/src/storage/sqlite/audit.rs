@@ -16,7 +16,7 @@ pub async fn insert(connection: &mut SqliteConnection, rows: &[&AuditRow]) -> Re
     insert_into(connection, AuditRing::Writes, rows).await
 }
 
-/// As [`insert`], into the tables that the events name.
+/// The insertion of [`insert`], into the tables that the events name.
 pub async fn insert_each(connection: &mut SqliteConnection, rows: &[AuditRow]) -> Result<(), sqlx::Error> {
     for ring in [AuditRing::Writes, AuditRing::Others] {
         let some: Vec<&AuditRow> = rows.iter().filter(|row| row.ring == ring).collect();

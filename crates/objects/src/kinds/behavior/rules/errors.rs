@@ -236,7 +236,7 @@ impl Errors {
         self.causes.add(|| Cause::too_long(at.path().to_string(), limit));
     }
 
-    /// As [`Errors::too_long`], where upstream counts characters.
+    /// An error like [`Errors::too_long`], where upstream counts characters.
     pub fn too_long_in_characters(&mut self, at: &At<'_, '_>, limit: usize) {
         let message = || format!("Too long: may not be more than {limit} characters");
         self.causes.add(|| Cause::new(CauseReason::TooLong, at.path().to_string(), message()));
