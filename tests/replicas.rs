@@ -365,14 +365,18 @@ async fn a_token_of_a_key_that_was_taken_back_has_expired() {
     }
     let Replicas { a, b, schema } = replicas;
     execute(&schema.url(), "UPDATE token_keys SET created_at = created_at - 90000").await;
-    a.process.terminate().await;
+    for replica in [&a, &b] {
+        replica.process.terminate().await;
+    }
     a.process.end().await;
+    b.process.end().await;
     let a = Replica::start(a.installation).await;
     let token = list(&a.client, "limit=3").await["metadata"]["continue"].as_str().unwrap().to_owned();
     // As after a failover, on another timeline.
     let other = "UPDATE token_keys SET id = id + 1, secret = decode(md5('a') || md5('b'), 'hex') \
                  WHERE id = (SELECT MAX(id) FROM token_keys)";
     execute(&schema.url(), other).await;
+    let b = Replica::start(b.installation).await;
     let page = b.client.get(&format!("{CONFIGMAPS}?limit=3&continue={token}")).await.unwrap();
     assert_eq!(page.status, 410, "{}", page.body);
     let learned = async {

@@ -158,7 +158,7 @@ async fn who_holds_the_clock_and_says_nothing_delays_no_migration() {
     database.open().await.close().await;
     database
         .execute(
-            "ALTER TABLE clock DROP COLUMN identity, DROP COLUMN made; DROP TABLE turns; \
+            "ALTER TABLE clock DROP COLUMN identity, DROP COLUMN made; DROP TABLE turns, audit_other_events; \
              DELETE FROM _sqlx_migrations WHERE version >= 8",
         )
         .await;

@@ -45,6 +45,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error with which a handshake was refused by this crate's judgement; `None` if it failed otherwise.
+    pub fn of_handshake(error: &std::io::Error) -> Option<&Self> {
+        let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+        match inner {
+            rustls::Error::InvalidCertificate(rustls::CertificateError::Other(other)) => {
+                other.0.downcast_ref()
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn malformed(what: impl Into<String>) -> Self {
         Self::Malformed(what.into())
     }

@@ -18,13 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// TestEnvtest is what a project made with kubebuilder does in its suite, with nothing changed but the directory that
-// KUBEBUILDER_ASSETS names.
+// TestEnvtest is what a project made with kubebuilder does in its suite. Changed are the directory that KUBEBUILDER_ASSETS
+// names and, where a test waits for the garbage collector, one flag.
 func TestEnvtest(t *testing.T) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		t.Skip("KUBEBUILDER_ASSETS names no directory; `rowplane envtest-assets DIR` fills one")
 	}
 	plane := &envtest.Environment{}
+	plane.ControlPlane.GetAPIServer().Configure().Append("cluster-controllers", "true")
 	config := startPlane(t, plane)
 	// It waits for all ConfigMaps and leaves none; the next one leaves one.
 	t.Run("an operator of custom resources", func(t *testing.T) {

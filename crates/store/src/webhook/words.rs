@@ -4,7 +4,6 @@ use std::error::Error as _;
 use std::io;
 
 use bytes::Bytes;
-use rustls::{CertificateError, OtherError};
 
 use super::CallError;
 use super::link::Response;
@@ -28,26 +27,20 @@ pub fn dial(address: &str, error: &io::Error) -> String {
 
 /// A handshake that failed.
 pub fn handshake(error: &io::Error) -> String {
+    match x509::Error::of_handshake(error) {
+        Some(refused @ x509::Error::Malformed(_)) => {
+            return format!("tls: failed to parse certificate from server: {refused}");
+        }
+        Some(refused) => return format!("tls: failed to verify certificate: {refused}"),
+        None => {}
+    }
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
-        Some(rustls::Error::InvalidCertificate(why)) => certificate(why),
+        Some(rustls::Error::InvalidCertificate(why)) => {
+            format!("tls: invalid signature by the server certificate: {why}")
+        }
         _ if error.kind() == io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
         _ => error.to_string(),
-    }
-}
-
-/// A certificate that was refused.
-fn certificate(why: &CertificateError) -> String {
-    let refused = match why {
-        CertificateError::Other(OtherError(inner)) => inner.downcast_ref::<x509::Error>(),
-        _ => None,
-    };
-    match refused {
-        Some(refused @ x509::Error::Malformed(_)) => {
-            format!("tls: failed to parse certificate from server: {refused}")
-        }
-        Some(refused) => format!("tls: failed to verify certificate: {refused}"),
-        None => format!("tls: invalid signature by the server certificate: {why}"),
     }
 }
 

@@ -21,6 +21,7 @@ use tokio_rustls::TlsConnector;
 
 use super::address::{TlsTarget, Trust};
 use super::tls;
+use crate::x509;
 
 /// PostgreSQL's `SSLRequest`: asks for TLS before anything else is sent.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
@@ -141,7 +142,11 @@ async fn secure(server: TcpStream, target: &TlsTarget) -> Result<impl Stream + u
     let secured = TlsConnector::from(config).connect(name, server).await;
     secured.map_err(|error| match target.trust {
         Trust::Anybody => format!("TLS with the database at {} failed: {error}", target.name),
-        _ => format!("the certificate of the database at {} is not accepted: {error}", target.name),
+        _ => {
+            let why =
+                x509::Error::of_handshake(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            format!("the certificate of the database at {} is not accepted: {why}", target.name)
+        }
     })
 }
 
