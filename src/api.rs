@@ -14,6 +14,7 @@ pub mod deletecollection;
 pub mod deletion;
 pub mod error;
 pub mod get;
+pub mod hidden;
 pub mod input;
 pub mod list;
 pub mod meta;
@@ -48,6 +49,7 @@ use self::admission::Chain;
 use self::catalog::{Catalog, Served};
 use self::definitions::Definitions;
 use self::definitions::conversion::Converter;
+use self::hidden::HiddenResources;
 use self::input::continue_token::TokenKeys;
 use self::namespace_contents::NamespaceContents;
 use self::resource::Resource;
@@ -64,7 +66,7 @@ pub use crate::fields::{self, ObjectMap};
 use crate::gotext;
 use crate::long_work::Lanes;
 use crate::runtime::Runtime;
-use crate::storage::{Key, ResourceId, Store};
+use crate::storage::{Key, Store};
 use crate::tree::{Map, Value};
 
 /// Everything that verbs need. Share it behind an `Arc`.
@@ -81,19 +83,13 @@ pub struct Api {
     /// How kubelets are reached.
     pub kubelets: Kubelets,
     pub token_keys: ArcSwap<TokenKeys>,
-    /// The resource under which the store keeps claims of node ports.
-    pub port_claims: ResourceId,
-    /// The resource under which the store keeps which namespaces have which quotas, what claims of devices are not
-    /// charged for, and which Pods are past their grace period.
-    pub quota_sets: ResourceId,
+    pub hidden: HiddenResources,
     /// When Pods that are being deleted are past their grace period.
     pub grace_ends: quota::past_grace::GraceEnds,
     /// The row that stands for what configures admission.
     pub configured: admission::dynamic::configured::Configured,
     /// The ClusterRoles that consist of others.
     pub aggregation: Aggregation,
-    /// The resources that the server keeps for itself. They are in the cache and are never served.
-    pub own_resources: Box<[ResourceId]>,
     pub unreadable: Unreadable,
     pub runtime: Runtime,
     pub config: Config,

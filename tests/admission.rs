@@ -224,7 +224,7 @@ async fn what_a_service_has_claimed_is_given_back(setup: Setup) {
     assert!(matches!(refused, Err(Error::NotFound { .. })), "{refused:?}");
     assert_eq!(done.load(Ordering::SeqCst), 1, "behind the claims");
     let state = api.cache.fresh().await.expect("a state");
-    assert!(state.objects(api.port_claims).is_empty());
+    assert!(state.objects(api.hidden.node_ports.id()).is_empty());
     assert!(api.orphaned_claims(&state).is_empty());
     assert_eq!(count(&api, "services").await, 0);
     let claims = api.resources.get(&Gvr::fixed("networking.k8s.io/v1", "ipaddresses")).expect("addresses").id;

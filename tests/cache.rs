@@ -24,6 +24,8 @@ macro_rules! on_store {
 
 #[path = "cache/faults.rs"]
 mod faults;
+#[path = "cache/follower.rs"]
+mod follower;
 #[path = "cache/turnover.rs"]
 mod turnover;
 #[path = "cache/turns.rs"]

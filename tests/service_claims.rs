@@ -46,7 +46,7 @@ async fn what_a_crash_leaves_behind_is_swept_up(setup: support::server::Setup) {
         api.sweep(orphan).await.expect("sweep");
     }
     assert!(api.orphaned_claims(&api.cache.any()).is_empty());
-    let ports = api.cache.any().objects(api.port_claims).len();
+    let ports = api.cache.any().objects(api.hidden.node_ports.id()).len();
     assert_eq!(ports, 1, "the other Service keeps its port");
 }
 
@@ -96,9 +96,9 @@ async fn an_unreadable_claim_stays(setup: support::server::Setup) {
     let api = api_on(&setup.database).await;
     create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await;
     create(&api, "services", "t", with_node_port()).await;
-    let claims = api.cache.any().objects(api.port_claims);
+    let claims = api.cache.any().objects(api.hidden.node_ports.id());
     let claim = claims.range(&Range::of(None)).next().expect("a port").clone();
-    damage(&api, api.port_claims, "", claim.name()).await;
+    damage(&api, api.hidden.node_ports.id(), "", claim.name()).await;
     remove(&api, "s").await;
     assert_eq!(
         api.orphaned_claims(&api.cache.any()).len(),
@@ -180,7 +180,7 @@ async fn a_service_is_not_written_without_its_claims(setup: support::server::Set
     .await;
     create(&api, "services", "t", with_node_port()).await;
     let state = api.cache.fresh().await.expect("a state");
-    let ports = state.objects(api.port_claims);
+    let ports = state.objects(api.hidden.node_ports.id());
     let ports: Vec<String> = ports.range(&Range::of(None)).map(|claim| claim.name().to_owned()).collect();
     let services = api.resources.get(&Gvr::fixed("v1", "services")).expect("services").id;
     let service = state.get(services, "t", "s").expect("the Service").to_map().expect("readable");
@@ -212,5 +212,5 @@ async fn a_service_that_is_there_again_keeps_its_claims(setup: support::server::
     assert!(api.delete(&Request::own(Verb::Delete, target)).await.is_ok());
     let state = api.cache.fresh().await.expect("a state");
     assert!(state.get(services.id, "t", "s").is_some());
-    assert_eq!(state.objects(api.port_claims).len(), 1, "the Service has its port");
+    assert_eq!(state.objects(api.hidden.node_ports.id()).len(), 1, "the Service has its port");
 }

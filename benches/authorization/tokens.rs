@@ -10,9 +10,10 @@ use rowplane::auth::authn::{Authenticator, By, Settings, Shown};
 use rowplane::auth::jwt::keys::SigningKey;
 use rowplane::auth::pki::temporary_token_key;
 use rowplane::auth::service_accounts::issuer::Grant;
-use rowplane::auth::service_accounts::{Issuer, Keys, Resources, Setup, Verifier, shared_keys};
+use rowplane::auth::service_accounts::{Issuer, Keys, Resources, Setup, Verifier};
 use rowplane::auth::token_file::Tokens;
 use rowplane::cache::Cache;
+use rowplane::cache::hidden_rows::HiddenRows;
 use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
 use rowplane::runtime::Runtime;
@@ -30,7 +31,7 @@ const PLURALS: [&str; 4] = ["serviceaccounts", "secrets", "pods", "nodes"];
 pub async fn tokens(duration: Duration) {
     let backend = memory::open();
     let mut names: Vec<_> = PLURALS.iter().map(|plural| GroupResource::new("", plural)).collect();
-    names.push(shared_keys());
+    names.push(HiddenRows::resource("serviceaccountkeys"));
     let ids = backend.resource_ids(&names).await.expect("ids");
     let resources =
         Resources { accounts: ids[0], secrets: ids[1], pods: ids[2], nodes: ids[3], keys: ids[4] };

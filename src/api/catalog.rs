@@ -133,7 +133,7 @@ impl Api {
 
     /// Takes out of the cache what is not served any more, and what was added for a generation that never came to be.
     async fn forget_unserved(&self, served: &Served) -> Result<(), Error> {
-        let own = &self.own_resources;
+        let own = self.hidden.ids();
         let state = self.cache.any();
         let own_held = own.iter().filter(|id| state.holds(**id)).count();
         if state.resources().len() == served.stored_count() + own_held {

@@ -26,31 +26,25 @@ use super::catalog::Served;
 use super::error::Error;
 use super::resource::Resource;
 use super::{Api, Target};
+use crate::cache::follower::Position;
+use crate::cache::hidden_rows::HiddenRows;
 use crate::cache::{Objects, Range, State};
 use crate::kinds::custom::ServedVersion;
 use crate::revision::Revision;
 use crate::schema::builtin;
-use crate::schema::names::{GroupResource, Gvr};
+use crate::schema::names::Gvr;
 use crate::schema::structural::Schemas;
 use crate::storage::{Expect, Key, Requirement, ResourceId};
 
 const DEFINITIONS: Gvr = Gvr::fixed("apiextensions.k8s.io/v1", "customresourcedefinitions");
 
-/// Under what the store keeps who has which name: nobody serves it.
-pub fn names_resource() -> GroupResource {
-    GroupResource::new("internal.rowplane.dev", "customresourcenames")
-}
-
 /// What a server knows of the definitions.
 pub struct Definitions {
     /// The store's number of CustomResourceDefinitions; `None` if they are not served.
     resource: Option<ResourceId>,
-    /// Under what names are kept.
-    names: ResourceId,
-    /// The newest change of a definition that the served generation shows.
-    reached: AtomicU64,
-    /// The [count of rereads](State::rereads) of the state that the served generation shows.
-    rereads: AtomicU64,
+    names: HiddenRows,
+    /// The state that the served generation shows.
+    shown: Position,
     known: Mutex<Known>,
     schemas: Schemas,
     numbers: AtomicU32,
@@ -76,21 +70,15 @@ pub struct Custom {
 }
 
 impl Definitions {
-    pub fn new(built_in: &Served, names: ResourceId) -> Self {
+    pub fn new(built_in: &Served, names: HiddenRows) -> Self {
         Self {
             resource: built_in.get(&DEFINITIONS).map(|resource| resource.id),
             names,
-            reached: AtomicU64::new(0),
-            rereads: AtomicU64::new(0),
+            shown: Position::default(),
             known: Mutex::default(),
             schemas: Schemas::new(builtin::types()),
             numbers: AtomicU32::new(1),
         }
-    }
-
-    /// The resources that only the store knows, and that the cache holds all the same.
-    pub fn names(&self) -> ResourceId {
-        self.names
     }
 
     /// That nobody defines anything under a name.
@@ -102,16 +90,6 @@ impl Definitions {
     /// Whether a resource is that of definitions.
     pub fn are(&self, resource: &Resource) -> bool {
         self.resource == Some(resource.id)
-    }
-
-    /// The newest change of a definition in a state.
-    fn changed(&self, state: &State) -> Revision {
-        self.resource.and_then(|resource| state.changed(resource)).unwrap_or_default()
-    }
-
-    /// Whether definitions may be readable in a state that were not before, though none has changed.
-    fn is_reread(&self, state: &State) -> bool {
-        self.rereads.load(Ordering::SeqCst) < state.rereads
     }
 
     fn number(&self) -> u32 {
@@ -141,9 +119,7 @@ impl Api {
     /// Serves what the definitions in the cache say. Does nothing if none has changed.
     pub async fn follow_definitions(&self) -> Result<(), Error> {
         let definitions = &self.definitions;
-        let reached = || Revision(definitions.reached.load(Ordering::SeqCst));
-        let is_shown =
-            |state: &State| reached() >= definitions.changed(state) && !definitions.is_reread(state);
+        let is_shown = |state: &State| !definitions.shown.is_behind(state, definitions.resource);
         if is_shown(&self.cache.any()) {
             return Ok(());
         }
@@ -152,21 +128,18 @@ impl Api {
         if is_shown(&state) {
             return Ok(());
         }
-        let changed = definitions.changed(&state);
         let Some(resource) = definitions.resource else { return Ok(()) };
         let objects = state.objects(resource);
-        let is_reread = definitions.is_reread(&state);
-        let names = match self.cache.changed_names(resource, reached()).filter(|_| !is_reread) {
+        let names = match definitions.shown.changed_keys(&self.cache, &state, resource) {
             Some(changed) => changed,
             None => self.all_definitions(&known, &objects),
         };
-        let names = names.iter().map(|name| &**name);
+        let names = names.iter().map(|key| key.split_once('\0').map_or(&**key, |(_, name)| name));
         let mut update =
             known.update(names, resource, &objects, &definitions.schemas, || definitions.number());
         self.serve_custom(update.take_changes()).await?;
         *known = update.commit();
-        definitions.reached.store(changed.0, Ordering::SeqCst);
-        definitions.rereads.store(state.rereads, Ordering::SeqCst);
+        definitions.shown.advance(&state);
         Ok(())
     }
 

@@ -33,26 +33,15 @@ use self::scopes::Requirement as Scope;
 use super::error::Error;
 use super::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
-use crate::codec::object::Draft;
 use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
-use crate::schema::names::{GroupResource, Gvr};
+use crate::schema::names::Gvr;
 use crate::storage::counting::Charge;
-use crate::storage::{Change, Expect, Key, Mutation, Requirement, ResourceId};
-use crate::tree::json;
+use crate::storage::{Key, Mutation, Requirement, ResourceId};
 
 pub use self::check::{Checked, Refusal, check, is_handled};
 
 const QUOTAS: Gvr = Gvr::fixed("v1", "resourcequotas");
-const SETS: (&str, &str) = ("internal.rowplane.dev", "quotasets");
-/// The revision of no row.
-const NEVER: Revision = Revision(0);
-const SET_VERSION: &str = "internal.rowplane.dev/v1";
-
-/// The resource of the rows that stand for the sets of quotas, a row for each namespace that has quotas.
-pub fn sets_resource() -> GroupResource {
-    GroupResource::new(SETS.0, SETS.1)
-}
 
 /// The quotas of a namespace as a write was judged by them, so that they are read once.
 #[derive(Debug)]
@@ -210,29 +199,20 @@ impl Api {
     }
 
     fn set_revision(&self, state: &State, namespace: &str) -> Option<Revision> {
-        state.get(self.quota_sets, "", namespace).map(|set| set.revision())
+        self.hidden.quota_sets.get(state, "", namespace).map(|set| set.revision())
     }
 
     fn quota_resource(&self) -> ResourceId {
-        self.resources.get(&QUOTAS).map_or(self.quota_sets, |resource| resource.id)
+        self.resources.get(&QUOTAS).map_or(self.hidden.quota_sets.id(), |resource| resource.id)
     }
 
+    /// The requirement that a namespace's set of quotas is as it is in a state.
     fn set_requirement(&self, state: &State, namespace: &str) -> Requirement {
-        let expect = match self.set_revision(state, namespace) {
-            // In the commit of a set its quota follows. A replica that has not read so far may not write by this state.
-            Some(set) if set == state.revision => Expect::At(NEVER),
-            Some(set) => Expect::At(set),
-            None => Expect::Absent,
-        };
-        Requirement { key: Key::new(self.quota_sets, "", namespace), expect }
+        self.hidden.quota_sets.as_followed(state, "", namespace)
     }
 
-    /// What makes a namespace's set of quotas another one, so that writes which know the present set are tried again.
+    /// A write that makes a namespace's set of quotas another one, so that writes which know the present set are tried again.
     fn changed_set(&self, state: &State, namespace: &str) -> Mutation {
-        let Requirement { key, expect } = self.set_requirement(state, namespace);
-        let row = json!({"metadata": {"name": namespace}});
-        let draft = Draft::of_json("", namespace, row.to_string().into());
-        let change = Change::Put { uid: "".into(), stored_version: SET_VERSION.into(), draft };
-        Mutation::new(key, expect, change)
+        self.hidden.quota_sets.touch(self.set_requirement(state, namespace))
     }
 }

@@ -29,7 +29,7 @@ use ranges::Family;
 use wants::Wanted;
 
 pub use cidrs::OF_FLAGS;
-pub use claims::{Orphan, port_claims};
+pub use claims::Orphan;
 pub use ranges::Network;
 
 /// The ranges of addresses and ports.

@@ -21,18 +21,18 @@ use super::replica::Replica;
 use super::service_accounts;
 use super::start::{Application, BuildError, Environment};
 use crate::api::admission::Chain;
-use crate::api::admission::dynamic::configured::{Configured, configuration_row};
+use crate::api::admission::dynamic::configured::Configured;
 use crate::api::catalog::{Catalog, Served};
 use crate::api::definitions::conversion::Converter;
 use crate::api::definitions::{self, Definitions};
+use crate::api::hidden::HiddenResources;
 use crate::api::list::token_keys::read_token_keys;
 use crate::api::meta::generate_name;
 use crate::api::namespace_contents::NamespaceContents;
 use crate::api::protobuf_messages::drop_unused_messages;
-use crate::api::quota::sets_resource;
-use crate::api::rights::aggregation::{self, Aggregation};
+use crate::api::quota::past_grace::GraceEnds;
+use crate::api::rights::aggregation::Aggregation;
 use crate::api::service_routes::ServiceRoutes;
-use crate::api::services::port_claims;
 use crate::api::storage_version::gate::Gate;
 use crate::api::subresource::connect::kubelets::Kubelets;
 use crate::api::subresource::token_request::TokenIssuing;
@@ -42,8 +42,8 @@ use crate::auth::authorizer::{Authorization, Mode};
 use crate::auth::bootstrap_tokens::BootstrapTokens;
 use crate::auth::node::NodeAuthorizer;
 use crate::auth::rbac::Rbac;
+use crate::auth::service_accounts::Verifier;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
-use crate::auth::service_accounts::{Verifier, shared_keys};
 use crate::auth::signing::{FollowedAuthority, SIGNERS};
 use crate::auth::token_webhook::{self, TokenWebhook};
 use crate::cache::{Cache, Range};
@@ -151,14 +151,8 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         false => backend,
     };
     let ids = resource_ids(&*backend, &registry).await?;
-    let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
-    let names = backend.resource_ids(&[definitions::names_resource()]).await?[0];
-    let quota_sets = backend.resource_ids(&[sets_resource()]).await?[0];
-    let configured = backend.resource_ids(&[configuration_row()]).await?[0];
-    let keys = backend.resource_ids(&[shared_keys()]).await?[0];
-    let aggregations = backend.resource_ids(&[aggregation::row_resource()]).await?[0];
-    let own_resources = [port_claims, names, quota_sets, configured, keys, aggregations];
-    let mut loaded: Vec<_> = ids.values().copied().chain(own_resources).collect();
+    let hidden = HiddenResources::register(&*backend).await?;
+    let mut loaded: Vec<_> = ids.values().copied().chain(hidden.ids()).collect();
     loaded.sort_unstable();
     // Two groups of tasks: the controllers end first, and what a leaving server writes is written before the writer
     // ends.
@@ -177,18 +171,16 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         store,
         cache,
         resources: built_in.clone(),
-        definitions: Definitions::new(&built_in, names),
+        definitions: Definitions::new(&built_in, hidden.definition_names),
         converter,
-        aggregation: Aggregation::new(&built_in, aggregations),
+        aggregation: Aggregation::new(&built_in, hidden.aggregations),
         service_routes,
         kubelets: Kubelets::new(config.kubelets.clone())?,
+        grace_ends: GraceEnds::new(&built_in),
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(read_token_keys(&*backend, &runtime.clock).await?),
-        port_claims,
-        quota_sets,
-        grace_ends: Default::default(),
-        configured: Configured::new(configured),
-        own_resources: own_resources.into(),
+        hidden,
+        configured: Configured::new(hidden.admission),
         unreadable: Unreadable::new(runtime.metrics.clone()),
         runtime: runtime.clone(),
         config: api::Config {
@@ -211,9 +203,9 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         encryption,
         rbac: rbac.clone(),
     });
-    let token_objects = service_accounts::resources(&api, keys)?;
-    service_accounts::publish_key(&config, &api, keys).await?;
-    service_accounts::follow_keys(&config, &api, keys, &reloads, &controlling.tasks);
+    let token_objects = service_accounts::resources(&api, hidden.token_keys)?;
+    service_accounts::publish_key(&config, &api, hidden.token_keys).await?;
+    service_accounts::follow_keys(&config, &api, hidden.token_keys, &reloads, &controlling.tasks);
     let advertised = advertised(&config, address);
     controllers::create_system_objects(&api, &advertised).await?;
     health.add_post_start_hook("rbac/bootstrap-roles").finish();

@@ -7,21 +7,18 @@ use std::time::Duration;
 use super::config::{Config, ServiceAccounts};
 use super::reloads::{Reload, Reloads, run_when_changed};
 use super::start::BuildError;
-use crate::api::Api;
+use crate::api::{Api, ObjectMap};
 use crate::auth::jwt::keys::{PublicKey, SigningKey};
 use crate::auth::pki::{self, TokenKeys};
 use crate::auth::service_accounts::external::Signer;
 use crate::auth::service_accounts::{Issuer, KeyFileError, Keys, Resources, Setup};
-use crate::codec::object::Draft;
+use crate::cache::hidden_rows::HiddenRows;
 use crate::gotext;
 use crate::runtime::Runtime;
 use crate::schema::names::Gvr;
-use crate::storage::{self, Change, Expect, Key, Mutation, ResourceId};
+use crate::storage::{self, Expect};
 use crate::tasks::Tasks;
-use crate::tree::json;
 
-/// The version of rows in which servers publish their keys.
-const KEY_VERSION: &str = "internal.rowplane.dev/v1";
 /// For how many seconds tokens in Pods are valid, which kubelets renew every hour.
 const YEAR: i64 = 365 * 24 * 3600;
 
@@ -99,7 +96,7 @@ fn own_keys(config: &Config) -> Option<PathBuf> {
 }
 
 /// Takes over the keys of the data directory when a command rotates them. `keys` is where servers publish their keys.
-pub fn follow_keys(config: &Config, api: &Arc<Api>, keys: ResourceId, reloads: &Reloads, tasks: &Tasks) {
+pub fn follow_keys(config: &Config, api: &Arc<Api>, keys: HiddenRows, reloads: &Reloads, tasks: &Tasks) {
     let Some(dir) = own_keys(config) else { return };
     let (settings, file) = (config.authentication.service_accounts.clone(), pki::token_key_file(&dir));
     let followed = Arc::new(FollowedKeys { dir, settings, api: Arc::downgrade(api), keys });
@@ -119,7 +116,7 @@ struct FollowedKeys {
     dir: PathBuf,
     settings: ServiceAccounts,
     api: Weak<Api>,
-    keys: ResourceId,
+    keys: HiddenRows,
 }
 
 impl FollowedKeys {
@@ -142,7 +139,7 @@ impl FollowedKeys {
 }
 
 /// What tokens depend on. `keys` is where servers publish their keys.
-pub fn resources(api: &Api, keys: ResourceId) -> Result<Resources, BuildError> {
+pub fn resources(api: &Api, keys: HiddenRows) -> Result<Resources, BuildError> {
     let id = |plural: &'static str| {
         let found = api.resources.get(&Gvr::fixed("v1", plural));
         found.map(|resource| resource.id).ok_or_else(|| format!("{plural} are not served"))
@@ -152,12 +149,12 @@ pub fn resources(api: &Api, keys: ResourceId) -> Result<Resources, BuildError> {
         secrets: id("secrets")?,
         pods: id("pods")?,
         nodes: id("nodes")?,
-        keys,
+        keys: keys.id(),
     })
 }
 
 /// Publishes the key with which this server signs, and ends what keys have signed that were discarded meanwhile.
-pub async fn publish_key(config: &Config, api: &Api, keys: ResourceId) -> Result<(), BuildError> {
+pub async fn publish_key(config: &Config, api: &Api, keys: HiddenRows) -> Result<(), BuildError> {
     let Some(signing) = api.tokens.issuer.keys.signing() else { return Ok(()) };
     publish(api, keys, &signing.public).await?;
     let Some(dir) = own_keys(config) else { return Ok(()) };
@@ -165,24 +162,22 @@ pub async fn publish_key(config: &Config, api: &Api, keys: ResourceId) -> Result
 }
 
 /// Publishes a key, if other servers may have to verify tokens with it.
-async fn publish(api: &Api, keys: ResourceId, key: &PublicKey) -> Result<(), storage::Error> {
+async fn publish(api: &Api, keys: HiddenRows, key: &PublicKey) -> Result<(), storage::Error> {
     let state = api.cache.any();
-    if !api.cache.backend().shared() || state.get(keys, "", &key.id).is_some() {
+    if !api.cache.backend().shared() || keys.get(&state, "", &key.id).is_some() {
         return Ok(());
     }
-    let row = json!({"metadata": {"name": key.id}, "key": key.to_pem()});
-    let draft = Draft::of_json("", &key.id, row.to_string().into());
-    let change = Change::Put { uid: "".into(), stored_version: KEY_VERSION.into(), draft };
-    let mutation = Mutation::new(Key::new(keys, "", &key.id), Expect::Absent, change);
+    let mut row = ObjectMap::new();
+    row.insert("key", key.to_pem().into());
+    let mutation = keys.put("", &key.id, Expect::Absent, row);
     // Another server with the same key may have published it meanwhile.
     api.store.write(mutation).await.map(drop)
 }
 
-async fn withdraw(api: &Api, keys: ResourceId, discarded: &[PublicKey]) -> Result<(), storage::Error> {
+async fn withdraw(api: &Api, keys: HiddenRows, discarded: &[PublicKey]) -> Result<(), storage::Error> {
     for key in discarded {
-        let Some(row) = api.cache.any().get(keys, "", &key.id) else { continue };
-        let expect = Expect::At(row.revision());
-        let mutation = Mutation::new(Key::new(keys, "", &key.id), expect, Change::Delete);
+        let Some(row) = keys.get(&api.cache.any(), "", &key.id) else { continue };
+        let mutation = keys.delete("", &key.id, Expect::At(row.revision()));
         // Another server that knows of it may have been faster.
         api.store.write(mutation).await?;
     }

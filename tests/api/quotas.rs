@@ -418,7 +418,7 @@ async fn end(server: &TestServer, name: &str, grace: u64) {
 /// How many Pods are noted to be past their grace period.
 fn notes(server: &TestServer) -> usize {
     let state = server.api.cache.any();
-    let rows = state.objects(server.api.quota_sets);
+    let rows = state.objects(server.api.hidden.quota_sets.id());
     rows.range(&Range::of(None)).filter(|row| row.name().starts_with("pods/")).count()
 }
 

@@ -63,12 +63,12 @@ async fn what_comes_with_a_write_comes_with_many(mut setup: Setup) {
     }
     // A definition keeps its names, and is served.
     let state = api.cache.any();
-    let names = state.objects(api.definitions.names());
+    let names = state.objects(api.hidden.definition_names.id());
     let names: Vec<_> = names.range(&Range::of(Some("ex.io"))).map(|row| row.name().to_owned()).collect();
     assert_eq!(names, ["kind/Widget", "kind/WidgetList", "widget", "widgets"]);
     server.get("/apis/ex.io/v1/namespaces/t/widgets").await.ok();
     // A quota makes the namespace's set another one, and counts.
-    assert!(state.get(api.quota_sets, "", "t").is_some_and(|set| set.revision().0 > before));
+    assert!(api.hidden.quota_sets.get(&state, "", "t").is_some_and(|set| set.revision().0 > before));
     let secret = |name: &str| json!({"metadata": {"name": name}});
     server.post("/api/v1/namespaces/t/secrets", &secret("a")).await.expect(201);
     assert_eq!(server.post("/api/v1/namespaces/t/secrets", &secret("b")).await.status, 403);

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use rowplane::api::admission::dynamic::configured::{Configured, configuration_row};
+use rowplane::api::admission::dynamic::configured::Configured;
 use rowplane::api::admission::{Chain, Settings};
 use rowplane::api::catalog::{Catalog, Served};
+use rowplane::api::definitions::Definitions;
 use rowplane::api::definitions::conversion::Converter;
-use rowplane::api::definitions::{Definitions, names_resource};
+use rowplane::api::hidden::HiddenResources;
 use rowplane::api::input::continue_token::{TokenKey, TokenKeys};
 use rowplane::api::meta::generate_name;
-use rowplane::api::quota::sets_resource;
-use rowplane::api::rights::aggregation::{Aggregation, row_resource};
+use rowplane::api::quota::past_grace::GraceEnds;
+use rowplane::api::rights::aggregation::Aggregation;
 use rowplane::api::service_routes::ServiceRoutes;
-use rowplane::api::services::port_claims;
 use rowplane::api::subresource::connect::kubelets::Kubelets;
 use rowplane::api::subresource::token_request::TokenIssuing;
 use rowplane::api::{self, Api};
@@ -65,12 +65,10 @@ fn issuer() -> Arc<Issuer> {
 
 async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {
     let registry = Arc::new(Registry::new(built_in::definitions()));
-    let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.extend([names_resource(), port_claims(), sets_resource(), row_resource(), configuration_row()]);
-    let ids = backend.resource_ids(&names).await.expect("ids");
-    let [.., definitions, port_claims, quota_sets, rows, configured] = ids[..] else {
-        unreachable!("five are internal")
-    };
+    let names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
+    let mut ids = backend.resource_ids(&names).await.expect("ids");
+    let hidden = HiddenResources::register(&*backend).await.expect("ids");
+    ids.extend(hidden.ids());
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let runtime = Runtime::default();
@@ -86,21 +84,19 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in.clone(),
-        definitions: Definitions::new(&built_in, definitions),
+        definitions: Definitions::new(&built_in, hidden.definition_names),
         converter,
-        aggregation: Aggregation::new(&built_in, rows),
+        aggregation: Aggregation::new(&built_in, hidden.aggregations),
         service_routes,
         kubelets: Kubelets::new(Default::default()).expect("settings"),
+        grace_ends: GraceEnds::new(&built_in),
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },
             Vec::new(),
         )),
-        port_claims,
-        quota_sets,
-        grace_ends: Default::default(),
-        configured: Configured::new(configured),
-        own_resources: [definitions, port_claims, quota_sets, rows, configured].into(),
+        hidden,
+        configured: Configured::new(hidden.admission),
         admission,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),

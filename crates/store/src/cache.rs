@@ -13,7 +13,9 @@
 mod account;
 pub mod event;
 mod feed;
+pub mod follower;
 mod freshness;
+pub mod hidden_rows;
 mod lag;
 mod load;
 mod log;

@@ -37,11 +37,8 @@ use crate::codec::sealed;
 use crate::revision::Revision;
 use crate::runtime::Runtime;
 use crate::schema::names::GroupResource;
-use crate::storage::{self, Backend, Key, ResourceId};
+use crate::storage::{self, Backend, HIDDEN_GROUP, Key, ResourceId};
 use crate::tree::Text;
-
-/// Rows that only servers of rowplane know; they hold no objects.
-const INTERNAL: &str = "internal.rowplane.dev";
 
 /// The quotas of the core group: what is used of them is counted inside the transactions of writes, by the store, which
 /// has no keys. They are stored as they are, also under a wildcard.
@@ -162,7 +159,7 @@ impl Encryption {
         let mut known = shared.resources.write().unwrap_or_else(PoisonError::into_inner);
         for (resource, id) in resources.iter().zip(ids) {
             let is_counted = resource.group.is_empty() && resource.plural == COUNTED;
-            if resource.group != INTERNAL && !is_counted {
+            if resource.group != HIDDEN_GROUP && !is_counted {
                 let is_built_in = shared.built_in.contains(&resource.group);
                 known.entry(*id).or_insert_with(|| Arc::new(StoredResource::new(resource, is_built_in)));
             }

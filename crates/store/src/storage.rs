@@ -59,6 +59,8 @@ impl ResourceId {
     pub const NONE: Self = Self(0);
 }
 
+/// The group of the resources that servers keep for themselves, and that no client is served.
+pub const HIDDEN_GROUP: &str = "internal.rowplane.dev";
 /// How many bytes an object may have by default when it is encoded, before it is packed or encrypted.
 pub const MAX_OBJECT_BYTES: usize = 3 << 20;
 

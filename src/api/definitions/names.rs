@@ -6,13 +6,11 @@ use super::Definitions;
 use crate::api::ownership::{self, Tracking};
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
-use crate::codec::object::{Draft, Object};
+use crate::codec::object::Object;
 use crate::kinds::apiextensions::custom_resource_definition::naming::{self, Name, Sort};
 use crate::kinds::behavior::part::Part;
-use crate::storage::{Change, Expect, Key, Mutation, Requirement};
-use crate::tree::json;
+use crate::storage::{Expect, Key, Mutation, Requirement};
 
-const VERSION: &str = "internal.rowplane.dev/v1";
 /// Who writes a status, as upstream's controllers do.
 const MANAGER: &str = "kube-apiserver";
 
@@ -92,14 +90,14 @@ impl Api {
         let state = self.cache.any();
         let Some(definitions) = self.definitions.resource else { return BTreeMap::new() };
         let mut leftovers: BTreeMap<String, Vec<Mutation>> = BTreeMap::new();
-        for row in state.objects(self.definitions.names).range(&Range::of(None)) {
+        for row in state.objects(self.definitions.names.id()).range(&Range::of(None)) {
             let Ok(content) = row.to_map() else { continue };
             let owner = fields::text(&content, &["definition"]);
             if state.get(definitions, "", owner).is_some() {
                 continue;
             }
-            let key = Key::new(self.definitions.names, row.namespace(), row.name());
-            let mutation = Mutation::new(key, Expect::At(row.revision()), Change::Delete);
+            let expect = Expect::At(row.revision());
+            let mutation = self.definitions.names.delete(row.namespace(), row.name(), expect);
             let mutation = mutation.requiring(self.definitions.is_gone(owner));
             leftovers.entry(owner.to_owned()).or_default().push(mutation);
         }
@@ -117,11 +115,11 @@ struct Rows<'a> {
 
 impl Rows<'_> {
     fn key(&self, name: &Name) -> Key {
-        Key::new(self.definitions.names, self.group, &row_name(name))
+        self.definitions.names.key(self.group, &row_name(name))
     }
 
     fn find(&self, name: &Name) -> Option<std::sync::Arc<Object>> {
-        self.state.get(self.definitions.names, self.group, &row_name(name))
+        self.definitions.names.get(self.state, self.group, &row_name(name))
     }
 
     fn is_own(&self, row: &Object) -> bool {
@@ -142,13 +140,13 @@ impl Rows<'_> {
     fn changes(&self, had: &BTreeSet<Name>, has: &BTreeSet<Name>) -> Vec<Mutation> {
         let released = had.difference(has).filter_map(|name| {
             let row = self.find(name).filter(|row| self.is_own(row))?;
-            Some(Mutation::new(self.key(name), Expect::At(row.revision()), Change::Delete))
+            let expect = Expect::At(row.revision());
+            Some(self.definitions.names.delete(self.group, &row_name(name), expect))
         });
         let taken = has.iter().filter(|name| self.find(name).is_none()).map(|name| {
-            let row = json!({"metadata": {"name": row_name(name)}, "definition": self.owner});
-            let draft = Draft::of_json(self.group, &row_name(name), row.to_string().into());
-            let change = Change::Put { uid: "".into(), stored_version: VERSION.into(), draft };
-            Mutation::new(self.key(name), Expect::Absent, change)
+            let mut row = ObjectMap::new();
+            row.insert("definition", self.owner.into());
+            self.definitions.names.put(self.group, &row_name(name), Expect::Absent, row)
         });
         released.chain(taken).collect()
     }

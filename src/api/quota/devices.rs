@@ -9,18 +9,18 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::QUOTAS;
 use super::amounts::{Amounts, is_negative, is_zero};
 use super::evaluator::DEVICES_SUFFIX;
 use super::pods::{self, CLASS_PREFIX, REQUESTS, is_request_of_extended};
-use super::{QUOTAS, SET_VERSION};
 use crate::api::error::Error;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
-use crate::codec::object::{Draft, Object};
+use crate::codec::object::Object;
 use crate::schema::names::Gvr;
-use crate::storage::{Change, Expect, Key, Mutation};
-use crate::tree::{Value, json};
+use crate::storage::{Expect, Mutation};
+use crate::tree::Value;
 
 const CLASSES: Gvr = Gvr::fixed("resource.k8s.io/v1", "deviceclasses");
 const CLAIMS: Gvr = Gvr::fixed("resource.k8s.io/v1", "resourceclaims");
@@ -102,7 +102,8 @@ impl<'a> Devices<'a> {
         if claims.and_then(|claims| self.state.get(claims.id, namespace, name)).is_none() {
             return self.charged_to(pod, claim).unwrap_or_default();
         }
-        let note = self.state.get(self.api.quota_sets, namespace, name).and_then(|row| row.to_map().ok());
+        let note =
+            self.api.hidden.quota_sets.get(self.state, namespace, name).and_then(|row| row.to_map().ok());
         note.map(|note| Amounts::of(fields::object(&note, "spared"))).unwrap_or_default()
     }
 
@@ -146,21 +147,19 @@ impl<'a> Devices<'a> {
             (Some(_), None) => Amounts::default(),
             _ => return None,
         };
-        let key = Key::new(self.api.quota_sets, target.namespace, target.name);
-        let found = self.state.get(key.resource, target.namespace, target.name).map(|row| row.revision());
-        let expect = found.map_or(Expect::Absent, Expect::At);
+        let rows = self.api.hidden.quota_sets;
+        let expect = rows.as_seen(self.state, target.namespace, target.name).expect;
         if spared.is_empty() {
-            return found.map(|_| Mutation::new(key, expect, Change::Delete));
+            let is_there = expect != Expect::Absent;
+            return is_there.then(|| rows.delete(target.namespace, target.name, expect));
         }
         let mut amounts = ObjectMap::new();
         for (name, amount) in spared.iter() {
             amounts.insert(name, amount.into());
         }
-        let row =
-            json!({"metadata": {"namespace": target.namespace, "name": target.name}, "spared": amounts});
-        let draft = Draft::of_json(target.namespace, target.name, row.to_string().into());
-        let change = Change::Put { uid: "".into(), stored_version: SET_VERSION.into(), draft };
-        Some(Mutation::new(key, expect, change))
+        let mut row = ObjectMap::new();
+        row.insert("spared", Value::Object(amounts));
+        Some(rows.put(target.namespace, target.name, expect, row))
     }
 }
 

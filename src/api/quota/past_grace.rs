@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
@@ -17,19 +17,20 @@ use super::amounts::{Amounts, is_zero};
 use super::evaluator::Evaluator;
 use super::ledger::Quotas;
 use super::notes::Noted;
+use super::pods;
 use super::scopes::Requirement as Scope;
-use super::{SET_VERSION, pods};
+use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, fields, meta, metadata};
+use crate::cache::follower::{Content, Follower};
 use crate::cache::{Range, State};
-use crate::codec::object::{Draft, Object, joined_key};
+use crate::codec::object::{Object, joined_key};
 use crate::long_work;
-use crate::revision::Revision;
 use crate::schema::names::Gvr;
 use crate::storage::counting::Charge;
-use crate::storage::{Change, Expect, Key, Mutation, Requirement, ResourceId, Written};
-use crate::tree::{Value, json};
+use crate::storage::{Change, Expect, Key, Mutation, Requirement, Written};
+use crate::tree::Value;
 
 const PODS: Gvr = Gvr::fixed("v1", "pods");
 const GRACE: &str = "deletionGracePeriodSeconds";
@@ -56,8 +57,8 @@ impl<'a> PastGrace<'a> {
         let Some(metadata) = metadata(pod).filter(|metadata| meta::is_terminating(metadata)) else {
             return false;
         };
-        let key = self.key(meta::text(metadata, "namespace"), meta::text(metadata, "name"));
-        let note = self.state.get(key.resource, &key.namespace, &key.name);
+        let name = note_name(meta::text(metadata, "name"));
+        let note = self.api.hidden.quota_sets.get(self.state, meta::text(metadata, "namespace"), &name);
         note.is_some_and(|note| uid_of(&note).is_some_and(|uid| uid == meta::text(metadata, "uid")))
     }
 
@@ -68,7 +69,7 @@ impl<'a> PastGrace<'a> {
         if !is_terminating || self.api.set_revision(self.state, target.namespace).is_none() {
             return Noted::default();
         }
-        let (key, expect) = self.found(target);
+        let Requirement { key, expect } = self.seen_note(target);
         match (expect, new) {
             (Expect::At(_), None) => {
                 Noted { joined: Some(Mutation::new(key, expect, Change::Delete)), requires: None }
@@ -77,14 +78,9 @@ impl<'a> PastGrace<'a> {
         }
     }
 
-    fn key(&self, namespace: &str, name: &str) -> Key {
-        Key::new(self.api.quota_sets, namespace, &format!("{PREFIX}{name}"))
-    }
-
-    fn found(&self, target: Target<'_>) -> (Key, Expect) {
-        let key = self.key(target.namespace, target.name);
-        let found = self.state.get(key.resource, &key.namespace, &key.name);
-        (key, found.map_or(Expect::Absent, |note| Expect::At(note.revision())))
+    /// The requirement that a Pod's note is as it is in the state.
+    fn seen_note(&self, target: Target<'_>) -> Requirement {
+        self.api.hidden.quota_sets.as_seen(self.state, target.namespace, &note_name(target.name))
     }
 
     /// The write that gives back what a Pod was charged for; `None` if it is not past its grace period, or if nothing is
@@ -122,15 +118,18 @@ impl<'a> PastGrace<'a> {
         if charges.is_empty() {
             return None;
         }
-        let (key, expect) = self.found(target);
-        let uid = fields::text(&pod, &["metadata", "uid"]);
-        let row = json!({"metadata": {"namespace": namespace, "name": &*key.name}, "uid": uid});
-        let draft = Draft::of_json(namespace, &key.name, row.to_string().into());
-        let change = Change::Put { uid: "".into(), stored_version: SET_VERSION.into(), draft };
+        let Requirement { key, expect } = self.seen_note(target);
+        let mut row = ObjectMap::new();
+        row.insert("uid", fields::text(&pod, &["metadata", "uid"]).into());
+        let note = api.hidden.quota_sets.put(namespace, &key.name, expect, row);
         let as_seen = Requirement { key: target.key(), expect: Expect::At(found.revision()) };
         let requires = [as_seen, api.set_requirement(state, namespace)];
-        Some(Mutation::new(key, expect, change).requiring(requires).charging(charges))
+        Some(note.requiring(requires).charging(charges))
     }
+}
+
+fn note_name(pod: &str) -> String {
+    format!("{PREFIX}{pod}")
 }
 
 /// The Pod that a note is about.
@@ -148,67 +147,51 @@ fn end_of(pod: &ObjectMap) -> Option<Timestamp> {
     gone.checked_add(grace).ok()
 }
 
-/// When which Pods are past their grace period. It follows the cache when somebody asks: nothing is done at the writes
-/// of Pods.
-#[derive(Default)]
-pub struct GraceEnds(Mutex<Known>);
+/// The times at which Pods are past their grace period. Nothing is done at the writes of Pods: the index follows the
+/// cache when somebody asks.
+pub struct GraceEnds(Follower<Ends>);
 
+/// Times by the keys of the Pods.
 #[derive(Default)]
-struct Known {
-    /// Every change of a Pod up to here is known.
-    reached: Revision,
-    /// The [count of rereads](State::rereads) of the state that was looked at last.
-    rereads: u64,
-    /// By the keys of the Pods.
-    ends: BTreeMap<Box<str>, Timestamp>,
-}
+struct Ends(BTreeMap<Box<str>, Timestamp>);
 
 impl GraceEnds {
+    pub fn new(built_in: &Served) -> Self {
+        let pods = built_in.get(&PODS).map(|pods| pods.id);
+        Self(Follower::new(Vec::from_iter(pods), Ends::default()))
+    }
+
     /// The keys of the Pods, of one namespace or of all, that are past their grace period and perhaps not noted yet.
-    fn due(&self, api: &Api, pods: ResourceId, namespace: Option<&str>) -> Vec<Box<str>> {
-        let (mut known, now) = (self.known(), api.runtime.clock.timestamp());
-        known.catch_up(api, pods);
+    fn due(&self, api: &Api, namespace: Option<&str>) -> Vec<Box<str>> {
+        let now = api.runtime.clock.timestamp();
+        if self.0.is_unread() {
+            long_work::run(|| self.0.catch_up(&api.cache, &()));
+        }
+        let known = self.0.newest(&api.cache, &());
         let prefix = namespace.map_or(Box::default(), |namespace| joined_key(namespace, ""));
-        let from = known.ends.range::<str, _>((Bound::Included(&*prefix), Bound::Unbounded));
+        let from = known.0.range::<str, _>((Bound::Included(&*prefix), Bound::Unbounded));
         let due = from.take_while(|(key, _)| key.starts_with(&*prefix)).filter(|(_, end)| **end < now);
         due.map(|(key, _)| key.clone()).collect()
     }
 
     /// A Pod that has been noted is not looked at again, unless it changes.
     fn forget(&self, key: &str) {
-        self.known().ends.remove(key);
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.write().0.remove(key);
     }
 }
 
-impl Known {
-    fn catch_up(&mut self, api: &Api, pods: ResourceId) {
-        let state = api.cache.any();
-        let begun = self.reached.0 > 0 && self.rereads == state.rereads;
-        if begun && state.changed(pods).is_none_or(|changed| changed <= self.reached) {
-            return;
+impl Content for Ends {
+    type Context = ();
+
+    fn clear(&mut self, (): &()) {
+        self.0.clear();
+    }
+
+    fn take_in(&mut self, (): &(), _: usize, key: &str, pod: Option<&Arc<Object>>) {
+        match pod.and_then(|pod| end_of_stored(pod)) {
+            Some(end) => drop(self.0.insert(key.into(), end)),
+            None => drop(self.0.remove(key)),
         }
-        match api.cache.changed_keys(pods, self.reached).filter(|_| begun) {
-            Some(keys) => {
-                for key in keys {
-                    let (namespace, name) = key.split_once('\0').unwrap_or(("", &key));
-                    let end = state.get(pods, namespace, name).and_then(|pod| end_of_stored(&pod));
-                    match end {
-                        Some(end) => drop(self.ends.insert(key, end)),
-                        None => drop(self.ends.remove(&key)),
-                    }
-                }
-            }
-            None => {
-                let end = |pod: &Arc<Object>| Some((pod.key().into(), end_of_stored(pod)?));
-                let all = || state.objects(pods).range(&Range::of(None)).filter_map(end).collect();
-                self.ends = long_work::run(all);
-            }
-        }
-        (self.reached, self.rereads) = (state.revision, state.rereads);
     }
 }
 
@@ -222,8 +205,7 @@ fn end_of_stored(pod: &Object) -> Option<Timestamp> {
 impl Api {
     /// Whether some Pods of a namespace are past their grace period, and what they hold may not be given back yet.
     pub(in crate::api) fn has_past_grace(&self, namespace: &str) -> bool {
-        let pods = self.resources.get(&PODS);
-        pods.is_some_and(|pods| !self.grace_ends.due(self, pods.id, Some(namespace)).is_empty())
+        !self.grace_ends.due(self, Some(namespace)).is_empty()
     }
 
     /// Gives back what Pods hold that are past their grace period, in one namespace or in all. Returns whether there
@@ -231,7 +213,7 @@ impl Api {
     pub async fn release_past_grace(&self, namespace: Option<&str>) -> Result<bool, Error> {
         let Some(pods) = self.resources.get(&PODS) else { return Ok(false) };
         let mut released = false;
-        for keys in self.grace_ends.due(self, pods.id, namespace).chunks(AT_ONCE) {
+        for keys in self.grace_ends.due(self, namespace).chunks(AT_ONCE) {
             for one in join_all(keys.iter().map(|key| self.release_pod(pods, key))).await {
                 released |= one?;
             }
@@ -263,11 +245,11 @@ impl Api {
     pub(super) async fn drop_old_notes(&self) -> Result<(), Error> {
         let Some(pods) = self.resources.get(&PODS) else { return Ok(()) };
         let state = self.cache.any();
-        for note in state.objects(self.quota_sets).range(&Range::of(None)) {
+        for note in state.objects(self.hidden.quota_sets.id()).range(&Range::of(None)) {
             let Some(name) = note.name().strip_prefix(PREFIX) else { continue };
             if state.get(pods.id, note.namespace(), name).is_none() {
-                let key = Key::new(self.quota_sets, note.namespace(), note.name());
-                self.store.write(Mutation::new(key, Expect::At(note.revision()), Change::Delete)).await?;
+                let (rows, expect) = (self.hidden.quota_sets, Expect::At(note.revision()));
+                self.store.write(rows.delete(note.namespace(), note.name(), expect)).await?;
             }
         }
         Ok(())

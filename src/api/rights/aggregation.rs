@@ -16,36 +16,29 @@ use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target};
 use crate::auth::rbac::{CLUSTER_ROLES, GROUP, PolicyRule};
 use crate::cache::State;
-use crate::codec::object::Draft;
+use crate::cache::hidden_rows::HiddenRows;
 use crate::revision::Revision;
-use crate::schema::names::GroupResource;
-use crate::storage::{Change, Expect, Key, Mutation, ResourceId};
+use crate::storage::{Expect, Mutation, ResourceId};
 use crate::tree::{Map, Value, json};
 
 pub const MANAGER: &str = "clusterrole-aggregation-controller";
 const ROW: &str = "clusterroles";
-const ROW_VERSION: &str = "internal.rowplane.dev/v1";
 /// The revision of no row.
 const NEVER: Revision = Revision(0);
 /// The fields of a role that others depend on.
 const FIELDS: [&str; 2] = ["rules", "aggregationRule"];
 
-/// The resource of the row that changes with the ClusterRoles.
-pub fn row_resource() -> GroupResource {
-    GroupResource::new("internal.rowplane.dev", "aggregations")
-}
-
 /// The ClusterRoles as aggregation sees them.
 pub struct Aggregation {
     /// `None` if ClusterRoles are not served.
     resource: Option<ResourceId>,
-    rows: ResourceId,
+    rows: HiddenRows,
     /// The roles as they were read last. The lock is not held while anybody waits.
     roles: Mutex<Roles>,
 }
 
 impl Aggregation {
-    pub fn new(resources: &Served, rows: ResourceId) -> Self {
+    pub fn new(resources: &Served, rows: HiddenRows) -> Self {
         let resource = resources.get(&CLUSTER_ROLES).map(|resource| resource.id);
         Self { resource, rows, roles: Mutex::default() }
     }
@@ -80,15 +73,7 @@ impl Aggregation {
     /// What makes other writes of ClusterRoles that have not seen this one try again. It comes just before the write:
     /// a state that ends with it lacks the write.
     pub fn row(&self, state: &State) -> Mutation {
-        let expect = match state.get(self.rows, "", ROW).map(|row| row.revision()) {
-            Some(row) if row == state.revision => Expect::At(NEVER),
-            Some(row) => Expect::At(row),
-            None => Expect::Absent,
-        };
-        let row = json!({"metadata": {"name": ROW}});
-        let draft = Draft::of_json("", ROW, row.to_string().into());
-        let change = Change::Put { uid: "".into(), stored_version: ROW_VERSION.into(), draft };
-        Mutation::new(Key::new(self.rows, "", ROW), expect, change)
+        self.rows.touch(self.rows.as_followed(state, "", ROW))
     }
 }
 

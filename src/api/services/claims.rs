@@ -13,19 +13,16 @@ use crate::api::input::decode::Body;
 use crate::api::input::options::DryRun;
 use crate::api::request::Request;
 use crate::api::{Answer, Api, ObjectMap, Target, fields};
-use crate::cache::{Range, State};
+use crate::cache::{Range, State, hidden_rows};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::{Draft, Object, Undecodable};
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
-use crate::schema::names::{GroupResource, Gvr};
+use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::storage::{Change, Expect, Key, Mutation, Requirement, ResourceId, Written};
 use crate::tree::{Value, json};
 
-/// Group and plural under which the store keeps claims of node ports; they are not served.
-pub const PORT_CLAIMS: (&str, &str) = ("internal.rowplane.dev", "nodeports");
-const PORT_VERSION: &str = "internal.rowplane.dev/v1";
 const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
 const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
 const MANAGER: &str = "ipallocator.k8s.io";
@@ -198,7 +195,7 @@ impl Api {
 
     fn claim_key(&self, claim: Claim) -> Option<(ResourceId, String)> {
         Some(match claim {
-            Claim::Port(port) => (self.port_claims, port.to_string()),
+            Claim::Port(port) => (self.hidden.node_ports.id(), port.to_string()),
             Claim::Address(address) => {
                 let addresses = self.resources.get(&Gvr::fixed("networking.k8s.io/v1", "ipaddresses"))?;
                 (addresses.id, address.to_string())
@@ -264,20 +261,20 @@ impl Api {
         let uid = self.runtime.random.uuid().to_string();
         let object = json!({
             "kind": "NodePort",
-            "apiVersion": PORT_VERSION,
+            "apiVersion": hidden_rows::VERSION,
             "metadata": {"name": name, "uid": uid, "creationTimestamp": self.now()},
             "spec": {"parentRef": parent_of(target)},
         });
         let Value::Object(object) = object else { return Ok(None) };
         let change = Change::Put {
             uid: uid.as_str().into(),
-            stored_version: PORT_VERSION.into(),
+            stored_version: hidden_rows::VERSION.into(),
             draft: Draft::encode("", &name, object, StorageMediaType::Json),
         };
-        let key = Key::new(self.port_claims, "", &name);
+        let key = Key::new(self.hidden.node_ports.id(), "", &name);
         let mutation = Mutation::new(key, Expect::Absent, change);
         match self.store.write(mutation).await? {
-            Written::Committed { revision, .. } => Ok(Some((self.port_claims, revision))),
+            Written::Committed { revision, .. } => Ok(Some((self.hidden.node_ports.id(), revision))),
             Written::Conflict { judged_at, .. } | Written::Unmet { judged_at, .. } => {
                 self.cache.at_least(judged_at).await?;
                 Ok(None)
@@ -341,9 +338,10 @@ impl Api {
             .get(&Gvr::fixed("networking.k8s.io/v1", "ipaddresses"))
             .map(|addresses| addresses.id);
         let mut orphans = Vec::new();
-        for resource in addresses.into_iter().chain([self.port_claims]) {
+        for resource in addresses.into_iter().chain([self.hidden.node_ports.id()]) {
             for object in state.objects(resource).range(&Range::of(None)) {
-                let claimed = resource == self.port_claims || object.label(MANAGER_LABEL) == Some(MANAGER);
+                let claimed =
+                    resource == self.hidden.node_ports.id() || object.label(MANAGER_LABEL) == Some(MANAGER);
                 let parent = match parent(object) {
                     Ok(parent) => parent.filter(|_| claimed),
                     Err(error) => {
@@ -416,12 +414,6 @@ impl Claim {
             Self::Port(port) => port.to_string(),
         }
     }
-}
-
-/// The resource of port claims.
-pub fn port_claims() -> GroupResource {
-    let (group, plural) = PORT_CLAIMS;
-    GroupResource { group: group.into(), plural: plural.into() }
 }
 
 fn parent_of(target: Target<'_>) -> Value {

@@ -3,19 +3,19 @@
 use arc_swap::ArcSwap;
 
 use super::*;
-use crate::api::admission::dynamic::configured::{Configured, configuration_row};
+use crate::api::admission::dynamic::configured::Configured;
 use crate::api::admission::{Chain, Settings};
 use crate::api::catalog::{Catalog, Served};
+use crate::api::definitions::Definitions;
 use crate::api::definitions::conversion::Converter;
-use crate::api::definitions::{Definitions, names_resource};
+use crate::api::hidden::HiddenResources;
 use crate::api::input::continue_token::{TokenKey, TokenKeys};
 use crate::api::input::decode::Body;
 use crate::api::input::options::delete::DeleteOptions;
-use crate::api::quota::sets_resource;
+use crate::api::quota::past_grace::GraceEnds;
 use crate::api::request::Request;
-use crate::api::rights::aggregation::{Aggregation, row_resource};
+use crate::api::rights::aggregation::Aggregation;
 use crate::api::service_routes::ServiceRoutes;
-use crate::api::services::port_claims;
 use crate::api::subresource::connect::kubelets::Kubelets;
 use crate::api::subresource::token_request::TokenIssuing;
 use crate::api::{Answer, Target};
@@ -36,12 +36,10 @@ use crate::tree::{Value, json};
 async fn api(directory: &std::path::Path) -> Api {
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));
     let registry = Arc::new(Registry::new(built_in::definitions()));
-    let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.extend([names_resource(), port_claims(), sets_resource(), row_resource(), configuration_row()]);
-    let ids = backend.resource_ids(&names).await.expect("ids");
-    let [.., definitions, port_claims, quota_sets, rows, configured] = ids[..] else {
-        unreachable!("five are internal")
-    };
+    let names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
+    let mut ids = backend.resource_ids(&names).await.expect("ids");
+    let hidden = HiddenResources::register(&*backend).await.expect("ids");
+    ids.extend(hidden.ids());
     let mark = Arc::new(HighWaterMark::load(directory.join("mark")));
     let runtime = Runtime::default();
     let (cache, sink) =
@@ -57,18 +55,16 @@ async fn api(directory: &std::path::Path) -> Api {
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in.clone(),
-        definitions: Definitions::new(&built_in, definitions),
+        definitions: Definitions::new(&built_in, hidden.definition_names),
         converter,
-        aggregation: Aggregation::new(&built_in, rows),
+        aggregation: Aggregation::new(&built_in, hidden.aggregations),
         service_routes,
         kubelets: Kubelets::new(Default::default()).expect("settings"),
+        grace_ends: GraceEnds::new(&built_in),
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
-        port_claims,
-        quota_sets,
-        grace_ends: Default::default(),
-        configured: Configured::new(configured),
-        own_resources: [definitions, port_claims, quota_sets, rows, configured].into(),
+        hidden,
+        configured: Configured::new(hidden.admission),
         admission: Chain::new(&Settings::default(), &runtime.metrics).expect("a chain"),
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),

@@ -1,6 +1,7 @@
 //! Which definition has which names.
 
 use futures_util::future::join_all;
+use rowplane::api::hidden::HiddenResources;
 use serde_json::{Value, json};
 
 use super::{DEFINITIONS, change, condition, definition};
@@ -134,8 +135,8 @@ async fn of_definitions_that_come_at_once_one_gets_a_name(setup: Setup) {
 async fn names_that_are_not_kept_are_found_again(setup: Setup) {
     let server = setup.start().await;
     server.post(DEFINITIONS, &definition("widgets", "Widget")).await.expect(201);
-    let resource = rowplane::api::definitions::names_resource();
-    let id = server.backend.resource_ids(&[resource]).await.expect("an id")[0];
+    let hidden = HiddenResources::register(&*server.backend).await.expect("ids");
+    let id = hidden.definition_names.id();
     let kept = async || {
         let at = server.backend.clock().await.expect("a clock").revision;
         crate::support::object::names(&*server.backend, &rowplane::storage::Scan::all(id), at).await

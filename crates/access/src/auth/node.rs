@@ -5,13 +5,13 @@ mod graph;
 mod references;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use self::graph::Graph;
 pub use self::references::{Sort, references_of};
 use super::authorizer::{Answer, Attributes, Authorizer, Decision, Explain, Foresight, Reason, UserRules};
 use super::rbac::{Rules, bootstrap};
+use crate::cache::follower::Position;
 use crate::cache::{Cache, Range, State};
 use crate::fields;
 use crate::gotext::quote;
@@ -45,10 +45,8 @@ struct Shared {
     rules: Rules,
     /// Made when a node asks for the first time: many clusters have none that do.
     graph: RwLock<Option<Graph>>,
-    /// Every change up to here is in the graph. Raised under the graph's lock.
-    reached: AtomicU64,
-    /// The [count of rereads](State::rereads) of the state that the graph was made of.
-    rereads: AtomicU64,
+    /// The state of the graph. Advanced under the graph's lock.
+    position: Position,
     /// Users that were named in the log since they are no nodes, though they look like some.
     named: Mutex<HashSet<String>>,
 }
@@ -82,10 +80,9 @@ impl NodeAuthorizer {
             certificates: id(&CERTIFICATES),
         };
         let rules = bootstrap::rules("system:node");
-        let (graph, named, [reached, rereads]) =
-            (RwLock::default(), Mutex::default(), [0; 2].map(AtomicU64::new));
+        let (graph, named, position) = Default::default();
         let rules = Rules::new(rules);
-        Self { shared: Arc::new(Shared { cache, ids, rules, graph, reached, rereads, named }) }
+        Self { shared: Arc::new(Shared { cache, ids, rules, graph, position, named }) }
     }
 
     /// Takes in changes as they come once a node has asked, so that decisions find little to do.
@@ -339,22 +336,18 @@ impl Shared {
     }
 
     fn catch_up(&self, state: &State) {
-        let changed = |id: Option<ResourceId>| id.and_then(|id| state.changed(id)).unwrap_or_default();
-        let newest = changed(self.ids.pods).max(changed(self.ids.volumes));
-        let reached = Revision(self.reached.load(Ordering::Acquire));
-        let is_reread = |state: &State| self.rereads.load(Ordering::Acquire) < state.rereads;
-        if reached >= newest && reached > Revision(0) && !is_reread(state) {
+        let followed = || [self.ids.pods, self.ids.volumes].into_iter().flatten();
+        if !self.position.is_behind(state, followed()) {
             return;
         }
         let mut graph = self.graph.write().unwrap_or_else(|e| e.into_inner());
-        let (state, reached) = (self.cache.any(), Revision(self.reached.load(Ordering::Acquire)));
-        let known = graph.as_mut().filter(|_| !is_reread(&state));
-        let followed = known.is_some_and(|graph| self.follow_changes(graph, reached, &state));
-        if !followed {
+        let state = self.cache.any();
+        let known = graph.as_mut().zip(self.position.reached(&state));
+        let is_known = known.is_some_and(|(graph, reached)| self.follow_changes(graph, reached, &state));
+        if !is_known {
             *graph = Some(self.whole(&state));
-            self.rereads.fetch_max(state.rereads, Ordering::AcqRel);
         }
-        self.reached.fetch_max(state.revision.0.max(1), Ordering::AcqRel);
+        self.position.advance(&state);
     }
 
     /// Whether memory reaches back so far.

@@ -9,18 +9,17 @@ pub mod bootstrap;
 mod policy;
 mod rule;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, RwLockReadGuard};
 
 use self::binding::Binding;
 use self::policy::{Policy, Verdict};
 use super::authorizer::{
     Answer, Attributes, Authorizer, Decision, Explain, Foresight, Grant, Reason, UserRules,
 };
-use crate::cache::{Cache, Range, State};
+use crate::cache::Cache;
+use crate::cache::follower::{Content, Follower};
 use crate::codec::object::Object;
 use crate::failpoints::{Bug, strikes};
-use crate::revision::Revision;
 use crate::schema::names::Gvr;
 use crate::storage::{Expect, Key, Requirement, ResourceId};
 use crate::user::User;
@@ -46,37 +45,19 @@ pub struct Rbac {
 
 struct Shared {
     cache: Cache,
-    resources: [(ResourceId, Holds); 4],
-    policy: RwLock<Policy>,
-    /// Every change up to here is in the policy. Raised under the policy's lock.
-    reached: AtomicU64,
-    /// The policy holds every role and binding of the state with this serial, and of those before it.
-    seen: AtomicU64,
-    /// The [count of rereads](State::rereads) of a state that the policy was made of anew.
-    rereads: AtomicU64,
+    /// ClusterRoles, Roles, ClusterRoleBindings and RoleBindings.
+    resources: [ResourceId; 4],
+    policy: Follower<Policy>,
     losses: OnceLock<Losses>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holds {
-    Roles,
-    Bindings,
 }
 
 impl Rbac {
     /// Reads everything that there is. `id` is the store's number of a resource.
     pub fn new(cache: Cache, id: impl Fn(&Gvr) -> Option<ResourceId>) -> Option<Self> {
-        let resources = [
-            (id(&CLUSTER_ROLES)?, Holds::Roles),
-            (id(&ROLES)?, Holds::Roles),
-            (id(&CLUSTER_ROLE_BINDINGS)?, Holds::Bindings),
-            (id(&ROLE_BINDINGS)?, Holds::Bindings),
-        ];
-        let [reached, seen, rereads] = [0; 3].map(AtomicU64::new);
-        let (policy, losses) = Default::default();
-        let shared = Shared { cache, resources, policy, reached, seen, rereads, losses };
-        let rbac = Self { shared: Arc::new(shared) };
-        rbac.shared.rebuild(&mut rbac.shared.policy.write().unwrap_or_else(|e| e.into_inner()));
+        let resources = [id(&CLUSTER_ROLES)?, id(&ROLES)?, id(&CLUSTER_ROLE_BINDINGS)?, id(&ROLE_BINDINGS)?];
+        let policy = Follower::new(resources, Policy::default());
+        let rbac = Self { shared: Arc::new(Shared { cache, resources, policy, losses: OnceLock::new() }) };
+        rbac.take_in();
         Some(rbac)
     }
 
@@ -103,13 +84,13 @@ impl Rbac {
 
     /// The store's numbers of roles and bindings.
     pub fn resources(&self) -> [ResourceId; 4] {
-        self.shared.resources.map(|(id, _)| id)
+        self.shared.resources
     }
 
     /// Takes in changes as they come, so that decisions find little to do.
     pub async fn follow(self) {
         let at = self.shared.cache.any().revision;
-        let mut watchers = self.shared.resources.map(|(id, _)| self.shared.cache.watch(id, at));
+        let mut watchers = self.shared.resources.map(|id| self.shared.cache.watch(id, at));
         loop {
             let changes = watchers.iter_mut().map(|watcher| Box::pin(watcher.changed()));
             futures_util::future::select_all(changes).await;
@@ -121,55 +102,15 @@ impl Rbac {
 impl Shared {
     /// The policy with every change that the cache has.
     fn newest(&self) -> RwLockReadGuard<'_, Policy> {
-        if self.seen.load(Ordering::Acquire) < self.cache.serial() {
-            self.look();
+        match strikes(Bug::OldRights) {
+            true => self.policy.known(),
+            false => self.policy.newest(&self.cache, &self.losses),
         }
-        self.policy.read().unwrap_or_else(|e| e.into_inner())
-    }
-
-    /// Takes in what the newest state has changed of roles and bindings. Most states have changed nothing of them.
-    fn look(&self) {
-        if strikes(Bug::OldRights) {
-            return;
-        }
-        let state = self.cache.any();
-        if self.rereads.load(Ordering::Acquire) < state.rereads {
-            self.rebuild(&mut self.policy.write().unwrap_or_else(|e| e.into_inner()));
-        } else if Revision(self.reached.load(Ordering::Acquire)) < self.changed(&state) {
-            self.catch_up();
-        }
-        self.seen.fetch_max(state.serial, Ordering::AcqRel);
-    }
-
-    /// The newest change of a role or binding in a state.
-    fn changed(&self, state: &State) -> Revision {
-        self.resources.iter().filter_map(|(id, _)| state.changed(*id)).max().unwrap_or_default()
-    }
-
-    fn catch_up(&self) {
-        let mut policy = self.policy.write().unwrap_or_else(|e| e.into_inner());
-        let (state, reached) = (self.cache.any(), Revision(self.reached.load(Ordering::Acquire)));
-        for (id, holds) in self.resources {
-            if state.changed(id).is_none_or(|changed| changed <= reached) {
-                continue;
-            }
-            let Some(keys) = self.cache.changed_keys(id, reached) else {
-                return self.rebuild(&mut policy);
-            };
-            for key in keys {
-                let (namespace, name) = key.split_once('\0').unwrap_or(("", &key));
-                if let Some(losses) = self.losses.get() {
-                    policy.losing(holds, &key, &mut |subject| losses(Some(subject)));
-                }
-                policy.take_in(holds, &key, state.get(id, namespace, name).as_ref());
-            }
-        }
-        self.reached.fetch_max(state.revision.0, Ordering::AcqRel);
     }
 
     /// The rows by which a binding allows what it allows: itself and its role. Nothing denies in RBAC, so no other row matters.
     fn grant(&self, policy: &Policy, binding: &Binding) -> Option<[Requirement; 2]> {
-        let [cluster_roles, roles, cluster_bindings, bindings] = self.resources.map(|(id, _)| id);
+        let [cluster_roles, roles, cluster_bindings, bindings] = self.resources;
         let row = |ids: [ResourceId; 2], namespace: &str, name: &str, revision| {
             let id = ids[usize::from(!namespace.is_empty())];
             Requirement { key: Key::new(id, namespace, name), expect: Expect::At(revision) }
@@ -182,33 +123,27 @@ impl Shared {
             row([cluster_roles, roles], namespace, name, revision),
         ])
     }
-
-    fn rebuild(&self, policy: &mut Policy) {
-        let state = self.cache.any();
-        let mut new = Policy::default();
-        for (id, holds) in self.resources {
-            for object in state.objects(id).range(&Range::of(None)) {
-                new.take_in(holds, object.key(), Some(object));
-            }
-        }
-        *policy = new;
-        if let Some(losses) = self.losses.get() {
-            losses(None);
-        }
-        self.reached.fetch_max(state.revision.0, Ordering::AcqRel);
-        self.rereads.fetch_max(state.rereads, Ordering::AcqRel);
-    }
 }
 
-impl Policy {
-    /// Replaces what was known of an object.
-    fn take_in(&mut self, holds: Holds, key: &str, object: Option<&Arc<Object>>) {
-        match (holds, object) {
-            (Holds::Bindings, Some(object)) => self.put_binding(object),
-            (Holds::Bindings, None) => self.remove_binding(key),
-            (Holds::Roles, object) => {
-                self.put_role(key, object.map(|role| (rules_of(role), role.revision())));
-            }
+impl Content for Policy {
+    type Context = OnceLock<Losses>;
+
+    fn clear(&mut self, losses: &OnceLock<Losses>) {
+        *self = Self::default();
+        if let Some(losses) = losses.get() {
+            losses(None);
+        }
+    }
+
+    fn take_in(&mut self, losses: &OnceLock<Losses>, place: usize, key: &str, object: Option<&Arc<Object>>) {
+        let are_roles = place < 2;
+        if let Some(losses) = losses.get() {
+            self.losing(are_roles, key, &mut |subject| losses(Some(subject)));
+        }
+        match (are_roles, object) {
+            (false, Some(object)) => self.put_binding(object),
+            (false, None) => self.remove_binding(key),
+            (true, object) => self.put_role(key, object.map(|role| (rules_of(role), role.revision()))),
         }
     }
 }
@@ -216,10 +151,10 @@ impl Policy {
 impl Policy {
     /// Calls `tell` with the subjects that may lose rights when an object changes or goes: those of a binding as it was, and
     /// those of all bindings to a role that existed. A new object takes nothing away.
-    fn losing(&self, holds: Holds, key: &str, tell: &mut dyn FnMut(&Subject)) {
-        match holds {
-            Holds::Bindings => self.binding(key).into_iter().flat_map(|one| &one.subjects).for_each(tell),
-            Holds::Roles => self.bindings_to(key).flat_map(|one| &one.subjects).for_each(tell),
+    fn losing(&self, are_roles: bool, key: &str, tell: &mut dyn FnMut(&Subject)) {
+        match are_roles {
+            true => self.bindings_to(key).flat_map(|one| &one.subjects).for_each(tell),
+            false => self.binding(key).into_iter().flat_map(|one| &one.subjects).for_each(tell),
         }
     }
 }

@@ -22,7 +22,7 @@ use self::checked::Checked;
 pub use self::claims::{Binding, Reference, TokenClaims};
 pub use self::issuer::{Issuer, Setup};
 use self::keys::NO_KEYS;
-pub use self::keys::{KeyFileError, Keys, shared_keys};
+pub use self::keys::{KeyFileError, Keys};
 pub use self::legacy::{LAST_USED, Used};
 use self::live::Live;
 pub use self::live::Resources;

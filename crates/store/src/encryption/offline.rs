@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use super::configuration::{Configuration, Reload};
 use super::row_key::StoredResource;
 use super::transformer::{Meter, Transformer, Transformers};
-use super::{COUNTED, INTERNAL, SealError};
+use super::{COUNTED, SealError};
 use crate::runtime::Runtime;
 use crate::schema::names::GroupResource;
+use crate::storage::HIDDEN_GROUP;
 use crate::storage::transfer::{Record, StoredObject};
 use crate::tree::Text;
 
@@ -74,7 +75,7 @@ impl OfflineKeys {
 
     fn find(&self, object: &StoredObject) -> Option<(String, &Transformer)> {
         let StoredObject { resource, namespace, name, .. } = object;
-        if resource.group == INTERNAL || resource.group.is_empty() && resource.plural == COUNTED {
+        if resource.group == HIDDEN_GROUP || resource.group.is_empty() && resource.plural == COUNTED {
             return None;
         }
         let transformer = self.transformers.of(resource)?;

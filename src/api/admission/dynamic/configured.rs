@@ -10,30 +10,19 @@ use arc_swap::ArcSwapOption;
 use crate::api::Api;
 use crate::api::request::{Hooks, Request};
 use crate::cache::State;
-use crate::codec::object::Draft;
+use crate::cache::hidden_rows::HiddenRows;
 use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
-use crate::schema::names::GroupResource;
 use crate::schema::resource::ResourceDefinition;
-use crate::storage::{Change, Expect, Key, Mutation, Requirement, ResourceId};
-use crate::tree::json;
+use crate::storage::{Mutation, Requirement};
 
 /// The group of what configures admission.
 pub const GROUP: &str = "admissionregistration.k8s.io";
-const ROW: (&str, &str) = ("internal.rowplane.dev", "admissionconfigurations");
-const VERSION: &str = "internal.rowplane.dev/v1";
 const NAME: &str = "all";
-/// The revision of no row.
-const NEVER: Revision = Revision(0);
-
-/// The resource of the row.
-pub fn configuration_row() -> GroupResource {
-    GroupResource::new(ROW.0, ROW.1)
-}
 
 /// The row as this server has seen it.
 pub struct Configured {
-    resource: ResourceId,
+    rows: HiddenRows,
     newest: ArcSwapOption<Seen>,
 }
 
@@ -44,25 +33,22 @@ struct Seen {
 }
 
 impl Configured {
-    pub fn new(resource: ResourceId) -> Self {
-        Self { resource, newest: ArcSwapOption::empty() }
+    pub fn new(rows: HiddenRows) -> Self {
+        Self { rows, newest: ArcSwapOption::empty() }
     }
 
     /// What a write requires whose plugins are asked by a state, or by newer ones. All writes share it.
     fn requirement(&self, state: &State) -> Arc<Requirement> {
-        let changed = state.changed(self.resource).unwrap_or(NEVER);
+        let changed = state.changed(self.rows.id()).unwrap_or_default();
         if let Some(seen) = &*self.newest.load()
             && seen.changed == changed
         {
             return seen.requirement.clone();
         }
-        let requires = |expect| Arc::new(Requirement { key: Key::new(self.resource, "", NAME), expect });
-        let requirement = match state.get(self.resource, "", NAME).map(|row| row.revision()) {
-            // In the commit of the row its configuration follows. Nobody may write by a state that ends in between.
-            Some(row) if row == state.revision => return requires(Expect::At(NEVER)),
-            Some(row) => requires(Expect::At(row)),
-            None => requires(Expect::Absent),
-        };
+        let requirement = Arc::new(self.rows.as_followed(state, "", NAME));
+        if requirement.expect != self.rows.as_seen(state, "", NAME).expect {
+            return requirement;
+        }
         self.newest.store(Some(Arc::new(Seen { changed, requirement: requirement.clone() })));
         requirement
     }
@@ -89,10 +75,7 @@ impl Api {
             return None;
         }
         let own = || self.configured.requirement(&self.cache.any());
-        let Requirement { key, expect } = (*seen.take().unwrap_or_else(own)).clone();
-        let row = json!({"metadata": {"name": NAME}});
-        let draft = Draft::of_json("", NAME, row.to_string().into());
-        let change = Change::Put { uid: "".into(), stored_version: VERSION.into(), draft };
-        Some(Mutation::new(key, expect, change))
+        let expected = (*seen.take().unwrap_or_else(own)).clone();
+        Some(self.configured.rows.touch(expected))
     }
 }

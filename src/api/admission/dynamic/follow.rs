@@ -1,20 +1,18 @@
-//! What configures admission, as an index that follows the cache: before somebody asks, the index takes in what has
-//! changed, so that a configuration counts from the answer of its write on. Files may configure admission, too: what they
-//! hold comes first, and has no revision.
+//! The configuration of admission as an index that follows the cache, so that a configuration counts from the answer of its
+//! write on. Files may configure admission, too: their contents come first, and have no revision.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::manifests::{Manifest, Manifests};
 use crate::api::Api;
 use crate::api::admission::Files;
 use crate::api::error::Error;
-use crate::cache::{Range, State};
+use crate::api::unreadable::Unreadable;
+use crate::cache::follower::{self, Follower};
 use crate::codec::object::Object;
 use crate::gotext::quote;
-use crate::revision::Revision;
 use crate::schema::names::Gvr;
 use crate::storage::ResourceId;
 
@@ -43,14 +41,9 @@ pub trait Content: Default + Send + Sync {
 /// An index of the objects of a few cluster-scoped resources.
 pub struct Index<C: Content> {
     resources: &'static [Gvr],
-    ids: OnceLock<Vec<ResourceId>>,
-    known: RwLock<Known<C>>,
-    /// Every change up to here is known. Raised under the lock.
-    reached: AtomicU64,
-    /// The [count of rereads](State::rereads) of a state that was read as a whole. Raised under the lock.
-    rereads: AtomicU64,
-    /// Whether nothing is in force. Written under the lock, before `reached`.
-    is_empty: AtomicBool,
+    /// Made once the resources' numbers are known.
+    known: OnceLock<Follower<Known<C>>>,
+    of_files: Mutex<Option<C::Snapshot>>,
     files: Option<Directory>,
 }
 
@@ -64,27 +57,22 @@ struct Directory {
 
 struct Known<C: Content> {
     content: C,
-    /// What files hold.
     of_files: Option<C::Snapshot>,
-    /// All that is in force.
+    /// The configuration in force.
     snapshot: Option<C::Snapshot>,
     /// Objects that cannot be read: nobody knows what they would have refused.
     unreadable: BTreeSet<(usize, Box<str>)>,
 }
 
+impl<C: Content> Default for Known<C> {
+    fn default() -> Self {
+        Self { content: C::default(), of_files: None, snapshot: None, unreadable: BTreeSet::new() }
+    }
+}
+
 impl<C: Content> Index<C> {
     pub fn new(resources: &'static [Gvr]) -> Self {
-        let (content, unreadable) = (C::default(), BTreeSet::new());
-        let known = Known { content, of_files: None, snapshot: None, unreadable };
-        Self {
-            resources,
-            ids: OnceLock::new(),
-            known: RwLock::new(known),
-            reached: AtomicU64::new(0),
-            rereads: AtomicU64::new(0),
-            is_empty: AtomicBool::new(true),
-            files: None,
-        }
+        Self { resources, known: OnceLock::new(), of_files: Mutex::new(None), files: None }
     }
 
     /// Adds what the files of a directory hold. An error if they cannot be used.
@@ -110,88 +98,39 @@ impl<C: Content> Index<C> {
     /// What files have put in force.
     pub fn of_files(&self) -> Option<C::Snapshot> {
         self.files.as_ref()?;
-        self.known.read().unwrap_or_else(PoisonError::into_inner).of_files.clone()
+        self.of_files.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn take_files(&self, manifests: &[Manifest]) {
         let of_files = C::of_manifests(manifests).snapshot();
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.of_files = of_files;
-        self.renew(&mut known);
+        let mut held = self.of_files.lock().unwrap_or_else(PoisonError::into_inner);
+        held.clone_from(&of_files);
+        if let Some(follower) = self.known.get() {
+            let mut known = follower.write();
+            known.of_files = of_files;
+            follower::Content::finish(&mut *known);
+        }
+    }
+
+    /// The index, once the first request asks for it.
+    fn follower(&self, api: &Api) -> &Follower<Known<C>> {
+        self.known.get_or_init(|| {
+            let id = |name: &Gvr| api.resources.get(name).map_or(ResourceId::NONE, |resource| resource.id);
+            let ids: Vec<ResourceId> = self.resources.iter().map(id).collect();
+            let mut known = Known::default();
+            known.of_files.clone_from(&self.of_files.lock().unwrap_or_else(PoisonError::into_inner));
+            Follower::new(ids, known)
+        })
     }
 
     /// What is in force, with every change that the cache has. An error if an object cannot be read.
     pub fn newest(&self, api: &Api) -> Result<Option<C::Snapshot>, Error> {
-        let ids = self.ids.get_or_init(|| {
-            let ids = self.resources.iter().filter_map(|name| Some(api.resources.get(name)?.id));
-            ids.collect()
-        });
-        let (state, reached) = (api.cache.any(), self.reached.load(Ordering::Acquire));
-        let is_behind = || ids.iter().any(|id| state.changed(*id).is_some_and(|changed| changed.0 > reached));
-        if reached == 0 || self.is_reread(&state) || is_behind() {
-            self.catch_up(api, ids);
-        }
-        if self.is_empty.load(Ordering::Acquire) {
-            return Ok(None);
-        }
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.follower(api).newest(&api.cache, &api.unreadable);
         if let Some((place, name)) = known.unreadable.first() {
             let plural = self.resources.get(*place).map_or("", |resource| &*resource.plural);
             return Err(Error::Internal(format!("{plural} {name:?} cannot be read")));
         }
         Ok(known.snapshot.clone())
-    }
-
-    /// Whether objects may be readable in a state that were not before, though none has changed.
-    fn is_reread(&self, state: &State) -> bool {
-        self.rereads.load(Ordering::Acquire) < state.rereads
-    }
-
-    fn catch_up(&self, api: &Api, ids: &[ResourceId]) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let (state, reached) = (api.cache.any(), Revision(self.reached.load(Ordering::Acquire)));
-        if self.is_reread(&state) {
-            return self.rebuild(api, ids, &mut known);
-        }
-        for (place, id) in ids.iter().enumerate() {
-            match api.cache.changed_keys(*id, reached).filter(|_| reached.0 > 0) {
-                Some(keys) => {
-                    for key in keys {
-                        let name = key.split_once('\0').map_or(&*key, |(_, name)| name);
-                        known.take_in(api, place, name, state.get(*id, "", name).as_deref());
-                    }
-                }
-                None => return self.rebuild(api, ids, &mut known),
-            }
-        }
-        self.finish(&mut known, &state);
-    }
-
-    fn rebuild(&self, api: &Api, ids: &[ResourceId], known: &mut Known<C>) {
-        let state = api.cache.any();
-        known.content = C::default();
-        known.unreadable.clear();
-        for (place, id) in ids.iter().enumerate() {
-            for object in state.objects(*id).range(&Range::of(None)) {
-                known.take_in(api, place, object.name(), Some(object));
-            }
-        }
-        self.finish(known, &state);
-        self.rereads.fetch_max(state.rereads, Ordering::AcqRel);
-    }
-
-    fn finish(&self, known: &mut Known<C>, state: &Arc<State>) {
-        self.renew(known);
-        self.reached.fetch_max(state.revision.0, Ordering::AcqRel);
-    }
-
-    fn renew(&self, known: &mut Known<C>) {
-        known.snapshot = match (&known.of_files, known.content.snapshot()) {
-            (Some(first), Some(then)) => Some(C::joined(first, &then)),
-            (first, then) => then.or_else(|| first.clone()),
-        };
-        let is_empty = known.snapshot.is_none() && known.unreadable.is_empty();
-        self.is_empty.store(is_empty, Ordering::Release);
     }
 }
 
@@ -218,14 +157,29 @@ impl<C: Content> Files for Index<C> {
     }
 }
 
-impl<C: Content> Known<C> {
-    fn take_in(&mut self, api: &Api, place: usize, name: &str, object: Option<&Object>) {
+impl<C: Content> follower::Content for Known<C> {
+    type Context = Unreadable;
+
+    fn clear(&mut self, _: &Unreadable) {
+        self.content = C::default();
+        self.unreadable.clear();
+    }
+
+    fn take_in(&mut self, told: &Unreadable, place: usize, key: &str, object: Option<&Arc<Object>>) {
+        let name = key.split_once('\0').map_or(key, |(_, name)| name);
         let key = (place, Box::from(name));
         self.unreadable.remove(&key);
-        let taken = self.content.take_in(place, name, object);
+        let taken = self.content.take_in(place, name, object.map(|object| &**object));
         if let (Err(why), Some(object)) = (taken, object) {
-            api.unreadable.tell("admission", object, &why);
+            told.tell("admission", object, &why);
             self.unreadable.insert(key);
         }
+    }
+
+    fn finish(&mut self) {
+        self.snapshot = match (&self.of_files, self.content.snapshot()) {
+            (Some(first), Some(then)) => Some(C::joined(first, &then)),
+            (first, then) => then.or_else(|| first.clone()),
+        };
     }
 }

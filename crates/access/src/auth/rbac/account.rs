@@ -3,25 +3,24 @@
 use super::super::authorizer::{Attributes, Explain as _};
 use super::policy::Policy;
 use super::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES};
-use super::{Holds, Object, ROLE_BINDINGS, ROLES};
+use super::{Object, ROLE_BINDINGS, ROLES};
+use crate::cache::follower::Content as _;
 use crate::schema::names::Gvr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The policy of a store at one time.
 #[derive(Default)]
 pub struct Account(Policy);
 
 impl Account {
-    /// What a policy consists of.
+    /// The resources of a policy, in the order of [`super::Rbac`]'s.
     pub const RESOURCES: [Gvr; 4] = [CLUSTER_ROLES, ROLES, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS];
 
     /// Takes in an object of one of the [resources](Self::RESOURCES).
     pub fn add(&mut self, resource: &Gvr, object: &Arc<Object>) {
-        let holds = match *resource == CLUSTER_ROLES || *resource == ROLES {
-            true => Holds::Roles,
-            false => Holds::Bindings,
-        };
-        self.0.take_in(holds, object.key(), Some(object));
+        if let Some(place) = Self::RESOURCES.iter().position(|known| known == resource) {
+            self.0.take_in(&OnceLock::new(), place, object.key(), Some(object));
+        }
     }
 
     /// Every reason for which a request is allowed.

@@ -11,16 +11,10 @@ use crate::auth::jwt::Compact;
 use crate::auth::jwt::keys::{KeyError, PublicKey, SigningKey};
 use crate::cache::Range;
 use crate::fields;
-use crate::schema::names::GroupResource;
 use crate::storage::{Expect, Key, Requirement};
 
 /// Why a token is refused whose key is not known.
 pub(super) const NO_KEYS: &str = "invalid signature, no keys found";
-
-/// Under what the store keeps the public keys of its servers: nobody serves it.
-pub fn shared_keys() -> GroupResource {
-    GroupResource::new("internal.rowplane.dev", "serviceaccountkeys")
-}
 
 /// A file of keys that cannot be used.
 #[derive(Debug, thiserror::Error)]
