@@ -102,9 +102,9 @@ func envelop(der, other []byte) (string, bool) {
 	case 2:
 		return string(bytes.Replace(encode(label, other), []byte("END "+label), []byte("END "+label+"1"), 1)) + string(plain), true
 	case 3:
-		return "Certificate Request:\n    Data:\n" + string(plain), true
+		return "Certificate Request:\n    Data:\n" + string(plain), false
 	case 4:
-		return string(plain) + "trailing\n", true
+		return string(plain) + "trailing\n", false
 	case 5:
 		return "\n\n" + string(plain) + "\n \t\n", false
 	case 6:

@@ -2,11 +2,11 @@ package framework
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -30,15 +30,13 @@ import (
 
 // StartTestServer starts a server as a process of its own, in the place of upstream's function of that name.
 func StartTestServer(ctx context.Context, t testing.TB, setup TestServerSetup) (client.Interface, *rest.Config, TearDownFunc) {
-	flags := asFlags(t, setup)
 	dir, err := os.MkdirTemp("", "outside")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := outside.Start(t, outside.Options{
-		Dir: dir, Flags: flags, EtcdServers: []string{GetEtcdURL()}, EtcdPrefix: uuid.New().String() + "/registry",
-		Clients: true, FrontNames: []string{"kube-aggregator"},
-	})
+	asked := outside.Options{Dir: dir, Clients: true, FrontNames: []string{"kube-aggregator"}}
+	asFlags(t, setup, &asked)
+	server, err := outside.Start(t, asked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +57,7 @@ func StartTestServer(ctx context.Context, t testing.TB, setup TestServerSetup) (
 }
 
 // asFlags says in flags what a setup changes of the options and of the configuration; where flags cannot, the test is left out.
-func asFlags(t testing.TB, setup TestServerSetup) []string {
+func asFlags(t testing.TB, setup TestServerSetup, asked *outside.Options) {
 	changed := options.NewServerRunOptions()
 	gate := utilfeature.DefaultMutableFeatureGate.DeepCopy()
 	version := compatibility.DefaultKubeEffectiveVersionForTest()
@@ -74,9 +72,20 @@ func asFlags(t testing.TB, setup TestServerSetup) []string {
 	changed.ServiceClusterIPRanges = "10.0.0.0/24"
 	changed.Authentication.APIAudiences = []string{"https://foo.bar.example.com"}
 	changed.Authorization.Modes = []string{"Node", "RBAC"}
+	changed.Authentication.ClientCert.ClientCA, changed.Authentication.RequestHeader.ClientCAFile = asked.Authorities()
+	changed.ServiceAccountSigningKeyFile = asked.AccountsKey()
+	changed.Authentication.ServiceAccounts.KeyFiles = []string{changed.ServiceAccountSigningKeyFile}
+	changed.Authentication.ServiceAccounts.Issuers = []string{"https://foo.bar.example.com"}
+	changed.Authentication.RequestHeader.AllowedNames = asked.FrontNames
+	changed.Authentication.RequestHeader.UsernameHeaders = []string{"X-Remote-User"}
+	changed.Authentication.RequestHeader.GroupHeaders = []string{"X-Remote-Group"}
+	changed.Authentication.RequestHeader.ExtraHeaderPrefixes = []string{"X-Remote-Extra-"}
+	changed.Etcd.StorageConfig.Prefix = uuid.New().String() + "/registry"
+	changed.Etcd.StorageConfig.Transport.ServerList = []string{GetEtcdURL()}
 	if setup.ModifyServerRunOptions != nil {
 		setup.ModifyServerRunOptions(changed)
 	}
+	asked.EtcdPrefix, asked.EtcdServers = changed.Etcd.StorageConfig.Prefix, changed.Etcd.StorageConfig.Transport.ServerList
 	var flags []string
 	for name, value := range values(named.FlagSets) {
 		if before[name] != value && !strings.HasPrefix(name, "etcd-") && name != "cert-dir" && name != "secure-port" && name != "feature-gates" {
@@ -91,13 +100,13 @@ func asFlags(t testing.TB, setup TestServerSetup) []string {
 	if setup.ModifyServerConfig != nil {
 		served, expressible := tried(setup.ModifyServerConfig)
 		if !expressible {
-			outside.Leave(t, "the server's process inside (ModifyServerConfig)")
+			outside.Leave(t, "the server's process inside: ModifyServerConfig")
 		}
 		if len(served) > 0 {
 			flags = append(flags, "--runtime-config="+strings.Join(served, ","))
 		}
 	}
-	return flags
+	asked.Flags = flags
 }
 
 func values(sets map[string]*pflag.FlagSet) map[string]string {
@@ -150,10 +159,12 @@ func startEtcd(logger klog.Logger, another bool) (func(), error) {
 	return insidestartEtcd(logger, another)
 }
 
-// RunCustomEtcd is upstream's where there is an etcd.
+var etcds atomic.Int32
+
+// RunCustomEtcd is upstream's where there is an etcd. Elsewhere the URL is a name for data of its own.
 func RunCustomEtcd(logger klog.Logger, dir string, flags []string) (url string, stop func(), err error) {
 	if !outside.Upstream() {
-		return "", nil, errors.New("OUTSIDE: there is no etcd")
+		return fmt.Sprintf("http://127.0.0.1:1/%d", etcds.Add(1)), func() {}, nil
 	}
 	return insideRunCustomEtcd(logger, dir, flags)
 }

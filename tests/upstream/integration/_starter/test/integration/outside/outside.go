@@ -66,7 +66,7 @@ func Start(t T, o Options) (*Server, error) {
 	given, defaults := o.accounts(given)
 	if version := utilfeature.DefaultMutableFeatureGate.EmulationVersion(); version != nil && version.Minor() != 37 {
 		if !Upstream() {
-			Leave(t, "an emulated version (%s)", version)
+			Leave(t, "the server's process inside: it emulates %s", version)
 		}
 		if _, set := flag(given, "emulated-version"); !set {
 			defaults["emulated-version"] = fmt.Sprintf("kube=%d.%d", version.Major(), version.Minor())
@@ -76,7 +76,7 @@ func Start(t T, o Options) (*Server, error) {
 	var gates []string
 	for name, on := range wanted(byFlags) {
 		if !Upstream() && !switchable[name] {
-			Leave(t, "a feature that cannot be switched (%s=%v)", name, on)
+			Leave(t, "the server's process inside: it switches %s=%v", name, on)
 		}
 		gates = append(gates, fmt.Sprintf("%s=%v", name, on))
 	}
@@ -148,6 +148,9 @@ func (o Options) write(name string, data []byte) string {
 	return path
 }
 
+// AccountsKey writes the key that signs tokens of ServiceAccounts.
+func (o Options) AccountsKey() string { return o.write("accounts.key", shared().accounts) }
+
 // accounts adds the test's client to the file of tokens, and the issuer of ServiceAccounts' tokens.
 func (o Options) accounts(flags []string) (left []string, defaults map[string]string) {
 	tokens := Token + ",system:apiserver,outside,system:masters\n"
@@ -156,7 +159,7 @@ func (o Options) accounts(flags []string) (left []string, defaults map[string]st
 		must(err)
 		tokens += string(text)
 	}
-	key := o.write("accounts.key", shared().accounts)
+	key := o.AccountsKey()
 	defaults = map[string]string{
 		"token-auth-file":        o.write("tokens.csv", []byte(tokens)),
 		"service-account-issuer": "https://foo.bar.example.com",
@@ -179,19 +182,33 @@ func (o Options) serving(given []string, defaults map[string]string, port int) {
 	}
 }
 
+const clientCAFile, frontCAFile = "client-ca.crt", "front-ca.crt"
+
+func (o Options) front() Authority {
+	if o.Front != nil {
+		return *o.Front
+	}
+	return shared().front
+}
+
+// Authorities writes the certificates of the authorities of clients and front proxies, which a test may add to.
+func (o Options) Authorities() (clients, front string) {
+	return o.write(clientCAFile, shared().clientCA), o.write(frontCAFile, certificatePEM(o.front().Certificate.Raw))
+}
+
 // clients adds the authorities of clients and front proxies, and the certificate with which the server is a front proxy.
 func (o Options) clients(defaults map[string]string) {
-	front := shared().front
-	if o.Front != nil {
-		front = *o.Front
-	}
+	front := o.front()
 	certificate, key := front.client(o.FrontNames[0])
+	clientCA, frontCA := filepath.Join(o.Dir, clientCAFile), filepath.Join(o.Dir, frontCAFile)
+	if _, err := os.Stat(clientCA); err != nil {
+		clientCA, frontCA = o.Authorities()
+	}
 	for name, value := range map[string]string{
-		"client-ca-file":                     o.write("client-ca.crt", shared().clientCA),
-		"requestheader-client-ca-file":       o.write("front-ca.crt", certificatePEM(front.Certificate.Raw)),
+		"client-ca-file":                     clientCA,
+		"requestheader-client-ca-file":       frontCA,
 		"requestheader-allowed-names":        strings.Join(o.FrontNames, ","),
 		"requestheader-username-headers":     "X-Remote-User",
-		"requestheader-uid-headers":          "X-Remote-Uid",
 		"requestheader-group-headers":        "X-Remote-Group",
 		"requestheader-extra-headers-prefix": "X-Remote-Extra-",
 		"proxy-client-cert-file":             o.write("front.crt", certificate),

@@ -68,7 +68,7 @@ func (s *Server) wait(t T, log *output, ended chan struct{}, unready bool) error
 		case <-ended:
 			last := log.last()
 			if !Upstream() && strings.Contains(last, "is not supported yet") {
-				Leave(t, "a flag that is refused: %s", last)
+				Leave(t, "the server's process inside: %s", last)
 			}
 			return fmt.Errorf("the server has ended: %s", last)
 		default:

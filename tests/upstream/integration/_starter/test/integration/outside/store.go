@@ -11,7 +11,7 @@ import (
 
 var (
 	storesMu sync.Mutex
-	stores   = map[string]string{} // rowplane's, by etcd's prefix
+	stores   = map[string]string{} // rowplane's, by etcd's servers and prefix
 )
 
 // store adds where the data are, which servers with the same prefix share, at a time or one after another.
@@ -23,14 +23,15 @@ func (o Options) store(defaults map[string]string) error {
 	}
 	storesMu.Lock()
 	defer storesMu.Unlock()
-	if stores[o.EtcdPrefix] == "" {
+	key := strings.Join(append(o.EtcdServers, o.EtcdPrefix), " ")
+	if stores[key] == "" {
 		made, err := newStore(len(stores))
 		if err != nil {
 			return err
 		}
-		stores[o.EtcdPrefix] = made
+		stores[key] = made
 	}
-	defaults["datastore"] = stores[o.EtcdPrefix]
+	defaults["datastore"] = stores[key]
 	return nil
 }
 

@@ -26,7 +26,7 @@ func StartTestServer(t ktesting.TB, o *TestServerInstanceOptions, flags []string
 		o = NewDefaultTestServerOptions()
 	}
 	if o.StorageVersionWrapFunc != nil || o.BinaryVersion != "" {
-		outside.Leave(t, "the server's process inside (StorageVersionWrapFunc, BinaryVersion)")
+		outside.Leave(t, "the server's process inside: StorageVersionWrapFunc, BinaryVersion")
 	}
 	if result.TmpDir, err = os.MkdirTemp("", "outside"); err != nil {
 		return result, err
@@ -73,8 +73,11 @@ func asked(o *TestServerInstanceOptions, dir string, flags []string, storage *st
 		Dir: dir, Flags: flags, EtcdServers: storage.Transport.ServerList, EtcdPrefix: storage.Prefix,
 		Clients: o.EnableCertAuth, FrontNames: []string{"misty", "ash", "brock"}, Unready: o.SkipHealthzCheck,
 	}
+	if o.EnableCertAuth {
+		asked.Flags = append([]string{"--requestheader-uid-headers=X-Remote-Uid"}, asked.Flags...)
+	}
 	if o.RequestTimeout > 0 {
-		asked.Flags = append([]string{"--request-timeout=" + o.RequestTimeout.String()}, flags...)
+		asked.Flags = append([]string{"--request-timeout=" + o.RequestTimeout.String()}, asked.Flags...)
 	}
 	if o.ProxyCA != nil {
 		asked.Front = &outside.Authority{Certificate: o.ProxyCA.ProxySigningCert, Key: o.ProxyCA.ProxySigningKey}
