@@ -89,15 +89,10 @@ fn attributes<'a>(question: &'a ObjectMap, which: &str) -> Option<&'a ObjectMap>
 }
 
 fn attribute_causes(question: &ObjectMap) -> Vec<Cause> {
+    let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
     match (attributes(question, RESOURCE), attributes(question, PATH)) {
-        (Some(_), Some(path)) => {
-            let why = "cannot be specified in combination with resourceAttributes";
-            vec![Cause::invalid(format!("spec.{PATH}"), go_path_attributes(path), why)]
-        }
-        (None, None) => {
-            let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            vec![Cause::invalid(format!("spec.{RESOURCE}"), "null", why)]
-        }
+        (Some(_), Some(path)) => vec![Cause::invalid("spec", go_path_attributes(path), why)],
+        (None, None) => vec![Cause::invalid("spec", "null", why)],
         _ => Vec::new(),
     }
 }

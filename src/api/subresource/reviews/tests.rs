@@ -99,7 +99,7 @@ fn access() {
 #[test]
 fn refused_questions() {
     let invalid = |text: &str| Err(format!(".authorization.k8s.io \"\" is invalid: {text}"));
-    let neither = "spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified";
+    let neither = "spec: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified";
     let nobody = "spec.user: Invalid value: \"\": at least one of user or group must be specified";
     let cases = [
         ("SubjectAccessReview", json!({}), format!("[{neither}, {nobody}]")),
@@ -109,7 +109,7 @@ fn refused_questions() {
         (
             "SelfSubjectAccessReview",
             json!({"spec": {"resourceAttributes": {}, "nonResourceAttributes": {"path": "/x"}}}),
-            r#"spec.nonResourceAttributes: Invalid value: {"Path":"/x","Verb":""}: cannot be specified in combination with resourceAttributes"#.to_owned(),
+            r#"spec: Invalid value: {"Path":"/x","Verb":""}: exactly one of nonResourceAttributes or resourceAttributes must be specified"#.to_owned(),
         ),
         (
             "SelfSubjectAccessReview",

@@ -104,6 +104,15 @@ pub fn long_name_caseless(value: &str) -> Vec<String> {
     messages
 }
 
+/// The judgement of [`dns1123_subdomain`], in the words of upstream's declared rules (`k8s-long-name`).
+pub fn long_name(value: &str) -> Vec<String> {
+    let mut messages = dns1123_subdomain(value);
+    if value.len() > SUBDOMAIN_MAX {
+        messages[0] = too_long(SUBDOMAIN_MAX);
+    }
+    messages
+}
+
 /// The judgement of [`dns1123_label`], in the words of upstream's declared rules (`k8s-short-name`).
 pub fn short_name(value: &str) -> Vec<String> {
     let mut messages = dns1123_label(value);
@@ -219,6 +228,7 @@ mod tests {
             );
         }
         assert_eq!(dns1123_subdomain(&"a".repeat(254)), ["must be no more than 253 characters"]);
+        assert_eq!(long_name(&"a".repeat(254)), ["must be no more than 253 bytes"]);
         assert_eq!(dns1123_label("a.b"), ["must not contain dots"]);
         assert!(dns1035_label("0a")[0].ends_with(
             "(e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"

@@ -9,6 +9,8 @@ pub enum NameFormat {
     PathSegment,
     /// Most kinds, and all custom resources.
     Dns1123Subdomain,
+    /// The same, in the words of upstream's declared rules.
+    LongName,
     Dns1123Label,
     Dns1035Label,
 }
@@ -19,6 +21,7 @@ impl NameFormat {
         match self {
             NameFormat::PathSegment => format::path_segment(name),
             NameFormat::Dns1123Subdomain => format::dns1123_subdomain(name),
+            NameFormat::LongName => format::long_name(name),
             NameFormat::Dns1123Label => format::dns1123_label(name),
             NameFormat::Dns1035Label => format::dns1035_label(name),
         }

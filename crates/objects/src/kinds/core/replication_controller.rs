@@ -9,6 +9,7 @@ use crate::kinds::behavior::columns::cell::PLAIN;
 use crate::kinds::behavior::columns::text::labels;
 use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::gated_fields::Node::Under;
+use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::{Rules, selector};
@@ -29,6 +30,7 @@ pub static KIND: BuiltIn = BuiltIn {
         .generation()
         .orphans(),
     strategy: Strategy {
+        names: NameFormat::LongName,
         status: StatusRule::Reset(r#"{"replicas":0}"#),
         gated_fields: &[Under("spec", TEMPLATED)],
         hooks: &ControllerHooks,

@@ -5,6 +5,7 @@ use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::NAME_AND_AGE;
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::label_key;
+use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
@@ -17,7 +18,7 @@ use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, each, s
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("deviceclasses", "DeviceClass").generation().returns_deleted(),
-    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    strategy: Strategy { names: NameFormat::LongName, status_metadata: RESET, ..Strategy::PLAIN },
     rules: Rules::new(create, update),
     warnings: KindWarnings::NONE,
     columns: &NAME_AND_AGE,
