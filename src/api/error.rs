@@ -35,7 +35,7 @@ pub enum Error {
     /// 403 without a resource; contains the complete message.
     #[error("{0}")]
     ForbiddenPath(String),
-    /// 500 of an authorizer that could not decide.
+    /// 500 of an authorizer that could not decide, or of a path of which nobody knows what to ask it.
     #[error("{0}")]
     NotAuthorized(String),
     /// 404 of an object.

@@ -60,7 +60,7 @@ impl Authorizers {
             })
         };
         reloads.follow(&file, ReloadedFile::Authorization, server, &runtime, Box::new(take));
-        Ok(vec![Member { authorizer: current, decisions: None }])
+        Ok(vec![Member { authorizer: current, name: None, decisions: None }])
     }
 
     /// The modes that a new file may not leave out.
@@ -95,6 +95,6 @@ impl Authorizers {
             }
         };
         let decisions = Some(self.runtime.metrics.decisions(mode.as_str(), name));
-        Ok(Member { authorizer, decisions })
+        Ok(Member { authorizer, name: Some(name.as_str().into()), decisions })
     }
 }

@@ -67,7 +67,7 @@ impl Site {
         make(&api, &ROLES, "t", json!({"metadata": {"name": "writer"}, "rules": [rule]})).await;
         let rbac = Rbac::new(api.cache.clone(), |gvr| Some(api.resources.get(gvr)?.id)).expect("roles");
         let authorization = Authorization::default();
-        let member = Member { authorizer: Arc::new(rbac), decisions: None };
+        let member = Member { authorizer: Arc::new(rbac), name: None, decisions: None };
         authorization.install(vec![member], &api.cache);
         let user = User { name: "u".to_owned(), ..User::default() };
         let site = Self { api, authorization, user, takes, _database: database };

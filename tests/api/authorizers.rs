@@ -135,7 +135,7 @@ async fn a72_a73_a74_a75_a_file_names_authorizers_and_is_read_again() {
     assert_eq!(alice.get(format!("{CONFIGMAPS}/x")).await.status, 404);
     let refused = alice.get("/api/v1/secrets").await.failure();
     assert!(
-        refused["message"].as_str().expect("a message").ends_with("at the cluster scope: hm"),
+        refused["message"].as_str().expect("a message").ends_with("at the cluster scope: one: hm"),
         "{refused}"
     );
     says(&hook, json!({"allowed": true}));

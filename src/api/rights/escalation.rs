@@ -77,8 +77,10 @@ async fn binding(attempt: &Attempt<'_>, binding: &ObjectMap) -> Result<(), Error
         Err(_) if plural.is_empty() => {
             Err(Error::Unclassified(format!("unsupported role reference kind: {}", quote(role.kind))))
         }
+        // Upstream looks for the role in the name of the request, which is one for bindings.
         Err(_) => {
-            Err(Error::NotFound { resource: GroupResource::new(GROUP, plural), name: role.name.to_owned() })
+            let resource = GroupResource::new(GROUP, &*attempt.request.target.resource.definition.plural);
+            Err(Error::NotFound { resource, name: role.name.to_owned() })
         }
     }
 }

@@ -50,10 +50,8 @@ impl RequestInfo {
         let Some(segments) = segments(uri.path()) else { return Ok(Self::of_path(method, uri, None)) };
         let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
         let route = parse(&segments);
-        if let ["api", _, prefix @ ("watch" | "proxy")] | ["apis", _, _, prefix @ ("watch" | "proxy")] =
-            *segments
-        {
-            return Err(undetermined(prefix, uri));
+        if let ["api", _, "watch" | "proxy"] | ["apis", _, _, "watch" | "proxy"] = *segments {
+            return Err(undetermined(uri));
         }
         if let Some(ApiPath::Resource(path)) = &route {
             let (verb, name) = asked(method, query, path);
@@ -196,9 +194,9 @@ fn is_path_segment(name: &str) -> bool {
     !matches!(name, "." | "..") && !name.contains(['/', '%'])
 }
 
-/// Upstream's 500 for a prefix with nothing behind it.
-fn undetermined(_: &str, uri: &Uri) -> Error {
-    Error::Internal(format!(
+/// The 500 of upstream's filters for a prefix with nothing behind it.
+fn undetermined(uri: &Uri) -> Error {
+    Error::NotAuthorized(format!(
         "failed to create RequestInfo: unable to determine kind and namespace from url, {uri}"
     ))
 }

@@ -196,6 +196,8 @@ pub enum Reason {
     Explained(Arc<dyn Explain>),
     /// Of authorizers that had no opinion.
     Several(Arc<[Reason]>),
+    /// Of one of several authorizers that had no opinion, under its name.
+    Named(Arc<(Arc<str>, Reason)>),
 }
 
 /// The text that an authorizer gave, such as a webhook.
@@ -231,6 +233,10 @@ impl Reason {
                 let texts = reasons.iter().map(|reason| reason.text(attributes));
                 texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
             }
+            Self::Named(named) => match named.1.text(attributes) {
+                text if text.is_empty() => text,
+                text => format!("{}: {text}", named.0),
+            },
         }
     }
 
@@ -239,8 +245,14 @@ impl Reason {
         match self {
             Self::Given(given) => given.error.clone(),
             Self::Several(reasons) => aggregate(reasons.iter().filter_map(Self::error)),
+            Self::Named(named) => named.1.error(),
             Self::None | Self::Fixed(_) | Self::Explained(_) => None,
         }
+    }
+
+    /// The reason under the name of the authorizer that gave it. Errors are told without names.
+    pub fn named(self, authorizer: &Arc<str>) -> Self {
+        if self.is_none() { self } else { Self::Named(Arc::new((authorizer.clone(), self))) }
     }
 
     /// Both reasons.
@@ -411,8 +423,10 @@ mod tests {
     fn reasons_and_errors_are_joined_as_upstream_joins_them() {
         let (u, none) = (user("u"), Reason::None);
         let attributes = get_pod(&u);
-        let both = none.and(Reason::Fixed("a")).and(Reason::failed("no")).and(Reason::Fixed("b"));
-        assert_eq!(both.text(&attributes), "a\nb");
+        let (rbac, hook) = ("rbac".into(), "hook".into());
+        let both = none.and(Reason::Fixed("a")).and(Reason::failed("no").named(&hook));
+        let both = both.and(Reason::Fixed("b").named(&rbac)).and(Reason::None.named(&rbac));
+        assert_eq!(both.text(&attributes), "a\nrbac: b");
         assert_eq!(both.error().as_deref(), Some("no"));
         assert_eq!(both.and(Reason::failed("why")).error().as_deref(), Some("[no, why]"));
         assert_eq!(aggregate(["a".to_owned(), "a".to_owned()]).as_deref(), Some("a"));

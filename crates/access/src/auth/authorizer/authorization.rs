@@ -34,6 +34,8 @@ struct Installed {
 /// One of the authorizers.
 pub struct Member {
     pub authorizer: Arc<dyn Authorizer>,
+    /// `None` if it consists of members that have names.
+    pub name: Option<Arc<str>>,
     /// `None` if its own members count theirs.
     pub decisions: Option<DecisionMetrics>,
 }
@@ -44,6 +46,14 @@ impl Member {
             (Decision::Allow(_), Some(decisions)) => decisions.allowed.increment(1),
             (Decision::Deny(_), Some(decisions)) => decisions.denied.increment(1),
             (Decision::NoOpinion(_), _) | (_, None) => {}
+        }
+    }
+
+    /// The reason of this authorizer, as it is told beside those of the others.
+    fn reason(&self, reason: Reason) -> Reason {
+        match &self.name {
+            Some(name) => reason.named(name),
+            None => reason,
         }
     }
 }
@@ -182,7 +192,7 @@ fn decide_in_order<'a>(members: &'a [Member], attributes: &'a Attributes<'a>) ->
     let mut reasons = Reason::None;
     for (at, member) in members.iter().enumerate() {
         match member.authorizer.decide(attributes) {
-            Answer::Now(Decision::NoOpinion(reason)) => reasons = reasons.and(reason),
+            Answer::Now(Decision::NoOpinion(reason)) => reasons = reasons.and(member.reason(reason)),
             Answer::Now(decision) => {
                 member.count(&decision);
                 return Answer::Now(decision);
@@ -194,7 +204,7 @@ fn decide_in_order<'a>(members: &'a [Member], attributes: &'a Attributes<'a>) ->
                     member.count(&decision);
                     match decision {
                         Decision::NoOpinion(reason) => {
-                            let reasons = reasons.and(reason);
+                            let reasons = reasons.and(member.reason(reason));
                             match Box::pin(decide_in_order(rest, attributes).decided()).await {
                                 Decision::NoOpinion(more) => Decision::NoOpinion(reasons.and(more)),
                                 decision => decision,
@@ -227,7 +237,11 @@ mod tests {
     }
 
     async fn decided(authorizers: &[fn() -> Decision]) -> (&'static str, String) {
-        let member = |says: &fn() -> Decision| Member { authorizer: Arc::new(Says(*says)), decisions: None };
+        let name: Option<Arc<str>> = Some("says".into());
+        let member = |says: &fn() -> Decision| {
+            let authorizer = Arc::new(Says(*says));
+            Member { authorizer, name: name.clone(), decisions: None }
+        };
         let authorizers: Vec<Member> = authorizers.iter().map(member).collect();
         let user = User::default();
         let attributes = Attributes::of_path(&user, "get", "/x");
@@ -246,7 +260,7 @@ mod tests {
         let none: Opinion = || Decision::NoOpinion(Reason::Fixed("hm"));
         assert_eq!(decided(&[none, yes, no]).await, ("allow", "yes".to_owned()));
         assert_eq!(decided(&[none, no, yes]).await, ("deny", "no".to_owned()));
-        assert_eq!(decided(&[none, none]).await, ("none", "hm\nhm".to_owned()));
+        assert_eq!(decided(&[none, none]).await, ("none", "says: hm\nsays: hm".to_owned()));
         assert_eq!(decided(&[]).await, ("none", String::new()));
     }
 
@@ -275,8 +289,10 @@ mod tests {
             (&[none], "no opinion"),
             (&[], "no opinion"),
         ] {
-            let member =
-                |says: &fn() -> Foresight| Member { authorizer: Arc::new(Foresees(*says)), decisions: None };
+            let member = |says: &fn() -> Foresight| {
+                let authorizer = Arc::new(Foresees(*says));
+                Member { authorizer, name: None, decisions: None }
+            };
             let members: Vec<Member> = authorizers.iter().map(member).collect();
             let user = User::default();
             let told = match foresee_in_order(&members, &Attributes::of_path(&user, "get", "/x")) {
