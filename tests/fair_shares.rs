@@ -224,11 +224,17 @@ impl Occupied {
     }
 }
 
+/// The seats of a level's FlowSchemas that have some.
 async fn seats(server: &TestServer, level: &str) -> String {
     let metrics = server.get("/metrics").await.text();
-    let start = format!("apiserver_flowcontrol_current_executing_seats{{priority_level=\"{level}\"}} ");
-    let line = metrics.lines().find_map(|line| line.strip_prefix(&start));
-    line.unwrap_or_default().to_owned()
+    let start =
+        format!("apiserver_flowcontrol_current_executing_seats{{priority_level=\"{level}\",flow_schema=");
+    let lines = metrics.lines().filter_map(|line| line.strip_prefix(&start)?.split_once("} "));
+    lines
+        .filter(|(_, seats)| *seats != "0")
+        .map(|(flow, seats)| format!("{flow} {seats}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// 100.
@@ -272,13 +278,15 @@ async fn a101_requests_wait_for_a_seat() {
     let small = uid(&server, LEVELS, "small").await;
     soon(async || counted(&alice, CONFIGMAPS).await.1 == small).await;
     let held = Occupied::new(&server).await;
-    assert_eq!(seats(&server, "small").await, "1");
+    assert_eq!(seats(&server, "small").await, "\"mine\" 1");
     let waiting: Vec<_> = (0..3).map(|_| alice.get(CONFIGMAPS)).collect();
     let waiting =
         tokio::spawn(join_all(waiting.into_iter().map(|request| async move { request.await.status })));
     let full = async || {
         let metrics = server.get("/metrics").await.text();
-        metrics.contains("apiserver_flowcontrol_current_inqueue_requests{priority_level=\"small\"} 3")
+        metrics.contains(
+            "apiserver_flowcontrol_current_inqueue_requests{priority_level=\"small\",flow_schema=\"mine\"} 3",
+        )
     };
     soon(full).await;
     let refused = alice.get(CONFIGMAPS).await;
@@ -337,7 +345,7 @@ async fn a102_watches_occupy_no_seats() {
     for _ in 0..100 {
         watches.push(alice.watch(format!("{CONFIGMAPS}?watch=1")).await);
     }
-    soon(async || seats(&server, "global-default").await == "0").await;
+    soon(async || seats(&server, "global-default").await.is_empty()).await;
     server.post(CONFIGMAPS, &config_map("a", json!({}))).await.expect(201);
     for watch in &mut watches {
         watch.expect("ADDED").await;
@@ -372,7 +380,7 @@ async fn masters_pass_while_all_seats_are_taken() {
     (setup.limits.in_flight.reading, setup.limits.in_flight.mutating) = (1, 1);
     let server = setup.start().await;
     let held = Occupied::new(&server).await;
-    assert_eq!(seats(&server, "global-default").await, "1");
+    assert_eq!(seats(&server, "global-default").await, "\"global-default\" 1");
     server.post(CONFIGMAPS, &config_map("masters", json!({}))).await.expect(201);
     server.delete(format!("{CONFIGMAPS}/masters")).await.ok();
     for path in [CONFIGMAPS, "/openapi/v2", "/metrics"] {
@@ -398,7 +406,7 @@ async fn a_body_that_does_not_come_has_no_seat() {
         let running = format!("apiserver_current_inflight_requests{{request_kind=\"mutating\"}} {count}\n");
         soon(async || server.get("/metrics").await.text().contains(&running)).await;
     }
-    soon(async || seats(&server, "global-default").await == "0").await;
+    soon(async || seats(&server, "global-default").await.is_empty()).await;
     server.post(CONFIGMAPS, &config_map("masters", json!({}))).await.expect(201);
     for user in ["alice", "bob"] {
         let client = server.token(&format!("{user}-token"));
@@ -433,7 +441,7 @@ async fn a_body_that_has_come_waits_for_a_seat() {
     late.flush().await.expect("sent");
     let running = "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1\n";
     soon(async || server.get("/metrics").await.text().contains(running)).await;
-    soon(async || seats(&server, "small").await == "0").await;
+    soon(async || seats(&server, "small").await.is_empty()).await;
     let held = Occupied::new(&server).await;
     late.write_all(rest.as_bytes()).await.expect("sent");
     late.flush().await.expect("sent");
@@ -465,7 +473,7 @@ async fn a_list_that_nobody_reads_has_no_seat() {
         unread.push(alice.get(path).send().await);
     }
     assert!(unread.iter().all(|answer| answer.status() == 200));
-    assert_eq!(seats(&server, "global-default").await, "0");
+    assert_eq!(seats(&server, "global-default").await, "");
     // On a connection of its own: what is unread fills the window of the other one.
     server.token("alice-token").get(format!("{CONFIGMAPS}/n0")).await.ok();
     drop(unread);

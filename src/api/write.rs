@@ -5,6 +5,7 @@
 //! [`Api::put`] the rest, and [`Api::modify`] repeats both when another write came in between.
 
 pub(super) mod create;
+mod issued;
 pub mod modify;
 mod put;
 pub(super) mod rescale;

@@ -23,7 +23,7 @@ pub fn know_issuers(
     if config.oidc.is_empty() && config.file.is_none() {
         return;
     }
-    let oidc = Arc::new(Oidc::new(config.oidc.clone(), runtime.clock.clone()));
+    let oidc = Arc::new(Oidc::new(config.oidc.clone(), runtime.clock.clone(), runtime.metrics.clone()));
     authenticator.know_oidc(oidc.clone());
     let discovering = oidc.clone();
     runtime.tasks.run("oidc", async move { discovering.discover().await });

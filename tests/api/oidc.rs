@@ -106,6 +106,15 @@ async fn keys_are_fetched_when_a_token_has_to_be_verified() {
     assert!(why.contains("failed to verify signature: fetching keys"), "{why}");
     site.publish(&[&good]);
     assert_eq!(review(&server, &right).await["user"]["username"], "jane");
+    let metrics = server.get("/metrics").await.text();
+    let keys = "apiserver_authentication_jwt_authenticator_jwks_fetch_last_";
+    for line in [
+        "timestamp_seconds{result=\"failure\",jwt_issuer_hash=\"sha256:",
+        "timestamp_seconds{result=\"success\",jwt_issuer_hash=\"sha256:",
+        "key_set_info{jwt_issuer_hash=\"sha256:",
+    ] {
+        assert!(metrics.contains(&format!("{keys}{line}")), "{line}: {metrics}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

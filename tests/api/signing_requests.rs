@@ -93,14 +93,29 @@ async fn controllers_approve_and_sign(mut setup: Setup) {
     // A signer elsewhere is left alone.
     let foreign = create(&alice, &request(&key, ("jane", "devs"), "example.com/s", &["client auth"])).await;
     approve(&server, &foreign).await;
-    let own = create(
-        &alice,
-        &request(&key, ("jane", "devs"), "kubernetes.io/kube-apiserver-client", &["client auth"]),
-    )
-    .await;
+    let mut wanted = request(&key, ("jane", "devs"), "kubernetes.io/kube-apiserver-client", &["client auth"]);
+    wanted["spec"]["expirationSeconds"] = 7200.into();
+    let own = create(&alice, &wanted).await;
     approve(&server, &own).await;
     until(&server, &own, |status| status["certificate"].is_string()).await;
     assert!(server.get(&foreign).await.ok()["status"]["certificate"].is_null());
+    // Those that were requested for a time are counted; a signer elsewhere makes one for as long as it likes.
+    wanted["spec"]["signerName"] = "example.com/s".into();
+    let foreign = create(&alice, &wanted).await;
+    approve(&server, &foreign).await;
+    let mut issued = server.get(&foreign).await.ok();
+    issued["status"]["certificate"] = STANDARD.encode(ca()).into();
+    server.put(format!("{foreign}/status"), &issued).await.ok();
+    server.put(format!("{foreign}/status"), &server.get(&foreign).await.ok()).await.ok();
+    let metrics = server.get("/metrics").await.text();
+    let count = |line: &str| metrics.contains(&format!("apiserver_certificates_registry_csr_{line} 1\n"));
+    assert!(
+        count("requested_duration_total{signerName=\"kubernetes.io/kube-apiserver-client\"}"),
+        "{metrics}"
+    );
+    assert!(count("honored_duration_total{signerName=\"kubernetes.io/kube-apiserver-client\"}"), "{metrics}");
+    assert!(count("requested_duration_total{signerName=\"other\"}"), "{metrics}");
+    assert!(!metrics.contains("honored_duration_total{signerName=\"other\"}"), "{metrics}");
     server.stop().await;
 }
 

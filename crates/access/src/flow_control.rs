@@ -10,6 +10,7 @@ mod demand;
 mod dump;
 mod flow;
 mod level;
+mod occupied;
 mod queue_set;
 mod retry_after;
 mod watches;
@@ -27,6 +28,7 @@ use self::allocation::{Claim, Limits, divide};
 use self::dealer::flow_hash;
 use self::flow::Flow;
 use self::level::{Level, LevelSpec};
+use self::occupied::Occupied;
 use self::queue_set::Discipline;
 use self::watches::Watches;
 use crate::auth::authorizer::Attributes;
@@ -66,6 +68,8 @@ pub struct FlowOfLevel {
     uids: [Bytes; 2],
     is_exempt: bool,
     metrics: FlowMetrics,
+    /// Shared by what the FlowSchema was before and after a change of its object.
+    occupied: Arc<Occupied>,
 }
 
 struct LevelState {
@@ -116,8 +120,18 @@ impl FlowControl {
             }
         }
         flows.sort_by(|one, other| (one.precedence, &one.name).cmp(&(other.precedence, &other.name)));
-        let flows = flows.into_iter().filter_map(|flow| self.flow_of_level(flow, &states)).collect();
-        self.flows.store(Arc::new(flows));
+        let flows: Vec<_> = flows.into_iter().filter_map(|flow| self.flow_of_level(flow, &states)).collect();
+        for gone in self.flows.swap(Arc::new(flows)).iter() {
+            if self.flow_like(&gone.flow).is_none() {
+                Occupied::default().observe(&gone.metrics);
+            }
+        }
+    }
+
+    /// The flow of this name and level that is there now.
+    fn flow_like(&self, flow: &Flow) -> Option<Arc<FlowOfLevel>> {
+        let flows = self.flows.load();
+        flows.iter().find(|known| known.flow.name == flow.name && known.flow.level == flow.level).cloned()
     }
 
     fn flow_of_level(&self, flow: Flow, states: &BTreeMap<Arc<str>, LevelState>) -> Option<Arc<FlowOfLevel>> {
@@ -127,6 +141,7 @@ impl FlowControl {
             uids: [&flow.uid, &spec.uid].map(|uid| Bytes::copy_from_slice(uid.as_bytes())),
             is_exempt: spec.discipline == Discipline::Exempt,
             metrics: self.metrics.flow(&spec.name, &flow.name),
+            occupied: self.flow_like(&flow).map(|known| known.occupied.clone()).unwrap_or_default(),
             flow,
         }))
     }
@@ -163,7 +178,7 @@ impl FlowControl {
 
     /// Brings gauges up to date.
     pub fn observe(&self) {
-        self.levels().values().for_each(|state| state.level.observe());
+        self.flows.load().iter().for_each(|flow| flow.occupied.observe(&flow.metrics));
     }
 
     /// The flow that a request belongs to. There is always the flow `catch-all`.
@@ -249,7 +264,8 @@ impl FlowOfLevel {
             has_waited = true;
             self.waiter(request, path, Duration::ZERO)
         };
-        let entered = self.level.enter(width, self.hash(request), began, longest, waiter).await;
+        let hash = self.hash(request);
+        let entered = self.level.enter(&self.occupied, width, hash, began, longest, waiter).await;
         let waited = if has_waited { began.elapsed() } else { Duration::ZERO };
         let waited = (!self.is_exempt).then_some(waited);
         self.metrics.entered(entered.as_ref().err().map(|refused| refused.reason), waited);
@@ -265,7 +281,8 @@ impl FlowOfLevel {
         longest: Duration,
     ) -> Result<Seat, Refused> {
         let waiter = || self.waiter(request, path, Duration::ZERO);
-        let entered = self.level.enter(width, self.hash(request), Instant::now(), longest, waiter).await;
+        let (hash, now) = (self.hash(request), Instant::now());
+        let entered = self.level.enter(&self.occupied, width, hash, now, longest, waiter).await;
         match &entered {
             Ok(seat) => self.describe(seat, request, path),
             Err(refused) => self.metrics.entered(Some(refused.reason), None),

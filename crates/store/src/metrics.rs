@@ -9,6 +9,7 @@ mod admission;
 mod attempts;
 mod audit;
 mod authorization;
+mod certificates;
 mod encryption;
 mod external_signer;
 mod flow_control;
@@ -27,6 +28,7 @@ use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder a
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use self::authorization::ConfigInfos;
+use self::certificates::KeySets;
 use self::histograms::Histograms;
 use crate::schema::names::{GroupResource, Gvr};
 
@@ -158,6 +160,16 @@ const COUNTERS: &[(&str, &str)] = &[
     ),
     (flow_control::REJECTED, "Number of requests rejected by API Priority and Fairness."),
     (flow_control::DISPATCHED, "Number of requests executed by API Priority and Fairness."),
+    (
+        certificates::REQUESTED,
+        "Total number of issued CSRs with a requested duration, sliced by signer (only kubernetes.io signer names are \
+         specifically identified)",
+    ),
+    (
+        certificates::HONORED,
+        "Total number of issued CSRs with a requested duration that was honored, sliced by signer (only kubernetes.io \
+         signer names are specifically identified)",
+    ),
     (audit::EVENTS, "Counter of audit events generated and sent to the audit backend."),
     (audit::LEVELS, "Counter of policy levels for audit events (1 per request)."),
     (audit::ERRORS, "Counter of audit events that were not recorded, by the plugin that lost them."),
@@ -299,6 +311,11 @@ const HISTOGRAMS: &[(&str, &[f64], &str)] = &[
     (COMMIT_SIZE, &SIZE_BUCKETS, "Number of writes committed together."),
 ];
 const GAUGES: &[(&str, &str)] = &[
+    (
+        certificates::KEYS_FETCHED,
+        "Timestamp of the last successful or failed JWKS fetch split by result, api server identity and jwt issuer for the \
+         JWT authenticator.",
+    ),
     (external_signer::FETCHED_AT, "Unix Timestamp in seconds of the last successful FetchKeys request"),
     (
         external_signer::MADE_AT,
@@ -323,8 +340,20 @@ const GAUGES: &[(&str, &str)] = &[
         "Timestamp of the last automatic reload of admission manifest configuration split by status, plugin, and \
          apiserver identity.",
     ),
-    (flow_control::WAITING, "Number of requests currently pending in queues of the priority level."),
-    (flow_control::SEATS, "Seats that requests of the priority level occupy now."),
+    (
+        flow_control::WAITING,
+        "Number of requests currently pending in queues of the API Priority and Fairness subsystem.",
+    ),
+    (
+        flow_control::EXECUTING,
+        "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and \
+         Fairness subsystem.",
+    ),
+    (
+        flow_control::SEATS,
+        "Concurrency (number of seats) occupied by the currently executing (initial stage for a WATCH, any stage \
+         otherwise) requests in the API Priority and Fairness subsystem.",
+    ),
     (flow_control::NOMINAL, "Nominal number of execution seats configured for each priority level."),
     (flow_control::LIMIT, "Current derived number of execution seats available to each priority level."),
     ("apiserver_longrunning_requests", "Gauge of all active long-running apiserver requests."),
@@ -395,6 +424,7 @@ pub struct Metrics {
     pub attempts: AttemptMetrics,
     pub tokens: TokenMetrics,
     config_infos: ConfigInfos,
+    key_sets: KeySets,
     /// The hash of the server's id, once it is known.
     server: OnceLock<String>,
 }
@@ -412,6 +442,7 @@ impl Default for Metrics {
             attempts: AttemptMetrics::default(),
             tokens: TokenMetrics::default(),
             config_infos: ConfigInfos::default(),
+            key_sets: KeySets::default(),
             server: OnceLock::new(),
             registry,
         };
@@ -655,6 +686,7 @@ impl Metrics {
         self.attempts.render(&mut text);
         self.tokens.render(&mut text);
         self.config_infos.render(&mut text, self.server().1);
+        self.key_sets.render(&mut text, self.server().1);
         text
     }
 

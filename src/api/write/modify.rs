@@ -80,6 +80,7 @@ impl Api {
                 proven = true;
                 continue;
             }
+            let wanted = self.wanted(&write, current.as_ref());
             let placed = self.put(write, ready?, current).await?;
             if matches!(placed, Placed::Unmet { .. }) {
                 // What has changed may be the right to write.
@@ -87,6 +88,9 @@ impl Api {
             }
             let judged_at = match placed {
                 Placed::Done(mut modified) => {
+                    if let Some(wanted) = &wanted {
+                        self.count_issued(target.resource, wanted, &modified.answer);
+                    }
                     if self.definitions.are(target.resource) {
                         Box::pin(self.show_definitions()).await;
                     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::auth::oidc::{Issuer, Mapping};
+use crate::auth::oidc::{Issuer, Mapping, check_authorities};
 use crate::cli::error::Error;
 
 /// Those of RSA and of the curves P-256 and P-384.
@@ -89,6 +89,9 @@ impl OidcArgs {
                 Error::Usage(format!("--oidc-ca-file: cannot read {}: {error}", path.display()))
             })?,
         };
+        if let (Err(why), Some(path)) = (check_authorities(&authorities), &self.oidc_ca_file) {
+            return Err(Error::Usage(format!("--oidc-ca-file: {}: {why}", path.display())));
+        }
         Ok(Some(Issuer {
             url,
             discovery_url: None,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::authn::Anonymous;
-use super::oidc::{Expression, Issuer, Mapping, Subject};
+use super::oidc::{Expression, Issuer, Mapping, Subject, check_authorities};
 use crate::codec::yaml;
 use crate::expression::Type;
 use crate::fields;
@@ -150,6 +150,11 @@ impl Reader<'_> {
                 self.problems.add(&format!("{at}.issuer.discoveryURL"), why);
             }
         }
+        let authorities = fields::text(issuer, &["certificateAuthority"]).as_bytes();
+        if let Err(why) = check_authorities(authorities) {
+            let why = format!("Invalid value: \"<omitted>\": {why}");
+            self.problems.add(&format!("{at}.issuer.certificateAuthority"), &why);
+        }
         let audiences = self.audiences(issuer, at);
         let mut mapping = self.mapping(fields::object(entry, "claimMappings").unwrap_or(&empty), at);
         self.rules(entry, at, &mut mapping);
@@ -157,7 +162,7 @@ impl Reader<'_> {
         Issuer {
             url,
             discovery_url: discovery_url.map(str::to_owned),
-            authorities: fields::text(issuer, &["certificateAuthority"]).as_bytes().to_vec(),
+            authorities: authorities.to_vec(),
             audiences,
             algorithms: ALGORITHMS.map(str::to_owned).to_vec(),
             mapping,

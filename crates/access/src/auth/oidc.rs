@@ -20,9 +20,11 @@ use tokio::sync::Notify;
 use super::authn::Refusals;
 use super::jwt::{Audience, Compact, Date, claimed_issuer};
 use super::recent::Recent;
+use crate::metrics::Metrics;
 use crate::tree::Map;
 use crate::user::User;
 use crate::wall_clock::WallClock;
+use crate::x509;
 
 use self::distributed::Expanded;
 pub use self::expression::{Expression, Subject};
@@ -59,6 +61,7 @@ pub struct Oidc {
     providers: ArcSwap<Vec<Arc<Provider>>>,
     replaced: Notify,
     clock: WallClock,
+    metrics: Arc<Metrics>,
     /// By the tokens' hashes.
     known: Recent<[u8; 32], Arc<Known>>,
 }
@@ -84,9 +87,9 @@ struct Standard {
 
 impl Oidc {
     /// Blocks where the system's CAs are read.
-    pub fn new(issuers: Vec<Issuer>, clock: WallClock) -> Self {
-        let (providers, known) = (ArcSwap::from_pointee(providers(issuers)), Recent::new(MOST));
-        Self { providers, replaced: Notify::new(), clock, known }
+    pub fn new(issuers: Vec<Issuer>, clock: WallClock, metrics: Arc<Metrics>) -> Self {
+        let providers = ArcSwap::from_pointee(providers(issuers, &metrics));
+        Self { providers, replaced: Notify::new(), clock, metrics, known: Recent::new(MOST) }
     }
 
     /// Finds out where the issuers' keys are, also of those that come later. Runs for ever.
@@ -107,7 +110,8 @@ impl Oidc {
 
     /// Trusts these issuers and no others, once it is known of all where their keys are. Fails if that takes too long.
     pub async fn replace(&self, issuers: Vec<Issuer>) -> Result<(), String> {
-        let made = tokio::task::spawn_blocking(move || providers(issuers)).await;
+        let metrics = self.metrics.clone();
+        let made = tokio::task::spawn_blocking(move || providers(issuers, &metrics)).await;
         let providers = made.map_err(|error| error.to_string())?;
         let discovered = futures_util::future::join_all(providers.iter().map(|provider| provider.discover()));
         if tokio::time::timeout(HEALTHY_WITHIN, discovered).await.is_err() {
@@ -151,8 +155,22 @@ impl Oidc {
     }
 }
 
-fn providers(issuers: Vec<Issuer>) -> Vec<Arc<Provider>> {
-    issuers.into_iter().map(|issuer| Arc::new(Provider::new(issuer))).collect()
+fn providers(issuers: Vec<Issuer>, metrics: &Arc<Metrics>) -> Vec<Arc<Provider>> {
+    issuers.into_iter().map(|issuer| Arc::new(Provider::new(issuer, metrics.clone()))).collect()
+}
+
+/// Why nobody can be verified by these authorities, in PEM: all of their certificates have to be readable.
+pub fn check_authorities(text: &[u8]) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    match x509::certificates(text) {
+        Ok(found) if found.is_empty() => {
+            Err("data does not contain any valid RSA or ECDSA certificates".to_owned())
+        }
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The user of a token, and until when it is valid.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::allocation::{Limits, Shares};
 use super::demand::Smoothed;
 use super::dump;
+use super::occupied::Occupied;
 use super::queue_set::{Discipline, Place, QueueSet, SetState, Start, Ticket, Width};
 use super::retry_after::RetryAfter;
 use crate::fields;
@@ -144,21 +145,16 @@ impl Level {
         self.metrics.limit.set(limit as f64);
     }
 
-    /// Puts what is waiting and running into the gauges.
-    pub fn observe(&self) {
-        let set = self.set();
-        self.metrics.waiting.set(set.waiting() as f64);
-        self.metrics.seats.set(set.seats_in_use() as f64);
-    }
-
     /// What is in the queues now.
     pub fn state(&self) -> SetState {
         self.set().state()
     }
 
-    /// Waits for seats from now on, for this time at most. Only of a request that waits, it is asked what it is.
+    /// Waits for seats from now on, for this time at most. Only of a request that waits, it is asked what it is. The request
+    /// counts in `occupied`.
     pub async fn enter(
         self: &Arc<Self>,
+        occupied: &Arc<Occupied>,
         width: Width,
         hash: u64,
         now: Instant,
@@ -167,18 +163,24 @@ impl Level {
     ) -> Result<Seat, Refused> {
         let started = self.set().start(width, hash, now);
         match started {
-            Start::Runs(ticket) => Ok(Seat { level: self.clone(), ticket: Some(ticket) }),
+            Start::Runs(ticket) => Ok(Seat::new(self, occupied, ticket)),
             Start::Refused(reason) => Err(self.refused(reason)),
             Start::Waits(place) => {
                 let waiter = waiter();
                 self.set().describe(place.queue, place.id, waiter);
-                Box::pin(self.wait(place, now + longest)).await
+                let _waits = occupied.wait();
+                Box::pin(self.wait(occupied, place, now + longest)).await
             }
         }
     }
 
-    async fn wait(self: &Arc<Self>, place: Place, until: Instant) -> Result<Seat, Refused> {
-        let mut waiter = Waiter { level: self.clone(), place: Some(place) };
+    async fn wait(
+        self: &Arc<Self>,
+        occupied: &Arc<Occupied>,
+        place: Place,
+        until: Instant,
+    ) -> Result<Seat, Refused> {
+        let mut waiter = Waiter { level: self.clone(), occupied: occupied.clone(), place: Some(place) };
         match tokio::time::timeout_at(until, waiter.dispatched()).await {
             Ok(Some(seat)) => Ok(seat),
             _ => waiter.leave().ok_or_else(|| self.refused("time-out")),
@@ -198,6 +200,7 @@ impl Level {
 /// A request that waits. When it is dropped, it leaves its queue.
 struct Waiter {
     level: Arc<Level>,
+    occupied: Arc<Occupied>,
     /// `None` once it has left the queue.
     place: Option<Place>,
 }
@@ -206,7 +209,7 @@ impl Waiter {
     async fn dispatched(&mut self) -> Option<Seat> {
         let ticket = (&mut self.place.as_mut()?.dispatched).await.ok()?;
         self.place = None;
-        Some(Seat { level: self.level.clone(), ticket: Some(ticket) })
+        Some(Seat::new(&self.level, &self.occupied, ticket))
     }
 
     /// Leaves the queue, or takes the seat that was given meanwhile.
@@ -216,7 +219,7 @@ impl Waiter {
             return None;
         }
         let ticket = dispatched.try_recv().ok()?;
-        Some(Seat { level: self.level.clone(), ticket: Some(ticket) })
+        Some(Seat::new(&self.level, &self.occupied, ticket))
     }
 }
 
@@ -229,10 +232,16 @@ impl Drop for Waiter {
 /// The seats of a request, until it is dropped.
 pub struct Seat {
     level: Arc<Level>,
+    occupied: Arc<Occupied>,
     ticket: Option<Ticket>,
 }
 
 impl Seat {
+    fn new(level: &Arc<Level>, occupied: &Arc<Occupied>, ticket: Ticket) -> Self {
+        occupied.run(ticket.seats());
+        Self { level: level.clone(), occupied: occupied.clone(), ticket: Some(ticket) }
+    }
+
     /// How long the request has had it.
     pub fn age(&self) -> Duration {
         self.ticket.as_ref().map(Ticket::age).unwrap_or_default()
@@ -242,6 +251,8 @@ impl Seat {
     pub fn give_back(mut self) {
         if let Some(ticket) = self.ticket.take() {
             self.level.set().give_back(&ticket, Instant::now());
+            self.occupied.end();
+            self.occupied.release(ticket.seats());
         }
     }
 
@@ -256,9 +267,14 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
-        let Some(lingering) = self.level.set().finish(&ticket, Instant::now()) else { return };
-        let level = self.level.clone();
-        let release = move || level.set().release(&ticket, Instant::now());
+        let lingering = self.level.set().finish(&ticket, Instant::now());
+        self.occupied.end();
+        let Some(lingering) = lingering else { return self.occupied.release(ticket.seats()) };
+        let (level, occupied) = (self.level.clone(), self.occupied.clone());
+        let release = move || {
+            level.set().release(&ticket, Instant::now());
+            occupied.release(ticket.seats());
+        };
         match Handle::try_current() {
             Ok(runtime) => {
                 runtime.spawn(async move {

@@ -80,6 +80,10 @@ impl Ticket {
     pub fn age(&self) -> Duration {
         self.started.elapsed()
     }
+
+    pub fn seats(&self) -> usize {
+        self.width.seats()
+    }
 }
 
 /// What becomes of a request.
@@ -223,10 +227,12 @@ impl QueueSet {
         self.configure(self.discipline, limit, now);
     }
 
+    #[cfg(test)]
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
+    #[cfg(test)]
     pub fn seats_in_use(&self) -> usize {
         self.seats_in_use
     }

@@ -11,6 +11,7 @@ pub const REJECTED: &str = "apiserver_flowcontrol_rejected_requests_total";
 pub const DISPATCHED: &str = "apiserver_flowcontrol_dispatched_requests_total";
 pub const WAIT_SECONDS: &str = "apiserver_flowcontrol_request_wait_duration_seconds";
 pub const WAITING: &str = "apiserver_flowcontrol_current_inqueue_requests";
+pub const EXECUTING: &str = "apiserver_flowcontrol_current_executing_requests";
 pub const SEATS: &str = "apiserver_flowcontrol_current_executing_seats";
 pub const NOMINAL: &str = "apiserver_flowcontrol_nominal_limit_seats";
 pub const LIMIT: &str = "apiserver_flowcontrol_current_limit_seats";
@@ -23,14 +24,12 @@ pub const WAIT_BUCKETS: [f64; 12] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0,
 pub struct LevelMetrics {
     pub nominal: Gauge,
     pub limit: Gauge,
-    pub waiting: Gauge,
-    pub seats: Gauge,
 }
 
 impl LevelMetrics {
     pub(super) fn new(registry: &Registry, level: &str) -> Self {
         let gauge = |name| registry.gauge(name, labels_of(&[("priority_level", level)]));
-        Self { nominal: gauge(NOMINAL), limit: gauge(LIMIT), waiting: gauge(WAITING), seats: gauge(SEATS) }
+        Self { nominal: gauge(NOMINAL), limit: gauge(LIMIT) }
     }
 }
 
@@ -41,6 +40,9 @@ pub struct FlowMetrics {
     labels: Vec<Label>,
     dispatched: Counter,
     waited: Histogram,
+    waiting: Gauge,
+    executing: Gauge,
+    seats: Gauge,
 }
 
 impl FlowMetrics {
@@ -51,9 +53,19 @@ impl FlowMetrics {
         Self {
             dispatched: registry.counter(DISPATCHED, labels.clone()),
             waited: registry.histogram(WAIT_SECONDS, waited),
+            waiting: registry.gauge(WAITING, labels.clone()),
+            executing: registry.gauge(EXECUTING, labels.clone()),
+            seats: registry.gauge(SEATS, labels.clone()),
             registry: registry.clone(),
             labels,
         }
+    }
+
+    /// Sets the numbers of requests that wait and run now, and of the seats of the latter.
+    pub fn observe(&self, waiting: f64, executing: f64, seats: f64) {
+        self.waiting.set(waiting);
+        self.executing.set(executing);
+        self.seats.set(seats);
     }
 
     /// Counts a request that got its seats, or was refused. `waited` is `None` where nobody waits.

@@ -77,6 +77,12 @@ fn what_is_wrong_is_named() {
         ("enabled: true", "enabled: false", "enabled should be set to true"),
         ("anonymous:", "surprise: 1\nanonymous:", "unknown field \"surprise\""),
         ("username: {expression: '\"user:\" + claims.sub'}", "username: {claim: sub}", "prefix is required"),
+        (
+            "audiences: [a, b]",
+            "audiences: [a, b]\n    certificateAuthority: nothing",
+            "jwt[0].issuer.certificateAuthority: Invalid value: \"<omitted>\": data does not contain any valid RSA or ECDSA \
+             certificates",
+        ),
     ] {
         let text = RIGHT.replacen(from, to, 1);
         assert_ne!(text, RIGHT, "{from}");

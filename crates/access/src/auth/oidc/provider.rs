@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 use super::{Generation, Issuer};
 use crate::auth::jwt::Compact;
 use crate::auth::jwt::keys::PublicKey;
+use crate::metrics::Metrics;
 use crate::tree::Value;
 use crate::webhook::Fetcher;
 
@@ -28,6 +29,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 pub struct Provider {
     pub issuer: Issuer,
     fetcher: Fetcher,
+    metrics: Arc<Metrics>,
     /// The URL of the keys; `None` until the issuer has told it.
     keys_url: ArcSwapOption<String>,
     /// `None` until the first token is verified.
@@ -53,11 +55,12 @@ struct Fetched {
 
 impl Provider {
     /// Blocks where the system's CAs are read.
-    pub fn new(issuer: Issuer) -> Self {
+    pub fn new(issuer: Issuer, metrics: Arc<Metrics>) -> Self {
         let fetcher = Fetcher::new(&issuer.authorities, TIMEOUT);
         Self {
             issuer,
             fetcher,
+            metrics,
             keys_url: ArcSwapOption::empty(),
             keys: ArcSwapOption::empty(),
             generation: Generation::default(),
@@ -115,7 +118,8 @@ impl Provider {
         }
         // Nobody waits for an issuer whom others ask: who asks at the same time fetches the same document.
         let issuer = Issuer { url: url.to_owned(), discovery_url: None, ..self.issuer.clone() };
-        let made = tokio::task::spawn_blocking(move || Provider::new(issuer)).await;
+        let metrics = self.metrics.clone();
+        let made = tokio::task::spawn_blocking(move || Provider::new(issuer, metrics)).await;
         let source = made.map_err(|error| error.to_string())?;
         Box::pin(source.find_keys()).await?;
         let source = Arc::new(source);
@@ -150,6 +154,9 @@ impl Provider {
             return fetched.result.clone();
         }
         fetched.result = self.fetch_keys().await;
+        if fetched.result.is_err() {
+            self.metrics.keys_fetched(&self.issuer.url, None);
+        }
         fetched.at = fetched.result.is_ok().then(Instant::now);
         self.attempts.fetch_add(1, Ordering::AcqRel);
         fetched.result.clone()
@@ -157,8 +164,9 @@ impl Provider {
 
     async fn fetch_keys(&self) -> Result<(), String> {
         let url = self.keys_url.load_full().unwrap_or_default();
-        let set = self.fetcher.get(&url).await.map_err(|error| error.to_string())?;
-        let set: Value = serde_json::from_slice(&set).map_err(|error| error.to_string())?;
+        let text = self.fetcher.get(&url).await.map_err(|error| error.to_string())?;
+        let set: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+        self.metrics.keys_fetched(&self.issuer.url, Some(&text));
         let keys = set.get("keys").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let list = keys.iter().filter_map(key).collect();
         self.keys.store(Some(Arc::new(Keys(list))));

@@ -27,7 +27,7 @@ fn request() -> dump::Waiter {
 const LONG: Duration = Duration::from_secs(60);
 
 async fn enter(level: &Arc<Level>, longest: Duration) -> Result<Seat, Refused> {
-    level.enter(Width::ONE, 1, Instant::now(), longest, request).await
+    level.enter(&Arc::default(), Width::ONE, 1, Instant::now(), longest, request).await
 }
 
 #[tokio::test]
