@@ -1,9 +1,13 @@
 //! Answers before an answer (1xx), of which a server may send any number.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll};
 
 use hyper::Request;
+use hyper::rt::{Read, ReadBufCursor, Write};
 
 /// How many of them are read, as Go did before it counted their bytes.
 const MOST: u32 = 5;
@@ -26,5 +30,112 @@ impl Interim {
 
     pub fn are_too_many(&self) -> bool {
         self.0.load(Ordering::Relaxed) > MOST
+    }
+}
+
+/// A stream of which nothing more is read once there were too many. hyper reads them one after the other, as long as there
+/// are some to read.
+pub struct Bounded<S> {
+    pub stream: S,
+    pub interim: Interim,
+}
+
+impl<S: Read + Unpin> Read for Bounded<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.interim.are_too_many() {
+            true => Poll::Ready(Err(io::Error::other(TOO_MANY))),
+            false => Pin::new(&mut self.stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl<S: Write + Unpin> Write for Bounded<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http_body_util::Empty;
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+    use super::super::client;
+    use super::*;
+
+    const EARLY: &[u8] = b"HTTP/1.1 103 E\r\n\r\n";
+
+    /// A peer of which there is always something to read, and nothing else for 64 MB.
+    struct Talkative(Arc<AtomicU32>);
+
+    impl AsyncRead for Talkative {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            while self.0.load(Ordering::Relaxed) < 64_000_000 && buffer.remaining() >= EARLY.len() {
+                buffer.put_slice(EARLY);
+                self.0.fetch_add(EARLY.len() as u32, Ordering::Relaxed);
+            }
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Talkative {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn little_is_read_of_a_peer_that_sends_nothing_else() {
+        let read = Arc::<AtomicU32>::default();
+        let mut request = Request::new(Empty::<Bytes>::new());
+        let interim = Interim::of(&mut request);
+        let bounded = Bounded { stream: TokioIo::new(Talkative(read.clone())), interim: interim.clone() };
+        let (mut sender, connection) = client().handshake(bounded).await.expect("a connection");
+        let (answer, _) = tokio::join!(sender.send_request(request), connection);
+        assert!(answer.is_err() && interim.are_too_many());
+        let read = read.load(Ordering::Relaxed);
+        assert!(read < 1 << 20, "{read} bytes were read");
     }
 }
