@@ -230,6 +230,7 @@ where
         let name = endpoint.name();
         router
             .route(&format!("/{name}"), any(answer.clone()))
+            .route(&format!("/{name}/"), any(answer.clone()))
             .route(&format!("/{name}/{{*check}}"), any(answer.clone()))
     })
 }
@@ -334,6 +335,7 @@ mod tests {
             ("/healthz/ping", 200, "ok"),
             ("/readyz/database", 500, "internal server error: down\n"),
             ("/readyz/none", 404, "404 page not found\n"),
+            ("/readyz/", 404, "404 page not found\n"),
         ] {
             let request = axum::http::Request::get(uri).body(axum::body::Body::empty()).unwrap();
             let response = router.clone().oneshot(request).await.unwrap();

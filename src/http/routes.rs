@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
 
@@ -192,6 +192,8 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
             let headers = headers.clone();
             openapi(publication, move |openapi| documents::openapi_v2(openapi, &headers)).await?
         }
+        // Upstream's router has the index without the slash alone, and no text for what it does not have.
+        "/openapi/v3/" => StatusCode::NOT_FOUND.into_response(),
         _ => match path.strip_prefix("/openapi/v3").filter(|rest| rest.is_empty() || rest.starts_with('/')) {
             Some(rest) => {
                 let path = rest.strip_prefix('/').unwrap_or_default().to_owned();
@@ -261,7 +263,9 @@ fn is_below_a_group(app: &App, path: &str) -> bool {
     let mut segments = path.split('/').skip(1);
     match (segments.next(), segments.next()) {
         (Some("api"), Some(_)) => true,
-        (Some("apis"), Some(group)) => is_built_in(app.api.catalog.served().registry().group(group)),
+        (Some("apis"), Some(group)) if !group.is_empty() => {
+            is_built_in(app.api.catalog.served().registry().group(group))
+        }
         _ => false,
     }
 }

@@ -192,7 +192,10 @@ async fn w57_what_is_not_there(setup: Setup) {
         "/apis/nosuch/v1",
         "/apis/nosuch/v1/things",
         "/openapi",
+        "/healthz/",
         "/healthz/nosuch",
+        "/apis//v1",
+        "/apis//v1/pods",
     ] {
         let answer = server.get(path).await;
         assert_eq!((answer.status, &*answer.text()), (404, "404 page not found\n"), "{path}");

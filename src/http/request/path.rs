@@ -42,9 +42,11 @@ pub fn segments(path: &str) -> Option<Vec<Cow<'_, str>>> {
     path.trim_matches('/').split('/').map(decode).collect()
 }
 
-/// What the segments of a path name; `None` if it is not a path of the resource API.
+/// What the segments of a path name; `None` if it is not a path of the resource API. Only the core group has no name, and
+/// no place below `/apis`.
 pub fn parse(segments: &[&str]) -> Option<ApiPath> {
     match segments {
+        ["apis", "", ..] => None,
         ["api"] => Some(ApiPath::CoreVersions),
         ["apis"] => Some(ApiPath::Groups),
         ["apis", group] => Some(ApiPath::Group { group: (*group).to_owned() }),
