@@ -89,6 +89,8 @@ impl<'a> Translation<'a> {
         let last = given.last().map(String::as_str).unwrap_or_default();
         match known(name).map(|flag| (flag.form, flag.effect)) {
             None => self.serve.push(format!("--{name}={last}")),
+            // Without a mode upstream takes its default.
+            Some((Form::List, _)) if name == "authorization-mode" && self.list(name).is_empty() => {}
             Some((Form::List, Effect::Serve(target))) => {
                 self.serve.push(format!("--{target}={}", given.join(",")));
             }
@@ -172,9 +174,11 @@ impl<'a> Translation<'a> {
     /// Sets kube-apiserver's default, unless the flag or its environment variable is set.
     fn set_default(&mut self, name: &str, value: &str) {
         let variable = format!("ROWPLANE_{}", name.replace('-', "_").to_uppercase());
-        let is_set = match self.last(name) {
-            Some(value) => !value.is_empty() || known(name).is_some_and(|flag| flag.form != Form::Scalar),
-            None => false,
+        let is_set = match (self.last(name), known(name).map(|flag| flag.form)) {
+            (None, _) => false,
+            (Some(_), Some(Form::List)) => !self.list(name).is_empty(),
+            (Some(value), Some(Form::Scalar) | None) => !value.is_empty(),
+            (Some(_), Some(_)) => true,
         };
         if !is_set && std::env::var_os(variable).is_none() {
             self.serve.push(format!("--{name}={value}"));
@@ -193,12 +197,14 @@ impl<'a> Translation<'a> {
     }
 
     fn into_config(mut self) -> Result<Outcome, Error> {
-        let cert_dir = PathBuf::from(self.last("cert-dir").unwrap_or(CERT_DIR));
         self.check_files();
         // Upstream lets everybody do everything unless it is told otherwise.
         if self.last("authorization-config").is_none_or(str::is_empty) {
             self.set_default("authorization-mode", "AlwaysAllow");
         }
+        let published = Some(PathBuf::from(self.last("cert-dir").unwrap_or(CERT_DIR)));
+        let published = published.filter(|directory| !directory.as_os_str().is_empty());
+        let cert_dir = published.clone().unwrap_or_else(unnamed_directory);
         self.set_default("bind-address", BIND_ADDRESS);
         self.set_default("datastore", DATASTORE);
         self.set_default("cluster-controllers", "false");
@@ -220,10 +226,16 @@ impl<'a> Translation<'a> {
             https.kubeconfig = None;
             let serving = &mut https.certificates.serving;
             *serving = serving.take().or_else(|| serving_pair(&cert_dir));
-            https.certificates.published = Some(cert_dir);
+            https.certificates.published = published;
         }
         Ok(Outcome::Run(Box::new(config), notes))
     }
+}
+
+/// A directory for the keys of a server that publishes no certificate, which kube-apiserver has in memory alone. It is made
+/// when it is used.
+fn unnamed_directory() -> PathBuf {
+    std::env::temp_dir().join(format!("rowplane-{}-{:016x}", std::process::id(), rand::random::<u64>()))
 }
 
 /// The serving certificate in `--cert-dir`, if there is one that is not the server's own, which is renewed.

@@ -51,6 +51,17 @@ fn envtest() {
     assert!(!notes.contains("--secure-port"), "{notes}");
 }
 
+/// What upstream takes, too.
+#[test]
+fn without_a_directory_or_a_mode_there_are_defaults() {
+    let (config, _) = run(&["--cert-dir=", "--authorization-mode=", "--secure-port=1"]).unwrap();
+    assert_eq!(config.authorization, vec![Mode::AlwaysAllow].into());
+    let https = config.https.unwrap();
+    assert_eq!((https.certificates.published, https.certificates.serving), (None, None));
+    let directory = config.data_dir.unwrap();
+    assert!(directory.starts_with(std::env::temp_dir()) && !directory.exists(), "{directory:?}");
+}
+
 /// Flags that kube-api-test passes: values as separate arguments, a flag twice.
 #[test]
 fn the_last_of_a_scalar_counts_and_underscores_are_dashes() {
