@@ -81,6 +81,8 @@ mod garbage;
 mod heads;
 #[path = "api/hostile_credentials.rs"]
 mod hostile_credentials;
+#[path = "api/known_attacks.rs"]
+mod known_attacks;
 #[path = "api/list.rs"]
 mod list;
 #[path = "api/list_options.rs"]

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use crate::support::server::{CONFIGMAPS, Setup, TestServer};
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+const SECRETS: &str = "/api/v1/namespaces/t/secrets";
+const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
 const QUOTA: &str = "/api/v1/namespaces/t/resourcequotas";
 
 on_every_store! {
@@ -14,6 +17,9 @@ on_every_store! {
     cluster_roles_are_not_aggregated,
     a_quota_limits_nothing_until_its_status_has_limits,
     without_a_collector_nothing_waits_for_one,
+    secrets_get_no_tokens,
+    the_types_of_policies_are_not_checked,
+    nothing_is_migrated,
 }
 
 async fn start(setup: &mut Setup) -> TestServer {
@@ -21,17 +27,17 @@ async fn start(setup: &mut Setup) -> TestServer {
     setup.start().await
 }
 
-/// Reads until nothing can be under way any more that an earlier request has begun: a definition was established, which is
-/// this server's own to do.
-async fn own_controllers_have_passed(server: &TestServer) {
+/// Reads until nothing can be under way any more that an earlier request has begun: a definition with this plural was
+/// established, which is this server's own to do.
+async fn own_controllers_have_passed(server: &TestServer, plural: &str) {
     let definition = json!({
-        "metadata": {"name": "passings.example.com"},
-        "spec": {"group": "example.com", "scope": "Cluster", "names": {"plural": "passings", "kind": "Passing"},
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {"group": "example.com", "scope": "Cluster", "names": {"plural": plural, "kind": plural.to_uppercase()},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}
     });
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     server.post(definitions, &definition).await.expect(201);
-    while server.get("/apis/example.com/v1/passings").await.status != 200 {
+    while server.get(format!("/apis/example.com/v1/{plural}")).await.status != 200 {
         tokio::task::yield_now().await;
     }
 }
@@ -41,7 +47,7 @@ async fn namespaces_stay_with_what_is_in_them(mut setup: Setup) {
     server.create("c", json!({})).await;
     let deleted = server.delete("/api/v1/namespaces/t").await.ok();
     assert_eq!(deleted["status"]["phase"], "Terminating");
-    own_controllers_have_passed(&server).await;
+    own_controllers_have_passed(&server, "passings").await;
     assert_eq!(server.get("/api/v1/namespaces/t").await.ok()["spec"]["finalizers"], json!(["kubernetes"]));
     server.get(format!("{CONFIGMAPS}/c")).await.ok();
     // As whoever ends it does.
@@ -60,7 +66,7 @@ async fn nobody_collects_garbage(mut setup: Setup) {
         .expect(201);
     server.create("owner", json!({})).await;
     server.delete(format!("{CONFIGMAPS}/owner")).json(&json!({"propagationPolicy": "Foreground"})).await.ok();
-    own_controllers_have_passed(&server).await;
+    own_controllers_have_passed(&server, "passings").await;
     server.get(format!("{CONFIGMAPS}/orphan")).await.ok();
     let owner = server.get(format!("{CONFIGMAPS}/owner")).await.ok();
     assert_eq!(
@@ -117,4 +123,40 @@ async fn without_a_collector_nothing_waits_for_one(mut setup: Setup) {
         assert_eq!(answer["status"], "Success", "{policy}: {answer}");
         assert_eq!(server.get(format!("{CONFIGMAPS}/owner")).await.status, 404);
     }
+}
+
+async fn secrets_get_no_tokens(mut setup: Setup) {
+    let server = start(&mut setup).await;
+    let account = json!({"metadata": {"name": "robot"}});
+    server.post("/api/v1/namespaces/t/serviceaccounts", &account).await.expect(201);
+    let secret = json!({"metadata": {"name": "s", "annotations": {"kubernetes.io/service-account.name": "robot"}},
+        "type": "kubernetes.io/service-account-token"});
+    let made = server.post(SECRETS, &secret).await.expect(201);
+    own_controllers_have_passed(&server, "passings").await;
+    assert_eq!(server.get(format!("{SECRETS}/s")).await.ok(), made);
+    // Nor does the Secret go with its account.
+    server.delete("/api/v1/namespaces/t/serviceaccounts/robot").await.ok();
+    own_controllers_have_passed(&server, "others").await;
+    server.get(format!("{SECRETS}/s")).await.ok();
+}
+
+async fn the_types_of_policies_are_not_checked(mut setup: Setup) {
+    let server = start(&mut setup).await;
+    let rule = json!({"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["*"]});
+    let policy = json!({"metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "object.spec.nope == 1"}]}});
+    server.post(POLICIES, &policy).await.expect(201);
+    own_controllers_have_passed(&server, "passings").await;
+    let status = server.get(format!("{POLICIES}/p")).await.ok()["status"].clone();
+    assert!(status["observedGeneration"].is_null() && status["typeChecking"].is_null(), "{status}");
+}
+
+async fn nothing_is_migrated(mut setup: Setup) {
+    let server = start(&mut setup).await;
+    let migration =
+        json!({"metadata": {"name": "m"}, "spec": {"resource": {"group": "", "resource": "configmaps"}}});
+    server.post(MIGRATIONS, &migration).await.expect(201);
+    own_controllers_have_passed(&server, "passings").await;
+    let status = server.get(format!("{MIGRATIONS}/m")).await.ok()["status"].clone();
+    assert!(status["conditions"].is_null(), "{status}");
 }
