@@ -72,28 +72,6 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// Adds to a claim's devices the extended resources that they count as.
-    pub fn add_extended(&self, claim: &ObjectMap, usage: &mut Amounts) {
-        let mut extended = Amounts::default();
-        for (name, amount) in usage.iter() {
-            let Some(class) = name.strip_suffix(DEVICES_SUFFIX).filter(|_| !is_zero(amount)) else {
-                continue;
-            };
-            extended.plus(&format!("{REQUESTS}{CLASS_PREFIX}{class}"), amount);
-            if let Some(name) = self.classes().get(class).filter(|name| !name.is_empty()) {
-                extended.plus(&format!("{REQUESTS}{name}"), amount);
-            }
-        }
-        if extended.is_empty() {
-            return;
-        }
-        let mut spared = self.spared(claim);
-        spared.retain(|name, _| extended.get(name).is_some());
-        extended.subtract(&spared);
-        extended.retain(|_, amount| !is_zero(amount) && !is_negative(amount));
-        usage.add(&extended);
-    }
-
     /// What a claim is not charged for, since its Pod is.
     fn spared(&self, claim: &ObjectMap) -> Amounts {
         let Some(pod) = pod_of(claim) else { return Amounts::default() };
@@ -161,6 +139,28 @@ impl<'a> Devices<'a> {
         row.insert("spared", Value::Object(amounts));
         Some(rows.put(target.namespace, target.name, expect, row))
     }
+}
+
+/// Adds to a claim's devices the extended resources that they count as: the one that each class has by its name, and the one
+/// that the class is known to say.
+pub fn add_extended(devices: Option<&Devices<'_>>, claim: &ObjectMap, usage: &mut Amounts) {
+    let mut extended = Amounts::default();
+    for (name, amount) in usage.iter() {
+        let Some(class) = name.strip_suffix(DEVICES_SUFFIX).filter(|_| !is_zero(amount)) else { continue };
+        extended.plus(&format!("{REQUESTS}{CLASS_PREFIX}{class}"), amount);
+        let said = devices.and_then(|devices| devices.classes().get(class));
+        if let Some(name) = said.filter(|name| !name.is_empty()) {
+            extended.plus(&format!("{REQUESTS}{name}"), amount);
+        }
+    }
+    if extended.is_empty() {
+        return;
+    }
+    let mut spared = devices.map(|devices| devices.spared(claim)).unwrap_or_default();
+    spared.retain(|name, _| extended.get(name).is_some());
+    extended.subtract(&spared);
+    extended.retain(|_, amount| !is_zero(amount) && !is_negative(amount));
+    usage.add(&extended);
 }
 
 fn place(claim: &ObjectMap) -> (&str, &str) {

@@ -1,7 +1,7 @@
 //! What objects of a resource use of a quota (`pkg/quota/v1/evaluator`).
 
 use super::amounts::{Amounts, added, exceeds};
-use super::devices::Devices;
+use super::devices::{self, Devices};
 use super::notes::Notes;
 use super::past_grace::PastGrace;
 use super::pod_amounts::objects;
@@ -26,7 +26,7 @@ pub enum Evaluator<'a> {
     Pods(Option<&'a PastGrace<'a>>),
     Services,
     Claims,
-    /// Without knowledge of devices, none counts as an extended resource.
+    /// Without knowledge of devices, none counts as a named extended resource.
     ResourceClaims(Option<&'a Devices<'a>>),
     /// Only the number of objects counts.
     Objects(&'a ResourceDefinition),
@@ -95,9 +95,7 @@ impl<'a> Evaluator<'a> {
             Self::Claims => claim(object),
             Self::ResourceClaims(devices) => {
                 let mut usage = resource_claim(object);
-                if let Some(devices) = devices {
-                    devices.add_extended(object, &mut usage);
-                }
+                devices::add_extended(devices, object, &mut usage);
                 usage
             }
             Self::Objects(definition) => {

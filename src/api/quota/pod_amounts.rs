@@ -20,28 +20,18 @@ impl List {
     }
 }
 
-/// The total of a Pod: the sum of its containers, at least the largest init container together with the sidecars before
-/// it, overridden by the Pod's own, and with its overhead.
+/// The total of a Pod: the largest of what its containers together want, were given and have, overridden by the Pod's own,
+/// and with its overhead. What is wanted does not count if it can never be had.
 pub fn of_pod(pod: &ObjectMap, list: List) -> Amounts {
     let running = Running::of(pod);
+    let sources: &[Source] = match list {
+        List::Requests => &[Source::Wanted, Source::Given, Source::Had],
+        List::Limits => &[Source::Wanted, Source::Had],
+    };
     let mut total = Amounts::default();
-    for container in objects(pod, &["spec", "containers"]) {
-        total.add(&running.effective(container, list));
+    for source in sources.iter().skip(usize::from(running.infeasible)) {
+        total.raise(&together(pod, |container| running.amounts(container, list, *source)));
     }
-    let (mut sidecars, mut initial) = (Amounts::default(), Amounts::default());
-    for container in objects(pod, &["spec", "initContainers"]) {
-        if fields::text(container, &["restartPolicy"]) == "Always" {
-            let own = running.effective(container, list);
-            total.add(&own);
-            sidecars.add(&own);
-            initial.raise(&sidecars);
-        } else {
-            let mut together = specified(container, list);
-            together.add(&sidecars);
-            initial.raise(&together);
-        }
-    }
-    total.raise(&initial);
     let whole = fields::object(pod, "spec").map(|spec| specified(spec, list)).unwrap_or_default();
     for (name, amount) in whole.iter().filter(|(name, _)| is_of_pods(name)) {
         total.set(name, amount);
@@ -57,6 +47,28 @@ pub fn of_pod(pod: &ObjectMap, list: List) -> Amounts {
     total
 }
 
+/// The sum of a Pod's containers, and at least the largest init container together with the sidecars before it.
+fn together(pod: &ObjectMap, amounts: impl Fn(&ObjectMap) -> Amounts) -> Amounts {
+    let mut total = Amounts::default();
+    for container in objects(pod, &["spec", "containers"]) {
+        total.add(&amounts(container));
+    }
+    let (mut sidecars, mut initial) = (Amounts::default(), Amounts::default());
+    for container in objects(pod, &["spec", "initContainers"]) {
+        let mut own = amounts(container);
+        if fields::text(container, &["restartPolicy"]) == "Always" {
+            total.add(&own);
+            sidecars.add(&own);
+            initial.raise(&sidecars);
+        } else {
+            own.add(&sidecars);
+            initial.raise(&own);
+        }
+    }
+    total.raise(&initial);
+    total
+}
+
 /// Whether a resource can be requested for a whole Pod.
 pub fn is_of_pods(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
@@ -65,6 +77,17 @@ pub fn is_of_pods(name: &str) -> bool {
 /// The amounts of a container's or a Pod's own `resources`.
 pub fn specified(holder: &ObjectMap, list: List) -> Amounts {
     Amounts::of(fields::at(holder, &["resources", list.name()]).and_then(Value::as_object))
+}
+
+/// Where the amounts of a container come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The spec.
+    Wanted,
+    /// What the node has set aside for requests.
+    Given,
+    /// What the container runs with.
+    Had,
 }
 
 /// What a node has reported of the Pod's containers, which counts while they are resized.
@@ -83,25 +106,31 @@ impl<'a> Running<'a> {
         Self { pod, infeasible }
     }
 
-    /// The largest of what a container wants, was given and has.
-    fn effective(&self, container: &ObjectMap, list: List) -> Amounts {
-        let wanted = specified(container, list);
-        let Some(status) = self.status(fields::text(container, &["name"])) else { return wanted };
-        if fields::object(status, "resources").is_none() {
-            return wanted;
+    /// The amounts of a container by one source. What the node has not reported is what comes before it.
+    fn amounts(&self, container: &ObjectMap, list: List, source: Source) -> Amounts {
+        let status = match source {
+            Source::Wanted => return specified(container, list),
+            Source::Given | Source::Had => self.status(fields::text(container, &["name"])),
+        };
+        let given = || status.and_then(|status| fields::object(status, "allocatedResources"));
+        let had = || {
+            status
+                .and_then(|status| fields::at(status, &["resources", list.name()]))
+                .and_then(Value::as_object)
+        };
+        let reported = match (source, list) {
+            (Source::Had, List::Requests) => had().or_else(given),
+            (Source::Had, List::Limits) => had(),
+            _ => given(),
+        };
+        match reported {
+            None if !self.infeasible => specified(container, list),
+            reported => Amounts::of(reported),
         }
-        let mut found = specified(status, list);
-        if list == List::Requests {
-            found.raise(&Amounts::of(fields::object(status, "allocatedResources")));
-        }
-        if !self.infeasible {
-            found.raise(&wanted);
-        }
-        found
     }
 
     fn status(&self, name: &str) -> Option<&'a ObjectMap> {
-        let lists = ["initContainerStatuses", "containerStatuses"];
+        let lists = ["containerStatuses", "initContainerStatuses"];
         lists.into_iter().find_map(|list| {
             objects(self.pod, &["status", list]).find(|status| fields::text(status, &["name"]) == name)
         })

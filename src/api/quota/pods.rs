@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::amounts::{Amounts, exceeds};
+use super::amounts::Amounts;
 use super::pod_amounts::{List, is_of_pods, objects, of_pod, specified};
 use super::scopes::Requirement;
 use crate::api::{ObjectMap, fields};
+use crate::kinds::core::pod::qos;
 use crate::tree::Value;
 
 const KNOWN: [&str; 11] = [
@@ -141,21 +142,11 @@ pub fn ends_by_itself(pod: &ObjectMap) -> bool {
 }
 
 fn is_best_effort(pod: &ObjectMap) -> bool {
-    match fields::text(pod, &["status", "qosClass"]) {
-        "" => {}
-        class => return class == "BestEffort",
-    }
-    let asks = |holder: &ObjectMap| {
-        [List::Requests, List::Limits].into_iter().any(|list| {
-            let amounts = specified(holder, list);
-            ["cpu", "memory"].iter().any(|name| amounts.get(name).is_some_and(|amount| exceeds(amount, "0")))
-        })
+    let class = match fields::text(pod, &["status", "qosClass"]) {
+        "" => qos::class(pod),
+        class => class,
     };
-    let Some(spec) = fields::object(pod, "spec") else { return true };
-    if fields::object(spec, "resources").is_some() {
-        return !asks(spec);
-    }
-    !["containers", "initContainers"].into_iter().any(|list| objects(spec, &[list]).any(asks))
+    class == "BestEffort"
 }
 
 fn looks_into_other_namespaces(pod: &ObjectMap) -> bool {
