@@ -18,6 +18,7 @@ on_every_store! {
     w49_ages,
     scales_of_built_in_kinds,
     tables_of_every_kind,
+    lists_tell_the_default_class,
 }
 
 async fn pod(server: &TestServer, name: &str, status: Value) {
@@ -183,7 +184,7 @@ async fn scales_of_built_in_kinds(setup: Setup) {
     assert_eq!(table["rows"][0]["object"]["metadata"]["name"], "d");
 }
 
-/// Against what kube-apiserver 1.36 has answered for the same objects (`testdata/tables`).
+/// Against what kube-apiserver 1.37.2 has answered for the same objects (`testdata/tables`).
 async fn tables_of_every_kind(setup: Setup) {
     let server = setup.start().await;
     let mut kinds = std::collections::BTreeSet::new();
@@ -221,6 +222,26 @@ async fn tables_of_every_kind(setup: Setup) {
         kinds.insert(path.to_owned());
     }
     assert!(kinds.len() > 50, "{}", kinds.len());
+}
+
+/// The newest of those that are marked is the default, and only a list tells it.
+async fn lists_tell_the_default_class(setup: Setup) {
+    const CLASSES: &str = "/apis/storage.k8s.io/v1/storageclasses";
+    let server = setup.start().await;
+    let class = |name: &str, mark: &str| json!({"metadata": {"name": name, "annotations": {mark: "true"}}, "provisioner": "p"});
+    let names = async || {
+        let table = server.get(CLASSES).accept(TABLE).await.ok();
+        let rows = table["rows"].as_array().expect("rows").clone();
+        rows.into_iter().map(|row| row["cells"][0].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    server.post(CLASSES, &class("b", "storageclass.beta.kubernetes.io/is-default-class")).await.expect(201);
+    server.post(CLASSES, &class("c", "none")).await.expect(201);
+    assert_eq!(names().await, ["b (default)", "c"]);
+    // Created in the same second it is the first by name, and else the newest.
+    server.post(CLASSES, &class("a", "storageclass.kubernetes.io/is-default-class")).await.expect(201);
+    assert_eq!(names().await, ["a (default)", "b", "c"]);
+    let one = server.get(format!("{CLASSES}/a")).accept(TABLE).await.ok();
+    assert_eq!(one["rows"][0]["cells"][0], "a");
 }
 
 /// What the clock and chance say stands as `<age>` in the vectors.

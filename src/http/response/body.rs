@@ -60,7 +60,7 @@ pub async fn list(encoder: Encoder, mut list: List, printing: &Printing) -> Resu
     if encoder.media == MediaType::Protobuf {
         return protobuf_list(encoder, list).await;
     }
-    if encoder.pretty || encoder.media == MediaType::Yaml || encoder.order().is_some() {
+    if encoder.pretty || encoder.media == MediaType::Yaml || encoder.needs_all() {
         return whole_list(encoder, list, printing).await;
     }
     let ends = (encoder.list_head(&list), encoder.list_tail(&list));
@@ -136,8 +136,8 @@ impl ListWriter {
     }
 }
 
-/// Reads the whole list first: needed for indented JSON, for YAML, and for the one kind whose rows have an order of
-/// their own.
+/// Reads the whole list first: needed for indented JSON, for YAML, and for the two kinds whose rows have an order of
+/// their own or tell a default.
 async fn whole_list(encoder: Encoder, mut list: List, printing: &Printing) -> Result<Body, Error> {
     let (mut objects, mut size) = (Vec::new(), 0);
     while let Some(chunk) = list.items.next().await {
@@ -154,17 +154,21 @@ async fn whole_list(encoder: Encoder, mut list: List, printing: &Printing) -> Re
 }
 
 fn print_list(
-    encoder: Encoder,
+    mut encoder: Encoder,
     ends: (Vec<u8>, Vec<u8>),
     mut objects: Vec<Arc<Object>>,
 ) -> Result<Vec<u8>, Error> {
-    if let Some(order) = encoder.order() {
+    if encoder.needs_all() {
         let mut keyed = Vec::with_capacity(objects.len());
         for object in objects {
             keyed.push((Value::Object(object.to_map()?), object));
         }
-        keyed.sort_by(|(a, _), (b, _)| order(a, b));
-        objects = keyed.into_iter().map(|(_, object)| object).collect();
+        if let Some(order) = encoder.order() {
+            keyed.sort_by(|(a, _), (b, _)| order(a, b));
+        }
+        let values: Vec<Value>;
+        (values, objects) = keyed.into_iter().unzip();
+        encoder.note_default(&values);
     }
     let mut writer = ListWriter::new(encoder, ends);
     for object in objects {

@@ -53,7 +53,14 @@ pub struct Asked<'a> {
 enum Form {
     Object,
     Metadata(MetaVersion),
-    Table { printer: TablePrinter, version: MetaVersion, include: IncludeObject, clock: WallClock },
+    Table {
+        printer: TablePrinter,
+        version: MetaVersion,
+        include: IncludeObject,
+        clock: WallClock,
+        /// The object of a list that is the default.
+        default: Option<String>,
+    },
 }
 
 impl Form {
@@ -68,7 +75,7 @@ impl Form {
             ) => Self::Metadata(version),
             Some(Transform::Table(version)) => {
                 let include = IncludeObject::parse(include)?;
-                Self::Table { printer: printer(), version, include, clock: clock.clone() }
+                Self::Table { printer: printer(), version, include, clock: clock.clone(), default: None }
             }
         })
     }
@@ -78,7 +85,7 @@ impl Form {
         match self {
             Self::Object => object,
             Self::Metadata(version) => table::partial_object_metadata(*version, &object),
-            Self::Table { printer, version, include, clock } => {
+            Self::Table { printer, version, include, clock, .. } => {
                 let row = table::row(printer, &object, &row_options(*version, *include, clock));
                 table::table(*version, printer, columns, table::object_metadata(&object), vec![row])
             }
@@ -223,8 +230,12 @@ impl Encoder {
                 write_json(out, &map);
             }
             Form::Metadata(_) => write_json(out, &self.formed(self.decode(object)?)),
-            Form::Table { printer, version, include, clock } => {
-                let row = table::row(printer, &self.decode(object)?, &row_options(*version, *include, clock));
+            Form::Table { printer, version, include, clock, default } => {
+                let mut row =
+                    table::row(printer, &self.decode(object)?, &row_options(*version, *include, clock));
+                if default.as_deref() == Some(object.name()) {
+                    row["cells"][0] = format!("{} (default)", object.name()).into();
+                }
                 write_json(out, &row);
             }
         }
@@ -234,6 +245,18 @@ impl Encoder {
     /// Whether the items differ from the stored objects, so that these must be decoded.
     pub fn makes_items(&self) -> bool {
         !matches!(self.form, Form::Object)
+    }
+
+    /// Whether rows depend on what else is in the list.
+    pub fn needs_all(&self) -> bool {
+        matches!(&self.form, Form::Table { printer, .. } if printer.order().is_some() || printer.default().is_some())
+    }
+
+    /// Takes note of the default among a list's objects.
+    pub fn note_default(&mut self, objects: &[Value]) {
+        if let Form::Table { printer, default, .. } = &mut self.form {
+            *default = printer.default().and_then(|of| of(objects)).map(str::to_owned);
+        }
     }
 
     /// The order of the items, if it differs from that of the list.

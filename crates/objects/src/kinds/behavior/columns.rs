@@ -57,6 +57,14 @@ impl TablePrinter {
         }
     }
 
+    /// How a list tells its default, where the kind has one.
+    pub fn default(&self) -> Option<fn(&[Value]) -> Option<&str>> {
+        match self {
+            Self::BuiltIn(printer) => printer.default,
+            Self::Custom(_) => None,
+        }
+    }
+
     pub fn empty(&self) -> EmptyRows {
         match self {
             Self::BuiltIn(printer) => printer.empty,
@@ -83,6 +91,8 @@ pub struct Printer {
     pub conditions: Option<fn(&Value) -> Option<Value>>,
     /// The order of the rows of a list, where it is not the list's own.
     pub order: Option<fn(&Value, &Value) -> Ordering>,
+    /// The name of the object among those of a list that is the default, which its row tells.
+    pub default: Option<fn(&[Value]) -> Option<&str>>,
     pub empty: EmptyRows,
 }
 

@@ -135,14 +135,24 @@ pub static COLUMNS: Printer = Printer {
         AGE,
     ],
     cells,
+    default: Some(default),
     ..PLAIN
 };
 
+/// The newest of the classes that are marked, and the first by name of those that are as new.
+fn default(classes: &[Value]) -> Option<&str> {
+    let is_marked = |class: &&Value| {
+        let annotations = &class["metadata"]["annotations"];
+        DEFAULT_CLASS_ANNOTATIONS.iter().any(|annotation| annotations[*annotation] == "true")
+    };
+    let created = |class: &Value| text(&class["metadata"]["creationTimestamp"]).to_owned();
+    let newest = |a: &&Value, b: &&Value| created(a).cmp(&created(b)).then_with(|| name(b).cmp(name(a)));
+    classes.iter().filter(is_marked).max_by(newest).map(name)
+}
+
 fn cells(class: &Value, now: Timestamp) -> Vec<Value> {
-    let annotations = &class["metadata"]["annotations"];
-    let is_default = DEFAULT_CLASS_ANNOTATIONS.iter().any(|annotation| annotations[*annotation] == "true");
     cells![
-        format!("{}{}", name(class), if is_default { " (default)" } else { "" }),
+        name(class),
         text(&class["provisioner"]),
         optional_text(&class["reclaimPolicy"], "Delete"),
         optional_text(&class["volumeBindingMode"], "Immediate"),

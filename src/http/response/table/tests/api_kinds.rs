@@ -105,7 +105,7 @@ fn storage() {
             (
                 json!({"metadata": default, "provisioner": "p", "reclaimPolicy": "Retain", "allowVolumeExpansion": true,
                 "volumeBindingMode": "WaitForFirstConsumer"}),
-                json!(["x (default)", "p", "Retain", "WaitForFirstConsumer", true, "60m"]),
+                json!(["x", "p", "Retain", "WaitForFirstConsumer", true, "60m"]),
             ),
             (json!({}), json!(["x", "", "Delete", "Immediate", false, "60m"])),
         ],

@@ -11,8 +11,14 @@ macro_rules! cells {
 }
 
 /// What most printers leave as it is.
-pub const PLAIN: Printer =
-    Printer { columns: &[], cells: |_, _| Vec::new(), conditions: None, order: None, empty: EmptyRows::List };
+pub const PLAIN: Printer = Printer {
+    columns: &[],
+    cells: |_, _| Vec::new(),
+    conditions: None,
+    order: None,
+    default: None,
+    empty: EmptyRows::List,
+};
 
 pub const NAME: Column = Column {
     format: "name",
