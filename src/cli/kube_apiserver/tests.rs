@@ -198,7 +198,12 @@ fn features_of_upstreams_that_cannot_be_switched_here_are_named() {
     let registration = config.identity.map(|identity| identity.registration);
     assert_eq!(registration, Some(Registration::Off), "StorageVersionAPI can be switched");
     assert!(notes.contains("--feature-gates (WatchList, AllAlpha cannot be switched here)"), "{notes}");
-    for (gate, why) in [("NoSuch=true", "unrecognized feature gate: NoSuch"), ("WatchList=2", "WatchList")] {
+    run(&["--feature-gates=EvictionRequestAPI=false,ClientsAllowCBOR=true"]).expect("features of v1.37.2");
+    for (gate, why) in [
+        ("NoSuch=true", "unrecognized feature gate: NoSuch"),
+        ("SidecarContainers=true", "unrecognized feature gate: SidecarContainers"),
+        ("WatchList=2", "WatchList"),
+    ] {
         let refused = run(&[&format!("--feature-gates={gate}")]).unwrap_err();
         assert!(refused.contains(why), "{refused}");
     }
