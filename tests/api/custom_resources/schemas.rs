@@ -77,6 +77,8 @@ async fn cr11_cr12_cr13_cr14_cr15_schemas_are_structural(setup: Setup) {
     let cases = [
         (json!({"description": "no type"}), "must not be empty for specified object fields"),
         (json!({"type": "array"}), ".items: Required value: must be specified"),
+        (json!({"type": "array", "items": []}), ".items: Required value: must be specified"),
+        (json!({"type": "array", "items": "x"}), ".items: Required value: must be specified"),
         (json!({"type": "string", "anyOf": [{"default": "a"}]}), "must be undefined to be structural"),
         (
             json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "string"}, {"type": "integer"}]}),
@@ -122,6 +124,10 @@ async fn cr16_lists_by_key_have_keys(setup: Setup) {
     };
     let cases = [
         (list(json!([]), json!({"type": "string"})), "must not be empty if x-kubernetes-list-type is map"),
+        (
+            json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": 5}),
+            "must only have a single schema if x-kubernetes-list-type is map",
+        ),
         (list(json!(["port"]), json!({"type": "string"})), "entries must all be names of item properties"),
         (
             list(json!(["name"]), json!({"type": "string"})),

@@ -25,16 +25,16 @@ pub struct Fit {
 /// Conforms an object. With `text`, numbers are read as they are spelled there. After an error, all members that did
 /// not fit are still in the object.
 pub fn conform(shape: &GoShape, text: Option<&Node>, object: &mut Map) -> Result<Fit, String> {
-    let mut conformer = Conformer {
-        types: &shape.types,
-        path: Vec::new(),
-        places: Vec::with_capacity(64),
-        text,
-        misfit: None,
-        fit: Fit::default(),
-    };
+    let mut conformer = Conformer::new(&shape.types, text);
     conformer.members(shape.message, object)?;
     conformer.misfit.map_or(Ok(conformer.fit), Err)
+}
+
+/// Judges an alternative of a schema as its own decoder does, which does not know where it stands.
+pub(super) fn judge_alternative(types: &Types, id: MessageId, value: &Value) -> Result<(), String> {
+    let mut conformer = Conformer::new(types, None);
+    conformer.alternative(id, "", &mut value.clone())?;
+    conformer.misfit.map_or(Ok(()), Err)
 }
 
 struct Conformer<'a, 't> {
@@ -48,6 +48,8 @@ struct Conformer<'a, 't> {
     /// The first value of the wrong type. Go's decoder continues after it, and reports errors of types with a decoder
     /// of their own first.
     misfit: Option<String>,
+    /// The struct with the outermost alternative of a schema that is being read: it is the one that errors name.
+    outer: Option<String>,
     fit: Fit,
 }
 
@@ -77,6 +79,11 @@ enum MemberPlace {
 }
 
 impl<'a, 't> Conformer<'a, 't> {
+    fn new(types: &'a Types, text: Option<&'t Node>) -> Self {
+        let places = Vec::with_capacity(64);
+        Self { types, path: Vec::new(), places, text, misfit: None, outer: None, fit: Fit::default() }
+    }
+
     /// Conforms the members in the order of the text, since the first error is reported.
     fn members(&mut self, id: MessageId, object: &mut Map) -> Result<(), String> {
         let (types, message) = (self.types, self.types.message(id));
@@ -311,8 +318,12 @@ impl<'a, 't> Conformer<'a, 't> {
             (Format::SchemaOrBool, Value::Bool(_)) => Ok(()),
             (Format::SchemaOrBool | Format::SchemaOrArray | Format::SchemaOrStrings, value) => {
                 // An alternative is decoded separately from its parent.
-                let before = self.misfit.take();
+                let (before, is_outermost) = (self.misfit.take(), self.outer.is_none());
+                self.outer.get_or_insert_with(|| owner.to_owned());
                 let read = self.alternative(id, owner, value);
+                if is_outermost {
+                    self.outer = None;
+                }
                 let found = std::mem::replace(&mut self.misfit, before);
                 read.and_then(|()| found.map_or(Ok(()), Err))
             }
@@ -327,9 +338,12 @@ impl<'a, 't> Conformer<'a, 't> {
             _ if message.format == Format::SchemaOrBool => {
                 return Err("boolean or JSON schema expected".to_owned());
             }
-            // Upstream drops the value.
+            // Upstream drops the value; what has neither of both alternatives is not as none.
             _ => {
-                *value = Value::Null;
+                *value = match message.format {
+                    Format::SchemaOrArray => Value::Array(Vec::new()),
+                    _ => Value::Null,
+                };
                 return Ok(());
             }
         };
@@ -401,7 +415,10 @@ impl<'a, 't> Conformer<'a, 't> {
     }
 
     fn misfit(&self, owner: &str, found: &str, want: &str) -> String {
-        let path = self.path.join(".");
+        if self.path.is_empty() {
+            return format!("json: cannot unmarshal {found} into Go value of type {want}");
+        }
+        let (owner, path) = (self.outer.as_deref().unwrap_or(owner), self.path.join("."));
         format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {want}")
     }
 }

@@ -4,7 +4,7 @@
 //! field, and accepts integers written as fractions. In all else it agrees with [`super::conform`], so it is needed
 //! only for objects that do not conform.
 
-use super::conform::form;
+use super::conform::{form, judge_alternative};
 use super::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
 use crate::gotext::{decode_base64, json_kind};
 use crate::json::{whole, whole_numbers};
@@ -99,9 +99,13 @@ impl Converter<'_> {
                 if fits { Ok(()) } else { Err(misfit(&format!("number {value}"), "int32")) }
             }
             (Format::IntOrString, value) => Err(misfit(json_kind(value), "int32")),
-            (Format::Raw | Format::SchemaOrBool | Format::SchemaOrArray | Format::SchemaOrStrings, value) => {
+            (Format::Raw, value) => {
                 whole_numbers(value);
                 Ok(())
+            }
+            (Format::SchemaOrBool | Format::SchemaOrArray | Format::SchemaOrStrings, value) => {
+                whole_numbers(value);
+                judge_alternative(self.types, id, value)
             }
         }
     }

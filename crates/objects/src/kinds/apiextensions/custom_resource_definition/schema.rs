@@ -374,6 +374,10 @@ fn map_list(items: &At<'_, '_>, keys: &At<'_, '_>, errors: &mut Errors) {
     if !items.is_set() {
         return errors.required(items, "must have a schema if x-kubernetes-list-type is map");
     }
+    if !items.value().is_object() {
+        let why = "must only have a single schema if x-kubernetes-list-type is map";
+        return errors.invalid(items, items.value(), why);
+    }
     let kind = items.get("type");
     if kind.text() != "object" {
         return errors.invalid(

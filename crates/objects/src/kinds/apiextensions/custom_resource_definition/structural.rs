@@ -97,7 +97,8 @@ fn invariants(schema: &At<'_, '_>, level: Level, errors: &mut Errors) {
     }
     let (kind, items, additional) =
         (schema.get("type"), schema.get("items"), schema.get("additionalProperties"));
-    if kind.text() == "array" && !items.is_set() {
+    let no_schema = !items.is_set() || items.value().as_array().is_some_and(Vec::is_empty);
+    if kind.text() == "array" && no_schema {
         errors.required(&items, "must be specified");
     }
     invariants(&items, Level::Item, errors);
