@@ -65,7 +65,7 @@ fn open_to_everybody(mut setup: Setup) -> Setup {
     setup
 }
 
-/// 95: what a kube-apiserver 1.36.3 has after its first start; and the next start changes nothing.
+/// 95: what a kube-apiserver 1.37.2 has after its first start; and the next start changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a095_a_fresh_server_has_upstreams_objects() {
     let setup = Setup::new(Database::sqlite());

@@ -142,6 +142,9 @@ async fn p54_what_is_no_configuration(setup: Setup) {
     managed["metadata"]["managedFields"] = json!([]);
     apply(&server, &c, "a", &managed).await.bad_request("metadata.managedFields must be nil");
     let request = server.request(Method::PATCH, format!("{c}?fieldManager=a"));
+    let malformed = request.body("application/apply-patch+yaml", "a: b: c").await;
+    malformed.bad_request("error encoding patch: yaml: mapping values are not allowed in this context");
+    let request = server.request(Method::PATCH, format!("{c}?fieldManager=a"));
     let list = request.body("application/apply-patch+yaml", "- a").await.failure();
     assert!(list["message"].as_str().expect("text").starts_with("error decoding patch: "), "{list}");
 }

@@ -212,13 +212,20 @@ fn check_custom(
     let text = || String::from_utf8_lossy(&body.bytes).into_owned();
     let refuse = |why: String| {
         let api_version = object.get("apiVersion").and_then(Value::as_str).filter(|text| !text.is_empty());
-        let claimed = api_version.and_then(|text| Gvk::parse(text, &kind.gvk.kind).ok());
+        let claimed = match api_version {
+            Some(text) => Gvk::parse(text, &kind.gvk.kind).ok(),
+            None => Some(kind.gvk.clone()),
+        };
         match claimed.filter(|_| !strictness.is_asked() && why.starts_with(claims::NO_KIND)) {
             Some(claimed) => mismatch(&claimed, kind, &why),
             None => unrecognized(kind, &body.bytes, why),
         }
     };
     let claimed = claims::of_custom(object, text).map_err(refuse)?;
+    if object.get("apiVersion").is_some_and(Value::is_null) {
+        let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
+        return Err(mismatch(&claimed, kind, why));
+    }
     if claimed.group_version != kind.gvk.group_version {
         return Err(Error::BadRequest(claims::other_version(&kind.gvk, &claimed)));
     }

@@ -299,6 +299,14 @@ async fn cr60_kinds_and_versions_of_bodies(setup: Setup) {
         assert_eq!(refused.status, 400);
         assert!(message(&refused).starts_with(begin), "{}", message(&refused));
     }
+    let mut versionless = widget("w", json!({}));
+    versionless["apiVersion"] = Value::Null;
+    let text = "Widget in version \"\" cannot be handled as a Widget: .apiVersion accessor error: <nil> is of the type <nil>, expected string";
+    assert_eq!(message(&server.post(WIDGETS, &versionless).await), text);
+    versionless.as_object_mut().expect("an object").remove("kind");
+    let refused = server.post(format!("{WIDGETS}?fieldValidation=Ignore"), &versionless).await;
+    let begin = "Widget in version \"v1\" cannot be handled as a Widget: Object 'Kind' is missing in '";
+    assert!(message(&refused).starts_with(begin), "{}", message(&refused));
 }
 
 async fn cr61_cr62_what_was_wrong_may_stay(setup: Setup) {

@@ -27,7 +27,9 @@ pub fn parse(body: &[u8]) -> Result<Config, Error> {
         Some(parsed) if !parsed.repeated => (parsed.value, Vec::new()),
         _ => {
             let document = yaml::read(body);
-            let document = document.map_err(|why| bad(&format!("error converting YAML to JSON: {why}")))?;
+            // Audit records JSON, so this comes first.
+            let document =
+                document.map_err(|why| Error::BadRequest(format!("error encoding patch: {why}")))?;
             (document.value, document.repeated)
         }
     };

@@ -25,7 +25,7 @@ use crate::tree::Value;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("storageversions", "StorageVersion").sub(&["status"]).conditional(),
-    strategy: Strategy { names: NameFormat::PathSegment, status_metadata: RESET, ..Strategy::PLAIN },
+    strategy: Strategy { names: NameFormat::OfRules, status_metadata: RESET, ..Strategy::PLAIN },
     rules: Rules::new(create, update).with_status(status),
     warnings: KindWarnings::NONE,
     columns: &COLUMNS,

@@ -5,6 +5,8 @@ use crate::kinds::behavior::format;
 /// What a kind demands of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameFormat {
+    /// Kinds whose rules judge names more strictly than any of these formats, in words of their own.
+    OfRules,
     /// RBAC and other kinds whose names carry colons.
     PathSegment,
     /// Most kinds, and all custom resources.
@@ -19,6 +21,7 @@ impl NameFormat {
     /// What is wrong with a name.
     pub fn check(self, name: &str) -> Vec<String> {
         match self {
+            NameFormat::OfRules => Vec::new(),
             NameFormat::PathSegment => format::path_segment(name),
             NameFormat::Dns1123Subdomain => format::dns1123_subdomain(name),
             NameFormat::LongName => format::long_name(name),
@@ -30,6 +33,7 @@ impl NameFormat {
     /// What is wrong with a prefix of generated names: a last dash is fine.
     pub fn check_prefix(self, prefix: &str) -> Vec<String> {
         match (self, prefix.strip_suffix('-')) {
+            (NameFormat::OfRules, _) => Vec::new(),
             (NameFormat::PathSegment, _) => format::path_segment_prefix(prefix),
             (_, Some(stem)) if !stem.is_empty() => self.check(&format!("{stem}a")),
             _ => self.check(prefix),

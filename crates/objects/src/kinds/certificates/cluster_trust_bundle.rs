@@ -21,7 +21,7 @@ use crate::x509::{self, Block, Certificate};
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("clustertrustbundles", "ClusterTrustBundle").conditional(),
-    strategy: Strategy { names: NameFormat::PathSegment, ..Strategy::PLAIN },
+    strategy: Strategy { names: NameFormat::OfRules, ..Strategy::PLAIN },
     rules: Rules::new(create, update),
     warnings: KindWarnings::NONE,
     columns: &COLUMNS,

@@ -18,7 +18,7 @@ use crate::tree::Value;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("ipaddresses", "IPAddress").short(&["ip"]),
-    strategy: Strategy { names: NameFormat::PathSegment, ..Strategy::PLAIN },
+    strategy: Strategy { names: NameFormat::OfRules, ..Strategy::PLAIN },
     rules: Rules::new(create, update),
     warnings: KindWarnings::NONE,
     columns: &COLUMNS,
@@ -29,9 +29,11 @@ pub static KIND: BuiltIn = BuiltIn {
 /// The object's name must be the address.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let metadata = At::member(object, "metadata");
-    let name = metadata.get("name");
-    if !name.text().is_empty() {
-        ip::canonical(&name, name.text(), errors);
+    for field in ["generateName", "name"] {
+        let name = metadata.get(field);
+        if !name.text().is_empty() {
+            ip::canonical(&name, name.text(), errors);
+        }
     }
     let spec = At::member(object, "spec");
     let parent = spec.get("parentRef");

@@ -198,15 +198,18 @@ impl Builder<'_> {
         let message = self.types.message(id);
         let built = match message.format {
             Format::Object => self.object(id),
-            Format::Time | Format::MicroTime | Format::Quantity | Format::IntOrString => {
-                self.scalar(Scalar::Untyped)
-            }
+            Format::Time | Format::MicroTime | Format::Quantity => self.scalar(Scalar::Untyped),
             Format::Raw if message.name == "RawExtension" => ATOMIC,
             Format::List => match message.fields.first() {
                 Some(field) => self.field(field),
                 None => DEDUCED,
             },
-            Format::Raw | Format::SchemaOrBool | Format::SchemaOrArray | Format::SchemaOrStrings => DEDUCED,
+            // OpenAPI gives them no type, so they may be anything.
+            Format::IntOrString
+            | Format::Raw
+            | Format::SchemaOrBool
+            | Format::SchemaOrArray
+            | Format::SchemaOrStrings => DEDUCED,
         };
         self.by_message.insert(id, built);
         built

@@ -318,10 +318,13 @@ fn graceful_periods() {
 
 #[test]
 fn names() {
-    use NameFormat::{Dns1123Label, Dns1123Subdomain, PathSegment};
+    use NameFormat::{Dns1123Label, Dns1123Subdomain, OfRules, PathSegment};
     let cases = [
         ("rbac.authorization.k8s.io", "ClusterRole", PathSegment),
         ("apiregistration.k8s.io", "APIService", PathSegment),
+        ("certificates.k8s.io", "ClusterTrustBundle", OfRules),
+        ("networking.k8s.io", "IPAddress", OfRules),
+        ("internal.apiserver.k8s.io", "StorageVersion", OfRules),
         ("", "Namespace", Dns1123Label),
         ("", "Service", Dns1123Label),
         ("", "Event", PathSegment),
