@@ -67,8 +67,8 @@ class Normalizer:
 
     def value(self, value, key):
         if isinstance(value, dict):
-            value = {k: self.value(v, k) for k, v in value.items()}
-            return value
+            # Managers own elements by their uids.
+            return {UUID.sub(lambda m: self.uid(m[0]), k): self.value(v, k) for k, v in value.items()}
         if isinstance(value, list):
             values = [self.value(v, key) for v in value]
             # Their order is that of their times, which may be the same or not.

@@ -58,7 +58,7 @@ impl TablePrinter {
     }
 
     /// How a list tells its default, where the kind has one.
-    pub fn default(&self) -> Option<fn(&[Value]) -> Option<&str>> {
+    pub fn default(&self) -> Option<DefaultOf> {
         match self {
             Self::BuiltIn(printer) => printer.default,
             Self::Custom(_) => None,
@@ -81,6 +81,9 @@ impl TablePrinter {
     }
 }
 
+/// The function that finds the name of the default object among those of a list.
+pub type DefaultOf = fn(&[Value]) -> Option<&str>;
+
 /// How the objects of a kind become rows.
 #[derive(Debug)]
 pub struct Printer {
@@ -92,7 +95,7 @@ pub struct Printer {
     /// The order of the rows of a list, where it is not the list's own.
     pub order: Option<fn(&Value, &Value) -> Ordering>,
     /// The name of the object among those of a list that is the default, which its row tells.
-    pub default: Option<fn(&[Value]) -> Option<&str>>,
+    pub default: Option<DefaultOf>,
     pub empty: EmptyRows,
 }
 
