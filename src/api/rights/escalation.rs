@@ -79,7 +79,7 @@ async fn binding(attempt: &Attempt<'_>, binding: &ObjectMap) -> Result<(), Error
         }
         // Upstream looks for the role in the name of the request, which is one for bindings.
         Err(_) => {
-            let resource = GroupResource::new(GROUP, &*attempt.request.target.resource.definition.plural);
+            let resource = GroupResource::new(GROUP, &attempt.request.target.resource.definition.plural);
             Err(Error::NotFound { resource, name: role.name.to_owned() })
         }
     }

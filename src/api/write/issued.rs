@@ -38,7 +38,7 @@ impl Api {
     /// Counts the certificate, if it is in the answer.
     pub(super) fn count_issued(&self, resource: &Resource, wanted: &Wanted, answer: &Answer) {
         let Answer::Stored(stored) = answer else { return };
-        let Ok(request) = resource.decode(&**stored) else { return };
+        let Ok(request) = resource.decode(stored) else { return };
         let Ok(text) = decode_base64(fields::text(&request, &["status", "certificate"])) else { return };
         if text.is_empty() {
             return;

@@ -106,7 +106,9 @@ async fn a_level_without_an_object_stays_while_it_has_requests() {
     control.configure(&[level], &[]);
     let level = control.levels()["small"].level.clone();
     let now = Instant::now();
-    let seat = level.enter(Width::ONE, 0, now, Duration::ZERO, || unreachable!("it does not wait")).await;
+    let seat = level
+        .enter(&Arc::default(), Width::ONE, 0, now, Duration::ZERO, || unreachable!("it does not wait"))
+        .await;
     control.configure(&[], &[]);
     assert!(control.levels().contains_key("small"));
     drop(seat);

@@ -11,8 +11,7 @@ use super::{Metrics, labels_of};
 
 pub const REQUESTED: &str = "apiserver_certificates_registry_csr_requested_duration_total";
 pub const HONORED: &str = "apiserver_certificates_registry_csr_honored_duration_total";
-pub const KEYS_FETCHED: &str =
-    "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds";
+pub const KEYS_FETCHED: &str = "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds";
 const KEY_SET: &str = "apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info";
 
 /// The hashes of the issuers' key sets, by those of the issuers' URLs.
