@@ -196,8 +196,10 @@ fn is_path_segment(name: &str) -> bool {
 
 /// The 500 of upstream's filters for a prefix with nothing behind it.
 fn undetermined(uri: &Uri) -> Error {
+    // Over HTTP/2 the URI has a host, too.
+    let asked = uri.path_and_query().map_or("", |asked| asked.as_str());
     Error::NotAuthorized(format!(
-        "failed to create RequestInfo: unable to determine kind and namespace from url, {uri}"
+        "failed to create RequestInfo: unable to determine kind and namespace from url, {asked}"
     ))
 }
 
