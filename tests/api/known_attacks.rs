@@ -74,7 +74,7 @@ async fn a_node_leads_nobody_to_this_host(setup: Setup) {
     }
 }
 
-/// Nor do addresses that somebody writes for a Service (CVE-2021-25737).
+/// Addresses that somebody writes for a Service are those of other hosts (CVE-2021-25737).
 async fn endpoints_lead_nobody_to_this_host(setup: Setup) {
     let server = setup.start().await;
     for address in FORBIDDEN {

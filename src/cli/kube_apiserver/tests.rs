@@ -51,7 +51,7 @@ fn envtest() {
     assert!(!notes.contains("--secure-port"), "{notes}");
 }
 
-/// What upstream takes, too.
+/// Empty values that upstream takes, too.
 #[test]
 fn without_a_directory_or_a_mode_there_are_defaults() {
     let (config, _) = run(&["--cert-dir=", "--authorization-mode=", "--secure-port=1"]).unwrap();

@@ -196,7 +196,7 @@ pub enum Reason {
     Explained(Arc<dyn Explain>),
     /// Of authorizers that had no opinion.
     Several(Arc<[Reason]>),
-    /// Of one of several authorizers that had no opinion, under its name.
+    /// The reason of one of several authorizers that had no opinion, under its name.
     Named(Arc<(Arc<str>, Reason)>),
 }
 

@@ -159,7 +159,7 @@ fn providers(issuers: Vec<Issuer>, metrics: &Arc<Metrics>) -> Vec<Arc<Provider>>
     issuers.into_iter().map(|issuer| Arc::new(Provider::new(issuer, metrics.clone()))).collect()
 }
 
-/// Why nobody can be verified by these authorities, in PEM: all of their certificates have to be readable.
+/// Fails with the reason why these authorities, in PEM, verify nobody: all of their certificates have to be readable.
 pub fn check_authorities(text: &[u8]) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());

@@ -64,7 +64,7 @@ impl Metrics {
     }
 }
 
-/// As upstream's metrics show it.
+/// The hash in the form that upstream's metrics show.
 fn hash(text: &[u8]) -> String {
     if text.is_empty() {
         return String::new();
