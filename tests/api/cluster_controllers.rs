@@ -3,15 +3,12 @@
 use rowplane::server::config::Controllers;
 use serde_json::{Value, json};
 
-use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer};
-use crate::support::webhook::WebhookServer;
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const SECRETS: &str = "/api/v1/namespaces/t/secrets";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
-const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const QUOTA: &str = "/api/v1/namespaces/t/resourcequotas";
 
 on_every_store! {
@@ -92,47 +89,6 @@ async fn cluster_roles_are_not_aggregated(mut setup: Setup) {
     let rules = |role: Value| role["rules"].as_array().map_or(0, Vec::len);
     assert_eq!(rules(server.get(format!("{ROLES}/whole")).await.ok()), 0);
     assert_eq!(rules(server.get(format!("{ROLES}/admin")).await.ok()), 0);
-}
-
-/// A webhook holds the controller's write of a role until the role is gone.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_controller_brings_a_deleted_cluster_role_back() {
-    let mut setup = Setup::new(Database::postgres().await);
-    let without = start(&mut setup).await;
-    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
-    let whole = json!({"metadata": {"name": "whole"}, "rules": [],
-        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}});
-    let part = json!({"metadata": {"name": "part", "labels": {"a": "b"}}, "rules": rules});
-    for role in [whole, part] {
-        without.post(ROLES, &role).await.expect(201);
-    }
-    let hook = WebhookServer::start(&[], |seen| {
-        let response = json!({"uid": seen.body["request"]["uid"], "allowed": true});
-        let review =
-            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
-        (200, review.to_string())
-    })
-    .await;
-    let rules = json!([{"apiGroups": ["rbac.authorization.k8s.io"], "apiVersions": ["*"],
-        "resources": ["clusterroles"], "operations": ["CREATE", "UPDATE"]}]);
-    let hooks = json!({"metadata": {"name": "h"}, "webhooks": [{
-        "name": "h.ex.io", "clientConfig": hook.client_config("/"), "rules": rules, "sideEffects": "None",
-        "admissionReviewVersions": ["v1"], "timeoutSeconds": 30,
-        "matchConditions": [{"name": "whole", "expression": "request.name == 'whole'"}]}]});
-    without.post(HOOKS, &hooks).await.expect(201);
-    hook.hold();
-    setup.controllers = Controllers::Run;
-    let deleted = async {
-        hook.arrived(1).await;
-        without.delete(format!("{ROLES}/whole")).await.ok();
-        hook.release();
-    };
-    let (with, ()) = tokio::join!(setup.start_empty(), deleted);
-    let updates = hook.seen();
-    assert_eq!(updates[0].body["request"]["operation"], "UPDATE");
-    for server in [&with, &without] {
-        assert_eq!(server.get(format!("{ROLES}/whole")).await.status, 404);
-    }
 }
 
 async fn a_quota_limits_nothing_until_its_status_has_limits(mut setup: Setup) {
