@@ -17,15 +17,15 @@ pub struct Block {
     pub bytes: Vec<u8>,
 }
 
-/// All blocks of a text, and whether there is anything beside them but white space.
+/// All blocks of a text, and whether nothing beside them begins a block that this one passes over and others may read.
 pub fn blocks(text: &[u8]) -> (Vec<Block>, bool) {
     let (mut found, mut is_pure, mut rest) = (Vec::new(), true, text);
     while let Some((block, before, after)) = next(rest) {
-        is_pure &= is_space(before);
+        is_pure &= find(before, BEGIN).is_none();
         found.push(block);
         rest = after;
     }
-    (found, is_pure && is_space(rest))
+    (found, is_pure && find(rest, BEGIN).is_none())
 }
 
 /// The certificates of a text, as `ParseCertsPEM` of client-go reads them: blocks of other things and blocks with headers
@@ -34,10 +34,6 @@ pub fn certificates(text: &[u8]) -> Result<Vec<Certificate>, Error> {
     let blocks = blocks(text).0.into_iter();
     let wanted = blocks.filter(|block| block.label == "CERTIFICATE" && !block.has_headers);
     wanted.map(|block| Certificate::parse(&block.bytes)).collect()
-}
-
-fn is_space(text: &[u8]) -> bool {
-    text.iter().all(u8::is_ascii_whitespace)
 }
 
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {

@@ -27,14 +27,14 @@ pub struct CertificateRequest {
 }
 
 impl CertificateRequest {
-    /// Reads the one block of a text. Other programs would find another request among several, or after a block that
-    /// this one passes over; so anything else in the text is refused.
+    /// Reads the one block of a text, with comments around it. Other programs would find another request among several, or
+    /// after a block that this one passes over; such a text is refused.
     pub fn of_pem(text: &[u8]) -> Result<Self, Error> {
         let wrong = || Error::Signature("PEM block type must be CERTIFICATE REQUEST");
         let (blocks, is_pure) = pem::blocks(text);
         let block = blocks.first().filter(|block| block.label == LABEL).ok_or_else(wrong)?;
         if blocks.len() > 1 || !is_pure || block.has_headers {
-            return Err(Error::Signature("there must be one PEM block and nothing around it"));
+            return Err(Error::Signature("there must be one PEM block, without headers"));
         }
         Self::parse(&block.bytes)
     }
