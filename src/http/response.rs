@@ -23,6 +23,7 @@ use crate::codec::media_type::MediaType;
 use crate::gotext::quote;
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PLAIN_TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// A failure of the datastore, which is logged under the audit id of the answer.
 #[derive(Clone)]
@@ -76,6 +77,9 @@ fn status(error: &Error, request: &Parts) -> Response {
     if let Some(record) = audited::record(request) {
         record.answered_status(&failure.body);
     }
+    if let Error::Timeout(_) = error {
+        return timed_out(failure);
+    }
     let code = StatusCode::from_u16(failure.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let negotiated = negotiate::negotiate(accept(&request.headers), PLAIN);
     let media = negotiated.as_ref().map_or(MediaType::Json, |negotiated| negotiated.media);
@@ -90,6 +94,18 @@ fn status(error: &Error, request: &Parts) -> Response {
     if matches!(failure.code, 401 | 403) {
         response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
+    response
+}
+
+/// The answer of upstream's filter of timeouts: a Status without kind and version, in the type that Go's server takes its text for.
+/// Clients that look for a Status find none, and say of the code that the request may still be processed.
+fn timed_out(mut failure: Failure) -> Response {
+    if let Some(status) = failure.body.as_object_mut() {
+        status.shift_remove("kind");
+        status.shift_remove("apiVersion");
+    }
+    let mut response = json(StatusCode::GATEWAY_TIMEOUT, encode_json(&failure.body, false));
+    response.headers_mut().insert(header::CONTENT_TYPE, PLAIN_TEXT);
     response
 }
 
@@ -124,7 +140,7 @@ pub fn plain_error(status: StatusCode, why: &str) -> Response {
     let mut response = Response::new(Body::from(format!("{why}\n")));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::CONTENT_TYPE, PLAIN_TEXT);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

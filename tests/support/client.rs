@@ -369,6 +369,17 @@ impl Answer {
         body
     }
 
+    /// Compares with the answer of upstream's filter of timeouts, which is no Status for those who ask for its kind.
+    #[track_caller]
+    pub fn timed_out(&self) {
+        assert_eq!((self.status, self.header("content-type")), (504, Some("text/plain; charset=utf-8")), "{self:?}");
+        let message = "Timeout: request did not complete within the allotted timeout";
+        let want = json!({
+            "metadata": {}, "status": "Failure", "message": message, "reason": "Timeout", "details": {}, "code": 504
+        });
+        assert_eq!(self.json(), want);
+    }
+
     /// Compares the whole body with that of a failure.
     #[track_caller]
     pub fn fails(&self, code: u16, reason: &str, message: &str, details: Value) {
