@@ -191,6 +191,12 @@ async fn reviews_of_access(setup: Setup) {
         assert_eq!(server.post(others, &question).await.expect(201)["status"]["allowed"], allowed);
     }
     assert_eq!(server.get(path).await.status, 405, "they are asked and never stored");
+    let text = "the server could not find the requested resource";
+    for path in [&*format!("{path}/x"), "/api/v1/namespaces/t/bindings/x"] {
+        for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE] {
+            server.request(method, path).await.fails(404, "NotFound", text, json!({}));
+        }
+    }
 }
 
 async fn reviews_of_tokens(setup: Setup) {

@@ -24,6 +24,9 @@ pub enum Action {
     Connect(Verb),
 }
 
+/// The verbs of paths that end with a name.
+const ITEM_VERBS: [Verb; 4] = [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete];
+
 impl Action {
     /// What a request wants to do; an error if the resource does not do that there.
     pub fn of(
@@ -45,6 +48,11 @@ impl Action {
         if let Some(nature) = nature.filter(|nature| nature.connects() && !path.watch && path.name.is_some())
         {
             return connecting(method, nature).ok_or(Error::MethodNotAllowed);
+        }
+        // What is asked and never stored has no routes with names.
+        let has_items = definition.is_custom() || ITEM_VERBS.iter().any(|verb| definition.allows(*verb));
+        if path.name.is_some() && path.subresource.is_none() && !has_items {
+            return Err(Error::UnknownResource);
         }
         // Upstream's routes of built-in kinds have no HEAD; its handler of custom resources asks for the verb alone.
         let reads = *method == Method::GET || *method == Method::HEAD && definition.is_custom();
