@@ -114,11 +114,12 @@ impl<'a> Kubeconfig<'a> {
         Ok(Webhook::as_client(endpoint, &ca_bundle, timeout, client).over_http2())
     }
 
-    /// The entry of a list by its name, without the name around it.
+    /// The entry of a list by its name, without the name around it; null if it has nothing else.
     fn named(&self, list: &str, name: &str, member: &str) -> Result<&'a Value, String> {
         let entries = self.value.get(list).and_then(Value::as_array);
         let found = entries.into_iter().flatten().find(|entry| text(entry, "name") == name);
-        found.and_then(|entry| entry.get(member)).ok_or_else(|| format!("has no {member} {name:?}"))
+        let entry = found.ok_or_else(|| format!("has no {member} {name:?}"))?;
+        Ok(entry.get(member).unwrap_or(&Value::Null))
     }
 
     fn identity(
@@ -228,6 +229,9 @@ mod tests {
         ] {
             assert_eq!(read(&config(cluster, user)).err().as_deref(), Some(why));
         }
+        // A user without credentials.
+        let bare = config("server: 'https://h'", "token: x").replace(", user: {token: x}", "");
+        assert!(read(&bare).is_ok(), "{bare}");
         assert_eq!(read("current-context: c").err().as_deref(), Some("has no context \"c\""));
     }
 }
