@@ -173,6 +173,19 @@ async fn a069_q115_kubelets_write_what_is_of_their_node(mut setup: Setup) {
     )
     .await;
     node.post(tokens, &bound(&mine, json!(["vault"]))).await.expect(201);
+    let mut lost = pod("lost", "n");
+    lost["spec"]["serviceAccountName"] = "default".into();
+    lost["spec"]["volumes"] = json!([
+        {"name": "d", "csi": {"driver": "d.example.com"}},
+        {"name": "c", "persistentVolumeClaim": {"claimName": "c"}},
+    ]);
+    let lost = server.post(PODS, &lost).await.expect(201);
+    refused(
+        node.post(tokens, &bound(&lost, json!(["elsewhere"]))),
+        "error validating audience \"elsewhere\": [csidriver.storage.k8s.io \"d.example.com\" not found, \
+         persistentvolumeclaim \"c\" not found]",
+    )
+    .await;
     let rule = json!({"apiGroups": [""], "resources": ["elsewhere"], "verbs": ["request-serviceaccounts-token-audience"]});
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let role = json!({"metadata": {"name": "audience"}, "rules": [rule]});

@@ -206,12 +206,12 @@ impl<'a> Restricted<'a, '_> {
         self.attempt.old.unwrap_or(&EMPTY)
     }
 
-    /// An object of the newest state; 404 if there is none.
+    /// An object of the newest state; 404 if there is none, which names its resource in the singular, as upstream's listers do.
     fn find(&self, resource: &Gvr, namespace: &str, name: &str) -> Result<ObjectMap, Error> {
         let api: &Api = self.attempt.api;
         let served = api.resources.get(resource).ok_or(Error::UnknownResource)?;
         let missing = || Error::NotFound {
-            resource: GroupResource::new(resource.group(), &resource.plural),
+            resource: GroupResource::new(resource.group(), &served.definition.singular),
             name: name.to_owned(),
         };
         served.decode(&*self.state.get(served.id, namespace, name).ok_or_else(missing)?)

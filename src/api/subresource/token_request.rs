@@ -27,6 +27,8 @@ const OF_PODS: i64 = 3607;
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
+/// Kinds that tokens are bound to by a feature that is off in v1.37.
+const HOOKS: [&str; 2] = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
 
 /// Who issues tokens, and for whom they are if nobody says.
 #[derive(Clone)]
@@ -88,7 +90,10 @@ impl Api {
             ("", "Node") => ("node", "nodes", ""),
             (group, kind) => {
                 let version = version.version();
-                let why = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+                let mut why = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+                if (group, version) == ("admissionregistration.k8s.io", "v1") && HOOKS.contains(&kind) {
+                    why.push_str(" (feature gate APIServerWebhookAuthenticationToken is disabled)");
+                }
                 return Err(Error::BadRequest(why));
             }
         };
