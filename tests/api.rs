@@ -37,6 +37,8 @@ mod bounded_work;
 mod catalog;
 #[path = "api/certificates.rs"]
 mod certificates;
+#[path = "api/claim_rights.rs"]
+mod claim_rights;
 #[path = "api/client_certificates.rs"]
 mod client_certificates;
 #[path = "api/cluster_controllers.rs"]

@@ -26,7 +26,7 @@ use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::quota::Usage;
 use super::request::Request;
-use super::rights::{self, escalation, params, signing};
+use super::rights::{self, claims, escalation, params, signing};
 use super::services;
 use super::subresource::scale;
 use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut};
@@ -394,8 +394,12 @@ impl Api {
         }
         write.prepare(&mut object, found, &now)?;
         let time = self.runtime.clock.timestamp();
-        if let Err(error) = write.validate(attempt.target.name, &object, found, time).await {
-            let old = found.map(|found| &found.object);
+        let mut validated = write.validate(attempt.target.name, &object, found, time).await;
+        let old = found.map(|found| &found.object);
+        if claims::concerns(request) {
+            validated = Box::pin(claims::check(request, &object, old, validated)).await;
+        }
+        if let Err(error) = validated {
             return Err(match write.part {
                 Part::Main => {
                     let first = Box::pin(self.refused_before_validation(attempt.target, &object, old)).await;
