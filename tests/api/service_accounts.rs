@@ -181,6 +181,12 @@ async fn a019_what_a_token_cannot_be_bound_to(setup: Setup) {
         let failure = bound(kind, name, uid).await;
         assert_eq!((&failure["code"], &failure["message"]), (&json!(code), &json!(message)));
     }
+    let kind = "ValidatingWebhookConfiguration";
+    let reference = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "name": "x"});
+    let failure = request(&server, json!({"boundObjectRef": reference})).await.failure();
+    let message = "cannot bind token to object of type admissionregistration.k8s.io/v1, \
+                   Kind=ValidatingWebhookConfiguration (feature gate APIServerWebhookAuthenticationToken is disabled)";
+    assert_eq!((&failure["code"], &failure["message"]), (&json!(400), &json!(message)));
 }
 
 fn to_pod(name: &str) -> Value {
