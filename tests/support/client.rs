@@ -372,7 +372,11 @@ impl Answer {
     /// Compares with the answer of upstream's filter of timeouts, which is no Status for those who ask for its kind.
     #[track_caller]
     pub fn timed_out(&self) {
-        assert_eq!((self.status, self.header("content-type")), (504, Some("text/plain; charset=utf-8")), "{self:?}");
+        assert_eq!(
+            (self.status, self.header("content-type")),
+            (504, Some("text/plain; charset=utf-8")),
+            "{self:?}"
+        );
         let message = "Timeout: request did not complete within the allotted timeout";
         let want = json!({
             "metadata": {}, "status": "Failure", "message": message, "reason": "Timeout", "details": {}, "code": 504
