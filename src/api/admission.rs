@@ -78,6 +78,9 @@ impl Operation {
 /// An admission plugin. A write that loses a race is tried again, and its plugins are called again with the newer
 /// state.
 pub trait Admission: Send + Sync {
+    /// Registers the plugin's series that stand at zero before the first request.
+    fn register(&self, _metrics: &Metrics) {}
+
     /// Whether the plugin wants to see such a request. Called for every write, so it must be cheap.
     fn handles(&self, operation: Operation, request: &Request<'_>) -> bool;
 
@@ -335,6 +338,7 @@ struct Member {
 
 impl Member {
     fn new(name: &'static str, plugin: Box<dyn Admission>, metrics: &Metrics) -> Self {
+        plugin.register(metrics);
         Self { name, plugin, times: metrics.admission_times(Some(name)) }
     }
 }

@@ -7,7 +7,7 @@
 mod collect;
 mod graph;
 #[cfg(test)]
-mod tests;
+pub(in crate::controllers) mod tests;
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -12,6 +12,9 @@ use crate::tree::Value;
 
 /// How often others may be faster before the server gives up.
 const ATTEMPTS: usize = 100;
+/// A binding that earlier releases of Kubernetes had as a part of [`DISCOVERY`].
+const PUBLIC_INFO_VIEWER: &str = "system:public-info-viewer";
+const DISCOVERY: &str = "system:discovery";
 
 pub async fn reconcile(api: &Api) -> Result<(), Error> {
     let expected = bootstrap::objects();
@@ -42,7 +45,9 @@ fn wanted<'a>(api: &'a Api, state: &State, expected: &'a ObjectMap) -> Option<Wa
     let target =
         Target { resource: api.resources.get(&resource)?, namespace: text("namespace"), name: text("name") };
     let Some(stored) = state.get(target.resource.id, target.namespace, target.name) else {
-        return Some(Wanted { target, object: expected.clone(), instead_of: InsteadOf::Nothing });
+        let older = split_from(api, state, target);
+        let object = older.map_or_else(|| expected.clone(), |older| split(expected, &older));
+        return Some(Wanted { target, object, instead_of: InsteadOf::Nothing });
     };
     let existing = target.resource.decode_closed(&stored).ok()?;
     if annotation(&existing, AUTOUPDATE) == "false" {
@@ -58,6 +63,36 @@ fn wanted<'a>(api: &'a Api, state: &State, expected: &'a ObjectMap) -> Option<Wa
         false => add_subjects(&mut object, expected),
     }
     (object != existing).then_some(Wanted { target, object, instead_of: InsteadOf::Older(stored) })
+}
+
+/// The binding that a missing one was a part of in earlier releases of Kubernetes (`primeSplitClusterRoleBindings`).
+fn split_from(api: &Api, state: &State, target: Target<'_>) -> Option<ObjectMap> {
+    let is_split =
+        target.name == PUBLIC_INFO_VIEWER && target.resource.definition.gvr() == CLUSTER_ROLE_BINDINGS;
+    let older = state.get(target.resource.id, "", DISCOVERY).filter(|_| is_split)?;
+    target.resource.decode_closed(&older).ok()
+}
+
+/// A binding with the subjects, labels and annotations of the one that it was a part of: who has taken the right to discovery
+/// from somebody has meant both.
+fn split(expected: &ObjectMap, older: &ObjectMap) -> ObjectMap {
+    let mut object = expected.clone();
+    object.shift_remove("subjects");
+    if let Some(subjects) = older.get("subjects") {
+        object.insert("subjects", subjects.clone());
+    }
+    let metadata = fields::object_mut(&mut object, "metadata");
+    for map in ["labels", "annotations"] {
+        metadata.shift_remove(map);
+        if let Some(own) = fields::at(older, &["metadata", map]) {
+            metadata.insert(map, own.clone());
+        }
+    }
+    if annotation(&object, AUTOUPDATE) != "false" {
+        add_metadata(&mut object, expected);
+        add_subjects(&mut object, expected);
+    }
+    object
 }
 
 fn annotation<'a>(object: &'a ObjectMap, name: &str) -> &'a str {
@@ -148,6 +183,29 @@ mod tests {
         let before = role.clone();
         add_rules(&mut role, &expected);
         assert_eq!(role, before);
+    }
+
+    #[test]
+    fn a_binding_that_is_split_off_has_the_subjects_of_the_older_one() {
+        let expected = map(json!({"kind": "ClusterRoleBinding", "metadata": {"name": PUBLIC_INFO_VIEWER,
+            "annotations": {AUTOUPDATE: "true"}, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
+            "subjects": [{"kind": "Group", "name": "all"}]}));
+        let older = |autoupdate: &str| {
+            map(json!({"metadata": {"name": DISCOVERY, "annotations": {AUTOUPDATE: autoupdate}},
+                "subjects": [{"kind": "User", "name": "u"}]}))
+        };
+        let kept = split(&expected, &older("false"));
+        assert_eq!(kept["subjects"], json!([{"kind": "User", "name": "u"}]));
+        assert_eq!(
+            kept["metadata"],
+            json!({"name": PUBLIC_INFO_VIEWER, "annotations": {AUTOUPDATE: "false"}})
+        );
+        let grown = split(&expected, &older("true"));
+        assert_eq!(
+            grown["subjects"],
+            json!([{"kind": "User", "name": "u"}, {"kind": "Group", "name": "all"}])
+        );
+        assert_eq!(grown["metadata"]["labels"], json!({"kubernetes.io/bootstrapping": "rbac-defaults"}));
     }
 
     #[test]

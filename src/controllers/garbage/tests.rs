@@ -33,7 +33,8 @@ use crate::storage::sqlite::Sqlite;
 use crate::storage::{Backend, HighWaterMark, Store};
 use crate::tree::{Value, json};
 
-async fn api(directory: &std::path::Path) -> Api {
+/// The verbs over a new store in a directory, without a server.
+pub async fn api(directory: &std::path::Path) -> Api {
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();

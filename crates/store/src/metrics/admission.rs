@@ -190,8 +190,9 @@ impl Metrics {
         self.counter(POD_SECURITY_EVALUATIONS, labels_of(&labels))
     }
 
-    pub fn pod_security_exempted(&self, request: &PodSecurityRequest<'_>) {
-        self.counter(POD_SECURITY_EXEMPTIONS, labels_of(&request.labels())).increment(1);
+    /// The counter of exempt requests like this one.
+    pub fn pod_security_exemptions(&self, request: &PodSecurityRequest<'_>) -> Counter {
+        self.counter(POD_SECURITY_EXEMPTIONS, labels_of(&request.labels()))
     }
 
     /// Counts an error; a fatal one has kept the Pod from being looked at.

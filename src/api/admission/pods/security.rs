@@ -14,6 +14,7 @@ use crate::api::{ObjectMap, fields};
 use crate::cache::State;
 use crate::causes::aggregate;
 use crate::gotext::quote;
+use crate::metrics::{Metrics, PodSecurityRequest};
 use crate::schema::names::{GroupKind, Gvr};
 use crate::tree::Value;
 
@@ -65,6 +66,15 @@ fn subject(request: &Request<'_>) -> Option<Subject> {
 }
 
 impl Admission for PodSecurity {
+    fn register(&self, metrics: &Metrics) {
+        for operation in ["create", "update"] {
+            for resource in ["pod", "controller"] {
+                let request = PodSecurityRequest { operation, resource, subresource: "" };
+                metrics.pod_security_exemptions(&request);
+            }
+        }
+    }
+
     fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
         let subresource = request.subresource;
         operation != Operation::Delete

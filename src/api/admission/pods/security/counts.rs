@@ -58,7 +58,7 @@ impl Counts {
 }
 
 pub(super) fn exempted(attempt: &Attempt<'_>) {
-    attempt.api.runtime.metrics.pod_security_exempted(&request(attempt));
+    attempt.api.runtime.metrics.pod_security_exemptions(&request(attempt)).increment(1);
 }
 
 pub(super) fn failed(attempt: &Attempt<'_>, fatal: bool) {
