@@ -138,7 +138,7 @@ async fn w48_kinds_without_a_printer(setup: Setup) {
     assert_eq!(table["rows"][0]["cells"], json!(["r", role["metadata"]["creationTimestamp"]]));
 }
 
-/// The seconds are in `src/http/response/table/age.rs`; here they may pass.
+/// The seconds are in `crates/objects/src/kinds/behavior/columns/age.rs`; here they may pass.
 async fn w49_ages(setup: Setup) {
     let server = setup.start().await;
     let events = "/api/v1/namespaces/t/events";
