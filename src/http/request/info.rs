@@ -262,6 +262,6 @@ mod tests {
     #[test]
     fn a_prefix_alone_asks_for_nothing() {
         let uri = "/api/v1/watch".parse().expect("a URI");
-        assert!(matches!(RequestInfo::of(&Method::GET, &uri), Err(Error::Internal(_))));
+        assert!(matches!(RequestInfo::of(&Method::GET, &uri), Err(Error::NotAuthorized(_))));
     }
 }
