@@ -12,6 +12,7 @@ pub mod definitions;
 pub mod delete;
 pub mod deletecollection;
 pub mod deletion;
+pub mod effects;
 pub mod error;
 pub mod get;
 pub mod hidden;

@@ -30,6 +30,7 @@ use self::amounts::{Amounts, is_zero};
 use self::evaluator::Evaluator;
 use self::ledger::Quotas;
 use self::scopes::Requirement as Scope;
+use super::effects::Effects;
 use super::error::Error;
 use super::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
@@ -49,18 +50,6 @@ pub struct SeenQuotas {
     /// The revision of the namespace's set of quotas.
     set: Option<Revision>,
     quotas: Vec<(String, ObjectMap)>,
-}
-
-/// What a write has to do with quotas.
-#[derive(Default)]
-pub struct Metered {
-    /// The namespace's set of quotas as the write has seen it.
-    pub requires: Option<Requirement>,
-    /// What is noted beside the object, as the write has seen it.
-    pub requires_note: Option<Requirement>,
-    pub charges: Vec<Charge>,
-    /// What is written with it or not at all.
-    pub joined: Option<Mutation>,
 }
 
 /// A write as quotas see it. Objects are in the request's version.
@@ -109,18 +98,18 @@ impl Api {
     ///
     /// `seen` are the quotas that the write was judged by. They are as good as those of now while the set is the same: all
     /// that is charged by is which quotas there are, and what they count.
-    pub(super) fn metered(&self, usage: Usage<'_>, seen: Option<SeenQuotas>) -> Result<Metered, Error> {
+    pub(super) fn metered(&self, usage: Usage<'_>, seen: Option<SeenQuotas>) -> Result<Effects, Error> {
         let Some(evaluator) = Evaluator::of(&usage.target.resource.definition) else {
-            return Ok(Metered::default());
+            return Ok(Effects::default());
         };
         let is_update = usage.old.is_some() && usage.new.is_some();
         if is_update && matches!(evaluator, Evaluator::Objects(_)) {
-            return Ok(Metered::default());
+            return Ok(Effects::default());
         }
         let (state, namespace) = (self.cache.any(), usage.target.namespace);
         let notes = self.notes(&usage.target.resource.definition, &state);
         let evaluator = evaluator.knowing(notes.as_ref());
-        let mut charges = Vec::new();
+        let mut effects = Effects::default();
         let seen = seen.filter(|seen| seen.set == self.set_revision(&state, namespace));
         let quotas = match seen.map_or_else(|| self.quotas(&state, namespace), |seen| Ok(seen.quotas)) {
             // What an unreadable quota counts cannot be given back, but everything can be deleted.
@@ -128,7 +117,7 @@ impl Api {
             quotas => quotas?,
         };
         if quotas.is_empty() && !usage.may_change(evaluator) {
-            return Ok(Metered::default());
+            return Ok(Effects::default());
         }
         if is_update && !quotas.is_empty() && usage.delta(evaluator, &[], |_| true).is_empty() {
             // The object may have another scope now.
@@ -140,7 +129,7 @@ impl Api {
                 matches(old) == matches(new)
             };
             if quotas.iter().all(is_same) {
-                return Ok(Metered::default());
+                return Ok(Effects::default());
             }
         }
         for (name, quota) in quotas {
@@ -154,13 +143,17 @@ impl Api {
             let delta = usage.delta(evaluator, &scopes, counted);
             if !delta.is_empty() {
                 let amounts = delta.into();
-                charges.push(Charge { key, ledger: &Quotas, amounts, limited: usage.limited });
+                effects.charge([Charge { key, ledger: &Quotas, amounts, limited: usage.limited }]);
             }
         }
         // What changes the set comes just before, and finds it as it was seen.
-        let requires = (!usage.changes_set).then(|| self.set_requirement(&state, namespace));
-        let noted = notes.map(|notes| notes.written(usage.target, usage.old, usage.new)).unwrap_or_default();
-        Ok(Metered { requires, requires_note: noted.requires, charges, joined: noted.joined })
+        if !usage.changes_set {
+            effects.require([self.set_requirement(&state, namespace)]);
+        }
+        if let Some(notes) = notes {
+            effects.add(notes.written(usage.target, usage.old, usage.new));
+        }
+        Ok(effects)
     }
 
     /// The quotas of a namespace with their names, in the order of these. Fails if one cannot be read.

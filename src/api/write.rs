@@ -22,6 +22,7 @@ use super::admission::dynamic::policies::type_checking;
 use super::admission::{Attempt, Operation};
 use super::definitions::Custom;
 use super::definitions::conversion::managers::Conversions;
+use super::effects::Effects;
 use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::quota::Usage;
@@ -36,8 +37,7 @@ use crate::gotext;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
 use crate::schema::resource::Verb;
-use crate::storage::counting::Charge;
-use crate::storage::{Mutation, Requirement};
+use crate::storage::Requirement;
 use crate::tree::{Text, Value};
 
 use create::Naming;
@@ -132,14 +132,7 @@ pub(super) enum Next {
 /// A write that has passed everything up to the store.
 pub(super) struct Ready {
     pub next: Next,
-    /// The rows that admission relied on.
-    pub requires: Vec<Requirement>,
-    /// What configured its admission.
-    pub configured: Option<Arc<Requirement>>,
-    /// What it adds to the counters of quotas.
-    pub charges: Vec<Charge>,
-    /// What is written with it or not at all.
-    pub joined: Vec<Mutation>,
+    pub effects: Effects,
     /// The name of a new object; `None` for an existing one.
     pub naming: Option<Naming>,
     /// Whether the kind may have warnings about the object.
@@ -297,22 +290,12 @@ impl Api {
                 self.attempt_object(write, scale, Some(owners), Some(found)).await
             }
             Proposal::Nothing => {
-                let (next, joined) = (Next::Unchanged, Vec::new());
-                Ok(Ready {
-                    next,
-                    requires: Vec::new(),
-                    configured: None,
-                    charges: Vec::new(),
-                    joined,
-                    naming: None,
-                    advised: false,
-                })
+                let effects = Effects::default();
+                Ok(Ready { next: Next::Unchanged, effects, naming: None, advised: false })
             }
             Proposal::Decided(next) => {
-                let (requires, configured) =
-                    self.admit_deletion(write, found.map(|found| &found.object)).await?;
-                let (charges, joined) = (Vec::new(), Vec::new());
-                Ok(Ready { next, requires, configured, charges, joined, naming: None, advised: false })
+                let effects = self.admit_deletion(write, found.map(|found| &found.object)).await?;
+                Ok(Ready { next, effects, naming: None, advised: false })
             }
         }
     }
@@ -443,32 +426,29 @@ impl Api {
         let roles = self.settle_aggregation(attempt.target, &mut object, found.map(|found| &found.object));
         let (limited, seen) = (attempt.limited.load(Ordering::Relaxed), attempt.quotas.take());
         let old = found.map(|found| &found.object);
-        let (target, part, changes_set) = (attempt.target, write.part, quota.joined.is_some());
+        let (target, part, changes_set) = (attempt.target, write.part, quota.joins());
         let metered =
             self.metered(Usage { target, old, new: Some(&object), part, changes_set, limited }, seen)?;
-        let mut requires = attempt.requires;
-        let mut configured = write.configured.cloned().or(attempt.configured);
-        requires.extend(metered.requires);
-        requires.extend(metered.requires_note);
-        requires.extend(names.requires);
-        requires.extend_from_slice(write.relies_on);
-        requires.extend(request.target.resource.custom.as_ref().map(Custom::requirement));
+        let configured = write.configured.cloned().or(attempt.configured);
+        let mut effects = Effects::of_admission(attempt.requires, configured);
+        effects.require(write.relies_on.iter().cloned());
+        effects.require(request.target.resource.custom.as_ref().map(Custom::requirement));
         // A definition is written also if only its names are missing in the store, and a custom object if it is stored
         // otherwise than it would be now.
         let is_old = |found: &Current, custom: &Custom| !custom.is_stored_as_now(&found.stored);
-        let again = !names.joined.is_empty()
+        let again = names.joins()
             || found
                 .zip(request.target.resource.custom.as_ref())
                 .is_some_and(|(found, custom)| is_old(found, custom));
         let again = again.then(|| object.clone());
-        let mut joined = names.joined;
-        joined.extend(quota.joined);
-        joined.extend(metered.joined);
-        joined.extend(roles);
+        effects.add(names);
+        effects.add(quota);
+        effects.add(metered);
+        effects.join(roles);
         let next = match found {
             Some(found) => update::next(resource, object, &found.object),
             None => {
-                joined.extend(self.companions(attempt.target)?);
+                effects.join(self.companions(attempt.target)?);
                 Next::Put(object)
             }
         };
@@ -478,9 +458,9 @@ impl Api {
         };
         if matches!(next, Next::Put(_)) {
             let what = (&*resource.definition, write.part);
-            joined.extend(self.changed_configuration(what, &mut configured));
+            self.change_configuration(what, &mut effects);
         }
-        Ok(Ready { next, requires, configured, charges: metered.charges, joined, naming, advised: true })
+        Ok(Ready { next, effects, naming, advised: true })
     }
 
     /// Asks plugins about a deletion; `old` is `None` if the object cannot be read.
@@ -488,12 +468,14 @@ impl Api {
         &self,
         write: Write<'_>,
         old: Option<&ObjectMap>,
-    ) -> Result<(Vec<Requirement>, Option<Arc<Requirement>>), Error> {
+    ) -> Result<Effects, Error> {
         let mut attempt = Attempt::new(self, write.request, Operation::Delete, old);
         write.mutate(&mut attempt).await?;
         write.admit(&attempt).await?;
         attempt.settle_requirements();
-        attempt.requires.extend_from_slice(write.relies_on);
-        Ok((attempt.requires, write.configured.cloned().or(attempt.configured)))
+        let configured = write.configured.cloned().or(attempt.configured);
+        let mut effects = Effects::of_admission(attempt.requires, configured);
+        effects.require(write.relies_on.iter().cloned());
+        Ok(effects)
     }
 }

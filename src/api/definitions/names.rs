@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Definitions;
+use crate::api::effects::Effects;
 use crate::api::ownership::{self, Tracking};
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
@@ -14,13 +15,6 @@ use crate::storage::{Expect, Key, Mutation, Requirement};
 /// Who writes a status, as upstream's controllers do.
 const MANAGER: &str = "kube-apiserver";
 
-/// What a write of a definition depends on, and what has to be written with it.
-#[derive(Default)]
-pub struct NameChanges {
-    pub requires: Vec<Requirement>,
-    pub joined: Vec<Mutation>,
-}
-
 impl Api {
     /// Brings the status of a definition up to date that is about to be written. Nothing of other kinds.
     pub(in crate::api) fn settle_names(
@@ -28,9 +22,9 @@ impl Api {
         target: Target<'_>,
         new: &mut ObjectMap,
         old: Option<&ObjectMap>,
-    ) -> NameChanges {
+    ) -> Effects {
         if !self.definitions.are(target.resource) {
-            return NameChanges::default();
+            return Effects::default();
         }
         let state = self.cache.any();
         let group = fields::text(new, &["spec", "group"]).to_owned();
@@ -47,10 +41,10 @@ impl Api {
         accepted.retain(|name| !rows.is_taken(name));
         let mut had = naming::accepted(&before);
         had.extend(old.map(naming::accepted).unwrap_or_default());
-        NameChanges {
-            requires: asked.difference(&accepted).filter_map(|name| rows.others(name)).collect(),
-            joined: rows.changes(&had, &accepted),
-        }
+        let mut effects = Effects::default();
+        effects.require(asked.difference(&accepted).filter_map(|name| rows.others(name)));
+        effects.join(rows.changes(&had, &accepted));
+        effects
     }
 
     /// Whether the names that a definition's status tells are kept for it.

@@ -39,12 +39,13 @@ impl Api {
         if request.options.dry_run() == DryRun::Yes {
             return Ok(Deleted::Unread);
         }
-        let mut joined = self.release_quota(target).joined.into_iter().collect::<Vec<_>>();
-        joined.extend(self.release_aggregation(target));
-        joined.extend(self.changed_configuration((&*target.resource.definition, write.part), &mut None));
+        let mut effects = self.release_quota(target);
+        effects.join(self.release_aggregation(target));
+        self.change_configuration((&*target.resource.definition, write.part), &mut effects);
         let mutation = Mutation::new(target.key(), Expect::At(found.revision()), Change::Delete);
         let audit = request.audit.and_then(|record| record.to_commit(target.name, 200));
-        match self.store.write_joined(joined, Mutation { audit, ..mutation }).await? {
+        let (joined, mutation) = effects.onto(Mutation { audit, ..mutation });
+        match self.store.write_joined(joined, mutation).await? {
             Written::Committed { .. } => {
                 request.committed();
                 if let Some(record) = request.audit {

@@ -2,10 +2,10 @@
 
 use super::devices::Devices;
 use super::past_grace::PastGrace;
+use crate::api::effects::Effects;
 use crate::api::{Api, ObjectMap, Target};
 use crate::cache::State;
 use crate::schema::resource::ResourceDefinition;
-use crate::storage::{Mutation, Requirement};
 
 /// The notes about a resource's objects in one state.
 pub enum Notes<'a> {
@@ -13,18 +13,14 @@ pub enum Notes<'a> {
     OfPods(PastGrace<'a>),
 }
 
-/// What a write has to do with the note about its object.
-#[derive(Default)]
-pub struct Noted {
-    pub requires: Option<Requirement>,
-    /// What is written with it or not at all.
-    pub joined: Option<Mutation>,
-}
-
 impl Notes<'_> {
-    pub fn written(&self, target: Target<'_>, old: Option<&ObjectMap>, new: Option<&ObjectMap>) -> Noted {
+    pub fn written(&self, target: Target<'_>, old: Option<&ObjectMap>, new: Option<&ObjectMap>) -> Effects {
         match self {
-            Self::OfClaims(devices) => Noted { joined: devices.note(target, old, new), requires: None },
+            Self::OfClaims(devices) => {
+                let mut effects = Effects::default();
+                effects.join(devices.note(target, old, new));
+                effects
+            }
             Self::OfPods(past) => past.noted(target, old, new),
         }
     }

@@ -16,10 +16,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::amounts::{Amounts, is_zero};
 use super::evaluator::Evaluator;
 use super::ledger::Quotas;
-use super::notes::Noted;
 use super::pods;
 use super::scopes::Requirement as Scope;
 use crate::api::catalog::Served;
+use crate::api::effects::Effects;
 use crate::api::error::Error;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, fields, meta, metadata};
@@ -64,18 +64,18 @@ impl<'a> PastGrace<'a> {
 
     /// What a write of a Pod has to do with its note. Only Pods that are being deleted have one, in namespaces that have
     /// had a quota.
-    pub fn noted(&self, target: Target<'_>, old: Option<&ObjectMap>, new: Option<&ObjectMap>) -> Noted {
+    pub fn noted(&self, target: Target<'_>, old: Option<&ObjectMap>, new: Option<&ObjectMap>) -> Effects {
         let is_terminating = old.and_then(metadata).is_some_and(meta::is_terminating);
         if !is_terminating || self.api.set_revision(self.state, target.namespace).is_none() {
-            return Noted::default();
+            return Effects::default();
         }
         let Requirement { key, expect } = self.seen_note(target);
+        let mut effects = Effects::default();
         match (expect, new) {
-            (Expect::At(_), None) => {
-                Noted { joined: Some(Mutation::new(key, expect, Change::Delete)), requires: None }
-            }
-            _ => Noted { requires: Some(Requirement { key, expect }), joined: None },
+            (Expect::At(_), None) => effects.join([Mutation::new(key, expect, Change::Delete)]),
+            _ => effects.require([Requirement { key, expect }]),
         }
+        effects
     }
 
     /// The requirement that a Pod's note is as it is in the state.

@@ -1,9 +1,10 @@
 //! What a quota says of itself: `status.hard` and `status.used`, right from its creation.
 
+use super::QUOTAS;
 use super::amounts::Amounts;
 use super::evaluator::Evaluator;
 use super::scopes::Requirement as Scope;
-use super::{Metered, QUOTAS};
+use crate::api::effects::Effects;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
@@ -28,9 +29,9 @@ impl Api {
         part: Part,
         new: &mut ObjectMap,
         old: Option<&ObjectMap>,
-    ) -> Metered {
+    ) -> Effects {
         if !self.are_quotas(target.resource) {
-            return Metered::default();
+            return Effects::default();
         }
         let state = self.cache.any();
         let limits = |quota: &ObjectMap| fields::at(quota, &["status", "hard"]).cloned();
@@ -53,7 +54,7 @@ impl Api {
                     "used",
                 );
             }
-            return Metered::default();
+            return Effects::default();
         }
         let names = fields::at(new, &["status", "hard"]).and_then(Value::as_object);
         let names: Vec<String> = names.into_iter().flatten().map(|(name, _)| name.to_string()).collect();
@@ -81,17 +82,20 @@ impl Api {
             }
             (true, _) => {}
         }
-        Metered { joined: Some(self.changed_set(&state, target.namespace)), ..Metered::default() }
+        let mut effects = Effects::default();
+        effects.join([self.changed_set(&state, target.namespace)]);
+        effects
     }
 
     /// What goes with a quota that is deleted.
-    pub(in crate::api) fn release_quota(&self, target: Target<'_>) -> Metered {
+    pub(in crate::api) fn release_quota(&self, target: Target<'_>) -> Effects {
         if !self.are_quotas(target.resource) {
-            return Metered::default();
+            return Effects::default();
         }
         let state = self.cache.any();
-        let joined = self.changed_set(&state, target.namespace);
-        Metered { joined: Some(joined), ..Metered::default() }
+        let mut effects = Effects::default();
+        effects.join([self.changed_set(&state, target.namespace)]);
+        effects
     }
 
     /// What the objects in a quota's namespace use of what it names, as of a state; the quota itself is one of them.

@@ -91,19 +91,17 @@ async fn again(
         None => Err(target.not_found()),
     };
     let ready = api.attempt(write, propose, Some(&current)).await?;
-    let Ready { next, requires, mut configured, charges, joined, naming: _, advised: _ } = ready;
+    let Ready { next, effects, naming: _, advised: _ } = ready;
     let put =
         async |object| api.put_mutation(target, expect, api.converter.to_stored(resource, object).await?);
-    let (mutation, joined) = match next {
-        Next::Put(object) => (put(object).await?.charging(charges), joined),
-        Next::Unchanged => (put(current.object).await?.charging(charges), joined),
+    let (effects, mutation) = match next {
+        Next::Put(object) => (effects, put(object).await?),
+        Next::Unchanged => (effects, put(current.object).await?),
         // The object is terminating, and only waited for a write to remove it.
         Next::Delete(_) => {
-            let removal = api.what_goes_with(target, Part::Main, &current.object, &mut configured)?;
-            let mutation = Mutation::new(target.key(), expect, Change::Delete);
-            (mutation.requiring(removal.requires).charging(removal.charges), removal.joined)
+            let effects = api.with_removal(effects.preconditions(), target, Part::Main, &current.object)?;
+            (effects, Mutation::new(target.key(), expect, Change::Delete))
         }
     };
-    let mutation = mutation.requiring(requires).replacing(Replaces::Anything);
-    Ok((joined, Mutation { shares: configured, ..mutation }))
+    Ok(effects.onto(mutation.replacing(Replaces::Anything)))
 }

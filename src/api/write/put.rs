@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::create::Naming;
 use super::{Admitted, Current, Existing, Next, Reads, Ready, Write};
+use crate::api::effects::Effects;
 use crate::api::error::{Error, Exists};
 use crate::api::input::options::DryRun;
 use crate::api::quota::Usage;
@@ -18,8 +19,7 @@ use crate::codec::object::{Draft, Replaces};
 use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
-use crate::storage::counting::Charge;
-use crate::storage::{AuditRow, Change, Expect, Mutation, Requirement, Written};
+use crate::storage::{AuditRow, Change, Expect, Mutation, Written};
 
 /// The outcome of a write at the store.
 pub(in crate::api) enum Placed {
@@ -35,14 +35,6 @@ pub(in crate::api) enum Placed {
     },
 }
 
-/// The effects of an object's removal.
-pub(in crate::api) struct Removal {
-    pub requires: Vec<Requirement>,
-    pub charges: Vec<Charge>,
-    /// Writes that are made with the removal or not at all.
-    pub joined: Vec<Mutation>,
-}
-
 impl Api {
     pub(in crate::api) async fn put(
         &self,
@@ -50,7 +42,7 @@ impl Api {
         ready: Ready,
         current: Option<Current>,
     ) -> Result<Placed, Error> {
-        let Ready { mut next, requires, configured, charges, joined, naming, advised } = ready;
+        let Ready { mut next, effects, naming, advised } = ready;
         if let (Next::Unchanged, Some(current)) = (&next, &current)
             && self.renewed(write, current).await?
         {
@@ -71,7 +63,7 @@ impl Api {
                 if let Some(shown) = &shown {
                     advise(shown, Some(&current.object));
                 }
-                Box::pin(self.remove(write, (requires, configured), current, shown)).await
+                Box::pin(self.remove(write, effects, current, shown)).await
             }
             (Next::Put(mut object), current) => {
                 let target = write.target(naming.as_ref());
@@ -97,12 +89,12 @@ impl Api {
                     self.put_mutation_of(write, (target, replaces), expect, object)
                 };
                 let audited = write.audited(target.name, expect == Expect::Absent);
-                let mutation = match self.lanes.run(size, encode).await {
+                let (joined, mutation) = match self.lanes.run(size, encode).await {
                     Ok(mutation) => {
-                        let claimed = allocation.iter().flat_map(Allocation::requires);
-                        let mutation = mutation.requiring(requires).requiring(claimed).charging(charges);
+                        let mut effects = effects;
+                        effects.require(allocation.iter().flat_map(Allocation::requires));
                         let decided_at = write.request.decided_at;
-                        Mutation { audit: audited.row(), shares: configured, decided_at, ..mutation }
+                        effects.onto(Mutation { audit: audited.row(), decided_at, ..mutation })
                     }
                     Err(error) => {
                         self.give_back(target, allocation).await;
@@ -131,7 +123,7 @@ impl Api {
     async fn remove(
         &self,
         write: Write<'_>,
-        (requires, mut configured): (Vec<Requirement>, Option<Arc<Requirement>>),
+        effects: Effects,
         current: Current,
         shown: Option<ObjectMap>,
     ) -> Result<Placed, Error> {
@@ -141,12 +133,10 @@ impl Api {
             return Ok(Placed::done(answer, Outcome::Deleted(found)));
         }
         let audited = write.audited(target.name, false);
-        let Removal { requires: own, charges, joined } =
-            self.what_goes_with(target, write.part, &current.object, &mut configured)?;
+        let effects = self.with_removal(effects.preconditions(), target, write.part, &current.object)?;
         let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete);
-        let mutation = mutation.requiring(requires).requiring(own).charging(charges);
         let decided_at = write.request.decided_at;
-        let mutation = Mutation { audit: audited.row(), shares: configured, decided_at, ..mutation };
+        let (joined, mutation) = effects.onto(Mutation { audit: audited.row(), decided_at, ..mutation });
         Ok(match self.store.write_joined(joined, mutation).await? {
             Written::Committed { revision, .. } => {
                 write.request.committed();
@@ -164,25 +154,24 @@ impl Api {
         })
     }
 
-    /// The writes, requirements and charges that come with the removal of an object.
-    pub(in crate::api) fn what_goes_with(
+    /// The effects of a write that removes an object, beside those that admission has found.
+    pub(in crate::api) fn with_removal(
         &self,
+        mut effects: Effects,
         target: Target<'_>,
         part: Part,
         object: &ObjectMap,
-        configured: &mut Option<Arc<Requirement>>,
-    ) -> Result<Removal, Error> {
+    ) -> Result<Effects, Error> {
         let quota = self.release_quota(target);
-        let changes_set = quota.joined.is_some();
+        let changes_set = quota.joins();
         let usage = Usage { target, old: Some(object), new: None, part, changes_set, limited: false };
         let metered = self.metered(usage, None)?;
-        let mut joined = self.release_names(target, object);
-        joined.extend(quota.joined);
-        joined.extend(metered.joined);
-        joined.extend(self.changed_configuration((&*target.resource.definition, part), configured));
-        joined.extend(self.release_aggregation(target));
-        let requires = metered.requires.into_iter().chain(metered.requires_note).collect();
-        Ok(Removal { requires, charges: metered.charges, joined })
+        effects.join(self.release_names(target, object));
+        effects.add(quota);
+        effects.add(metered);
+        self.change_configuration((&*target.resource.definition, part), &mut effects);
+        effects.join(self.release_aggregation(target));
+        Ok(effects)
     }
 
     /// Carries out a dry run: everything but the write.

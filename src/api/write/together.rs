@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::put::Removal;
 use super::{Current, Existing, Next, Proposal, Reads, Ready, Write};
+use crate::api::effects::Effects;
 use crate::api::error::Error;
 use crate::api::input::decode::Body;
 use crate::api::request::Request;
@@ -83,7 +83,7 @@ impl Api {
                 return Err(Error::Internal("the names of a definition pass to no other one".to_owned()));
             }
             InsteadOf::Another(stored) => {
-                self.add_removal(target, stored, mutations)?;
+                self.add_removal(Effects::default(), target, stored, mutations)?;
                 (Verb::Create, None)
             }
         };
@@ -98,18 +98,14 @@ impl Api {
             Ok(Proposal::Object(object))
         };
         let ready = self.attempt(write, propose, current.as_ref()).await?;
-        let Ready { next, requires, configured, charges, joined, naming: _, advised: _ } = ready;
+        let Ready { next, effects, naming: _, advised: _ } = ready;
         let expect = current.as_ref().map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
         match (next, current) {
             (Next::Put(object), _) => {
-                // The rules of aggregated roles are among what is wanted, or left to their controller.
-                let joined = if self.aggregation.concerns(target.resource) { Vec::new() } else { joined };
-                let mutation = self.put_mutation(target, expect, object)?;
-                let mutation = mutation.requiring(requires).charging(charges);
-                push(mutations, joined, Mutation { shares: configured, ..mutation });
+                self.push(mutations, target, effects, self.put_mutation(target, expect, object)?);
             }
             (Next::Delete(_), Some(Current { stored, .. })) => {
-                self.add_removal(target, stored, mutations)?;
+                self.add_removal(effects.preconditions(), target, stored, mutations)?;
             }
             (Next::Delete(_), None) | (Next::Unchanged, _) => {}
         }
@@ -118,17 +114,23 @@ impl Api {
 
     fn add_removal(
         &self,
+        effects: Effects,
         target: Target<'_>,
         stored: Arc<Object>,
         mutations: &mut Vec<Mutation>,
     ) -> Result<(), Error> {
         let object = target.resource.decode_closed(&stored)?;
-        let Removal { requires, charges, joined } =
-            self.what_goes_with(target, Part::Main, &object, &mut None)?;
-        let joined = if self.aggregation.concerns(target.resource) { Vec::new() } else { joined };
+        let effects = self.with_removal(effects, target, Part::Main, &object)?;
         let mutation = Mutation::new(target.key(), Expect::At(stored.revision()), Change::Delete);
-        push(mutations, joined, mutation.requiring(requires).charging(charges));
+        self.push(mutations, target, effects, mutation);
         Ok(())
+    }
+
+    /// Adds a write with its effects. The rules of aggregated roles are among what is wanted, or left to their controller.
+    fn push(&self, mutations: &mut Vec<Mutation>, target: Target<'_>, effects: Effects, mutation: Mutation) {
+        let (joined, mutation) = effects.onto(mutation);
+        let joined = if self.aggregation.concerns(target.resource) { Vec::new() } else { joined };
+        push(mutations, joined, mutation);
     }
 }
 

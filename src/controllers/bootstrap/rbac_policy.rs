@@ -45,7 +45,7 @@ fn wanted<'a>(api: &'a Api, state: &State, expected: &'a ObjectMap) -> Option<Wa
     let target =
         Target { resource: api.resources.get(&resource)?, namespace: text("namespace"), name: text("name") };
     let Some(stored) = state.get(target.resource.id, target.namespace, target.name) else {
-        let older = split_from(api, state, target);
+        let older = split_from(state, target);
         let object = older.map_or_else(|| expected.clone(), |older| split(expected, &older));
         return Some(Wanted { target, object, instead_of: InsteadOf::Nothing });
     };
@@ -66,7 +66,7 @@ fn wanted<'a>(api: &'a Api, state: &State, expected: &'a ObjectMap) -> Option<Wa
 }
 
 /// The binding that a missing one was a part of in earlier releases of Kubernetes (`primeSplitClusterRoleBindings`).
-fn split_from(api: &Api, state: &State, target: Target<'_>) -> Option<ObjectMap> {
+fn split_from(state: &State, target: Target<'_>) -> Option<ObjectMap> {
     let is_split =
         target.name == PUBLIC_INFO_VIEWER && target.resource.definition.gvr() == CLUSTER_ROLE_BINDINGS;
     let older = state.get(target.resource.id, "", DISCOVERY).filter(|_| is_split)?;

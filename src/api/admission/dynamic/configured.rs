@@ -8,13 +8,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 
 use crate::api::Api;
+use crate::api::effects::Effects;
 use crate::api::request::{Hooks, Request};
 use crate::cache::State;
 use crate::cache::hidden_rows::HiddenRows;
 use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::schema::resource::ResourceDefinition;
-use crate::storage::{Mutation, Requirement};
+use crate::storage::Requirement;
 
 /// The group of what configures admission.
 pub const GROUP: &str = "admissionregistration.k8s.io";
@@ -64,18 +65,18 @@ impl Api {
         sees.then(|| self.configured.requirement(&self.cache.any()))
     }
 
-    /// What is written with a configuration of admission; it expects the row to be as `seen` says, which the write of the
-    /// configuration, coming after it, does not require any more.
-    pub(in crate::api) fn changed_configuration(
+    /// Joins the row to the write of a configuration of admission. The row has to be as the write's admission has seen it,
+    /// which the write, coming after it, does not require any more.
+    pub(in crate::api) fn change_configuration(
         &self,
         (definition, part): (&ResourceDefinition, Part),
-        seen: &mut Option<Arc<Requirement>>,
-    ) -> Option<Mutation> {
+        effects: &mut Effects,
+    ) {
         if definition.group().as_str() != GROUP || part == Part::Status {
-            return None;
+            return;
         }
         let own = || self.configured.requirement(&self.cache.any());
-        let expected = (*seen.take().unwrap_or_else(own)).clone();
-        Some(self.configured.rows.touch(expected))
+        let expected = (*effects.take_configured().unwrap_or_else(own)).clone();
+        effects.join([self.configured.rows.touch(expected)]);
     }
 }
