@@ -376,36 +376,7 @@ impl Api {
             object = owners.parent(request.target, &object, &found.object, &now)?;
         }
         write.prepare(&mut object, found, &now)?;
-        let time = self.runtime.clock.timestamp();
-        let mut validated = write.validate(attempt.target.name, &object, found, time).await;
-        let old = found.map(|found| &found.object);
-        if claims::concerns(request) {
-            validated = Box::pin(claims::check(request, &object, old, validated)).await;
-        }
-        if let Err(error) = validated {
-            return Err(match write.part {
-                Part::Main => {
-                    let first = Box::pin(self.refused_before_validation(attempt.target, &object, old)).await;
-                    first.unwrap_or(error)
-                }
-                _ => error,
-            });
-        }
-        if signing::concerns(request) {
-            Box::pin(signing::check(request, &object, found.map(|found| &found.object))).await?;
-        }
-        if params::concerns(request) {
-            Box::pin(params::check(&attempt, &object, found.map(|found| &found.object))).await?;
-        }
-        if type_checking::concerns(request) {
-            type_checking::warn(&attempt, &object, found.map(|found| &found.object));
-        }
-        if found.is_none() {
-            write.refuse_to_create_of_ending_definition(attempt.target)?;
-        }
-        if found.is_none() && request.verb != Verb::Create {
-            request.authorize(Verb::Create).await?;
-        }
+        self.judge(write, &attempt, &object, found).await?;
         let parent;
         (attempt.object, parent) = match is_scale {
             true => (Some(scale::of(resource, &object)?), Some(object)),
@@ -419,27 +390,78 @@ impl Api {
         write.admit(&attempt).await?;
         attempt.settle_requirements();
         attempt.target = placed;
-        let mut object = parent.map_or_else(|| attempt.take_object(), Ok)?;
-        let names = self.settle_names(attempt.target, &mut object, found.map(|found| &found.object));
-        let quota =
-            self.settle_quota(attempt.target, write.part, &mut object, found.map(|found| &found.object));
-        let roles = self.settle_aggregation(attempt.target, &mut object, found.map(|found| &found.object));
+        let object = parent.map_or_else(|| attempt.take_object(), Ok)?;
+        let (next, effects) = self.with_effects(write, &mut attempt, object, found)?;
+        Ok(Ready { next, effects, naming, advised: true })
+    }
+
+    /// Asks the kind's rules, and for the rights that the write of such an object needs beside its verb.
+    async fn judge(
+        &self,
+        write: Write<'_>,
+        attempt: &Attempt<'_>,
+        object: &ObjectMap,
+        found: Option<&Current>,
+    ) -> Result<(), Error> {
+        let (request, old) = (write.request, found.map(|found| &found.object));
+        let time = self.runtime.clock.timestamp();
+        let mut validated = write.validate(attempt.target.name, object, found, time).await;
+        if claims::concerns(request) {
+            validated = Box::pin(claims::check(request, object, old, validated)).await;
+        }
+        if let Err(error) = validated {
+            return Err(match write.part {
+                Part::Main => {
+                    let first = Box::pin(self.refused_before_validation(attempt.target, object, old)).await;
+                    first.unwrap_or(error)
+                }
+                _ => error,
+            });
+        }
+        if signing::concerns(request) {
+            Box::pin(signing::check(request, object, old)).await?;
+        }
+        if params::concerns(request) {
+            Box::pin(params::check(attempt, object, old)).await?;
+        }
+        if type_checking::concerns(request) {
+            type_checking::warn(attempt, object, old);
+        }
+        if found.is_none() {
+            write.refuse_to_create_of_ending_definition(attempt.target)?;
+        }
+        if found.is_none() && request.verb != Verb::Create {
+            request.authorize(Verb::Create).await?;
+        }
+        Ok(())
+    }
+
+    /// Brings up to date what the server itself keeps in an admitted object, and collects the effects of its write.
+    fn with_effects(
+        &self,
+        write: Write<'_>,
+        attempt: &mut Attempt<'_>,
+        mut object: ObjectMap,
+        found: Option<&Current>,
+    ) -> Result<(Next, Effects), Error> {
+        let (target, part, old) = (attempt.target, write.part, found.map(|found| &found.object));
+        let resource = target.resource;
+        let names = self.settle_names(target, &mut object, old);
+        let quota = self.settle_quota(target, part, &mut object, old);
+        let roles = self.settle_aggregation(target, &mut object, old);
         let (limited, seen) = (attempt.limited.load(Ordering::Relaxed), attempt.quotas.take());
-        let old = found.map(|found| &found.object);
-        let (target, part, changes_set) = (attempt.target, write.part, quota.joins());
+        let changes_set = quota.joins();
         let metered =
             self.metered(Usage { target, old, new: Some(&object), part, changes_set, limited }, seen)?;
-        let configured = write.configured.cloned().or(attempt.configured);
-        let mut effects = Effects::of_admission(attempt.requires, configured);
+        let configured = write.configured.cloned().or(attempt.configured.take());
+        let mut effects = Effects::of_admission(std::mem::take(&mut attempt.requires), configured);
         effects.require(write.relies_on.iter().cloned());
-        effects.require(request.target.resource.custom.as_ref().map(Custom::requirement));
+        effects.require(resource.custom.as_ref().map(Custom::requirement));
         // A definition is written also if only its names are missing in the store, and a custom object if it is stored
         // otherwise than it would be now.
         let is_old = |found: &Current, custom: &Custom| !custom.is_stored_as_now(&found.stored);
         let again = names.joins()
-            || found
-                .zip(request.target.resource.custom.as_ref())
-                .is_some_and(|(found, custom)| is_old(found, custom));
+            || found.zip(resource.custom.as_ref()).is_some_and(|(found, custom)| is_old(found, custom));
         let again = again.then(|| object.clone());
         effects.add(names);
         effects.add(quota);
@@ -448,7 +470,7 @@ impl Api {
         let next = match found {
             Some(found) => update::next(resource, object, &found.object),
             None => {
-                effects.join(self.companions(attempt.target)?);
+                effects.join(self.companions(target)?);
                 Next::Put(object)
             }
         };
@@ -457,10 +479,9 @@ impl Api {
             (next, _) => next,
         };
         if matches!(next, Next::Put(_)) {
-            let what = (&*resource.definition, write.part);
-            self.change_configuration(what, &mut effects);
+            self.change_configuration((&*resource.definition, part), &mut effects);
         }
-        Ok(Ready { next, effects, naming, advised: true })
+        Ok((next, effects))
     }
 
     /// Asks plugins about a deletion; `old` is `None` if the object cannot be read.
