@@ -52,19 +52,19 @@ use crate::user::MASTERS;
 
 pub use settings::Settings;
 
-/// What a write does to an object. A PATCH or PUT counts as a create if the object does not exist; an action such as a
-/// binding is a create.
+/// The effect of a write on an object. A PATCH or PUT counts as a create if the object does not exist; an action such as
+/// a binding is a create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     Create,
     Update,
     Delete,
-    /// Of a request that is passed on to a Pod, a Service or a Node. The object is that of its options.
+    /// The request is passed on to a Pod, a Service or a Node. Its options stand in for the object.
     Connect,
 }
 
 impl Operation {
-    /// As upstream names it.
+    /// Upstream's name of the operation.
     pub fn as_str(self) -> &'static str {
         match self {
             Operation::Create => "CREATE",
@@ -151,9 +151,10 @@ pub struct Attempt<'a> {
     /// The object that is replaced or deleted; `None` for a deletion of an object that cannot be read.
     pub old: Option<&'a ObjectMap>,
     pub(super) requires: Vec<Requirement>,
-    /// What configures webhooks and policies, as they may see it.
+    /// The requirement that webhooks and policies are still configured as they were when the first plugin was asked;
+    /// `None` if neither sees the write.
     pub(super) configured: Option<Arc<Requirement>>,
-    /// When the state was read as a whole by which the first plugin was asked.
+    /// The revision at which the cache had last been read as a whole when the first plugin was asked.
     loaded_at: Revision,
     /// Whether the write may not exceed the quotas of its namespace.
     pub(super) limited: AtomicBool,

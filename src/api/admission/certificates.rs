@@ -1,5 +1,5 @@
-//! Who may approve, sign and attest for a signer of certificates, and which subjects may be asked for
-//! (`plugin/pkg/admission/certificates`).
+//! Certificate requests and trust bundles: the rights to approve, sign and attest for a signer, and the subjects that
+//! nobody may ask for (`plugin/pkg/admission/certificates`).
 
 use super::{Admission, Attempt, Operation, Verdict};
 use crate::api::error::Error;

@@ -146,7 +146,8 @@ impl Limit {
     }
 }
 
-/// Who tells something, and about what. The newer version of Events names some fields otherwise.
+/// The source of an Event and the object that it is about, as one key. The newer version of Events names some fields
+/// otherwise.
 fn source_and_object(event: &ObjectMap) -> String {
     let either = |old: &str, new: &str| fields::object(event, old).or_else(|| fields::object(event, new));
     let (source, object) = (either("source", "deprecatedSource"), either("involvedObject", "regarding"));

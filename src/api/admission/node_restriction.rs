@@ -1,5 +1,5 @@
-//! NodeRestriction: a kubelet writes only what is of its own node (`plugin/pkg/admission/noderestriction`). Whom its
-//! requests come from, its credentials say; what it may do at all is the authorizers' matter.
+//! NodeRestriction: a kubelet writes only what is of its own node (`plugin/pkg/admission/noderestriction`). Its
+//! credentials tell the node; what it may do at all is the authorizers' matter.
 
 mod certificate;
 mod labels;
@@ -23,7 +23,7 @@ use crate::tree::Value;
 const PODS: Gvr = Gvr::fixed("v1", "pods");
 const NODES: Gvr = Gvr::fixed("v1", "nodes");
 const LEASES: &str = "kube-node-lease";
-/// What a kubelet may change of a claim's status.
+/// The fields of a PersistentVolumeClaim's status that a kubelet may change.
 const OF_CLAIM_STATUS: [&str; 4] =
     ["capacity", "conditions", "allocatedResources", "allocatedResourceStatuses"];
 

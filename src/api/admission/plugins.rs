@@ -45,7 +45,7 @@ pub(super) struct Plugin {
     pub stock: Stock,
 }
 
-/// What the server has of a plugin.
+/// The server's implementation of a plugin.
 pub(super) enum Stock {
     /// The plugin, made for each server.
     Here(Make),
@@ -137,7 +137,7 @@ pub(super) static PLUGINS: [Plugin; 40] = [
     off("AlwaysDeny", Here(|_, _| Ok(Box::new(AlwaysDeny)))),
 ];
 
-/// What the file has for a plugin.
+/// The content of a plugin's configuration in the file.
 fn content(configuration: Option<&Configuration>) -> Option<&Value> {
     configuration.map(|configuration| &configuration.content)
 }

@@ -1,4 +1,4 @@
-//! Which plugins are on, and how they are configured: `--enable-admission-plugins`, `--disable-admission-plugins` and the
+//! The plugins that are on, and their configuration: `--enable-admission-plugins`, `--disable-admission-plugins` and the
 //! file of `--admission-control-config-file`.
 
 use std::collections::BTreeSet;

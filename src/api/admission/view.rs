@@ -1,4 +1,4 @@
-//! What plugins see of the store: other objects, as of a moment ago.
+//! The view of the store that plugins have: other objects, as of a moment ago.
 
 use std::cell::OnceCell;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What expressions ask of the authorizer. An evaluation does not wait: a question without an answer ends it, is asked
-//! afterwards, and the evaluation is made again.
+//! Questions of expressions to the authorizer. An evaluation does not wait: a question without an answer ends it, the
+//! question is asked afterwards, and the evaluation is made again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

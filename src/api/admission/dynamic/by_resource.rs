@@ -8,12 +8,12 @@ use crate::api::admission::Attempt;
 use crate::api::error::Error;
 use crate::tree::Text;
 
-/// A list, and where in it those stand that may be about a resource.
+/// A list with an index of its entries by the resources that they may be about.
 pub struct ByResource<T> {
     list: Vec<T>,
-    /// The places of those that name resources, by these.
+    /// The places of the entries that name resources, by the plurals of these.
     named: HashMap<Text, Vec<usize>>,
-    /// The places of those that may be about any resource.
+    /// The places of the entries that may be about any resource.
     general: Vec<usize>,
 }
 
@@ -36,7 +36,8 @@ impl<T> ByResource<T> {
         &self.list
     }
 
-    /// Those that may be about a resource, with their places, in order. Of thousands, most are about others.
+    /// The entries that may be about a resource, with their places, in order. Of thousands, most are about other
+    /// resources.
     pub fn about(&self, plural: &str) -> impl Iterator<Item = (usize, &T)> {
         let mut named = self.named.get(plural).map_or(&[][..], Vec::as_slice);
         let mut general = &*self.general;

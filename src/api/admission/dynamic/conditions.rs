@@ -12,7 +12,7 @@ use crate::schema::names::{Gvk, Gvr};
 use crate::tree::{Value, json};
 use crate::user::User;
 
-/// What all conditions together may cost.
+/// The cost limit of all conditions of a webhook or policy together.
 const BUDGET: u64 = 2_500_000;
 
 /// The conditions of a webhook or a policy.
@@ -23,7 +23,7 @@ pub struct Conditions {
     pub sees_managers: bool,
 }
 
-/// What the conditions say.
+/// The outcome of all conditions of a webhook or policy.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Met,

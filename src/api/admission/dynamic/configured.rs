@@ -1,7 +1,7 @@
-//! What configures admission, as one row that nobody serves. Every write of a webhook configuration, a policy or a binding
-//! writes the row in its own commit, and every write that webhooks and policies see requires the row to be as its
-//! admission has seen it. So whatever is committed after a configuration has been judged by it, on whichever server. The
-//! row is absent until something is configured.
+//! A row that nobody serves, and that stands for the configuration of admission. Every write of a webhook configuration,
+//! a policy or a binding writes the row in its own commit, and every write that webhooks and policies see requires the
+//! row to be as its admission has seen it. So whatever is committed after a configuration has been judged by it, on
+//! whichever server. The row is absent until something is configured.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Configured {
         Self { rows, newest: ArcSwapOption::empty() }
     }
 
-    /// What a write requires whose plugins are asked by a state, or by newer ones. All writes share it.
+    /// The requirement of a write whose plugins are asked by this state, or by newer ones. All writes share it.
     fn requirement(&self, state: &State) -> Arc<Requirement> {
         let changed = state.changed(self.rows.id()).unwrap_or_default();
         if let Some(seen) = &*self.newest.load()
@@ -56,7 +56,7 @@ impl Configured {
 }
 
 impl Api {
-    /// What a request requires whose plugins are asked from now on; `None` if neither webhooks nor policies see it.
+    /// The requirement of a request whose plugins are asked from now on; `None` if neither webhooks nor policies see it.
     pub(in crate::api::admission) fn configured_for(
         &self,
         request: &Request<'_>,

@@ -10,7 +10,7 @@ use crate::expression::{
 };
 use crate::gotext::quote;
 
-/// What one expression may cost, or one variable.
+/// The cost limit of one expression or one variable.
 const MOST_OF_ONE: u64 = 1_000_000;
 pub const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -46,7 +46,7 @@ pub struct Variable {
     pub expression: Expression,
 }
 
-/// What expressions speak of.
+/// The values that expressions can refer to.
 #[derive(Clone, Copy, Default)]
 pub struct Seen<'a> {
     pub object: Option<&'a ObjectMap>,
@@ -84,11 +84,11 @@ pub struct Run<'a> {
     known: Arc<Entries<'a>>,
     /// Why variables that have been evaluated have no value.
     failed: Vec<Option<String>>,
-    /// What all expressions may still cost.
+    /// The cost budget that is left for all further expressions.
     pub left: u64,
 }
 
-/// What an expression came to.
+/// The outcome of one try to evaluate an expression.
 enum Attempt<'a> {
     Done(Result<CelValue<'a>, String>, u64),
     /// It needs this variable first.

@@ -16,22 +16,22 @@ use crate::gotext::quote;
 use crate::schema::names::Gvr;
 use crate::storage::ResourceId;
 
-/// What an index makes of objects.
+/// The content of an index, made of the objects that it follows.
 pub trait Content: Default + Send + Sync {
-    /// What is asked for, at one moment.
+    /// The content at one moment, as requests use it.
     type Snapshot: Clone + Send + Sync;
 
-    /// What upstream calls such objects when they come from files.
+    /// Upstream's word for such objects when they come from files.
     const NAME: &'static str;
 
     /// Replaces what was known of an object of the resource at this place of the index's list. The error says why the
     /// object cannot be read.
     fn take_in(&mut self, place: usize, name: &str, object: Option<&Object>) -> Result<(), String>;
 
-    /// What is in force now; `None` if that is nothing.
+    /// The snapshot that is in force now; `None` if nothing is.
     fn snapshot(&self) -> Option<Self::Snapshot>;
 
-    /// What the objects of files come to.
+    /// The content that is made of the objects of files.
     fn of_manifests(manifests: &[Manifest]) -> Self;
 
     /// One snapshot before another.
@@ -95,7 +95,7 @@ impl<C: Content> Index<C> {
         self.files.as_ref().map(|_| self as &dyn Files)
     }
 
-    /// What files have put in force.
+    /// The snapshot of the objects of files, if it has any.
     pub fn of_files(&self) -> Option<C::Snapshot> {
         self.files.as_ref()?;
         self.of_files.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -123,7 +123,7 @@ impl<C: Content> Index<C> {
         })
     }
 
-    /// What is in force, with every change that the cache has. An error if an object cannot be read.
+    /// The snapshot that is in force, with every change that the cache has. An error if an object cannot be read.
     pub fn newest(&self, api: &Api) -> Result<Option<C::Snapshot>, Error> {
         let known = self.follower(api).newest(&api.cache, &api.unreadable);
         if let Some((place, name)) = known.unreadable.first() {

@@ -168,7 +168,7 @@ impl<'a> Matching<'a> {
         Ok((object, old))
     }
 
-    /// What a webhook is sent.
+    /// The payload for a webhook, in the version that it wants.
     async fn payload(&self, found: &Matched, attempt: &Attempt<'_>) -> Result<Payload, Error> {
         let request = described(self.request, &self.facts, found);
         if found.other.is_none() && self.unsaid.is_like(&Unsaid::default()) {

@@ -24,7 +24,7 @@ use crate::schema::names::{GroupVersion, Gvk};
 use crate::schema::resource::Scope;
 use crate::tree::{Map, Value, json};
 
-/// What the names of objects from files end in.
+/// The suffix of the names of objects from files.
 const END: &str = ".static.k8s.io";
 const MEMBER: &str = "staticManifestsDir";
 const VERSION: &str = "admissionregistration.k8s.io/v1";
@@ -245,7 +245,8 @@ fn items(list: &Map) -> impl DoubleEndedIterator<Item = &Value> {
     fields::items(list, &["items"]).iter()
 }
 
-/// What the rules of the kind say of an object; they refuse the names that objects from files have.
+/// The errors of an object by the rules of its kind. These refuse the names that objects from files have, so they are
+/// asked about the name without its suffix.
 fn mistakes(built_in: &BuiltIn, object: &ObjectMap, name: &str) -> Result<Option<String>, String> {
     let empty = Map::new();
     let own = metadata(object).unwrap_or(&empty);
@@ -259,7 +260,7 @@ fn mistakes(built_in: &BuiltIn, object: &ObjectMap, name: &str) -> Result<Option
     Ok(aggregate(causes.iter().chain(of_kind.iter()).map(shown)))
 }
 
-/// What an object from a file may not have, because it would need something that is stored.
+/// An error if an object from a file refers to something that would have to be stored.
 fn check_origin(kind: &str, name: &str, file: &str, object: &ObjectMap) -> Result<(), String> {
     let (shown, empty) = (quote(name), json!({}));
     let spec = object.get("spec").unwrap_or(&empty);

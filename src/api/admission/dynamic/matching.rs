@@ -1,5 +1,5 @@
-//! Which requests a webhook is called for: rules, selectors of namespaces and objects, and resources that are the same in
-//! another version.
+//! Matching of requests with webhooks and policies: rules, selectors of namespaces and objects, and resources that are
+//! the same in another version.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::tree::{Text, Value};
 
 pub const NAMESPACES: Gvr = Gvr::fixed("v1", "namespaces");
 
-/// What rules look at.
+/// The facts about a request that rules look at.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
     pub operation: Operation,
-    /// As the request names it.
+    /// The resource in the version that the request names.
     pub resource: &'a Resource,
     pub subresource: &'a str,
-    /// Of a Namespace its own name; else empty for the cluster scope.
+    /// The object's namespace: a Namespace's own name; empty for other cluster-scoped objects.
     pub namespace: &'a str,
     /// Empty if it is to be generated, and for each object of a collection that is deleted.
     pub name: &'a str,
@@ -251,7 +251,7 @@ fn selects(selector: &LabelSelector, object: &ObjectMap) -> bool {
     metadata(object).is_some_and(|own| selector.matches(|key| meta::label(own, key)))
 }
 
-/// What a policy or a binding is about: `matchConstraints` and `matchResources`.
+/// The requests that a policy or a binding is about: `matchConstraints` and `matchResources`.
 #[derive(Clone, Debug)]
 pub struct MatchResources {
     rules: Vec<Rule>,

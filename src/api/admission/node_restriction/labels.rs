@@ -1,11 +1,11 @@
-//! Which labels of its own Node a kubelet may not set: those by which workloads are steered.
+//! Labels that a kubelet may not set on its own Node: those by which workloads are steered.
 
 use crate::api::{ObjectMap, fields};
 
-/// Nobody's but an administrator's.
+/// The domain of labels that only administrators set.
 const RESTRICTED: &str = "node-restriction.kubernetes.io";
 const KUBERNETES: [&str; 2] = ["kubernetes.io", "k8s.io"];
-/// Those of kubelets.
+/// The labels that kubelets may set.
 const OF_KUBELETS: [&str; 11] = [
     "beta.kubernetes.io/arch",
     "beta.kubernetes.io/instance-type",

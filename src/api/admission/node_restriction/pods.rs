@@ -172,7 +172,7 @@ const SOURCES: [(&str, &str); 5] = [
     ("podCertificate", "podcertificates"),
 ];
 
-/// What the Pod refers to, in upstream's words.
+/// The resource of an object that the Pod refers to, in upstream's words; `None` if it refers to none.
 fn referenced(pod: &ObjectMap) -> Result<Option<&'static str>, String> {
     let references = references_of(pod);
     let has = |sort: Sort| references.iter().any(|(found, _)| *found == sort);

@@ -17,7 +17,7 @@ use crate::gotext;
 use crate::tree::{Value, json};
 use crate::webhook::{Retries, Webhook};
 
-/// As upstream's clients of such webhooks have it.
+/// The timeout of upstream's clients of such webhooks.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const SECOND: Duration = Duration::from_secs(1);
 const AUDIT_PREFIX: &str = "imagepolicywebhook.image-policy.k8s.io/";

@@ -52,7 +52,7 @@ impl PodNodeSelector {
         }
     }
 
-    /// What the namespace says, or else the configuration.
+    /// The node selector of the namespace, or else that of the configuration.
     fn wanted(&self, view: &View<'_>) -> Result<Vec<(String, String)>, String> {
         let namespace = view.get(&NAMESPACES, view.namespace()).unwrap_or_default();
         let own = fields::at(&namespace, &["metadata", "annotations", ANNOTATION]).and_then(Value::as_str);

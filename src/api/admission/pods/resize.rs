@@ -120,7 +120,7 @@ fn check_capacity(pod: &ObjectMap, node: &ObjectMap) -> Result<(), (CauseReason,
     Err((CauseReason::NodeCapacity, why))
 }
 
-/// What a node has to declare for an update, sorted.
+/// The features that a node has to declare for an update, sorted.
 fn needed(old: &ObjectMap, new: &ObjectMap) -> Vec<&'static str> {
     let mut needed = Vec::new();
     if fields::at(old, &["spec", "resources"]) != fields::at(new, &["spec", "resources"]) {

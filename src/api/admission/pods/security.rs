@@ -42,7 +42,7 @@ pub(in crate::api::admission) struct PodSecurity {
     counts: Counts,
 }
 
-/// What the plugin looks at.
+/// The kind of object that the plugin looks at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Subject {
     Namespace,

@@ -27,7 +27,7 @@ pub enum Refusal {
     Direct(Error),
 }
 
-/// What a call knows of its request.
+/// The request that a webhook is called for, and what a call needs beside it.
 #[derive(Clone, Copy)]
 pub struct Caller<'a> {
     pub api: &'a Api,
@@ -84,7 +84,7 @@ impl Caller<'_> {
         })
     }
 
-    /// What is left of the request's time.
+    /// The time that is left until the request's deadline.
     fn time_left(&self) -> Option<Duration> {
         let deadline = self.request.deadline?;
         Some(deadline.saturating_duration_since(Instant::now()))

@@ -1,7 +1,7 @@
-//! What an object is after a webhook's patch, which may say that it is something else.
+//! The kind and version of an object after a webhook's patch, which may change both.
 //!
-//! Upstream reads the patched text as it reads a body: a built-in object that no longer says what it is, is what it was; one
-//! that names another version is read as that version's and converted back; what names another kind cannot be.
+//! Upstream reads the patched text as it reads a body: a built-in object that no longer tells its kind or version keeps
+//! its own; an object that names another version is read in that version and converted back; another kind is refused.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
 use crate::tree::{Map, Value};
 
-/// What the object says of itself.
+/// The claims of an object: the members that tell its kind and version.
 const CLAIMS: [&str; 2] = ["kind", "apiVersion"];
 
-/// Which claims an object lacks by a webhook's patch. Upstream goes on with what it has decoded, so the webhooks that follow see
-/// it without, until one of them wants another version.
+/// The claims that an object lacks after a webhook's patch. Upstream goes on with what it has decoded, so the webhooks
+/// that follow see the object without them, until one of them wants another version.
 #[derive(Default)]
 pub struct Unsaid {
     version: Option<Gvk>,
@@ -27,7 +27,7 @@ pub struct Unsaid {
 }
 
 impl Unsaid {
-    /// What this object, of this version, does not say.
+    /// The claims that this object, of this version, lacks or leaves empty.
     pub fn of(version: &Kind, patched: &Map) -> Self {
         let is_unsaid = |member: &&str| match patched.get(member) {
             None | Some(Value::Null) => true,

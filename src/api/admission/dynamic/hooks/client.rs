@@ -1,4 +1,4 @@
-//! Where a webhook listens, and the connections to it.
+//! The address of a webhook, and the connections to it.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ impl Client {
     }
 }
 
-/// What Go says of a bundle without a certificate.
+/// Go's error for a CA bundle without a certificate.
 fn check_bundle(bundle: &[u8]) -> Result<(), String> {
     if bundle.trim_ascii().is_empty() || bundle.windows(11).any(|part| part == b"-----BEGIN ") {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What webhooks are shown of who calls them: the users of a kubeconfig, by the hosts that they are for
+//! Credentials that webhooks are shown: the users of a kubeconfig, by the hosts that they are for
 //! (`WebhookAdmissionConfiguration`).
 
 use std::path::Path;
@@ -49,7 +49,7 @@ impl Credentials {
         }
     }
 
-    /// What the webhook at `host:port` is shown.
+    /// The credentials that the webhook at `host:port` is shown.
     pub fn of_host(&self, address: &str) -> Result<Client, String> {
         self.users.as_ref().map_or_else(|| Ok(Client::default()), |users| users.client(address))
     }

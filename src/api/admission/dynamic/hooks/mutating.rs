@@ -38,7 +38,7 @@ pub struct MutatingAdmissionWebhook {
     credentials: Credentials,
 }
 
-/// What webhooks have made of an object, and whether they want to see it again.
+/// The calls of webhooks about one object so far, and which of them are made again in the second round.
 #[derive(Default)]
 pub struct Calls {
     /// Webhooks that were called and are called again if the object changes afterwards.

@@ -17,7 +17,7 @@ const KIND: &str = "AdmissionReview";
 /// The name of upstream's scheme, in Go's quotes.
 const SCHEME: &str = r#""pkg/runtime/scheme.go:111""#;
 
-/// What a webhook is sent of a request, but for the members that differ between the webhooks of one version: text of JSON.
+/// The request in an AdmissionReview, but for the members that differ between the webhooks of one version: text of JSON.
 pub struct Payload {
     /// The members `kind` and `resource`, and from `subResource` on.
     text: Vec<u8>,
@@ -84,7 +84,7 @@ pub struct Answer {
     pub annotations: Vec<(String, String)>,
 }
 
-/// What is wrong with an answer.
+/// A fault of a webhook's answer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// It is no AdmissionReview.

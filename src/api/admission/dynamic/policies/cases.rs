@@ -1,5 +1,5 @@
-//! What upstream's packages made of policies (`tests/upstream/policies`): every line of the file is a case, or an object that
-//! cases name by its line.
+//! Cases of policies with the results of upstream's packages (`tests/upstream/policies`): every line of the file is a
+//! case, or an object that cases name by its line.
 
 use std::io::Read as _;
 

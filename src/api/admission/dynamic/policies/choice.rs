@@ -1,4 +1,4 @@
-//! Which policies, bindings and params a request meets.
+//! The policies, bindings and params that a request meets.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -68,7 +68,7 @@ impl Admission for MutatingAdmissionPolicy {
     }
 }
 
-/// What policies have made of an object in the first round, and which are evaluated again in the second.
+/// The invocations of policies for an object in the first round, and those that are repeated in the second.
 #[derive(Default)]
 pub struct Invoked {
     /// Invocations that are repeated if the object changes afterwards.
@@ -94,7 +94,7 @@ struct Invocation<'p> {
 }
 
 impl Invocation<'_> {
-    /// What tells it from others.
+    /// The key that tells the invocation from others.
     fn key(&self) -> String {
         let of_param = |field| self.param.as_ref().and_then(metadata).map(|own| meta::text(own, field));
         let (namespace, name) = (of_param("namespace"), of_param("name"));

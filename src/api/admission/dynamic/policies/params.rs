@@ -11,8 +11,8 @@ use crate::codec::object::Object;
 use crate::schema::names::Gvk;
 use crate::tree::Value;
 
-/// What a policy is evaluated with, once for each; `None` stands for an evaluation without a param. The error is one of the
-/// binding's configuration.
+/// The params that a policy is evaluated with, once for each; `None` stands for an evaluation without a param. The error
+/// is one of the binding's configuration.
 pub async fn of(
     api: &Api,
     facts: &Facts<'_>,

@@ -34,19 +34,19 @@ pub struct Policy<B> {
     pub body: B,
 }
 
-/// What only one of the two kinds of policies has.
+/// The members that only one of the two kinds of policies has.
 pub trait Body: Sized + Send + Sync {
     /// Reads the policy's spec, and compiles its expressions.
     fn of(spec: &ObjectMap, environment: &Admission) -> Self;
 }
 
-/// What a ValidatingAdmissionPolicy demands and notes.
+/// The validations and the audit annotations of a ValidatingAdmissionPolicy.
 pub struct Validations {
     pub list: Vec<Validation>,
     pub annotations: Vec<(String, Expression)>,
 }
 
-/// What a MutatingAdmissionPolicy changes.
+/// The mutations of a MutatingAdmissionPolicy.
 pub struct Mutations {
     pub list: Vec<Mutation>,
     /// `reinvocationPolicy`: whether it is evaluated again when the object has changed.
@@ -83,7 +83,7 @@ pub struct Binding {
     pub actions: Vec<Action>,
 }
 
-/// Which objects parametrize a policy.
+/// The `paramRef` of a binding: the objects that parametrize the policy.
 pub struct ParamRef {
     pub namespace: String,
     pub which: Which,
@@ -97,7 +97,7 @@ pub enum Which {
     Selected(Option<LabelSelector>),
 }
 
-/// What becomes of a failed validation.
+/// The effect of a failed validation, as `validationActions` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Deny,

@@ -1,5 +1,6 @@
-//! What is wrong with a ValidatingAdmissionPolicy's expressions if objects are of the types that they have, which the
-//! policy's own rules tell (`pkg/admission/plugin/policy/validating/typechecking.go`). Nothing is refused because of it.
+//! Type checks of a ValidatingAdmissionPolicy's expressions: the errors that they have with objects of the types that the
+//! policy's own rules name (`pkg/admission/plugin/policy/validating/typechecking.go`). Nothing is refused because of
+//! them.
 
 mod declared;
 
@@ -23,7 +24,7 @@ const MOST_OF_A_RULE: usize = 10;
 const MOST_KINDS: usize = 50;
 const MOST_CHECKS: usize = 2_000;
 
-/// What is wrong with one expression.
+/// The errors of one expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The path to the expression.
@@ -32,7 +33,7 @@ pub struct Warning {
     pub text: String,
 }
 
-/// What is wrong with the expressions of a policy's spec. Hundreds of expressions may be checked with ten types each.
+/// The errors of the expressions of a policy's spec. Hundreds of expressions may be checked with ten types each.
 pub fn warnings(served: &Served, spec: &ObjectMap) -> Vec<Warning> {
     long_work::run(|| found(served, spec))
 }
@@ -101,7 +102,7 @@ fn compiled(text: &str, environment: &Admission) -> Result<Checked, String> {
     })
 }
 
-/// What the expressions speak of, for each kind.
+/// The environment of the policy's expressions, for each kind that its rules name.
 fn environments(served: &Served, spec: &ObjectMap) -> Vec<(Gvk, Admission)> {
     let kind = fields::object(spec, "paramKind").map(|kind| {
         let text = |field| fields::text(kind, &[field]);

@@ -1,4 +1,4 @@
-//! What the webhook has said, for as long as it counts.
+//! Verdicts of the webhook, for as long as they count.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -74,7 +74,7 @@ static CHECKS: [Check; 19] = [
     restricted(19, pod::restricted_seccomp),
 ];
 
-/// What a rule forbids of a Pod.
+/// The violations of a rule by a Pod.
 pub fn violations(rule: Rule, metadata: Option<&ObjectMap>, spec: &ObjectMap) -> Vec<Violation> {
     let minor = match rule.version {
         Version::Latest => NEWEST,
@@ -142,7 +142,7 @@ fn these(containers: &[&str]) -> String {
     format!("{} {}", plural(containers.len(), "container", "containers"), quoted(containers))
 }
 
-/// Who sets something: the Pod, containers, or both. `None` if nobody does.
+/// The setters of a field in words: the Pod, containers, or both. `None` if nobody sets it.
 fn setters(pod: bool, containers: &[&str]) -> Option<String> {
     let containers = Some(containers).filter(|names| !names.is_empty()).map(these);
     let setters: Vec<String> = pod.then(|| "pod".to_owned()).into_iter().chain(containers).collect();

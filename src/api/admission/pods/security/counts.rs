@@ -1,4 +1,4 @@
-//! What PodSecurity counts for its metrics.
+//! Counters for PodSecurity's metrics.
 
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ pub(super) struct Counts {
     usual: [OnceLock<Counter>; 2],
 }
 
-/// What a rule is for.
+/// The mode of a rule: the label `mode` of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Enforce,

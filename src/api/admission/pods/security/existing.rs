@@ -1,4 +1,4 @@
-//! What a stricter policy means for the Pods that are there already.
+//! Warnings about the Pods of a namespace that its new, stricter policy would refuse.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};

@@ -86,7 +86,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// What a namespace refuses, notes and warns about.
+/// The rules of a namespace: what it refuses, notes and warns about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub enforce: Rule,

@@ -3,7 +3,7 @@
 use crate::api::{ObjectMap, fields};
 use crate::tree::Value;
 
-/// Where a volume names its Secret.
+/// The paths at which a volume names its Secret.
 const VOLUMES: [&[&str]; 10] = [
     &["azureFile", "secretName"],
     &["cephfs", "secretRef", "name"],

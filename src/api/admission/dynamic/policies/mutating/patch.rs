@@ -1,4 +1,4 @@
-//! What a mutation's expression evaluates to, and what it makes of an object
+//! The patch that a mutation's expression evaluates to, and its effect on an object
 //! (`pkg/admission/plugin/policy/mutating/patch`).
 
 use crate::api::ObjectMap;
@@ -21,12 +21,12 @@ use crate::patch::json;
 use crate::schema::kind::Kind;
 use crate::tree::{Map, Value};
 
-/// What all expressions of one mutation may cost together.
+/// The cost limit of all expressions of one mutation together.
 const BUDGET: u64 = 10_000_000;
 /// A patch may be as large as a request.
 const ROOM: Room = Room { depth: MAX_DEPTH, size: 3 << 20 };
 
-/// What is to be done to an object.
+/// A change that a mutation makes to an object.
 pub enum Patch {
     /// Merged into the object.
     Configuration(Map),
@@ -34,9 +34,9 @@ pub enum Patch {
     Operations(Value),
 }
 
-/// Why an object cannot be mutated.
+/// A reason for which an object cannot be mutated.
 pub enum Failure {
-    /// What becomes of it is the policy's matter.
+    /// An error of the policy, whose `failurePolicy` decides about the request.
     OfPolicy(String),
     /// It ends the request, whatever the policy says about failures.
     OfRequest(Error),

@@ -1,4 +1,4 @@
-//! What becomes of evaluations: decisions, and the answer that they make together.
+//! Decisions about the results of evaluations, and the answer that they make together.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::long_work::Stretch;
 use crate::metrics::PolicyCheck;
 use crate::tree::{Value, json};
 
-/// What all expressions of one evaluation may cost together.
+/// The cost limit of all expressions of one evaluation together.
 const BUDGET: u64 = 10_000_000;
 const LONGEST_MESSAGE: usize = 5 * 1024;
 const LONGEST_ANNOTATION: usize = 10 * 1024;
@@ -24,7 +24,7 @@ const FAILURES: &str = "validation.policy.admission.k8s.io/validation_failure";
 #[derive(Default)]
 pub struct Decided {
     refused: Vec<Refused>,
-    /// What is noted in the audit log.
+    /// The failed validations that are noted in the audit log.
     failures: Vec<Value>,
 }
 
@@ -37,7 +37,7 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// What one evaluation of a policy came to.
+/// The result of one evaluation of a policy.
 #[derive(Default)]
 pub struct Evaluated {
     failed: Vec<Failed>,
@@ -229,7 +229,7 @@ impl Refused {
     }
 }
 
-/// What is not passed of a policy's validations, in order. All of them are evaluated, unless that costs too much.
+/// The validations of a policy that are not passed, in order. All of them are evaluated, unless that costs too much.
 async fn validated<'a>(
     policy: &'a Policy<Validations>,
     seen: Seen<'a>,
