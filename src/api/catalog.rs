@@ -1,4 +1,4 @@
-//! What is served, a generation at a time.
+//! The resources that are served, a generation at a time.
 //!
 //! A [`Served`] never changes. A request takes the newest one at the door and keeps it, so that it never sees half a change;
 //! documents, the collector of garbage and the registration of this server follow by [`Catalog::subscribe`]. Built-in

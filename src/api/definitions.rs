@@ -38,7 +38,7 @@ use crate::storage::{Expect, Key, Requirement, ResourceId};
 
 const DEFINITIONS: Gvr = Gvr::fixed("apiextensions.k8s.io/v1", "customresourcedefinitions");
 
-/// What a server knows of the definitions.
+/// The definitions as a server knows them.
 pub struct Definitions {
     /// The store's number of CustomResourceDefinitions; `None` if they are not served.
     resource: Option<ResourceId>,
@@ -58,7 +58,8 @@ pub struct StoredDefinition {
     revision: AtomicU64,
 }
 
-/// What a custom resource has besides: what its definition says of the version, and since when.
+/// The members that only custom resources have: the version that their definition describes, and the revision from which
+/// on it does.
 #[derive(Clone, Debug)]
 pub struct Custom {
     pub version: ServedVersion,
@@ -81,7 +82,7 @@ impl Definitions {
         }
     }
 
-    /// That nobody defines anything under a name.
+    /// The requirement that no definition of this name is stored; `None` if definitions are not served.
     pub fn is_gone(&self, name: &str) -> Option<Requirement> {
         let key = Key::new(self.resource?, "", name);
         Some(Requirement { key, expect: Expect::Absent })
@@ -102,7 +103,7 @@ impl StoredDefinition {
         Self { key, revision: AtomicU64::new(revision.0) }
     }
 
-    /// What a write relies on that was judged by the definition.
+    /// The requirement of a write that was judged by the definition: that it still means the same.
     fn requirement(&self) -> Requirement {
         let revision = Revision(self.revision.load(Ordering::SeqCst));
         Requirement { key: self.key.clone(), expect: Expect::At(revision) }
@@ -154,7 +155,8 @@ impl Api {
         names
     }
 
-    /// As [`Api::follow_definitions`], for whoever has written one: that it cannot be served now is told to others.
+    /// The variant of [`Api::follow_definitions`] for the writer of a definition, who does not fail if it cannot be
+    /// served now: the error is logged.
     pub(super) async fn show_definitions(&self) {
         if let Err(error) = self.follow_definitions().await {
             tracing::warn!(%error, "cannot serve what definitions say, will try again");
@@ -178,20 +180,21 @@ impl Api {
         }
     }
 
-    /// What is served once every write has been seen that any server has answered.
+    /// The generation that is served once this server has seen every write that any server has answered.
     pub async fn newest_served(&self) -> Result<Arc<Served>, Error> {
         self.cache.fresh().await?;
         self.follow_definitions().await?;
         Ok(self.catalog.served())
     }
 
-    /// As [`Api::newest_served`] where other servers write, too; alone, a server knows what it has written.
+    /// The variant of [`Api::newest_served`] that asks the store only where other servers write, too: alone, a server
+    /// knows what it has written.
     pub async fn served_everywhere(&self) -> Result<Arc<Served>, Error> {
         if self.cache.backend().shared() { self.newest_served().await } else { Ok(self.catalog.served()) }
     }
 
-    /// As [`Api::served_everywhere`], for what shows it and decides nothing: while the store is away, what this server
-    /// knows.
+    /// The variant of [`Api::served_everywhere`] for readers that show it and decide nothing: while the store is away,
+    /// they get what this server knows.
     pub async fn served_as_known(&self) -> Arc<Served> {
         self.served_everywhere().await.unwrap_or_else(|_| self.catalog.served())
     }

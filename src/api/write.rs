@@ -56,13 +56,13 @@ pub(super) struct Write<'a> {
     pub existing: Existing,
     pub reads: Reads,
     pub admission: Admitted,
-    /// If the write is a part of an action: what the admission of the action relied on.
+    /// The requirements of the action's admission, if the write is a part of an action; else empty.
     pub relies_on: &'a [Requirement],
-    /// As `relies_on`: what configured the admission of the action.
+    /// The requirement of the action's admission that webhooks and policies are still configured as it saw them.
     pub configured: Option<&'a Arc<Requirement>>,
 }
 
-/// What a uid in the written object means.
+/// The meaning of a uid in the written object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UidRule {
     /// A PUT names the object that it replaces: another uid is a conflict.
@@ -71,7 +71,7 @@ pub(super) enum UidRule {
     Immutable,
 }
 
-/// What a write does if the object exists.
+/// The effect of a write if the object exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Existing {
     Change,
@@ -79,11 +79,12 @@ pub(super) enum Existing {
     Refuse,
 }
 
-/// In which version a write finds an object that only a webhook can convert. All others are found as they are served.
+/// The version in which a write finds an object that only a webhook can convert. All other objects are found as they are
+/// served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reads {
     AsServed,
-    /// In the version that it is stored in, in which it is also answered: deletions and changes of metadata call no
+    /// The version that the object is stored in, in which it is also answered: deletions and changes of metadata call no
     /// webhook.
     AsStored,
 }
@@ -100,11 +101,11 @@ pub(super) enum Admitted {
 pub(super) struct Current {
     pub object: ObjectMap,
     pub stored: Arc<Object>,
-    /// What managers in other versions see, where a webhook converts.
+    /// The conversions through which managers in other versions see the object, where a webhook converts.
     pub conversions: Option<Box<Conversions>>,
 }
 
-/// What a verb wants to do with the current object.
+/// The change that a verb wants to make to the current object.
 pub(super) enum Proposal {
     /// Replace it by this object, in the request's version, decoded and with its defaults.
     Object(ObjectMap),
@@ -119,7 +120,7 @@ pub(super) enum Proposal {
 /// Makes a proposal. May be called several times.
 pub(super) type Propose<'a> = dyn FnMut(Option<&Current>) -> Result<Proposal, Error> + Send + 'a;
 
-/// What a write does to the object.
+/// The effect of a write on the object.
 pub(super) enum Next {
     /// Nothing changes.
     Unchanged,
@@ -300,7 +301,7 @@ impl Api {
         }
     }
 
-    /// What the verb wants; where a webhook converts, an apply learns from it what other managers own.
+    /// The proposal of a verb; where a webhook converts, an apply learns from it what other managers own.
     async fn proposed(
         &self,
         write: Write<'_>,
@@ -315,7 +316,8 @@ impl Api {
         conversions.failure().map_or(proposal, Err)
     }
 
-    /// As [`Write::begin`]. Of managers whose version cannot be had, the fields stay as they are.
+    /// The variant of [`Write::begin`] that asks a webhook for conversions. The fields of managers whose version cannot
+    /// be had stay as they are.
     async fn begun(
         &self,
         write: Write<'_>,

@@ -12,7 +12,7 @@ use crate::schema::registry::Registry;
 use crate::schema::resource::{Origin, ResourceDefinition, Storage};
 use crate::storage::ResourceId;
 
-/// What is built in.
+/// The generation of the built-in resources.
 pub fn first() -> Served {
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let ids = registry.stored().zip(1..).map(|((name, _), id)| (name.clone(), ResourceId(id)));

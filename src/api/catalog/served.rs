@@ -23,9 +23,10 @@ pub struct Served {
     /// Every version of every group with this plural: rarely more than one, and found without making a key. The same in
     /// every generation.
     built_in: Arc<HashMap<Text, Vec<Arc<Resource>>>>,
-    /// What is served and never stored: reviews, and bindings without a pod in their path. The same in every generation.
+    /// The resources that are served and never stored: reviews, and bindings without a pod in their path. The same in
+    /// every generation.
     unstored: Arc<Vec<Arc<Resource>>>,
-    /// As `built_in`, of what is served besides. Generations share what is the same.
+    /// The resources that are served beside the built-in ones, by plural as well. Generations share what is the same.
     besides: imbl::HashMap<Text, Vec<Arc<Resource>>>,
     /// Every stored resource once, in the version it is stored in where that is served.
     stored: OrdMap<ResourceId, Arc<Resource>>,
@@ -33,7 +34,7 @@ pub struct Served {
     media_type: StorageMediaType,
 }
 
-/// What the next generation serves besides, or instead.
+/// The definitions that the next generation takes away and adds.
 #[derive(Default)]
 pub(super) struct Changes {
     pub removed: Vec<Arc<ResourceDefinition>>,
@@ -175,7 +176,7 @@ impl Served {
         built_in.or_else(|| self.besides.get(&name.plural)?.iter().find(of_version))
     }
 
-    /// What a URL names, stored or not; `None` if this generation does not serve it.
+    /// The resource that a URL names, stored or not; `None` if this generation does not serve it.
     pub fn find(&self, name: &Gvr) -> Option<&Arc<Resource>> {
         let is_named = |resource: &&Arc<Resource>| {
             let definition = &resource.definition;

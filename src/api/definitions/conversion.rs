@@ -78,7 +78,7 @@ impl Converter {
         }
     }
 
-    /// As [`Converter::object`], of several at a time.
+    /// The variant of [`Converter::object`] for several objects at a time.
     pub async fn objects(
         &self,
         resource: &Resource,
@@ -173,7 +173,7 @@ impl Converter {
         self.written(custom, hook, to, object).await
     }
 
-    /// What a dry run answers: what an object would be when it was stored and read again.
+    /// The answer of a dry run: the object as it would be when it was stored and read again.
     pub async fn as_if_stored(&self, resource: &Resource, object: ObjectMap) -> Result<ObjectMap, Error> {
         let Some((custom, hook)) = resource.hooked() else { return Ok(object) };
         let stored = self.written(custom, hook, custom.version.definition.stored(), object).await?;
@@ -223,7 +223,8 @@ impl Converter {
         Ok(converted.collect())
     }
 
-    /// As [`Converter::events`], where it is known which object of an event is shown.
+    /// The variant of [`Converter::events`] where it is known which object of an event is shown: the other one is left
+    /// out.
     pub async fn shown(
         &self,
         resource: &Resource,

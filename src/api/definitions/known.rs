@@ -1,4 +1,4 @@
-//! What a server has made of the definitions that it has seen.
+//! The definitions that a server has seen, and the resources that it serves for them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,9 +44,9 @@ impl Definition {
 /// The definitions as they are to be known once what they say is served.
 pub struct Update {
     next: Known,
-    /// Those that mean what they meant, at a newer revision.
+    /// The definitions that mean what they meant, at a newer revision.
     confirmed: Vec<(Arc<StoredDefinition>, Revision)>,
-    /// In which versions the resources of the others are to be served.
+    /// The resources of all other definitions, in the versions in which they are to be served.
     changes: Vec<(GroupResource, Vec<Custom>)>,
 }
 
@@ -120,7 +120,8 @@ impl Update {
         std::mem::take(&mut self.changes)
     }
 
-    /// What it says is served.
+    /// The definitions as known from now on, the confirmed ones at their newer revisions. Called when what they say is
+    /// served.
     pub fn commit(self) -> Known {
         for (stored, revision) in self.confirmed {
             stored.revision.store(revision.0, Ordering::SeqCst);
@@ -129,7 +130,7 @@ impl Update {
     }
 }
 
-/// What a definition of this name defines: it is called `widgets.example.com`.
+/// The resource that a definition of this name defines: the name is `widgets.example.com`.
 fn resource_of(name: &str) -> Option<GroupResource> {
     name.split_once('.').map(|(plural, group)| GroupResource::new(group, plural))
 }

@@ -1,4 +1,4 @@
-//! Who has which name: a row for each name of a group, written in one transaction with the definition that has it.
+//! Names of custom resources: a row for each name of a group, written in one transaction with the definition that has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::kinds::apiextensions::custom_resource_definition::naming::{self, Name
 use crate::kinds::behavior::part::Part;
 use crate::storage::{Expect, Key, Mutation, Requirement};
 
-/// Who writes a status, as upstream's controllers do.
+/// The field manager of a definition's status, as with upstream's controllers.
 const MANAGER: &str = "kube-apiserver";
 
 impl Api {
@@ -79,7 +79,7 @@ impl Api {
         released.map(|row| row.requiring(requirement.clone())).collect()
     }
 
-    /// As [`Api::leftover_names`], of every definition that is gone, by their names.
+    /// The variant of [`Api::leftover_names`] for all definitions that are gone, by their names.
     pub fn all_leftover_names(&self) -> BTreeMap<String, Vec<Mutation>> {
         let state = self.cache.any();
         let Some(definitions) = self.definitions.resource else { return BTreeMap::new() };
@@ -130,7 +130,7 @@ impl Rows<'_> {
         Some(Requirement { key: self.key(name), expect: Expect::At(row.revision()) })
     }
 
-    /// What is to be written so that the owner has these names and none of the former.
+    /// The mutations by which the owner has these names and none of the former.
     fn changes(&self, had: &BTreeSet<Name>, has: &BTreeSet<Name>) -> Vec<Mutation> {
         let released = had.difference(has).filter_map(|name| {
             let row = self.find(name).filter(|row| self.is_own(row))?;

@@ -68,13 +68,13 @@ impl Custom {
         }
     }
 
-    /// What an object of the served version becomes when it is stored and read again: another version's schema prunes,
-    /// and the status that was dropped may have one by default. What a webhook converts has been converted before.
+    /// An object of the served version as it is once it has been stored and read again: another version's schema prunes
+    /// it, and a status that was dropped may come back by default. A webhook's conversions have been made before.
     pub fn reread(&self, object: ObjectMap) -> Result<ObjectMap, Error> {
         self.read(self.to_stored(object)?)
     }
 
-    /// What is known of an object that is about to be stored.
+    /// The mark of an object that is about to be stored: whether it is settled by the schema of the stored version.
     pub fn mark(&self, stored: &ObjectMap) -> Mark {
         let version = self.version.definition.stored();
         match version.kind.is_settled(stored) {

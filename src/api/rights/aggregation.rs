@@ -56,8 +56,8 @@ impl Aggregation {
         roles.stale()
     }
 
-    /// As [`Aggregation::stale`], once a role is what a write makes of it, or is gone; also of roles that become stale
-    /// by others.
+    /// The roles that are [stale](Aggregation::stale) once a write has put or removed this one, and those that become
+    /// stale by them in turn.
     fn stale_after(
         &self,
         state: &State,
@@ -70,8 +70,8 @@ impl Aggregation {
         roles.stale_after(name, new.map(|new| Role::of(NEVER, new)))
     }
 
-    /// What makes other writes of ClusterRoles that have not seen this one try again. It comes just before the write:
-    /// a state that ends with it lacks the write.
+    /// The mutation that makes other writes of ClusterRoles try again if they have not seen this one. It comes just
+    /// before the write: a state that ends with it lacks the write.
     pub fn row(&self, state: &State) -> Mutation {
         self.rows.touch(self.rows.as_followed(state, "", ROW))
     }
@@ -158,7 +158,7 @@ impl Api {
     }
 }
 
-/// What the manager of aggregation applies to a role.
+/// The configuration that the manager of aggregation applies to a role.
 pub fn configuration(name: &str, rules: &[PolicyRule]) -> ObjectMap {
     let mut configuration = Map::new();
     configuration.insert("kind", "ClusterRole".into());

@@ -1,5 +1,5 @@
-//! Who may write the status of a ResourceClaim: the right to `resourceclaims/status` lets nobody bind a claim, nor speak for a
-//! driver (`pkg/registry/resource/utils.go`).
+//! Rights to write the status of a ResourceClaim: the right to `resourceclaims/status` lets nobody bind a claim, nor
+//! speak for a driver (`pkg/registry/resource/utils.go`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Who may write a policy or a binding with params: whoever may read the params, since a policy can show what is in them
-//! (`pkg/registry/admissionregistration/*/authz.go`).
+//! Rights to write a policy or a binding with params: they take the right to read the params, since a policy can show
+//! what is in them (`pkg/registry/admissionregistration/*/authz.go`).
 
 use crate::api::admission::Attempt;
 use crate::api::error::Error;
@@ -47,7 +47,7 @@ pub(in crate::api) async fn check(
     })
 }
 
-/// What a `paramKind` names, as an authorizer is asked about it.
+/// The resource that a `paramKind` names, as an authorizer is asked about it.
 struct ParamResource {
     group: String,
     version: String,

@@ -1,4 +1,4 @@
-//! Who may sign certificates: the right is one to a signer, or to all signers of a domain.
+//! The right to sign certificates: it is one to a signer, or to all signers of a domain.
 
 use crate::api::error::Error;
 use crate::api::request::Request;

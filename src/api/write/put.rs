@@ -238,7 +238,7 @@ impl<'a> Write<'a> {
         Target { name: naming.map_or(target.name, |naming| &naming.name), ..target }
     }
 
-    /// What is recorded of the request in the database, with the write itself.
+    /// The audit record of the request, which is stored in the database with the write itself.
     fn audited<'b>(&self, name: &'b str, creates: bool) -> Audited<'b>
     where
         'a: 'b,

@@ -14,14 +14,14 @@ use crate::kinds::behavior::part::Part;
 use crate::schema::resource::Verb;
 use crate::storage::{Change, Expect, Mutation, Requirement, Written};
 
-/// What shall become of an object.
+/// An object that is to be written, and the one that it replaces.
 pub struct Wanted<'a> {
     pub target: Target<'a>,
     pub object: ObjectMap,
     pub instead_of: InsteadOf,
 }
 
-/// What is there already.
+/// The object that a wanted one replaces, if any.
 pub enum InsteadOf {
     Nothing,
     /// The object changes.

@@ -11,7 +11,7 @@ use crate::revision::Revision;
 use crate::schema::resource::Verb;
 use crate::tree::Value;
 
-/// What is written, and of what.
+/// A change of one member of an object's metadata, and the object as it was read.
 pub struct Touch<'a> {
     pub uid: &'a str,
     pub revision: Revision,

@@ -18,7 +18,7 @@ use crate::schema::names::{GroupVersion, Gvk};
 use crate::tree::Text;
 use crate::webhook::{CallError, Endpoint, Webhook};
 
-/// As upstream's clients of webhooks have it.
+/// The timeout of upstream's clients of webhooks.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Calls of one webhook at a time: what a webhook that hangs, or answers with too much, can hold of the server.

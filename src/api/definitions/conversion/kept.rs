@@ -1,4 +1,4 @@
-//! What webhooks have converted, and what they are converting now.
+//! Objects that webhooks have converted, and the conversions that are under way.
 //!
 //! An object is converted by whoever wants it first; all others wait for the result. When the call fails, they fail with
 //! it, so that a webhook that hangs makes nobody wait longer than for one call.
@@ -40,7 +40,7 @@ struct State {
     working: HashMap<Id, watch::Receiver<Option<Error>>>,
 }
 
-/// What is to be done next for somebody who wants objects.
+/// The next step of a request that wants converted objects.
 pub enum Turn<'a> {
     /// All have been found.
     Done,
@@ -49,7 +49,7 @@ pub enum Turn<'a> {
     Work(Work<'a>),
 }
 
-/// What becomes of a call of somebody else's.
+/// The outcome of a call that another request makes.
 pub struct Outcome(watch::Receiver<Option<Error>>);
 
 /// Objects that nobody else converts meanwhile.
@@ -116,7 +116,7 @@ impl Outcome {
 }
 
 impl Work<'_> {
-    /// Where the objects are among those that are wanted.
+    /// The places of the objects among those that are wanted.
     pub fn places(&self) -> &[usize] {
         &self.places
     }

@@ -14,7 +14,7 @@ use crate::api::{ObjectMap, metadata_mut};
 /// How often the rules may ask for more: a write looks at two objects, and prunes through all versions.
 const ROUNDS: usize = 64;
 
-/// What a write has learnt.
+/// The conversions that a write has asked for so far.
 #[derive(Default)]
 pub struct Conversions(Mutex<Vec<Known>>);
 

@@ -1,4 +1,4 @@
-//! Which rules aggregated roles should have.
+//! The rules that aggregated roles should have.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -20,11 +20,11 @@ const ROUNDS: usize = 16;
 pub struct Roles(BTreeMap<Box<str>, Role>);
 
 pub struct Role {
-    /// That of no row if the role was never stored like this.
+    /// The revision of the role's row; that of no row if the role was never stored like this.
     revision: Revision,
     labels: Map,
     rules: Vec<PolicyRule>,
-    /// Of an aggregated role.
+    /// The selectors of an aggregated role.
     selectors: Option<Vec<LabelSelector>>,
 }
 
@@ -50,8 +50,8 @@ impl Roles {
         stale.collect()
     }
 
-    /// As [`Roles::stale`] once a role is another one or gone, and all that are stale have the rules that they should
-    /// have. Until roles are [read](Roles::read) again, they are as they would be then.
+    /// The roles that are [stale](Roles::stale) once this one is another one or gone, and those that become stale by them
+    /// in turn. Until the next [read](Roles::read), all roles are known with the rules that they should have then.
     pub fn stale_after(&mut self, name: &str, role: Option<Role>) -> BTreeMap<Box<str>, Vec<PolicyRule>> {
         match role {
             Some(role) => _ = self.0.insert(name.into(), role),
