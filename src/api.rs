@@ -79,7 +79,7 @@ pub struct Api {
     pub catalog: Catalog,
     pub definitions: Definitions,
     pub converter: Arc<Converter>,
-    /// Where webhooks of Services are called.
+    /// The addresses of Services, for webhooks that name a Service.
     pub service_routes: Arc<ServiceRoutes>,
     /// How kubelets are reached.
     pub kubelets: Kubelets,
@@ -96,7 +96,7 @@ pub struct Api {
     pub config: Config,
     pub admission: Chain,
     pub tokens: TokenIssuing,
-    /// Where work on large stored objects is done, whichever request asked for it.
+    /// The limit on concurrent work on large stored objects, which all requests share.
     pub lanes: Lanes,
     pub encryption: Encryption,
     /// Managers of reviews, bindings and the like.
@@ -124,7 +124,7 @@ pub struct Config {
     /// this.
     pub min_request_timeout: Duration,
     pub services: services::Config,
-    /// What the server puts into each namespace; `None` if that is left to kube-controller-manager.
+    /// The objects that the server puts into each namespace; `None` if that is left to kube-controller-manager.
     pub namespace_contents: Option<NamespaceContents>,
     /// Whether writes also do what kube-controller-manager does elsewhere: aggregate ClusterRoles, set the limits in the status of
     /// quotas.

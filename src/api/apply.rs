@@ -78,7 +78,7 @@ fn changed(
     Ok(new)
 }
 
-/// What an apply of a manager that overrules all others makes of an object of a built-in kind.
+/// The result of an apply by a manager that overrules all others, to an object of a built-in kind.
 pub(super) fn apply_by_force(
     target: Target<'_>,
     object: &ObjectMap,

@@ -1,4 +1,4 @@
-//! What a DELETE does to an object: removes it, marks it, or nothing (`docs/spec/list-watch.md`, section 5.5).
+//! The effect of a DELETE on an object: it is removed, marked, or left alone (`docs/spec/list-watch.md`, section 5.5).
 //!
 //! These are pure functions; upstream spreads the rules over `rest.BeforeDelete` and
 //! `updateForGracefulDeletionAndFinalizers` of its registry store. The caller has validated the options and found the
@@ -21,7 +21,7 @@ const ORPHAN: &str = "orphan";
 const TIMESTAMP: &str = "deletionTimestamp";
 const GRACE: &str = "deletionGracePeriodSeconds";
 
-/// What a DELETE does to its object.
+/// The effect of a DELETE on its object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
     /// The object is removed. If the answer shows it, it shows this; `None` means the object as it was last stored.

@@ -15,7 +15,7 @@ impl Api {
         self.get_of(&*self.state(options.at).await?, target).await
     }
 
-    /// As [`Api::get`] in the newest state, for whoever tries again.
+    /// The variant of [`Api::get`] that reads the newest state, for requests that are tried again.
     pub(super) async fn get_newest(&self, target: Target<'_>) -> Result<Arc<Object>, Error> {
         self.get_of(&*self.cache.fresh().await?, target).await
     }

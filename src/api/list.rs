@@ -38,7 +38,7 @@ pub struct List {
 /// Chunks of items in key order. An error ends them, and the list is then incomplete.
 pub type Items = BoxStream<'static, Result<Vec<Arc<Object>>, Error>>;
 
-/// Where the items are read from.
+/// The source of a list's items.
 enum Source {
     Memory(Objects),
     Store,

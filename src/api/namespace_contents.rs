@@ -1,5 +1,5 @@
-//! What comes with a new namespace, in one transaction with it: the ServiceAccount `default`, and the ConfigMap by which
-//! Pods know the server. So nothing that is created in the namespace has to wait for either.
+//! Objects that come with a new namespace, in one transaction with it: the ServiceAccount `default`, and the ConfigMap by
+//! which Pods know the server. So nothing that is created in the namespace has to wait for either.
 
 use super::error::Error;
 use super::write::create;
@@ -21,7 +21,7 @@ const MANAGER: &str = "kube-apiserver";
 const DESCRIPTION: &str =
     "Certificates by which Pods verify the API server. Kept by the server: changes are undone.";
 
-/// What the server puts into each namespace.
+/// The objects that the server puts into each namespace.
 #[derive(Clone, Debug, Default)]
 pub struct NamespaceContents {
     /// The text of `kube-root-ca.crt`; without one there is no such ConfigMap.
@@ -48,7 +48,8 @@ impl NamespaceContents {
 }
 
 impl Api {
-    /// What is created with a namespace. Nothing with objects of other kinds, and nothing twice.
+    /// The mutations that create the objects of a new namespace. None with objects of other kinds, and none for objects
+    /// that exist.
     pub(super) fn companions(&self, target: Target<'_>) -> Result<Vec<Mutation>, Error> {
         let definition = &target.resource.definition;
         let is_namespace = &*definition.plural == "namespaces" && definition.group().is_empty();

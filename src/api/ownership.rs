@@ -36,15 +36,15 @@ pub(super) struct Tracking<'a> {
     pub now: &'a str,
 }
 
-/// What the rules of field sets need to know of a resource, restricted to one of its parts.
+/// The facts about a resource, restricted to one of its parts, that the rules of field sets need.
 pub(super) struct Kind<'a> {
     resource: &'a Resource,
     filter: Filter,
-    /// What a webhook makes of the objects, if one converts them.
+    /// The conversions of the objects by a webhook, if one converts them.
     conversions: Option<&'a Conversions>,
 }
 
-/// What is wrong with the managers of an object, if something is.
+/// An error if the managers of an object are not valid.
 pub(super) fn check_managers(managers: Option<&Value>) -> Result<(), String> {
     let managers = managers.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     Managers::decode(managers).map(drop).map_err(|why| why.to_string())

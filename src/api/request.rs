@@ -21,7 +21,8 @@ use crate::schema::resource::Verb;
 use crate::user::User;
 use crate::warnings::Warnings;
 
-/// Who wants what of which object, and how. For another object, a copy with another target is made.
+/// A request of a user: its verb, the object that it is for, and its options. For another object, a copy with another
+/// target is made.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     pub user: &'a User,
@@ -38,7 +39,7 @@ pub struct Request<'a> {
     pub authorizer: &'a dyn Authorizer,
     /// Set if the request was let in by what this server knew, and what others know may forbid it.
     pub foreseen: Option<&'a Foreseen>,
-    /// What is recorded of the request, if an audit policy wants it.
+    /// The record of the request, if an audit policy wants one.
     pub audit: Option<&'a Record>,
     /// When the client gives up; `None` for requests of the server's own.
     pub deadline: Option<Instant>,
@@ -51,7 +52,7 @@ pub struct Request<'a> {
     pub decided_at: Option<Revision>,
 }
 
-/// Who sees a request beside the built-in plugins.
+/// Whether webhooks and policies see a request, beside the built-in plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hooks {
     See,

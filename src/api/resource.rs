@@ -30,7 +30,7 @@ pub struct Resource {
     pub id: ResourceId,
     /// How the kind behaves.
     pub behavior: Behavior,
-    /// Of a custom resource, unless nobody has stored a definition of it.
+    /// The definition of a custom resource; `None` for other resources, and while nobody has stored the definition.
     pub custom: Option<Custom>,
     /// The kind and version in which rows are written from now on. Older rows may be in another version.
     pub stored_kind: Kind,

@@ -1,8 +1,8 @@
-//! Where a Service is reached: what webhooks of admission and of conversion are called at, when they are named by a Service.
+//! Addresses of Services, for webhooks of admission and of conversion that name a Service.
 //!
-//! As kube-apiserver finds it (apiserver's `pkg/util/proxy`), at the cluster IP or, with `--enable-aggregator-routing`, at a
-//! ready endpoint; before either, at the address that `--service-address` gives it, for servers that cannot reach the
-//! cluster's network.
+//! A Service is reached as kube-apiserver reaches it (apiserver's `pkg/util/proxy`), at the cluster IP or, with
+//! `--enable-aggregator-routing`, at a ready endpoint; before either, at the address that `--service-address` gives it,
+//! for servers that cannot reach the cluster's network.
 
 mod fixed;
 #[cfg(test)]
@@ -54,7 +54,7 @@ pub struct ServiceRoutes {
     random: Random,
     services: Option<ResourceId>,
     slices: Option<ResourceId>,
-    /// Where this server listens, which is the Service `kubernetes`.
+    /// The address at which this server listens, which is that of the Service `kubernetes`.
     own: Option<SocketAddr>,
 }
 

@@ -17,7 +17,7 @@ const MOST: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Unreadable {
     metrics: Arc<Metrics>,
-    /// Which part of the server met which object. A revision belongs to one version of one object.
+    /// The objects that each part of the server has reported. A revision belongs to one version of one object.
     told: Mutex<HashSet<(&'static str, Revision)>>,
 }
 

@@ -86,7 +86,7 @@ enum Phase {
     Ended,
 }
 
-/// Which events the client gets.
+/// The scope of a watch: which events the client gets.
 struct Scope {
     namespace: Option<Box<str>>,
     selection: Selection,
@@ -410,7 +410,8 @@ impl Scope {
         resource.hooked().is_some() && self.selection.looks_inside()
     }
 
-    /// As [`Scope::holds`], of a stored object that may have to be converted before anybody can tell.
+    /// The variant of [`Scope::holds`] for a stored object: where only a conversion can tell, it holds if the namespace
+    /// matches.
     fn holds_stored(&self, resource: &Resource, object: &Object) -> Result<bool, Error> {
         if self.needs_hook(resource) {
             return Ok(self.namespace.as_deref().is_none_or(|namespace| namespace == object.namespace()));

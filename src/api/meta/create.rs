@@ -9,7 +9,7 @@ use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::object_meta;
 use crate::schema::resource::Scope;
 
-/// What the server gives to each new object.
+/// The metadata that the server gives to each new object.
 #[derive(Clone, Debug)]
 pub struct Stamp<'a> {
     pub uid: &'a str,

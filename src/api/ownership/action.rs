@@ -14,7 +14,7 @@ use crate::patch::apply::schema::Schema;
 use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
 
-/// What is known of the kinds that have been asked for. All are built in, so there are few.
+/// The kinds that have been asked for, with their schemas. All are built in, so there are few.
 #[derive(Default)]
 pub struct Actions(Mutex<HashMap<Gvk, Arc<Action>>>);
 

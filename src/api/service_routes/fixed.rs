@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{ServicePort, port_name};
 use crate::api::ObjectMap;
 
-/// Which ports of a Service an address is for.
+/// The ports of a Service that an address is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Ports {
     All,
@@ -28,7 +28,7 @@ pub struct FixedAddress {
 pub struct FixedAddresses(BTreeMap<(String, String), BTreeMap<Ports, String>>);
 
 impl FixedAddresses {
-    /// Of two addresses for the same ports the last one counts.
+    /// The addresses by Service and ports; of two addresses for the same ports, the last one counts.
     pub fn new(all: impl IntoIterator<Item = FixedAddress>) -> Self {
         let mut found = BTreeMap::<_, BTreeMap<_, _>>::new();
         for FixedAddress { namespace, name, ports, address } in all {

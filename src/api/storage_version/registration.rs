@@ -1,5 +1,5 @@
-//! Which servers write to the store, and how they encode: the registry's rows and the StorageVersion objects that show
-//! them, changed together in one transaction.
+//! The registration of servers that write to the store, with their encodings: the registry's rows and the StorageVersion
+//! objects that show them, changed together in one transaction.
 
 mod claims;
 
@@ -33,14 +33,14 @@ const MOST_CONFLICTS: u32 = 100;
 
 pub use self::claims::storage_version_name;
 
-/// What a registration writes.
+/// The extent of what a registration writes.
 #[derive(Clone)]
 pub enum Extent {
     /// The rows of this server, and every object that differs from them.
     Whole,
     /// Only objects that differ from the rows; the rows exist already.
     Repair,
-    /// What has changed since this generation, for which the server is registered.
+    /// The changes since this generation, for which the server is registered.
     Since(Arc<Served>),
 }
 

@@ -15,7 +15,7 @@ use crate::revision::Revision;
 use crate::schema::resource::Verb;
 use crate::storage::{Change, Expect, Format, Mutation, Stale, StaleRow, Written};
 
-/// What happened to a row.
+/// The outcome of rewriting a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewritten {
     Here,

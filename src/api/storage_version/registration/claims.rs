@@ -33,7 +33,7 @@ impl Owner {
         Some(Self { name: definition.name.clone(), uid: definition.uid.clone() })
     }
 
-    /// As in `metadata.ownerReferences`: nobody waits for what the reference is in.
+    /// The entry of `metadata.ownerReferences`; the definition's deletion does not wait for the object that has it.
     pub fn reference(&self) -> Value {
         json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -67,8 +67,8 @@ pub fn claims(served: &Served) -> Vec<Claim> {
     claims
 }
 
-/// What a server claims by a generation and did not claim by the one before, and what it claims no more. Built-in resources
-/// are the same in both.
+/// The claims that a server makes by a generation and not by the one before, and the claims that it drops. Built-in
+/// resources are the same in both.
 pub fn changed_claims(before: &Served, served: &Served) -> (Vec<Claim>, Vec<Claim>) {
     let (mut claims, mut dropped) = (Vec::new(), Vec::new());
     let mut olds = before.stored().peekable();
@@ -89,7 +89,7 @@ pub fn changed_claims(before: &Served, served: &Served) -> (Vec<Claim>, Vec<Clai
     (claims, dropped)
 }
 
-/// That of a resource of which all versions are in one group.
+/// The claim for a resource of which all versions are in one group.
 fn claim_of(served: &Served, resource: &Resource) -> Option<Claim> {
     let Storage::Table { resource: name, .. } = &resource.definition.storage else { return None };
     let group = served.registry().group(&name.group)?;
