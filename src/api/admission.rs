@@ -119,7 +119,7 @@ pub trait Files: Send + Sync {
 
 /// A plugin's decision: available at once, or after the plugin has queried something.
 pub enum Verdict<'a> {
-    /// There was nothing to decide, which is not measured.
+    /// The plugin had nothing to decide, so no time is measured.
     Nothing,
     Now(Result<(), Error>),
     Later(BoxFuture<'a, Result<(), Error>>),
@@ -135,8 +135,8 @@ impl Verdict<'_> {
     }
 }
 
-/// A write in progress, or a connection that is asked for, as plugins see it. Objects are in the request's version, and their `managedFields` are
-/// [closed](crate::codec::managed).
+/// A write in progress, or a connection that is asked for, as plugins see it. Objects are in the version of the request,
+/// and their `managedFields` are [closed](crate::codec::managed).
 pub struct Attempt<'a> {
     /// For queries of the store.
     pub api: &'a Api,

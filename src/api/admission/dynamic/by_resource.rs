@@ -63,8 +63,8 @@ impl<T> ByResource<T> {
     }
 }
 
-/// All that an index has in force, if one of them may be about the resource of a request. Some requests are told only what
-/// files have put in force.
+/// The entries that an index has in force, if one of them may be about the resource of a request; for some requests, only
+/// those from files.
 pub fn in_force<T, C: Content<Snapshot = Arc<ByResource<T>>>>(
     index: &Index<C>,
     attempt: &Attempt<'_>,

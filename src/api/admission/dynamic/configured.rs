@@ -28,7 +28,7 @@ pub struct Configured {
 }
 
 struct Seen {
-    /// When the resource changed last.
+    /// The revision at which the resource of the row changed last.
     changed: Revision,
     requirement: Arc<Requirement>,
 }

@@ -27,7 +27,7 @@ impl Expression {
         Self::checked(text, environment).0
     }
 
-    /// With the type of its value, if it has one.
+    /// Compiles an expression, and tells the type of its value, if it has one.
     pub fn checked(text: &str, environment: &Environment) -> (Self, Option<Type>) {
         let checked = check(text, environment).map_err(|refusal| match refusal {
             Refusal::Wrong(why) => why,
@@ -61,7 +61,7 @@ pub struct Seen<'a> {
 /// Why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// With the expression in its text.
+    /// An error in the expression, with the expression in its text.
     Error(String),
     /// All expressions together have cost too much; no more of them are evaluated.
     OutOfBudget,

@@ -119,7 +119,7 @@ async fn mutate(attempt: &mut Attempt<'_>, policies: Arc<InForce<Mutations>>) ->
     refusals.conclude(attempt)
 }
 
-/// All that a request meets, before anything is mutated.
+/// The invocations for a request, found before anything is mutated.
 async fn invocations<'a, 'p>(
     attempt: &Attempt<'a>,
     policies: &'p InForce<Mutations>,

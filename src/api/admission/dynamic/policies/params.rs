@@ -73,7 +73,7 @@ fn namespace<'a>(resource: &Resource, wanted: &'a ParamRef, facts: &Facts<'a>) -
     }
 }
 
-/// In the order of names.
+/// The stored params, in the order of their names.
 fn found(
     api: &Api,
     resource: &Resource,

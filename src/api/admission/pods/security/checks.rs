@@ -34,7 +34,7 @@ pub struct Subject<'a> {
 struct Check {
     level: Level,
     since: u64,
-    /// From this version on, a check of the level `restricted` stands for this one there.
+    /// The version from which on a check of the level `restricted` stands in for this one at that level.
     replaced_since: Option<u64>,
     run: fn(&Subject<'_>) -> Option<Violation>,
 }
@@ -51,7 +51,7 @@ const fn restricted(since: u64, run: fn(&Subject<'_>) -> Option<Violation>) -> C
     Check { level: Level::Restricted, since, replaced_since: None, run }
 }
 
-/// In the order in which violations are told.
+/// The checks in the order in which violations are told.
 static CHECKS: [Check; 19] = [
     baseline(pod::app_armor),
     replaced(22, containers::capabilities),
