@@ -23,19 +23,19 @@ pub struct Known(OrdMap<Box<str>, Definition>);
 
 #[derive(Clone)]
 struct Definition {
-    /// The newest one that was looked at.
+    /// The newest revision that was looked at.
     revision: Revision,
-    /// Whether that one could be read.
+    /// Whether the definition could be read at that revision.
     is_read: bool,
     /// `None` if it could not be read.
     digest: Option<Digest>,
     stored: Arc<StoredDefinition>,
-    /// Nothing, if nothing is served for it.
+    /// Empty if nothing is served for the definition.
     served: Vec<Custom>,
 }
 
 impl Definition {
-    /// Whether nothing new is to be learnt of this version.
+    /// Whether this version of the definition has been looked at and could be read.
     fn has_seen(&self, object: &Object) -> bool {
         self.revision == object.revision() && self.is_read
     }
@@ -115,7 +115,7 @@ impl Update {
         self.changes.extend(resource_of(name).map(|resource| (resource, Vec::new())));
     }
 
-    /// In which versions resources are to be served from now on; in none, if nothing defines them any more.
+    /// The versions in which resources are to be served from now on; none for a resource that nothing defines any more.
     pub fn take_changes(&mut self) -> Vec<(GroupResource, Vec<Custom>)> {
         std::mem::take(&mut self.changes)
     }

@@ -96,7 +96,8 @@ impl Api {
         Ok(served)
     }
 
-    /// Without `rows`, these are written only if an object has to be.
+    /// Registers the server for everything that is served. Without `rows`, its rows are written only if an object has to
+    /// be.
     async fn register_all(&self, own: &OwnRegistration, served: &Served, rows: bool) -> Result<(), Error> {
         let claims = claims(served);
         let registration = Arc::new(Registration {
