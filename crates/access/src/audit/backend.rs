@@ -1,4 +1,4 @@
-//! What is common to all backends: how they get events, and what becomes of those that are too large or get lost.
+//! The parts that all backends share: how events reach them, and what becomes of events that are too large or get lost.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub enum Due {
     WithAnswer,
 }
 
-/// What became of an event that a backend got.
+/// A backend's receipt for an event.
 pub enum Receipt {
     /// It is kept, or nobody has to know.
     Taken,
@@ -45,7 +45,7 @@ impl Receipt {
     }
 }
 
-/// Where events go.
+/// A destination of events.
 pub trait Backend: Send + Sync {
     fn take(&self, event: &Event<'_>, due: Due) -> Receipt;
 
@@ -67,7 +67,7 @@ pub trait Delivery: Send + Sync + 'static {
     const PLUGIN: &'static str;
     type Entry: Entry;
 
-    /// What is delivered of an event. `item` is its JSON text, see [`Event::item`].
+    /// The entry to deliver for an event. `item` is its JSON text, see [`Event::item`].
     fn entry(&self, event: &Event<'_>, item: &[u8]) -> Self::Entry;
 
     /// Delivers events, in order. An error means that they are lost.
@@ -82,7 +82,7 @@ pub trait Delivery: Send + Sync + 'static {
     }
 }
 
-/// What is delivered of an event.
+/// The form in which a backend delivers an event.
 pub trait Entry: Send + 'static {
     /// In bytes.
     fn size(&self) -> usize;
@@ -160,7 +160,7 @@ struct Delivering<D: Delivery> {
     outlet: Arc<Outlet<D>>,
     mode: Mode,
     truncation: Option<Truncation>,
-    /// Of the mode `batch`.
+    /// The batches of the mode `batch`; `None` in the other modes.
     batches: Option<Batches<D>>,
 }
 

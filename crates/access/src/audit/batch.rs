@@ -62,7 +62,7 @@ impl<D: Delivery> Batches<D> {
 /// Takes batches out of the buffer.
 struct Gatherer<E> {
     receiver: mpsc::Receiver<E>,
-    /// What did not fit into the last batch.
+    /// The entry that did not fit into the last batch.
     left: Option<E>,
     config: Batching,
     /// The most bytes of a batch.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where events go, and which policy says what becomes one.
+/// The backends that events go to, and the policy by which requests become events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// Without a policy nothing is recorded.

@@ -135,8 +135,8 @@ fn ring(event: &Event<'_>) -> AuditRing {
     if is_done && is_known && has_done { AuditRing::Writes } else { AuditRing::Others }
 }
 
-/// What an event is found by: `pods/default/web/log`, `deployments.apps/default/web`, `nodes/n1`, or a path. `name` is that of
-/// a new object.
+/// The key by which an event is found: `pods/default/web/log`, `deployments.apps/default/web`, `nodes/n1`, or a path.
+/// `name` is that of a new object.
 fn object(event: &Event<'_>, name: Option<&str>) -> String {
     let Some(object) = &event.growing.object else {
         return event.head.uri.path().to_owned();

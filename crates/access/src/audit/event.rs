@@ -1,4 +1,4 @@
-//! What an audit event holds, and its two texts: JSON of `audit.k8s.io/v1`, and upstream's legacy line.
+//! The content of an audit event, and its two texts: JSON of `audit.k8s.io/v1`, and upstream's legacy line.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -15,11 +15,11 @@ use crate::json::text::{write_json, write_string};
 use crate::tree::{Text, Value};
 use crate::user::User;
 
-/// What begins an event that stands alone. Items of an EventList have no type.
+/// The beginning of the JSON of an event that stands alone. Items of an EventList have no type.
 const TYPE: &[u8] = br#"{"kind":"Event","apiVersion":"audit.k8s.io/v1""#;
 const TRUNCATED: (&str, &str) = ("audit.k8s.io/truncated", "true");
 
-/// What becomes known while the request is answered.
+/// The part of an event that becomes known while the request is answered.
 #[derive(Clone, Debug, Default)]
 pub struct Growing {
     pub impersonated: Option<Impersonated>,
@@ -38,7 +38,7 @@ pub struct Growing {
 /// A key and its value.
 pub type Annotation = (Cow<'static, str>, Cow<'static, str>);
 
-/// As whom the user acts.
+/// The user as whom the requester acts.
 #[derive(Clone, Debug)]
 pub struct Impersonated {
     pub user: Arc<User>,
@@ -59,7 +59,7 @@ pub struct ObjectReference {
     pub subresource: Text,
 }
 
-/// What the client was told.
+/// The status that the client was told.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResponseStatus {
     /// `status`, `message`, `reason` and `details` of a `Status`; null for other answers.

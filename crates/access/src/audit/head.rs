@@ -1,4 +1,4 @@
-//! What an audit event says of its request from the beginning on.
+//! The head of an audit event: the part about its request that is known from the beginning on.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,8 +14,8 @@ use super::policy::Level;
 use crate::tree::Text;
 use crate::user::User;
 
-/// What is known when the request comes in, and does not change. It shares what it can with the request, so that to make
-/// it costs little.
+/// The facts that are known when the request comes in, and do not change. They are shared with the request where possible,
+/// so that to make a head costs little.
 #[derive(Clone, Debug)]
 pub struct Head {
     pub level: Level,
@@ -27,10 +27,10 @@ pub struct Head {
     /// `None` if nobody was authenticated.
     pub user: Option<Arc<User>>,
     pub sources: Sources,
-    /// As the client sent it; [`Head::user_agent`] is what is recorded.
+    /// The header as the client sent it; [`Head::user_agent`] is what is recorded.
     pub sent_user_agent: Option<HeaderValue>,
     pub received: Timestamp,
-    /// What all events of the request say of it, made with the first of them.
+    /// The JSON that all events of the request share, made with the first of them.
     pub text: OnceLock<HeadText>,
 }
 
@@ -43,16 +43,16 @@ pub struct Sources {
     peer: Option<Text>,
 }
 
-/// JSON of a [`Head`]: its members, each behind a comma, in parts that stand before, between and behind what differs
-/// between events.
+/// JSON of a [`Head`]: its members, each behind a comma, in four parts. Members that differ between events stand between
+/// the parts and behind the last.
 #[derive(Clone, Debug)]
 pub struct HeadText {
     text: Vec<u8>,
-    /// Where the first part ends, which is the key of the stage.
+    /// The end of the first part, whose last member is the key of the stage.
     stage: usize,
-    /// Where the second part ends, the user.
+    /// The end of the second part, whose last member is the user.
     user: usize,
-    /// Where the third part ends, the user agent; the fourth is the time.
+    /// The end of the third part, whose last member is the user agent; the fourth part is the time.
     agent: usize,
 }
 

@@ -124,7 +124,7 @@ struct Waited {
 }
 
 impl Waited {
-    /// What became of a line that was written.
+    /// The receipt for a line that was written or lost.
     fn receipt(written: &Written, mode: Mode, losses: &Losses) -> Receipt {
         let Err(why) = written else { return Receipt::Taken };
         losses.lost(PLUGIN, 1, why);

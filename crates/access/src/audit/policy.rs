@@ -34,7 +34,7 @@ impl Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     RequestReceived,
-    /// Of requests without an end of their own, after the head of the answer.
+    /// The stage after the head of the answer, of long-running requests and of those whose user is not known.
     ResponseStarted,
     ResponseComplete,
     Panic,
@@ -74,7 +74,7 @@ impl FromIterator<Stage> for Stages {
     }
 }
 
-/// What the policy says of a request that is to be recorded.
+/// The policy's verdict on a request that is to be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub level: Level,
@@ -157,7 +157,7 @@ impl Policy {
         Self { rules: vec![rule(none, &[], frequent), rule(metadata, &writes, Vec::new())] }
     }
 
-    /// What is to be recorded of a request; `None` if nothing is.
+    /// The verdict on a request; `None` if it is not to be recorded.
     pub fn evaluate(&self, attributes: &Attributes<'_>) -> Option<Verdict> {
         let rule = self.rules.iter().find(|rule| rule.matches(attributes))?;
         Some(rule.verdict).filter(|verdict| verdict.level > Level::None)

@@ -25,7 +25,7 @@ use crate::user::User;
 #[error("failed to store audit event")]
 pub struct Lost;
 
-/// What became of an event.
+/// The outcome of storing an event.
 pub type Stored = Result<(), Lost>;
 
 /// An event on its way to where it is stored.
@@ -212,7 +212,7 @@ impl Record {
         (Some(kept.boxed()), is_owed)
     }
 
-    /// Who records the request.
+    /// The audit that this record belongs to.
     pub fn audit(&self) -> &Arc<Audit> {
         &self.audit
     }
@@ -273,7 +273,7 @@ impl ObjectReference {
     }
 }
 
-/// Of an object, the items of a list, and the objects of a table's rows.
+/// Removes the managed fields of an object, of the items of a list, and of the objects of a table's rows.
 fn omit_managed_fields(object: &mut Value) {
     remove_from(object);
     for (list, member) in [("items", None), ("rows", Some("object"))] {

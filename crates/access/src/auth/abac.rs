@@ -14,7 +14,8 @@ const VERSION: &str = "abac.authorization.kubernetes.io/v1beta1";
 const KIND: &str = "Policy";
 const READING: [&str; 3] = ["get", "list", "watch"];
 
-/// Who may do what. An empty field allows nothing, `*` everything; in `user` and `group` an empty one demands nothing.
+/// A policy: what a user or a group may do. An empty field allows nothing, `*` everything; in `user` and `group` an empty
+/// one demands nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Policy {
     user: String,

@@ -17,7 +17,7 @@ const MOST_ISSUERS: usize = 64;
 const ALGORITHMS: [&str; 9] =
     ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"];
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug)]
 pub struct AuthenticationConfiguration {
     pub issuers: Vec<Issuer>,
@@ -34,7 +34,7 @@ pub enum ConfigurationError {
     Invalid { path: PathBuf, why: String },
 }
 
-/// What a file says, and its text. `own` are the issuers of tokens of service accounts.
+/// The content of a file, and its text. `own` are the issuers of tokens of service accounts.
 pub fn load(
     path: &Path,
     own: &[String],
@@ -100,7 +100,7 @@ fn read_anonymous(anonymous: &Map, problems: &mut Problems) -> Anonymous {
     }
 }
 
-/// What is wrong with the file.
+/// The errors of the file.
 #[derive(Default)]
 struct Problems(Vec<String>);
 

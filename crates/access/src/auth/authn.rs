@@ -52,7 +52,7 @@ pub enum Unauthenticated {
     Unknown(storage::Error),
 }
 
-/// What a request shows of who makes it.
+/// The parts of a request that show who makes it.
 pub struct Shown<'a> {
     /// `None` without a client certificate.
     pub certified: Option<Certified>,
@@ -65,17 +65,17 @@ pub struct Shown<'a> {
 /// The state by which what a token of a service account names is judged, where other servers write, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// One that holds everything that any server has answered.
+    /// A state that holds everything that any server has answered.
     Newest,
-    /// The one that is there. Somebody has to [prove](Unproven) the token later.
+    /// The state that is there. Somebody has to [prove](Unproven) the token later.
     Known,
 }
 
-/// Who makes a request.
+/// The user who makes a request, with the credential.
 #[derive(Debug)]
 pub struct Authenticated {
     pub user: Arc<User>,
-    /// What is to be said about the credential.
+    /// Warnings and annotations about the credential.
     pub notes: Notes,
     pub credential: Credential,
     /// Set if the credential was accepted by what this server knows, and others may know better.
@@ -127,7 +127,7 @@ struct Shared {
     token_file: ArcSwap<Tokens>,
     /// Set once the server has read its objects.
     service_accounts: OnceLock<Arc<Verifier>>,
-    /// As above, if bootstrap tokens are accepted.
+    /// Set once the server has read its objects, if bootstrap tokens are accepted.
     bootstrap_tokens: OnceLock<BootstrapTokens>,
     /// Issuers elsewhere, if there are any.
     oidc: OnceLock<Arc<Oidc>>,
@@ -339,7 +339,7 @@ impl Authenticator {
         Err(TokenError::Refused(refused))
     }
 
-    /// What a credential is for that names no audience: the wanted ones among this server's own, if there are any.
+    /// The audiences of a credential that names none: the wanted ones among this server's own; `None` if there are none.
     fn api_audiences(&self, wanted: &[String]) -> Option<Audiences> {
         let own = self.audiences();
         if wanted == &**own {

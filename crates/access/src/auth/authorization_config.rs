@@ -26,9 +26,9 @@ pub const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configured {
     pub mode: Mode,
-    /// As metrics show it.
+    /// The name in metrics.
     pub name: String,
-    /// Of the mode `Webhook`.
+    /// The webhook of the mode `Webhook`; `None` in the other modes.
     pub webhook: Option<WebhookSettings>,
 }
 
@@ -40,14 +40,14 @@ pub struct WebhookSettings {
     /// For how long it is believed that it allows something; `None` means just once.
     pub authorized_ttl: Option<Duration>,
     pub unauthorized_ttl: Option<Duration>,
-    /// Of SubjectAccessReviews: `v1` or `v1beta1`.
+    /// The version of SubjectAccessReviews: `v1` or `v1beta1`.
     pub version: String,
     pub on_failure: OnFailure,
     /// The webhook is asked about requests for which they hold.
     pub conditions: Conditions,
 }
 
-/// What follows if the webhook cannot be asked.
+/// The decision if the webhook cannot be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFailure {
     NoOpinion,

@@ -194,7 +194,7 @@ pub enum Reason {
     Fixed(&'static str),
     Given(Arc<Given>),
     Explained(Arc<dyn Explain>),
-    /// Of authorizers that had no opinion.
+    /// The reasons of authorizers that had no opinion.
     Several(Arc<[Reason]>),
     /// The reason of one of several authorizers that had no opinion, under its name.
     Named(Arc<(Arc<str>, Reason)>),
@@ -305,12 +305,13 @@ impl Answer<'_> {
 pub trait Authorizer: Send + Sync {
     fn decide<'a>(&'a self, attributes: &'a Attributes<'a>) -> Answer<'a>;
 
-    /// What the authorizer would decide, and by which rows, without a question about what other servers have answered.
+    /// The decision that the authorizer would make, and the rows it rests on, without a question about what other servers
+    /// have answered.
     fn foresee(&self, _: &Attributes<'_>) -> Foresight {
         Foresight::Unknown
     }
 
-    /// What the user may do in a namespace, as far as this authorizer can tell.
+    /// The rules of a user in a namespace, as far as this authorizer can tell.
     fn rules(&self, _: &User, _namespace: &str) -> UserRules {
         UserRules::default()
     }

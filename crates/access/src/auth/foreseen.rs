@@ -29,7 +29,7 @@ impl Foreseen {
         self.is_open.load(Ordering::Relaxed)
     }
 
-    /// What a commit has to require to confirm it; nothing once it is confirmed.
+    /// The requirements of a commit that confirms the request; none once it is confirmed.
     pub fn rows(&self) -> &[Requirement] {
         if self.is_open() { &self.rows } else { &[] }
     }

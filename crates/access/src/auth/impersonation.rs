@@ -36,7 +36,7 @@ pub struct Impersonated {
     pub user: Arc<User>,
     /// The verb that has allowed it, for the audit log; `None` in the mode that is not constrained.
     pub constraint: Option<&'static str>,
-    /// As metrics name it.
+    /// The mode's name in metrics.
     pub mode: &'static str,
 }
 

@@ -35,7 +35,7 @@ const KEPT_CAPACITY: usize = 1 << 18;
 const CLOSED: &str = "the audit log is closed";
 const FULL: &str = "too many audit events wait for the disk";
 
-/// What became of lines.
+/// The outcome of writing lines.
 pub type Written = Result<(), String>;
 
 /// A write that may have ended already.
@@ -65,7 +65,7 @@ pub struct Gathering {
     is_regular: bool,
 }
 
-/// What has to be written next.
+/// The lines that have to be written next, and whether somebody is the writer.
 #[derive(Default)]
 struct Gathered {
     batch: Batch,
@@ -83,11 +83,11 @@ struct Batch {
     deferred: usize,
     /// Whether the present writer has to write the lines, though nobody waits for them.
     is_hurried: bool,
-    /// Who wants to know what became of the lines.
+    /// The channels to those who wait for the outcome of the write.
     waiting: Vec<oneshot::Sender<Written>>,
 }
 
-/// What a writer writes.
+/// The lines that a writer takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     All,
@@ -101,7 +101,7 @@ enum Message {
     End,
 }
 
-/// What lines are written to.
+/// The open target of lines.
 pub struct Open {
     target: Target,
     pace: Pace,
@@ -310,7 +310,7 @@ impl Gathering {
         written
     }
 
-    /// What the writer has to write next; if there is nothing, it is the writer no more.
+    /// The batch that the writer has to write next; if there is none, it is the writer no more.
     fn next_batch(&self, wanted: Wanted) -> Option<Batch> {
         let (text, slow_until) = {
             let mut open = self.open();

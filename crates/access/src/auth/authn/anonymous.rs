@@ -1,6 +1,6 @@
 //! Requests without a credential.
 
-/// Who may be anonymous.
+/// The requests that may be anonymous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Anonymous {
     /// Everybody; what they may do then is up to the authorizers.

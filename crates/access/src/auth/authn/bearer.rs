@@ -1,4 +1,4 @@
-//! Where a request shows a bearer token.
+//! Bearer tokens in a request: in its `Authorization` header, or in a subprotocol of a WebSocket.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

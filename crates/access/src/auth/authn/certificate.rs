@@ -14,7 +14,7 @@ pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 /// The attribute of a subject that is the user's uid, 1.3.6.1.4.1.57683.2.
 const UID: &[u8] = &[0x2b, 6, 1, 4, 1, 0x83, 0xc2, 0x53, 2];
 
-/// What a connection's certificates say at present.
+/// The user of a connection's client certificate at present, and whether it is a front proxy's.
 #[derive(Clone, Debug)]
 pub struct Certified {
     /// The user that a certificate of a trusted CA names; `None` for a certificate without a name.

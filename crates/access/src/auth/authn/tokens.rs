@@ -1,4 +1,4 @@
-//! What becomes of a bearer token.
+//! The outcome of checking a bearer token.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::user::User;
 #[derive(Debug)]
 pub struct Accepted {
     pub user: Arc<User>,
-    /// Those that were wanted and that the token is for.
+    /// The audiences that were wanted and that the token is for.
     pub audiences: Audiences,
     pub notes: Notes,
     /// Set if it was accepted by what this server knows, and others may know better.
@@ -56,7 +56,7 @@ impl Refusals {
     }
 }
 
-/// As upstream prints a list of errors.
+/// The form in which upstream prints a list of errors.
 impl fmt::Display for Refusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {

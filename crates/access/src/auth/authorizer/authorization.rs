@@ -109,8 +109,8 @@ impl Authorization {
 }
 
 impl Authorization {
-    /// What allows a request by what this server knows, if another one may know better; `None` where a decision tells
-    /// at once, or where it may be otherwise.
+    /// The grant by which this server's own state allows a request, if another server may know better; `None` where a
+    /// decision tells at once, or where it may be otherwise.
     pub fn foreseen(&self, attributes: &Attributes<'_>) -> Option<Grant> {
         let Installed { authorizers, newest } = self.installed.get()?;
         if newest.is_none() || attributes.user.is_in(MASTERS) {

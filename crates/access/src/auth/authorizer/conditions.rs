@@ -7,7 +7,7 @@ use crate::expression::value::{Error, Map as MapValue, Value as CelValue};
 use crate::expression::{Budget, Environment, Program, Refusal, Type, Variables, check, program};
 use crate::tree::Map;
 
-/// What an expression may cost; upstream's limit of one call.
+/// The highest cost of an expression: upstream's limit of one call.
 const MOST: u64 = 1_000_000;
 const REQUEST: &str = "kubernetes.SubjectAccessReviewSpec";
 
@@ -23,7 +23,7 @@ pub struct Condition {
     program: Program,
 }
 
-/// What conditions say of a request.
+/// The outcome of the conditions for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Match {
     Yes,

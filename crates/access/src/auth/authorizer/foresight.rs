@@ -1,10 +1,10 @@
-//! What can be said of a request without a question. Where other servers write, too, a decision waits for an answer of the
-//! database, so that it knows what they have answered.
+//! Decisions by the state that this server has. Where other servers write, too, a proper decision waits for an answer of
+//! the database, so that it knows what they have answered.
 
 use super::Reason;
 use crate::storage::Requirement;
 
-/// What an authorizer can say without asking anybody.
+/// The opinion that an authorizer has without asking anybody.
 pub enum Foresight {
     /// It has no opinion on this user, whatever is stored.
     NoOpinion,

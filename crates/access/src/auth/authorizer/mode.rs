@@ -33,7 +33,7 @@ impl Mode {
         }
     }
 
-    /// What the authorizer of this mode is called, unless it is a webhook with a name of its own.
+    /// The name of this mode's authorizer, unless it is a webhook with a name of its own.
     pub fn authorizer_name(self) -> String {
         self.as_str().to_lowercase()
     }

@@ -34,7 +34,7 @@ struct Kept {
     until: Instant,
 }
 
-/// What the webhook says.
+/// The status in the webhook's answer.
 #[derive(Clone, Debug, Default)]
 struct Status {
     allowed: bool,
@@ -153,7 +153,7 @@ impl Authorizer for WebhookAuthorizer {
     }
 }
 
-/// What a condition sees: every field, also the empty ones.
+/// The request as a condition sees it: with every field, also the empty ones.
 fn request(attributes: &Attributes<'_>) -> Map {
     let User { name, uid, groups, extra } = attributes.user;
     let mut request = Map::new();
@@ -221,7 +221,7 @@ fn texts<'a>(attributes: &Attributes<'a>) -> [(&'static str, &'a str); 7] {
     ]
 }
 
-/// What becomes of empty lists.
+/// The treatment of empty lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Empty {
     Kept,

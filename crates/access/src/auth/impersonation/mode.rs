@@ -54,7 +54,7 @@ impl Mode {
         }
     }
 
-    /// As the audit log names it.
+    /// The mode's name in the audit log; `None` for the mode that is not constrained.
     pub fn constraint(self) -> Option<&'static str> {
         (self != Self::Legacy).then(|| self.verb())
     }
@@ -100,7 +100,7 @@ pub fn is_subdomain(name: &str) -> bool {
 pub struct Checks<'a> {
     pub mode: Mode,
     pub wanted: &'a User,
-    /// Those of the request.
+    /// The attributes of the request.
     pub attributes: &'a Attributes<'a>,
     pub authorizer: &'a dyn Authorizer,
     pub metrics: &'a Metrics,
