@@ -298,12 +298,12 @@ impl FlowOfLevel {
         }
     }
 
-    /// Says what a request is that runs.
+    /// Describes a request that runs.
     pub fn describe(&self, seat: &Seat, request: &Attributes<'_>, path: &str) {
         seat.describe(self.waiter(request, path, seat.age()));
     }
 
-    /// What a request is that came so long ago.
+    /// The description of a request that came so long ago.
     fn waiter(&self, request: &Attributes<'_>, path: &str, age: Duration) -> dump::Waiter {
         let distinguisher = self.flow.distinguished_by(request);
         dump::Waiter::new(&self.flow.name, distinguisher, request, path, self.level.clock.timestamp() - age)

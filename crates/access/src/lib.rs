@@ -1,4 +1,4 @@
-//! Who asks and what they may do, which requests run when not all can, and the record of what was done.
+//! Authentication and authorization, priority and fairness of requests when not all can run, and the audit of what was done.
 //!
 //! A module imports only from modules below it in this list. Nothing here knows verbs or HTTP bodies.
 #![forbid(unsafe_code)]

@@ -43,15 +43,15 @@ const EARLY: i64 = 300;
 /// An issuer that is trusted, and what is taken from its tokens.
 #[derive(Clone, Debug)]
 pub struct Issuer {
-    /// What tokens name, exactly.
+    /// The issuer's URL, exactly as tokens name it.
     pub url: String,
-    /// Where the discovery document is, if not below the URL.
+    /// The URL of the discovery document, if it is not below the issuer's.
     pub discovery_url: Option<String>,
     /// In PEM; empty for the system's.
     pub authorities: Vec<u8>,
     /// A token has to be for one of them.
     pub audiences: Vec<String>,
-    /// By which tokens may be signed, such as `RS256`.
+    /// The algorithms by which tokens may be signed, such as `RS256`.
     pub algorithms: Vec<String>,
     pub mapping: Mapping,
 }
@@ -191,10 +191,10 @@ async fn check(provider: &Provider, token: &str, now: i64) -> Result<(User, i64)
     Ok((mapping.user(&claims)?, until))
 }
 
-/// What an issuer has signed.
+/// The claims that an issuer has signed.
 struct Vouched {
     claims: Map,
-    /// Until when it is valid.
+    /// Until when the token is valid.
     until: i64,
 }
 
@@ -226,7 +226,7 @@ async fn vouched(provider: &Provider, token: &str, now: i64) -> Result<Vouched, 
     Ok(Vouched { claims, until })
 }
 
-/// As Go prints a list of texts with `%q`.
+/// A list of texts as Go prints it with `%q`.
 fn quoted(texts: &[String]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| crate::gotext::quote(text)).collect();
     format!("[{}]", texts.join(" "))

@@ -21,7 +21,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 pub use kubeconfig::{Kubeconfig, client_url};
 pub use token_keys::{Retired, TokenKeys, token_key_file};
 
-/// What failed, and with which file.
+/// An error, with the file that it is about.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot read {}: {source}", path.display())]

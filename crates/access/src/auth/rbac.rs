@@ -196,7 +196,7 @@ impl Authorizer for Rbac {
     }
 }
 
-/// Which roles a user is bound to that do not exist.
+/// The reason of a refusal: the roles that the user is bound to and that do not exist.
 impl Explain for Shared {
     fn explain(&self, attributes: &Attributes<'_>) -> String {
         let missing = self.newest().missing_roles(attributes.user, attributes.namespace);

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 /// Two generations of entries: when the younger one is full, the older one is forgotten. What is used stays in the
 /// younger one.
 pub struct Recent<K, V> {
-    /// Of a generation.
+    /// The most entries of a generation.
     most: usize,
     generations: Mutex<[HashMap<K, V>; 2]>,
 }

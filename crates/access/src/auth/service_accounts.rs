@@ -297,7 +297,7 @@ fn audiences(
     Ok(Audiences::These(common))
 }
 
-/// As Go prints a list of texts with `%q`.
+/// A list of texts as Go prints it with `%q`.
 fn quoted(texts: &[String]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| crate::gotext::quote(text)).collect();
     format!("[{}]", texts.join(" "))

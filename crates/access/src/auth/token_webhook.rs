@@ -33,7 +33,7 @@ struct Kept {
     until: Instant,
 }
 
-/// What the webhook says: the user and the audiences, or nothing.
+/// The webhook's answer: the user and the audiences, or nothing.
 type Answer = Option<(Arc<User>, Vec<String>)>;
 
 impl TokenWebhook {

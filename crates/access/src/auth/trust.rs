@@ -10,7 +10,7 @@ use crate::fields;
 use crate::tree::{Map, Value, json};
 use crate::x509::Certificate;
 
-/// What clients' certificates are checked with.
+/// The CAs that clients' certificates are checked with, and the headers of front proxies.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     pub users: Vec<CertificateDer<'static>>,

@@ -8,7 +8,7 @@ const LEAST_TARGET: f64 = 0.001;
 /// Enough halvings of an interval to reach neighbouring numbers.
 const HALVINGS: usize = 200;
 
-/// What the spec of a level says about seats.
+/// The settings about seats in the spec of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
     pub nominal: u32,
@@ -53,7 +53,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What a level gets in any case, as long as there is enough.
+    /// The seats that a level gets in any case, as long as there are enough.
     fn least(&self) -> usize {
         let Limits { nominal, least, .. } = self.limits;
         let wanted = if self.is_exempt { self.demand.high } else { self.demand.high.min(nominal) };
@@ -90,7 +90,7 @@ pub fn divide(claims: &[Claim]) -> Vec<usize> {
 }
 
 impl Claim {
-    /// What the level gets if each gets so much of what it wants.
+    /// The seats of the level if each level gets this multiple of what it wants, within its bounds.
     fn at(&self, share: f64) -> f64 {
         let (least, most) = (self.least() as f64, self.limits.most as f64);
         (share * self.target()).clamp(least, most.max(least))

@@ -42,7 +42,7 @@ impl Demand {
         self.high = self.high.max(self.now);
     }
 
-    /// What was observed since the last call.
+    /// The demand that was observed since the last call.
     pub fn take(&mut self, now: Instant) -> Observed {
         self.integrate(now);
         let Self { high, seconds, sum, sum_of_squares, .. } = *self;

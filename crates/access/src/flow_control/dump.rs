@@ -1,4 +1,4 @@
-//! What the queues hold at one moment, as the texts of `/debug/api_priority_and_fairness/*`.
+//! The content of the queues at one moment, as the texts of `/debug/api_priority_and_fairness/*`.
 
 use std::fmt::Write as _;
 
@@ -53,7 +53,7 @@ const NOWHERE: &str = "-1";
 /// The narrowest cell.
 const CELL: usize = 8;
 
-/// What is told about a request that waits or runs.
+/// The description of a request that waits or runs.
 #[derive(Debug)]
 pub struct Waiter {
     flow: Box<str>,

@@ -21,7 +21,7 @@ pub struct Flow {
     rules: Vec<Rule>,
 }
 
-/// What tells requests of one FlowSchema apart.
+/// The attribute that tells requests of one FlowSchema apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distinguisher {
     None,
@@ -93,7 +93,7 @@ impl Flow {
         self.rules.iter().any(|rule| rule.matches(request))
     }
 
-    /// What tells the request's flow apart from others of the FlowSchema.
+    /// The value that tells the request's flow apart from others of the FlowSchema.
     pub fn distinguished_by<'a>(&self, request: &Attributes<'a>) -> &'a str {
         match self.distinguisher {
             Distinguisher::None => "",

@@ -21,7 +21,7 @@ use crate::wall_clock::WallClock;
 /// The part of a level's seats that one request may need.
 const WIDEST: f64 = 0.15;
 
-/// What a PriorityLevelConfiguration says.
+/// The settings in a PriorityLevelConfiguration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelSpec {
     pub name: Arc<str>,
@@ -69,7 +69,7 @@ impl LevelSpec {
 /// Why a request gets no seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// As metrics name it.
+    /// The reason's name in metrics.
     pub reason: &'static str,
     /// In seconds.
     pub retry_after: u64,
@@ -145,13 +145,13 @@ impl Level {
         self.metrics.limit.set(limit as f64);
     }
 
-    /// What is in the queues now.
+    /// The state of the queues now.
     pub fn state(&self) -> SetState {
         self.set().state()
     }
 
-    /// Waits for seats from now on, for this time at most. Only of a request that waits, it is asked what it is. The request
-    /// counts in `occupied`.
+    /// Waits for seats from `now` on, for `longest` at most. Only for a request that has to wait, `waiter` is called. The
+    /// request counts in `occupied`.
     pub async fn enter(
         self: &Arc<Self>,
         occupied: &Arc<Occupied>,

@@ -1,4 +1,4 @@
-//! What the requests of a FlowSchema have at its level now.
+//! The requests of a FlowSchema that wait or run at its level now, and their seats.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

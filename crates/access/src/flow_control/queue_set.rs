@@ -52,10 +52,10 @@ impl Width {
     }
 }
 
-/// What becomes of requests for which there is no seat.
+/// The treatment of requests for which there is no seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
-    /// There is always one.
+    /// There is always a seat.
     Exempt,
     Reject,
     Queue {
@@ -86,7 +86,7 @@ impl Ticket {
     }
 }
 
-/// What becomes of a request.
+/// The outcome of a request's arrival.
 #[derive(Debug)]
 pub enum Start {
     Runs(Ticket),
@@ -113,7 +113,7 @@ struct Waiting {
     waiter: Option<Arc<Waiter>>,
 }
 
-/// What has become of requests since the level is there.
+/// The numbers of requests since the level is there, by their outcome.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     pub dispatched: u64,
@@ -134,7 +134,7 @@ pub struct Running {
 /// A queue set at one moment.
 pub struct SetState {
     pub queues: Vec<QueueState>,
-    /// Those that are of no queue.
+    /// The running requests that are of no queue.
     pub queueless: Vec<Running>,
     pub is_idle: bool,
     pub waiting: usize,
@@ -145,7 +145,7 @@ pub struct SetState {
 #[derive(Default)]
 pub struct QueueState {
     pub waiting: Vec<(Width, Option<Arc<Waiter>>)>,
-    /// Those that have said what they are.
+    /// The running requests that have said what they are.
     pub running: Vec<Running>,
     pub executing: usize,
     pub seats_in_use: usize,
@@ -156,7 +156,7 @@ pub struct QueueState {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
-    /// Of the waiting requests, in seat-seconds.
+    /// The work of the waiting requests, in seat-seconds.
     work: f64,
     executing: usize,
     seats_in_use: usize,
@@ -167,7 +167,7 @@ struct Queue {
 pub struct QueueSet {
     discipline: Discipline,
     limit: usize,
-    /// Those in which something waits, runs or keeps seats.
+    /// The queues in which something waits, runs or keeps seats.
     queues: Queues,
     r: f64,
     synced: Instant,
@@ -290,14 +290,14 @@ impl QueueSet {
         }
     }
 
-    /// Says what a request is that runs.
+    /// Describes a request that runs.
     pub fn describe_running(&mut self, ticket: &Ticket, waiter: Arc<Waiter>) {
         let Ticket { id, queue, width, started } = *ticket;
         // One that has waited has said it then.
         self.running.entry(id).or_insert(Running { queue, width, started, waiter });
     }
 
-    /// What is in the queues now.
+    /// The state of the queues now.
     pub fn state(&self) -> SetState {
         let count = match self.discipline {
             Discipline::Queue { queues, .. } => queues,
@@ -426,7 +426,7 @@ impl QueueSet {
         }
     }
 
-    /// Of the queues of a hand the one with the least waiting work.
+    /// The queue with the least waiting work among those of a hand.
     fn pick(&mut self, hand: &Hand) -> usize {
         let cards = hand.cards();
         let offset = self.enqueued % cards.len();

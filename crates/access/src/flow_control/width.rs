@@ -20,7 +20,7 @@ const SERVING: Duration = Duration::from_millis(5);
 /// How many objects a resource has, and their mean size in bytes; `None` if it is not served.
 pub type Sizes = dyn Fn(&Gvr) -> Option<(usize, usize)> + Send + Sync;
 
-/// What the query of a list or a watch says about its length.
+/// The options of a list or a watch that bear on its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// 0 is no limit.

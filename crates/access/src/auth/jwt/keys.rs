@@ -185,7 +185,7 @@ impl PublicKey {
         pem::encode(&pem::Pem::new("PUBLIC KEY", spki(self.family, &self.raw))).replace("\r\n", "\n")
     }
 
-    /// As an element of a key set. `None` for an RSA key that cannot be read.
+    /// The key as an element of a key set. `None` for an RSA key that cannot be read.
     pub fn to_jwk(&self) -> Option<Value> {
         let (id, algorithm) = (&self.id, self.algorithm());
         let curve = match self.family {

@@ -1,4 +1,4 @@
-//! Which Pods are bound to which node, and what they and their volumes refer to.
+//! The Pods that are bound to each node, and the objects that they and their volumes refer to.
 //!
 //! A question is about one node, and a node has few Pods, so that they are looked at one after the other.
 

@@ -1,4 +1,4 @@
-//! What a Pod or a volume refers to (`pkg/api/v1/pod`, `pkg/api/v1/persistentvolume`).
+//! The references of a Pod or a volume to other objects (`pkg/api/v1/pod`, `pkg/api/v1/persistentvolume`).
 
 use crate::fields;
 use crate::tree::{Map, Value};

@@ -14,7 +14,7 @@ use crate::tree::{Map, Value};
 const NAMES: &str = "_claim_names";
 const SOURCES: &str = "_claim_sources";
 
-/// Where a claim is.
+/// The endpoint where a claim is, and the token that it demands.
 #[derive(Default, Deserialize)]
 struct Source {
     #[serde(default)]

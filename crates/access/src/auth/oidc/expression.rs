@@ -7,7 +7,7 @@ use crate::expression::{Budget, Environment, Program, Refusal, Type, Variables, 
 use crate::tree::{Map, json};
 use crate::user::User;
 
-/// What an expression may cost; upstream's limit of one call.
+/// The highest cost of an expression: upstream's limit of one call.
 const MOST: u64 = 1_000_000;
 const USER: &str = "kubernetes.UserInfo";
 
@@ -18,7 +18,7 @@ pub struct Expression {
     program: Arc<Program>,
 }
 
-/// What an expression speaks of.
+/// The variable that an expression speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     Claims,

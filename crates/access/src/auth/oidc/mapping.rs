@@ -1,4 +1,4 @@
-//! Which user the claims of a token name.
+//! The user that the claims of a token name.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::auth::authn::CREDENTIAL_ID;
 use crate::tree::{Map, Value};
 use crate::user::User;
 
-/// Which claims are taken, and how.
+/// The rules by which the claims of a token become a user.
 #[derive(Clone, Debug, Default)]
 pub struct Mapping {
     pub username_claim: String,
@@ -25,9 +25,9 @@ pub struct Mapping {
     pub extra: Vec<(String, Expression)>,
     /// Claims that have to be there with these values.
     pub required: Vec<(String, String)>,
-    /// What has to be true of the claims, and what is said if it is not.
+    /// Conditions on the claims, each with the message if it does not hold.
     pub claim_rules: Vec<(Expression, String)>,
-    /// Likewise of the user.
+    /// Likewise, conditions on the user.
     pub user_rules: Vec<(Expression, String)>,
 }
 
@@ -152,7 +152,7 @@ impl Mapping {
     }
 }
 
-/// What Go's decoder says of another value in place of a text.
+/// The error of Go's decoder for another value in place of a text.
 fn no_text(value: &Value) -> String {
     format!("json: cannot unmarshal {} into Go value of type string", crate::gotext::json_kind(value))
 }

@@ -39,7 +39,7 @@ pub struct Provider {
     attempts: AtomicU64,
     /// The outcome of the last attempt. Its lock is held while keys are fetched.
     fetched: Mutex<Fetched>,
-    /// Those who sign claims for this issuer, by their URLs.
+    /// The providers that sign claims for this issuer, by their URLs.
     sources: StdMutex<HashMap<String, Arc<Provider>>>,
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 
-/// Who may read a file.
+/// The users who may read a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Access {
     Owner,

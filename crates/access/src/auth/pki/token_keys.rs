@@ -25,7 +25,7 @@ pub struct TokenKeys {
     pub discarded: Vec<PublicKey>,
 }
 
-/// What becomes of the tokens that retired keys have signed.
+/// The fate of the tokens that retired keys have signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retired {
     Keep,

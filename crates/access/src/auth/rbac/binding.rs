@@ -22,15 +22,15 @@ pub struct Binding {
     /// The number of its role in the index; `None` if the reference can name no role.
     pub role: Option<u32>,
     pub subjects: Box<[Subject]>,
-    /// What it grants, in words, once somebody has asked. It is the content that says so, and that has to be read.
+    /// The grant in words, once somebody has asked for it: to make it, the content of the binding has to be read.
     grant: ArcSwapOption<String>,
 }
 
-/// Whom a binding is for.
+/// A user, a group or an account that a binding is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     pub sort: Sort,
-    /// Of an account, the name of the user that it is.
+    /// The name; for an account, the name of the user that it is.
     pub name: Box<str>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> RoleRef<'a> {
         }
     }
 
-    /// That there is no such role, as Go's NotFound says it.
+    /// The error of a role that does not exist, as Go's NotFound says it, or of a kind that no role has.
     pub fn not_found(&self) -> String {
         match self.kind {
             "ClusterRole" => format!("clusterrole.rbac.authorization.k8s.io {} not found", quote(self.name)),

@@ -79,7 +79,7 @@ struct Role {
     bindings: u32,
 }
 
-/// What the bindings of a user say about a request.
+/// The verdict of a user's bindings on a request.
 pub enum Verdict<'a> {
     Allowed(&'a Arc<Binding>),
     /// Nothing allows it. `missing` tells whether a role that the user is bound to does not exist.

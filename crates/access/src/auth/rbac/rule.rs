@@ -45,7 +45,7 @@ impl PolicyRule {
         }
     }
 
-    /// As a member of `rules`.
+    /// The rule as a member of `rules`.
     pub fn to_value(&self) -> Value {
         let mut rule = Map::new();
         rule.insert("verbs", json!(self.verbs));
@@ -216,7 +216,7 @@ pub struct Rules {
     is_large: bool,
 }
 
-/// Which rules may allow something; the numbers are positions in [`Rules`].
+/// The rules that may allow something, by resource; the numbers are positions in [`Rules`].
 #[derive(Debug)]
 struct Index {
     /// By resource, without its subresource.
@@ -226,7 +226,7 @@ struct Index {
     paths: Vec<u32>,
 }
 
-/// Of fewer rules, looking at all of them takes less time than an index.
+/// The most rules without an index: to look at all of so few takes less time.
 const INDEXED: usize = 8;
 /// A role with more texts takes its time.
 const LARGE: usize = 1000;

@@ -67,7 +67,7 @@ fn user(claims: &TokenClaims) -> User {
     user.authenticated()
 }
 
-/// As [`check`], and notes what is to be said about the token.
+/// The variant of [`check`] that also counts uses of the token, and annotates a use after its warning time.
 pub(super) fn judge(
     claims: &TokenClaims,
     seen: &Seen,

@@ -1,4 +1,4 @@
-//! What a token says.
+//! The claims of a token.
 
 use serde::Deserialize;
 

@@ -367,7 +367,7 @@ fn timestamp(message: &[u8]) -> Result<(i64, i32), protowire::Error> {
     Ok((seconds, nanos))
 }
 
-/// Of a `MetadataResponse`.
+/// The longest life of a token in seconds, read from a `MetadataResponse`.
 fn longest_life(message: &[u8]) -> Result<i64, protowire::Error> {
     let mut life = 0;
     each_field(message, |field, value| {

@@ -1,4 +1,4 @@
-//! Who issues tokens of service accounts, and what others may know of him.
+//! The issuer of service accounts' tokens, and the documents about it for those who verify them.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct Setup {
     pub max_seconds: Option<i64>,
     /// For how many seconds tokens in Pods are valid; `None` means no longer than they ask for.
     pub extended: Option<i64>,
-    /// Where the keys are, as the discovery document says; at this server if it says nothing.
+    /// The URL of the keys in the discovery document; `None` names this server's.
     pub jwks_uri: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub struct Grant<'a> {
     /// The token is renewed after so many seconds, though it is valid for longer.
     pub warn_after: Option<i64>,
     pub id: &'a str,
-    /// What the token is bound to: `pod`, `secret`, `node` with names and uids.
+    /// The objects that the token is bound to: `pod`, `secret`, `node` with names and uids.
     pub objects: Vec<(&'static str, Value)>,
 }
 
@@ -132,7 +132,7 @@ impl Issuer {
     }
 }
 
-/// What clients may know of the issuer, to verify its tokens elsewhere.
+/// The documents of the issuer by which clients verify its tokens elsewhere.
 pub struct IssuerDocuments {
     issuer: Arc<Issuer>,
     cache: Cache,

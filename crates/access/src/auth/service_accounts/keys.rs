@@ -29,7 +29,7 @@ pub enum KeyFileError {
 #[derive(Debug)]
 pub struct Keys {
     own: ArcSwap<Own>,
-    /// Who has all keys instead of this server and its store.
+    /// The external signer that has all keys instead of this server and its store.
     external: Option<Arc<Signer>>,
 }
 
@@ -38,7 +38,7 @@ pub struct Keys {
 struct Own {
     /// `None` where an external signer signs.
     signing: Option<Arc<SigningKey>>,
-    /// That of the signing key first, then those of files, each once.
+    /// The public key of the signing key first, then those of files, each once.
     verifying: Vec<PublicKey>,
     /// The ids of keys that verify no more, though other servers may have published them.
     discarded: Vec<String>,

@@ -73,15 +73,15 @@ pub struct Used {
     pub namespace: String,
     pub secret: String,
     pub uid: String,
-    /// Of UTC.
+    /// The date in UTC.
     pub day: String,
 }
 
-/// The label on which day a token was last used.
+/// The label that says on which day a token was last used.
 pub const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 
-/// What is to be written about the use of a Secret's token, unless that was done today. Clocks of servers may be a day
-/// apart around midnight.
+/// The use of a Secret's token to be written down, unless one was written today. Clocks of servers may be a day apart
+/// around midnight.
 fn first_use(secret: &Found, name: &str, namespace: &str, now: i64) -> Option<Used> {
     let noted = fields::text(&secret.object, &["metadata", "labels", LAST_USED]);
     let day = |seconds| {

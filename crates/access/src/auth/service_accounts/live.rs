@@ -26,7 +26,7 @@ pub struct Live<'a> {
     pub resources: &'a Resources,
 }
 
-/// What is known of an object that exists.
+/// An object that exists, with the fields that tokens are judged by.
 pub struct Found {
     pub revision: Revision,
     pub uid: String,
