@@ -36,12 +36,12 @@ use self::error::Error;
 use self::serve::Banner;
 use crate::server::config::Config;
 
-/// What the program does when it is asked, so that memory which is not needed any more goes back to the system.
+/// Hooks by which memory that is not needed any more goes back to the system.
 #[derive(Clone, Copy)]
 pub struct Upkeep {
     /// Gives back what the calling thread, which is about to end, has freed.
     pub give_back: fn(),
-    /// Does so now and then. Called whenever the thread has nothing to do.
+    /// Does so now and then. Called whenever a thread has nothing to do.
     pub tidy: fn(),
     /// Gives back what only the start of a server has needed.
     pub has_started: fn(),

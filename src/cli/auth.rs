@@ -41,7 +41,7 @@ pub struct RotateKeysArgs {
     discard_old: bool,
 }
 
-/// What somebody wants to do.
+/// The deed that somebody wants to do: a verb, and the resource or path that it is about.
 #[derive(Clone, Debug, Args)]
 pub struct DeedArgs {
     /// The verb, such as get, list or create
@@ -87,7 +87,7 @@ pub async fn run(command: AuthCommand) -> Result<(), Error> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Output)
 }
 
-/// What is to be printed.
+/// The text to be printed.
 pub async fn answer(command: AuthCommand) -> Result<String, Error> {
     Ok(match command {
         AuthCommand::Why(WhyArgs { user, groups, deed }) => {

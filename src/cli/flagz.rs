@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches, CommandFactory};
 
 use super::args::Cli;
 
-/// What stands for a value that nobody is to see.
+/// The text in place of a value that nobody is to see.
 const CLASSIFIED: &str = "CLASSIFIED";
 /// Flags whose values may hold passwords.
 const SECRET: [&str; 1] = ["datastore"];

@@ -12,7 +12,7 @@ use crate::encryption::{OfflineKeys, SealError};
 use crate::kinds::built_in;
 use crate::storage::transfer::{self, Export, StoredObject};
 
-/// Where the keys are.
+/// The file that the keys come from.
 #[derive(Clone, Debug, Default, Args)]
 pub struct KeyArgs {
     /// The file by which the servers encrypt values, if they do

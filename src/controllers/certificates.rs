@@ -34,19 +34,19 @@ const KEPT: i64 = 3600;
 const KEPT_OPEN: i64 = 24 * 3600;
 const SHORTEST: Duration = Duration::from_secs(600);
 
-/// What is done.
+/// The parts of the controller that run.
 #[derive(Clone, Default)]
 pub struct Config {
-    /// Who may have his request approved.
+    /// The authorizer that says whose requests are approved; `None` approves none.
     pub approving: Option<Authorization>,
     pub signing: Option<Signing>,
     pub cleaning: bool,
 }
 
-/// Who signs.
+/// The CAs that sign, and for how long.
 #[derive(Clone)]
 pub struct Signing {
-    /// By the names of signers. The requests of others are left alone.
+    /// The CAs by the names of signers. Requests to other signers are left alone.
     pub authorities: BTreeMap<&'static str, Arc<FollowedAuthority>>,
     /// The longest life of a certificate.
     pub longest: Duration,
@@ -206,7 +206,7 @@ impl Office<'_> {
     }
 }
 
-/// What is asked for. Validation lets no other requests in, so those that cannot be read are left alone.
+/// The signing request in an object. Validation lets none in that cannot be read, so such objects are left alone.
 fn asked(request: &ObjectMap) -> Option<SigningRequest> {
     SigningRequest::of_base64(fields::text(request, &["spec", "request"])).ok()
 }
@@ -229,7 +229,7 @@ fn add_condition(request: &mut ObjectMap, condition: Value) {
     fields::object_mut(request, "status").insert("conditions", all.into());
 }
 
-/// Who has made the request.
+/// The user who has made the request.
 fn user_of(request: &ObjectMap) -> User {
     let texts = |items: &[Value]| items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let spec = fields::object(request, "spec");

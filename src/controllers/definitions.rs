@@ -71,11 +71,11 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
 /// The definitions that wait.
 #[derive(Default)]
 struct Waiting {
-    /// Those being deleted.
+    /// The definitions that are being deleted.
     ending: BTreeSet<Box<str>>,
-    /// Those without all of their names, with their groups.
+    /// The definitions without all of their names, with their groups.
     nameless: BTreeMap<Box<str>, String>,
-    /// Those to be looked at for their names.
+    /// The definitions to be looked at for their names.
     due: BTreeSet<Box<str>>,
     leftovers: Leftovers,
 }

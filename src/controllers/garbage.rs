@@ -36,7 +36,7 @@ const REPORTS: usize = 1024;
 /// The pause before an object that could not be handled is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// What a reporter has seen.
+/// A reporter's message to the collector.
 enum Report {
     Change {
         node: Node,

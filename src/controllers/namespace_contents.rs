@@ -1,8 +1,8 @@
 //! Keeps what belongs into every namespace: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. Both come
 //! with the namespace; this controller makes them where they are missing all the same, and undoes changes of the second.
 //!
-//! Where kube-controller-manager has written the ConfigMap, it stays as it is: two controllers that know different
-//! certificates would otherwise write for ever.
+//! A ConfigMap that kube-controller-manager has written stays as it is: two controllers that know different certificates
+//! would otherwise write for ever.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::api::Api;
 use crate::api::error::Error;
 
-/// As often as kube-controller-manager counts.
+/// The interval at which kube-controller-manager counts.
 const COUNTING: Duration = Duration::from_secs(300);
 /// How often the clock is compared with Pods' grace periods. A write that needs what they hold does so at once.
 const LOOKING: Duration = Duration::from_secs(5);

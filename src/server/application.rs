@@ -368,7 +368,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     Ok((Application { responder, stop: Box::pin(stopping) }, shared))
 }
 
-/// What is done about CertificateSigningRequests; `None` if nothing is.
+/// The settings of the controller of CertificateSigningRequests; `None` if all of it is off.
 fn certificates(
     config: &Config,
     authorizer: &Authorization,
@@ -519,8 +519,7 @@ fn add_checks(health: &mut HealthChecks, cache: &Cache) {
     });
 }
 
-/// What this server needs in order to claim a name among the replicas. If there cannot be others, its name is not
-/// contested.
+/// The server's claim to a name among the replicas. If there cannot be others, the name is not contested.
 fn claimant(
     config: &Config,
     leases: IdentityLeases,

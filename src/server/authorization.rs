@@ -27,7 +27,7 @@ pub struct Authorizers {
 struct Followed {
     authorizers: Authorizers,
     current: Arc<Replaceable>,
-    /// What the file said last.
+    /// The authorizers that the file named last.
     known: Mutex<Vec<Configured>>,
 }
 

@@ -34,8 +34,7 @@ use crate::storage::{Compaction, MAX_OBJECT_BYTES};
 #[derive(Clone, Debug)]
 pub struct Config {
     pub datastore: Datastore,
-    /// Where certificates, the high-water mark and a replica's id are kept. Without a directory, none of these outlives
-    /// the server.
+    /// The directory of certificates, the high-water mark and a replica's id. Without one, none of these outlives the server.
     pub data_dir: Option<PathBuf>,
     /// `None` means that requests come only in process.
     pub https: Option<Https>,
@@ -47,7 +46,7 @@ pub struct Config {
     /// Whether foreground and orphan deletion set the finalizers that a garbage collector takes off. Without, none runs here.
     pub garbage_collection: bool,
     pub certificate_controllers: CertificateControllers,
-    /// Which admission plugins are on, and how they are configured.
+    /// The admission plugins that are on, and their configuration.
     pub admission: admission::Settings,
     /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server, and
     /// not from kube-controller-manager.
@@ -61,7 +60,7 @@ pub struct Config {
     pub encryption: Option<encryption::Config>,
     pub limits: ApiLimits,
     pub services: services::Config,
-    /// Where webhooks of Services are called.
+    /// The addresses at which webhooks of Services are called.
     pub service_routes: service_routes::Config,
     /// How kubelets are reached.
     pub kubelets: kubelets::Config,
@@ -154,7 +153,7 @@ impl Default for Https {
 /// How the server finds out who makes a request, beside certificates and the token file of [`Https`].
 #[derive(Clone, Debug)]
 pub struct Authentication {
-    /// Which requests without a credential are let in, as `system:anonymous`.
+    /// The requests without a credential that are let in, as `system:anonymous`.
     pub anonymous: Anonymous,
     /// The headers of front proxies. Their CA is [`Overrides::front_proxy_ca_file`]; without one nobody is believed.
     pub front_proxy: FrontProxy,
@@ -196,7 +195,7 @@ impl Authentication {
     }
 }
 
-/// Who decides who may do what.
+/// The authorizers, which decide who may do what.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Authorization {
     /// In their order. Members of `system:masters` may do everything.
@@ -231,7 +230,7 @@ impl Default for Authorization {
 pub struct TokenWebhook {
     /// A kubeconfig.
     pub config_file: PathBuf,
-    /// Of TokenReviews: `v1` or `v1beta1`.
+    /// The version of TokenReviews: `v1` or `v1beta1`.
     pub version: String,
     /// How long answers are kept.
     pub cache_ttl: Duration,
@@ -252,7 +251,7 @@ pub struct ServiceAccounts {
     pub max_token_expiration: Option<Duration>,
     /// Whether tokens in Pods, which are renewed every hour, are valid for a year.
     pub extend_token_expiration: bool,
-    /// Where the discovery document says that the keys are, if not at this server.
+    /// The URL of the keys in the discovery document; `None` names this server's.
     pub jwks_uri: Option<String>,
 }
 
@@ -283,8 +282,8 @@ pub enum Controllers {
     Off,
 }
 
-/// What kube-controller-manager's controllers of CertificateSigningRequests do, for clusters without it. None of them runs
-/// unless it is switched on.
+/// The controllers of CertificateSigningRequests, otherwise kube-controller-manager's, for clusters without it. None of
+/// them runs unless it is switched on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateControllers {
     pub approving: bool,

@@ -42,10 +42,10 @@ pub struct Loaded {
     pub sources: Sources,
     pub token_file: Option<PathBuf>,
     pub serving: Serving,
-    /// Those for clients that ask for certain names.
+    /// The certificates for clients that ask for certain names.
     pub named: Vec<(Serving, Vec<String>)>,
     pub authorities: Authorities,
-    /// What others are told of the authorities.
+    /// The authorities, as other servers are told of them.
     pub trust: Arc<ArcSwap<Trust>>,
     pub admin: Option<Admin>,
     pub tls: Tls,

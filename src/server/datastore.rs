@@ -1,11 +1,11 @@
-//! Which database to use, chosen by the scheme of a URL.
+//! The choice of a database by the scheme of a URL.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::storage::postgres::Address;
 
-/// Where the state is kept.
+/// The place where the state is kept.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Datastore {
     /// The state lives as long as the server.

@@ -131,7 +131,7 @@ impl Followed {
     }
 }
 
-/// As upstream's metrics show it.
+/// The hash of a file, as upstream's metrics show it.
 pub fn hash(text: &[u8]) -> String {
     if text.is_empty() {
         return String::new();

@@ -16,7 +16,7 @@ use crate::http::health::HealthChecks;
 #[derive(Clone)]
 pub struct Replica {
     registration: Registration,
-    /// What this server registers, and the holder's id in its lease. Set once the server has a name; never set if it
+    /// The registration of this server, and the holder's id in its lease. Set once the server has a name; never set if it
     /// does not register.
     own: Arc<OnceLock<(Arc<OwnRegistration>, String)>>,
     pub gate: Gate,

@@ -88,7 +88,7 @@ fn key_files(settings: &ServiceAccounts) -> Result<Vec<PublicKey>, KeyFileError>
     Ok(keys.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// Where the server's own keys are, unless a flag names another.
+/// The directory of the server's own keys; `None` if a flag names another key or a service that signs.
 fn own_keys(config: &Config) -> Option<PathBuf> {
     let settings = &config.authentication.service_accounts;
     let is_own = settings.signing_key_file.is_none() && settings.signing_endpoint.is_none();
@@ -138,7 +138,7 @@ impl FollowedKeys {
     }
 }
 
-/// What tokens depend on. `keys` is where servers publish their keys.
+/// The resources that tokens depend on. `keys` is where servers publish their keys.
 pub fn resources(api: &Api, keys: HiddenRows) -> Result<Resources, BuildError> {
     let id = |plural: &'static str| {
         let found = api.resources.get(&Gvr::fixed("v1", plural));

@@ -47,14 +47,14 @@ pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
 /// Makes the application.
 pub type Build = Box<dyn FnOnce(Environment) -> BoxFuture<'static, Result<Application, BuildError>> + Send>;
 
-/// What start-up provides to the application.
+/// The environment that start-up provides to the application.
 pub struct Environment {
     pub config: Config,
     /// The bound address; `None` for a server without a port.
     pub address: Option<SocketAddr>,
     /// The certificates in PEM by which clients verify the server; `None` without a port.
     pub server_authority: Option<String>,
-    /// What clients' certificates are checked with at present.
+    /// The CAs that clients' certificates are checked with at present.
     pub trust: Arc<ArcSwap<Trust>>,
     pub door: Arc<Door>,
     /// `None` if the configuration has no identity.

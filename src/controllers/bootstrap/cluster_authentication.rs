@@ -1,4 +1,4 @@
-//! What others need to know about how this server authenticates: the ConfigMap `extension-apiserver-authentication`, by which
+//! Facts for others about how this server authenticates: the ConfigMap `extension-apiserver-authentication`, by which
 //! aggregated API servers trust the same certificates, and the day since which the use of tokens in Secrets is tracked.
 
 use std::sync::Arc;

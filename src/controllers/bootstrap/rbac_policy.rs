@@ -33,7 +33,7 @@ pub async fn reconcile(api: &Api) -> Result<(), Error> {
     Err(Error::Internal("the roles and bindings of the system keep changing".to_owned()))
 }
 
-/// What has to be written of an expected object; `None` if nothing has.
+/// The write that an expected object needs; `None` if it needs none.
 fn wanted<'a>(api: &'a Api, state: &State, expected: &'a ObjectMap) -> Option<Wanted<'a>> {
     let (resource, is_role) = match fields::text(expected, &["kind"]) {
         "ClusterRole" => (CLUSTER_ROLES, true),

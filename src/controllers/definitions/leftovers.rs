@@ -1,6 +1,6 @@
-//! What is left of definitions that a server of an earlier release has deleted, which knew neither of names nor of custom
-//! objects: another definition could not have the names, and the objects would come back with the next definition of the
-//! same name.
+//! Leftovers of definitions that were deleted by a server of an earlier release, one that knew neither names nor custom
+//! objects. As long as they stay, no other definition can have the names, and the objects would come back with the next
+//! definition of the same name.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::api::{Api, ObjectMap, fields};
 use crate::schema::names::GroupResource;
 use crate::storage::Mutation;
 
-/// By the names of definitions that are gone: what takes the rows of their names away. Each of these writes requires that
-/// the definition has not come back.
+/// Writes that take away the rows of names, by the names of the definitions that are gone. Each of them requires that the
+/// definition has not come back.
 #[derive(Default)]
 pub struct Leftovers(BTreeMap<String, Vec<Mutation>>);
 

@@ -1,4 +1,4 @@
-//! What to do about one object: as a dependent, and as an owner that waits for its dependents.
+//! The next step for one object: as a dependent, and as an owner that waits for its dependents.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};

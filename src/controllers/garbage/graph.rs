@@ -1,4 +1,4 @@
-//! Which objects depend on which, by uid. Contains only objects that have owners.
+//! The graph of owners and dependents, by uid. Contains only objects that have owners.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -45,7 +45,7 @@ impl OwnerReference {
     }
 }
 
-/// What the collector needs to know of an object.
+/// The metadata of an object that the collector needs to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Facts {

@@ -1,5 +1,5 @@
-//! What a migration of custom resources says in their definition: that it runs, how it has ended, and, once no row is left
-//! in another version, that the others need not be served for the sake of the store.
+//! The status of a migration of custom resources in their definition: that it runs, how it has ended, and, once no row is
+//! left in another version, that the others need not be served for the sake of the store.
 //!
 //! No row is written in another version than the definition's, since every write of a custom object requires its
 //! definition as it was judged by. So no row comes after a count of zero, unless the definition changes, and then this
@@ -25,7 +25,7 @@ const DEFINITIONS: Gvr = Gvr::fixed("apiextensions.k8s.io/v1", "customresourcede
 /// How often another write may come first.
 const ATTEMPTS: usize = 5;
 
-/// What happens to a migration.
+/// The beginning or the end of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     Starts,
@@ -133,7 +133,7 @@ impl News {
         })
     }
 
-    /// What is applied to the definition as it was found.
+    /// The configuration that is applied to the definition as it was found.
     fn configuration(&self, definition: &ObjectMap, now: &str) -> Value {
         let before = conditions::find(definition, CONDITION);
         let same = before.filter(|condition| condition["status"] == self.status);

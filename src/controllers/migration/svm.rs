@@ -17,7 +17,7 @@ const RUNNING: &str = "Running";
 const SUCCEEDED: &str = "Succeeded";
 const FAILED: &str = "Failed";
 
-/// What is known of a migration.
+/// A migration as its object tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
     pub name: String,
@@ -56,7 +56,7 @@ impl Migration {
     }
 }
 
-/// What to do next about the migrations of one resource.
+/// The next step for the migrations of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next<'a> {
     /// The migration has ended, but its status still says that it runs.

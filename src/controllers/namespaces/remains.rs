@@ -1,4 +1,4 @@
-//! What is left in a namespace, and the conditions that report it, in upstream's words.
+//! The remains of a namespace, and the conditions that report them, in upstream's words.
 
 use std::collections::BTreeMap;
 

@@ -53,7 +53,7 @@ pub async fn run(api: Arc<Api>, claimed: Arc<Claimed>, tasks: Tasks) -> Result<(
     }
 }
 
-/// What the server knows of its lease.
+/// The server's knowledge of its lease.
 enum Held {
     /// The last write failed: someone else may have written the lease, or the outcome is unknown.
     Lost,

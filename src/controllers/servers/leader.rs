@@ -1,6 +1,6 @@
 //! Leader election: the replica that holds the lease runs the controllers.
 //!
-//! As in client-go, a holder is dead when its lease has not changed for its duration by the observer's own clock, so
+//! A holder is dead, as in client-go, when its lease has not changed for its duration by the observer's own clock, so
 //! differing clocks do no harm. Two replicas may lead for a moment, so controllers are idempotent and guarded by
 //! preconditions.
 

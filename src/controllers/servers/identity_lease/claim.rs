@@ -29,7 +29,7 @@ const RECENT_INTERVALS: u32 = 3;
 /// A lease that was not renewed recently is watched for this many intervals before it counts as abandoned.
 const WATCHED_INTERVALS: f64 = 1.5;
 
-/// What a server needs in order to claim a name.
+/// A server that claims a name, with all that it needs for this.
 #[derive(Clone, Debug)]
 pub struct Claimant {
     /// The name that derives from the host's name.
