@@ -126,8 +126,8 @@ pub struct Config {
     pub services: services::Config,
     /// The objects that the server puts into each namespace; `None` if that is left to kube-controller-manager.
     pub namespace_contents: Option<NamespaceContents>,
-    /// Whether writes also do what kube-controller-manager does elsewhere: aggregate ClusterRoles, set the limits in the status of
-    /// quotas.
+    /// Whether writes also do what kube-controller-manager does elsewhere: aggregate ClusterRoles, set the limits in the
+    /// status of quotas.
     pub cluster_controllers: bool,
     /// Whether foreground and orphan deletion set the finalizers that a garbage collector takes off.
     pub garbage_collection: bool,

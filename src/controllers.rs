@@ -1,6 +1,7 @@
 //! Loops that use the API as any client would. Some are kube-apiserver's: they expire events, release leaked addresses and
-//! ports of Services, maintain the Service by which Pods find the servers, and the leases by which servers find each
-//! other. The others are kube-controller-manager's ([`Runner::spawn_cluster`]): they empty namespaces and collect garbage, among others.
+//! ports of Services, maintain the Service by which Pods find the servers, and the leases by which servers find each other.
+//! The others are kube-controller-manager's ([`Runner::spawn_cluster`]): they empty namespaces and collect garbage, among
+//! others.
 //!
 //! Every replica renews its own lease and watches for expired ones; all other loops run on the replica that leads
 //! ([`servers::leader`]).

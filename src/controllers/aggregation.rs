@@ -1,5 +1,6 @@
 //! Repairs ClusterRoles that consist of others. A write of a role brings these up to date in its own transaction
-//! ([`crate::api::rights::aggregation`]); this loop does what remains: the first start, and what servers of earlier releases write.
+//! ([`crate::api::rights::aggregation`]); this loop does what remains: the first start, and what servers of earlier
+//! releases write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

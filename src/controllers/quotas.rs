@@ -1,7 +1,6 @@
-//! Counts the quotas again: at the start, for quotas and objects that earlier releases have written, and now and then,
-//! for objects that nobody could read when they were written or deleted, and when the state has been read anew: a failover may
-//! have lost what a count has added. In between it gives back what Pods hold that are
-//! past their grace period.
+//! Counts the quotas again: at the start, for quotas and objects that earlier releases have written; now and then, for
+//! objects that nobody could read when they were written or deleted; and when the state has been read anew, since a
+//! failover may have lost what a count has added. In between it gives back what Pods hold that are past their grace period.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -275,8 +275,9 @@ pub enum Controllers {
     /// All of them, so that no kube-controller-manager is needed.
     #[default]
     Run,
-    /// The controllers of kube-apiserver, as definitions, Services and its own leases need them. What kube-controller-manager does is not
-    /// done here: no garbage is collected, no namespace emptied, no ClusterRole aggregated, no quota counted for the first time.
+    /// The controllers of kube-apiserver, as definitions, Services and its own leases need them. What
+    /// kube-controller-manager does is not done here: no garbage is collected, no namespace emptied, no ClusterRole
+    /// aggregated, no quota counted for the first time.
     OfServer,
     /// None. What is done with a write, such as aggregating ClusterRoles and counting quotas, is done.
     Off,

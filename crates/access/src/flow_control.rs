@@ -81,7 +81,7 @@ struct LevelState {
 }
 
 impl FlowControl {
-    /// With the mandatory levels and flows alone.
+    /// Makes a flow control with the mandatory levels and flows alone.
     pub fn new(seats: usize, runtime: &Runtime) -> Self {
         let this = Self {
             seats,

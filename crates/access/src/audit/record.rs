@@ -123,8 +123,9 @@ impl Record {
         }
     }
 
-    /// The event to commit with a write of this object that is answered with this code, if the database wants it. What is known of the answer
-    /// has to be complete by then, so an answer that is to be recorded whole comes afterwards.
+    /// The event to commit with a write of this object that is answered with this code, if the database wants it.
+    /// Everything that it says of the answer has to be known by then, so an answer that is to be recorded whole is recorded
+    /// afterwards.
     pub fn to_commit(&self, name: &str, code: u16) -> Option<Arc<AuditRow>> {
         let stage = Stage::ResponseComplete;
         if self.wants_response() || self.verdict.omitted.contains(stage) {
@@ -217,7 +218,7 @@ impl Record {
         &self.audit
     }
 
-    /// Has delivered what a backend holds back, since the request takes longer than others.
+    /// Makes backends deliver what they hold back, since the request takes longer than others.
     pub fn hurry(&self) {
         self.audit.all_backends().for_each(Backend::hurry);
     }

@@ -357,7 +357,7 @@ impl fmt::Debug for Authenticator {
 }
 
 impl Authenticated {
-    /// By a credential that nothing is to be said about.
+    /// A user with a credential that needs neither warnings nor annotations.
     pub fn by(credential: Credential, user: Arc<User>) -> Self {
         Self { user, notes: Notes::default(), credential, unproven: None }
     }

@@ -18,7 +18,8 @@ const MOST_CONDITIONS: usize = 64;
 const LONGEST_NAME: usize = 253;
 const NO_SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// For how long webhooks are believed that have allowed something, and that have not, unless the file says otherwise.
+/// The times for which a webhook's answer counts that has allowed something, and one that has not, unless the file says
+/// otherwise.
 pub const AUTHORIZED_TTL: Duration = Duration::from_secs(300);
 pub const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 
@@ -37,7 +38,7 @@ pub struct WebhookSettings {
     /// Says where the webhook listens.
     pub kubeconfig: PathBuf,
     pub timeout: Duration,
-    /// For how long it is believed that it allows something; `None` means just once.
+    /// The time for which an answer counts that allows something; `None` means just once.
     pub authorized_ttl: Option<Duration>,
     pub unauthorized_ttl: Option<Duration>,
     /// The version of SubjectAccessReviews: `v1` or `v1beta1`.

@@ -18,7 +18,7 @@ use crate::user::User;
 pub use self::headers::{NoName, is_requested, requested};
 pub use self::mode::is_subdomain;
 
-/// For how many requesters it is remembered which mode has passed.
+/// The number of requesters for whom the mode that has passed is remembered.
 const REQUESTERS: usize = 5000;
 
 /// Finds out whether users may act as others.

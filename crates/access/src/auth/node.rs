@@ -41,7 +41,7 @@ pub struct NodeAuthorizer {
 struct Shared {
     cache: Cache,
     ids: Ids,
-    /// For what depends on no single object.
+    /// The rules for requests whose permission depends on no single object.
     rules: Rules,
     /// Made when a node asks for the first time: many clusters have none that do.
     graph: RwLock<Option<Graph>>,

@@ -1,7 +1,7 @@
 //! Tokens of OpenID Connect: issuers elsewhere vouch for users.
 //!
-//! The place of an issuer's keys is fetched in the background; the keys themselves when a token has to be verified, and again when
-//! none of them has signed it. What its claims mean is a [`Mapping`].
+//! The place of an issuer's keys is fetched in the background; the keys themselves when a token has to be verified, and
+//! again when none of them has signed it. What its claims mean is a [`Mapping`].
 
 mod distributed;
 mod expression;
@@ -35,9 +35,9 @@ use self::provider::Provider;
 const MOST: usize = 1024;
 /// How long new issuers may take until it is known of all where their keys are.
 const HEALTHY_WITHIN: Duration = Duration::from_secs(60);
-/// For how long, in seconds, claims count that somebody else was asked for, as in upstream's cache of tokens.
+/// The seconds for which a user counts whose claims were fetched from elsewhere, as in upstream's cache of tokens.
 const ASKED_AGAIN: i64 = 10;
-/// For how long, in seconds, a token may come too early.
+/// The seconds by which a token may come before it is valid.
 const EARLY: i64 = 300;
 
 /// An issuer that is trusted, and what is taken from its tokens.
@@ -62,7 +62,7 @@ pub struct Oidc {
     replaced: Notify,
     clock: WallClock,
     metrics: Arc<Metrics>,
-    /// By the tokens' hashes.
+    /// Tokens that were accepted, by their hashes.
     known: Recent<[u8; 32], Arc<Known>>,
 }
 

@@ -1,9 +1,9 @@
 //! The certificates of a data directory, in `<data-dir>/pki`: a CA, a serving certificate and an admin's client
 //! certificate, created on first start and kept.
 //!
-//! Keys are created once and never replaced but by command (the one that signs tokens), so that processes that share the directory agree on them; certificates are
-//! derived from the keys and issued again when they no longer fit. Flags replace some of the files. A certificate that
-//! is not needed then is not created.
+//! Keys are created once and never replaced, but for the one that signs tokens, which a command replaces. So processes that
+//! share the directory agree on them. Certificates are derived from the keys and issued again when they no longer fit.
+//! Flags replace some of the files; a certificate that is not needed then is not created.
 
 mod files;
 mod issue;

@@ -24,7 +24,7 @@ pub struct TokenWebhook {
     /// `v1` or `v1beta1`.
     version: String,
     lifetime: Duration,
-    /// By the hashes of tokens and audiences.
+    /// The webhook's last answers, by the hashes of tokens and audiences.
     answers: Recent<[u8; 32], Arc<Kept>>,
 }
 

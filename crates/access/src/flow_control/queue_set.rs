@@ -43,7 +43,7 @@ impl Width {
         self.initial as f64 * ESTIMATED_SECONDS + self.last as f64 * self.lingering.as_secs_f64()
     }
 
-    /// With no more seats after the answer than there are. The work stays the same.
+    /// The width with at most `limit` seats after the answer, and the same work.
     fn within(self, limit: usize) -> Self {
         if self.last <= limit || limit == 0 {
             return self;

@@ -195,7 +195,7 @@ impl Gathering {
         has_room
     }
 
-    /// Has written what was added.
+    /// Writes the lines that were added, or leaves them to the present writer.
     pub fn hurry(self: &Arc<Self>) {
         let mut gathered = self.gathered();
         if gathered.batch.lines == 0 {

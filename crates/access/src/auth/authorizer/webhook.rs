@@ -25,7 +25,7 @@ pub struct WebhookAuthorizer {
     hook: Webhook,
     settings: WebhookSettings,
     metrics: WebhookMetrics,
-    /// By the hashes of questions.
+    /// The webhook's last answers, by the hashes of questions.
     answers: Recent<[u8; 32], Arc<Kept>>,
 }
 

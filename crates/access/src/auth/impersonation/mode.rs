@@ -9,7 +9,7 @@ use crate::gotext::quote;
 use crate::metrics::Metrics;
 use crate::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
 
-/// With so many values of a sort, one check for all of them comes first.
+/// The number of groups or extra values from which on a check of `*`, for all of them, comes first.
 const MANY: usize = 4;
 const NODE_PREFIX: &str = "system:node:";
 const NODES: &str = "system:nodes";

@@ -13,7 +13,7 @@ use crate::metrics::{TokenMetrics, TokenUse};
 use crate::storage::{Expect, Key, Requirement, ResourceId};
 use crate::user::User;
 
-/// For how long, in seconds, clocks may differ, and for how long an object that is being deleted still counts.
+/// The seconds by which clocks may differ, and for which an object that is being deleted still counts.
 const LEEWAY: i64 = 60;
 
 const INVALIDATED: &str = "service account token has been invalidated";

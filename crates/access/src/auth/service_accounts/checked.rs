@@ -10,7 +10,7 @@ use crate::auth::recent::Recent;
 /// The tokens of a generation. What is known of a token takes about 1 KiB.
 const MOST: usize = 1024;
 
-/// By the tokens' hashes: tokens themselves are not kept.
+/// Tokens that were verified, by their hashes: tokens themselves are not kept.
 pub struct Checked(Recent<[u8; 32], Arc<Verified>>);
 
 impl Default for Checked {
