@@ -1,4 +1,4 @@
-//! What can go wrong with a request, in terms of the API. `http::status` turns each variant into a `Status`.
+//! Errors of requests, in terms of the API. `http::status` turns each variant into a `Status`.
 
 mod fixed;
 
@@ -62,7 +62,7 @@ pub enum Error {
     /// 409 of server-side apply. `message` is complete; the causes name managers and paths.
     #[error("{message}")]
     ApplyConflict { message: String, causes: Vec<Cause> },
-    /// What an admission webhook answers in place of the request, with its own code.
+    /// The Status of an admission webhook, a policy or a kubelet that refuses the request, with a code of its own.
     #[error("{}", fields::text(status, &["message"]))]
     Denied { status: Box<Map>, code: u16 },
     /// 403 of admission while a namespace is being deleted, with causes.
@@ -132,7 +132,8 @@ pub enum Error {
     /// 504.
     #[error("Timeout: {0}")]
     Timeout(String),
-    /// What was asked for is done, and its answer cannot be made: the status is that of the cause.
+    /// The error in the answer of a request whose write is done, so that it must not be tried again: the status is that of
+    /// the cause.
     #[error("{0}")]
     Done(Box<Error>),
     /// 504: a revision that the store has not reached.
@@ -157,7 +158,8 @@ impl Error {
         }
     }
 
-    /// What is told of a write that is done when something that belongs to it fails: a 503 would say that nothing was written.
+    /// The error to answer when a write is done and something that belongs to it fails: a 503 would say that nothing was
+    /// written.
     pub fn behind_the_write(self) -> Self {
         match self {
             Self::Datastore(_) | Self::Unavailable { .. } => Self::deadline(),
@@ -276,8 +278,7 @@ impl From<PatchError> for Error {
     }
 }
 
-/// Which part of upstream refuses a media type: its router answers with empty `details`, its handlers without
-/// `details`.
+/// The part of upstream that refuses a media type: its router answers with empty `details`, its handlers without `details`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refuser {
     Router,
@@ -294,7 +295,7 @@ pub enum Exists {
     Generated,
 }
 
-/// What a conflict is about: usually the plural, but the kind if a DELETE precondition fails.
+/// The subject of a conflict: usually the plural, but the kind if a DELETE precondition fails.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
     Resource(GroupResource),

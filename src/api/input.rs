@@ -1,4 +1,4 @@
-//! What clients send, as values: bodies, parameters of the query, selectors, tokens of pages.
+//! Input of clients as values: bodies, parameters of the query, selectors, tokens of pages.
 
 pub mod continue_token;
 pub mod decode;

@@ -66,7 +66,7 @@ pub struct Usage<'a> {
 }
 
 impl Usage<'_> {
-    /// What the write adds to what a quota counts.
+    /// The amounts that the write adds to the resources which a quota counts.
     fn delta(
         &self,
         evaluator: Evaluator<'_>,
@@ -93,11 +93,9 @@ impl Usage<'_> {
 }
 
 impl Api {
-    /// What a write has to charge, by the state that this server has; whether that is the newest one is judged at the
-    /// commit.
-    ///
-    /// `seen` are the quotas that the write was judged by. They are as good as those of now while the set is the same: all
-    /// that is charged by is which quotas there are, and what they count.
+    /// The charges and requirements of a write, by the state that this server has; whether that is the newest one is judged
+    /// at the commit. `seen` are the quotas that the write was judged by. While the set of quotas is the same they are as
+    /// good as the newest, since a charge depends only on which quotas there are and on what they count.
     pub(super) fn metered(&self, usage: Usage<'_>, seen: Option<SeenQuotas>) -> Result<Effects, Error> {
         let Some(evaluator) = Evaluator::of(&usage.target.resource.definition) else {
             return Ok(Effects::default());
@@ -180,7 +178,8 @@ impl Api {
         Ok(quotas)
     }
 
-    /// What a write was judged by; `None` if it may be another set already, since in the commit of a set its quota follows.
+    /// The quotas that a write was judged by; `None` if the set has just changed in the state, which may lack the quota that
+    /// changed it: in their commit the set comes first.
     pub(in crate::api) fn seen_quotas(
         &self,
         state: &State,

@@ -1,4 +1,4 @@
-//! What Services are assigned: cluster IPs and node ports (`pkg/registry/core/service/storage`).
+//! Cluster IPs and node ports, which are assigned to Services (`pkg/registry/core/service/storage`).
 //!
 //! Each address or port is claimed before it is assigned: an address by an IPAddress of its name, as upstream does, and
 //! a port by an object that is only in the store. Claims are created before the Service is written, so that the store
@@ -59,17 +59,18 @@ impl Config {
     }
 }
 
-/// What was claimed for a write of a Service, until the outcome of the write is known.
+/// The claims for a write of a Service, until the outcome of the write is known.
 pub(super) struct Allocation {
     made: Vec<Claim>,
-    /// The versions of the claims made: a failover that takes one back takes back what the Service is told to have.
+    /// Requirements that the claims made are still as they were written: if a failover loses one, the Service is not written
+    /// either.
     requires: Vec<Requirement>,
-    /// What the Service had, and will not have any more.
+    /// The claims that the Service had and will not have any more.
     given_up: Vec<Claim>,
 }
 
 impl Allocation {
-    /// What the write of the Service requires.
+    /// The requirements of the Service's write.
     pub fn requires(&self) -> impl Iterator<Item = Requirement> + use<> {
         let requires = if strikes(Bug::ClaimNotRequired) { Vec::new() } else { self.requires.clone() };
         requires.into_iter()
@@ -95,8 +96,8 @@ pub(super) fn is_service(resource: &Resource) -> bool {
 }
 
 impl Api {
-    /// What is told of an invalid Service instead of all that is wrong with it, if anything: upstream allocates before it
-    /// validates, so mistakes in addresses and ports hide all others. Claims nothing.
+    /// The refusal of an invalid Service for its addresses and ports, if they are wrong, which is told instead of all other
+    /// faults: upstream allocates before it validates. Claims nothing.
     pub(super) async fn refused_before_validation(
         &self,
         target: Target<'_>,

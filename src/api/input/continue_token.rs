@@ -18,7 +18,7 @@ const MAC_LENGTH: usize = 32;
 /// Means "no number": for the revision "latest", for the remainder "unknown".
 const NONE: u64 = u64::MAX;
 
-/// Where a list continues.
+/// The place at which a list continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContinueToken {
     pub at: PageAt,

@@ -28,7 +28,7 @@ use claims::{Misfit, claim};
 /// How many bytes of a body error messages show.
 const SUMMARY: usize = 30;
 
-/// What upstream says of the Go type that holds custom resources.
+/// The error of upstream's Go type for custom resources, which has no protobuf form.
 const NO_PROTOBUF: &str = "object *unstructured.Unstructured does not implement the protobuf marshalling interface and \
                            cannot be encoded to a protobuf message";
 

@@ -12,7 +12,7 @@ use crate::warnings::Warnings;
 const YAML_PREFIXES: [&str; 2] =
     ["yaml: unmarshal errors:\n", "error converting YAML to JSON: yaml: unmarshal errors:\n"];
 
-/// What to do about the unknown and repeated fields of a body.
+/// The treatment of the unknown and repeated fields of a body.
 #[derive(Clone, Copy)]
 pub struct Strictness<'a> {
     pub validation: FieldValidation,

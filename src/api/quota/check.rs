@@ -1,4 +1,4 @@
-//! What a quota refuses, in upstream's order and words (`resourcequota/controller.go`).
+//! Refusals of writes by quotas, in upstream's order and words (`resourcequota/controller.go`).
 
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ pub struct Checked<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     Forbidden(String),
-    /// What upstream answers as an error of its own.
+    /// The text of an error that upstream answers as such, without the form of a 403.
     Plain(String),
 }
 

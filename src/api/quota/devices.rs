@@ -25,10 +25,10 @@ use crate::tree::Value;
 const CLASSES: Gvr = Gvr::fixed("resource.k8s.io/v1", "deviceclasses");
 const CLAIMS: Gvr = Gvr::fixed("resource.k8s.io/v1", "resourceclaims");
 const PODS: Gvr = Gvr::fixed("v1", "pods");
-/// What the scheduler puts on the claims that it makes for extended resources.
+/// The annotation that the scheduler puts on the claims which it makes for extended resources.
 const FOR_EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
 
-/// What is known of devices in one state.
+/// The devices of one state, with the extended resources that they count as.
 pub struct Devices<'a> {
     api: &'a Api,
     state: &'a State,
@@ -72,7 +72,7 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// What a claim is not charged for, since its Pod is.
+    /// The amounts that a claim is not charged for, since its Pod is.
     fn spared(&self, claim: &ObjectMap) -> Amounts {
         let Some(pod) = pod_of(claim) else { return Amounts::default() };
         let (namespace, name) = place(claim);
@@ -85,7 +85,7 @@ impl<'a> Devices<'a> {
         note.map(|note| Amounts::of(fields::object(&note, "spared"))).unwrap_or_default()
     }
 
-    /// What the Pod is charged for that a new claim says it is for; `None` if it is not.
+    /// The charge of the Pod that a new claim says it is for; `None` if the claim is not for this Pod.
     fn charged_to(&self, (name, uid): (&str, &str), claim: &ObjectMap) -> Option<Amounts> {
         let (namespace, own) = place(claim);
         let resource = self.api.resources.get(&PODS)?;
@@ -113,7 +113,7 @@ impl<'a> Devices<'a> {
         objects.range(&range).filter(|object| object.mentions(FOR_EXTENDED)).any(is_for_it)
     }
 
-    /// What is written with a claim that comes or goes.
+    /// The mutation of a claim's note that is written with a claim which comes or goes; `None` if the note stays as it is.
     pub fn note(
         &self,
         target: Target<'_>,

@@ -1,4 +1,4 @@
-//! What objects of a resource use of a quota (`pkg/quota/v1/evaluator`).
+//! Evaluators: the amounts of a quota that objects of a resource use (`pkg/quota/v1/evaluator`).
 
 use super::amounts::{Amounts, added, exceeds};
 use super::devices::{self, Devices};
@@ -16,7 +16,7 @@ use crate::tree::Value;
 const CLASS_SUFFIX: &str = ".storageclass.storage.k8s.io/";
 pub(super) const DEVICES_SUFFIX: &str = ".deviceclass.resource.k8s.io/devices";
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
-/// As many devices as a claim can be given at most.
+/// The most devices that a claim can be given.
 const ALL_DEVICES: i64 = 32;
 
 /// How a resource is counted.
@@ -190,7 +190,7 @@ fn claim(claim: &ObjectMap) -> Amounts {
     usage
 }
 
-/// What a claim requests, or was given if that is more, in whole bytes.
+/// The storage that a claim requests, or was given if that is more, in whole bytes.
 fn storage(claim: &ObjectMap) -> Option<String> {
     let request = fields::at(claim, &["spec", "resources", "requests", "storage"])?.as_str()?;
     let given = fields::at(claim, &["status", "allocatedResources", "storage"]).and_then(Value::as_str);

@@ -35,7 +35,7 @@ struct Quota {
 }
 
 impl Quota {
-    /// What the counter would be with a charge; `None` if the quota does not count this.
+    /// The counter of a resource after a charge; `None` if the quota does not count the resource.
     fn next(&self, name: &str, amount: &str) -> Option<String> {
         let used = fields::at(&self.object, &["status", "used", name])?.as_str()?;
         // While a quota is new, less than nothing may be left until what it lacks has been added.

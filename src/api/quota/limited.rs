@@ -1,4 +1,4 @@
-//! What nobody may use unless a quota covers it (`ResourceQuotaConfiguration`).
+//! Resources that nobody may use unless a quota covers them (`ResourceQuotaConfiguration`).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What quotas keep of an object beside the object itself: rows that nobody serves, which come and go with it.
+//! Notes of quotas about an object: rows that nobody serves, which come and go with the object.
 
 use super::devices::Devices;
 use super::past_grace::PastGrace;

@@ -34,14 +34,14 @@ use crate::tree::Value;
 
 const PODS: Gvr = Gvr::fixed("v1", "pods");
 const GRACE: &str = "deletionGracePeriodSeconds";
-/// What the names of notes about Pods begin with; those about claims have the claims' names.
+/// The prefix of the names of notes about Pods; notes about claims have the claims' names.
 const PREFIX: &str = "pods/";
 /// How many Pods are looked after at the same time.
 const AT_ONCE: usize = 64;
 /// How often a note is tried while others change its Pod or the set of quotas.
 const TRIES: usize = 16;
 
-/// Which Pods have been found past their grace period, in one state.
+/// The Pods that have been found past their grace period, in one state.
 pub struct PastGrace<'a> {
     api: &'a Api,
     state: &'a State,
@@ -62,8 +62,8 @@ impl<'a> PastGrace<'a> {
         note.is_some_and(|note| uid_of(&note).is_some_and(|uid| uid == meta::text(metadata, "uid")))
     }
 
-    /// What a write of a Pod has to do with its note. Only Pods that are being deleted have one, in namespaces that have
-    /// had a quota.
+    /// The requirement or the mutation of a Pod's note that a write of the Pod carries. Only Pods that are being deleted have
+    /// a note, in namespaces that have had a quota.
     pub fn noted(&self, target: Target<'_>, old: Option<&ObjectMap>, new: Option<&ObjectMap>) -> Effects {
         let is_terminating = old.and_then(metadata).is_some_and(meta::is_terminating);
         if !is_terminating || self.api.set_revision(self.state, target.namespace).is_none() {

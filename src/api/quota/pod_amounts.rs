@@ -1,4 +1,4 @@
-//! What a Pod requests, as the scheduler counts it (`component-helpers/resource`).
+//! Requests and limits of a Pod, as the scheduler counts them (`component-helpers/resource`).
 
 use super::amounts::Amounts;
 use crate::api::{ObjectMap, fields};
@@ -79,18 +79,18 @@ pub fn specified(holder: &ObjectMap, list: List) -> Amounts {
     Amounts::of(fields::at(holder, &["resources", list.name()]).and_then(Value::as_object))
 }
 
-/// Where the amounts of a container come from.
+/// The source of a container's amounts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     /// The spec.
     Wanted,
-    /// What the node has set aside for requests.
+    /// The requests that the node has set aside for the container: `allocatedResources` of its status.
     Given,
-    /// What the container runs with.
+    /// The resources with which the container runs: `resources` of its status.
     Had,
 }
 
-/// What a node has reported of the Pod's containers, which counts while they are resized.
+/// The report of a node on the Pod's containers, which counts while they are resized.
 struct Running<'a> {
     pod: &'a ObjectMap,
     /// Whether the resize that is wanted can never be had.
@@ -106,7 +106,7 @@ impl<'a> Running<'a> {
         Self { pod, infeasible }
     }
 
-    /// The amounts of a container by one source. What the node has not reported is what comes before it.
+    /// The amounts of a container by one source. For what the node has not reported, the container's own spec counts.
     fn amounts(&self, container: &ObjectMap, list: List, source: Source) -> Amounts {
         let status = match source {
             Source::Wanted => return specified(container, list),

@@ -1,4 +1,4 @@
-//! What a Pod uses of a quota, and which scopes it is in (`pkg/quota/v1/evaluator/core/pods.go`).
+//! The use of a quota by a Pod, and the scopes that the Pod is in (`pkg/quota/v1/evaluator/core/pods.go`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ const KNOWN: [&str; 11] = [
     "limits.ephemeral-storage",
     "pods",
 ];
-/// What every container has to set if a quota counts it.
+/// The resources that every container has to set if a quota counts them.
 const OBLIGATORY: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 pub const REQUESTS: &str = "requests.";
@@ -49,7 +49,7 @@ fn is_extended(resource: &str) -> bool {
     resource.starts_with(CLASS_PREFIX) || (!is_native(resource) && !resource.starts_with(REQUESTS))
 }
 
-/// What a Pod uses. One that has ended only counts as an object.
+/// The amounts that a Pod uses. A Pod that has ended only counts as an object.
 pub fn usage(pod: &ObjectMap) -> Amounts {
     let mut usage = as_object();
     if !has_ended(pod) {
@@ -58,7 +58,7 @@ pub fn usage(pod: &ObjectMap) -> Amounts {
     usage
 }
 
-/// What a Pod uses that holds nothing any more.
+/// The amounts of a Pod that holds nothing any more: it counts as an object.
 pub fn as_object() -> Amounts {
     let mut usage = Amounts::default();
     usage.set("count/pods", "1");

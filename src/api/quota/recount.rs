@@ -57,8 +57,8 @@ impl Api {
         self.correct(namespace, name, Correction::IfNeeded).await
     }
 
-    /// As [`Api::recount`], after objects use something else than before: a write on its way that has charged what they
-    /// used before is counted, too, or tried again.
+    /// The variant of [`Api::recount`] for objects that use something else than before: a write on its way that has charged
+    /// what they used before is counted, too, or tried again.
     pub(super) async fn recount_anew(&self, namespace: &str, name: &str) -> Result<(), Error> {
         // It makes the set another one, which writes on their way have not seen. What came before it is in the next state.
         self.correct(namespace, name, Correction::Always).await?;
@@ -93,7 +93,7 @@ impl Api {
         Ok(())
     }
 
-    /// What the figures of a quota lack; `None` if they are right, or if the quota is gone.
+    /// The amounts that the figures of a quota lack; `None` if they are right, or if the quota is gone.
     fn drift(&self, state: &State, target: Target<'_>) -> Result<Option<Amounts>, Error> {
         let Some(found) = state.get(target.resource.id, target.namespace, target.name) else {
             return Ok(None);

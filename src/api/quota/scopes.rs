@@ -29,7 +29,7 @@ impl<'a> Requirement<'a> {
         }
     }
 
-    /// As Go prints it.
+    /// The requirement in the form in which Go prints it.
     pub fn printed(&self) -> String {
         format!("{{{} {} [{}]}}", self.name, self.operator, self.values.join(" "))
     }

@@ -1,4 +1,4 @@
-//! What a quota says of itself: `status.hard` and `status.used`, right from its creation.
+//! Status of a quota: `status.hard` and `status.used`, right from its creation.
 
 use super::QUOTAS;
 use super::amounts::Amounts;
@@ -87,7 +87,7 @@ impl Api {
         effects
     }
 
-    /// What goes with a quota that is deleted.
+    /// The change of the namespace's set of quotas that is committed with the deletion of a quota. Nothing for other kinds.
     pub(in crate::api) fn release_quota(&self, target: Target<'_>) -> Effects {
         if !self.are_quotas(target.resource) {
             return Effects::default();
@@ -98,7 +98,8 @@ impl Api {
         effects
     }
 
-    /// What the objects in a quota's namespace use of what it names, as of a state; the quota itself is one of them.
+    /// The amounts that the objects in a quota's namespace use of the resources in `names`, as of a state; the quota itself
+    /// is one of the objects.
     pub(super) fn counted<'n>(
         &self,
         state: &State,

@@ -53,7 +53,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// What is wrong with the requested value; `None` if no value was requested.
+    /// The fault of the requested value; `None` if the refusal has another reason than a value.
     pub fn of_value(&self) -> Option<String> {
         Some(match self {
             Self::Taken(Claim::Address(ip)) => {
@@ -431,7 +431,7 @@ fn parent(object: &Object) -> Result<Option<(String, String)>, Undecodable> {
     }))
 }
 
-/// That the Service is still what it was found to be.
+/// The requirement that the Service is still as it was found.
 fn without(key: Key, service: Option<&Object>) -> Requirement {
     Requirement { key, expect: service.map_or(Expect::Absent, |service| Expect::At(service.revision())) }
 }

@@ -12,7 +12,7 @@ use crate::kinds::core::service::normal_form::has_node_ports;
 use crate::kinds::core::service::normal_form::ports_mut;
 use crate::tree::{Value, json};
 
-/// What to claim.
+/// The address or port to claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
     This(Claim),
@@ -66,7 +66,7 @@ impl WantedField {
     }
 }
 
-/// What the Service needs, in the order in which upstream allocates.
+/// The claims that the Service needs, in the order in which upstream allocates.
 pub(super) fn of(spec: &ObjectMap, old: Option<&ObjectMap>) -> Vec<Wanted> {
     let had = old.map(held).unwrap_or_default();
     let mut wanted = addresses(spec, old, &had);

@@ -17,7 +17,7 @@ const APART: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 /// How the error about a custom object without a kind begins.
 pub const NO_KIND: &str = "Object 'Kind' is missing in ";
 
-/// What is wrong with a claim.
+/// The mismatch between the kind and version that an object claims and those of the URL.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Misfit {
     /// The kind is right, but the version is not the URL's.
@@ -58,7 +58,7 @@ pub fn check(expected: &Kind, claimed: &Gvk) -> Result<(), Misfit> {
     Err(Misfit::Kind(why))
 }
 
-/// What upstream says of a kind that it does not know.
+/// The error of upstream about a kind that it does not know.
 pub fn unknown(claimed: &Gvk) -> String {
     let [kind, version, scheme] = [&claimed.kind, claimed.api_version(), SCHEME].map(gotext::quote);
     format!("no kind {kind} is registered for version {version} in scheme {scheme}")

@@ -144,7 +144,7 @@ impl Patch {
         })
     }
 
-    /// What an error message shows: the patch of a strategic merge, otherwise the result.
+    /// The text that an error message shows: the patch of a strategic merge, otherwise the result.
     fn shown(
         &self,
         result: impl Fn() -> Result<Value, Error>,

@@ -20,7 +20,7 @@ use crate::schema::names::GroupResource;
 
 pub(super) use raw::Raw;
 
-/// What is known of a collection before its options are parsed.
+/// The facts about a collection by which its options are parsed.
 #[derive(Clone, Copy)]
 pub struct Collection<'a> {
     pub resource: &'a GroupResource,
@@ -32,7 +32,7 @@ pub struct Collection<'a> {
     pub fields: &'a SelectableFields,
 }
 
-/// Which objects of a collection the request selects.
+/// The objects of a collection that the request selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     pub labels: LabelSelector,
@@ -91,16 +91,16 @@ impl Effort {
     }
 }
 
-/// Which state a list reads.
+/// The state that a list reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListAt {
-    /// One that contains every write that was answered before the request arrived.
+    /// A state that contains every write that was answered before the request arrived.
     Latest,
     /// Any state.
     Any,
-    /// One at this revision or a newer one.
+    /// A state at this revision or a newer one.
     AtLeast(Revision),
-    /// The one at exactly this revision; otherwise 410.
+    /// The state at exactly this revision; otherwise 410.
     Exactly(Revision),
     /// The page after the one that contained this token.
     Token(ContinueToken),

@@ -13,7 +13,7 @@ use crate::revision::Revision;
 /// The annotation of the bookmark that ends the initial events of a watch.
 pub const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Where a watch starts.
+/// The start of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchStart {
     /// With synthetic ADDED events of a state, and then its changes.

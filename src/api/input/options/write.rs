@@ -22,18 +22,18 @@ pub struct WriteOptions {
     pub dry_run: DryRun,
     /// Always [`Conflicts::Refuse`] unless the write is an apply.
     pub conflicts: Conflicts,
-    /// What the client has said itself, and is no default.
+    /// The options that the client has sent itself, as opposed to defaults.
     pub sent: Sent,
 }
 
-/// Which options a client has sent.
+/// Flags of the options that a client has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     pub manager: bool,
     pub validation: bool,
 }
 
-/// What to do about unknown and repeated fields.
+/// The treatment of unknown and repeated fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
     Ignore,

@@ -43,7 +43,7 @@ impl Selectors for QuerySelectors {
 pub struct ReviewSelectors {
     fields: Vec<Requirement>,
     labels: Vec<Requirement>,
-    /// What was left out, as upstream's `evaluationError` says it.
+    /// The fields that were left out, in the words of upstream's `evaluationError`.
     pub left_out: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl Selectors for ReviewSelectors {
 }
 
 impl ReviewSelectors {
-    /// Those of `resourceAttributes`.
+    /// The selectors in the `resourceAttributes` of a review.
     pub fn of(attributes: &ObjectMap) -> Self {
         let mut selectors = Self::default();
         let parse = |raw: &str| FieldSelector::parse(raw).map(|selector| of_fields(&selector)).ok();
