@@ -26,7 +26,7 @@ pub struct Checked<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     Forbidden(String),
-    /// The text of an error that upstream answers as such, without the form of a 403.
+    /// The text of an error that upstream answers as it is: a 500 without a reason.
     Plain(String),
 }
 

@@ -106,7 +106,8 @@ impl<'a> Running<'a> {
         Self { pod, infeasible }
     }
 
-    /// The amounts of a container by one source. For what the node has not reported, the container's own spec counts.
+    /// The amounts of a container by one source. Without a report of the node its spec counts, unless the resize is
+    /// infeasible.
     fn amounts(&self, container: &ObjectMap, list: List, source: Source) -> Amounts {
         let status = match source {
             Source::Wanted => return specified(container, list),

@@ -1,5 +1,5 @@
-//! What is sent to the server and never stored: bindings, evictions, requests for tokens, and reviews. Plugins see each as
-//! the creation of such an object.
+//! Actions, which are sent to the server and never stored: bindings, evictions, requests for tokens, and reviews. Plugins see
+//! each as the creation of such an object.
 
 use crate::api::admission::{Attempt, Operation};
 use crate::api::error::Error;

@@ -24,20 +24,20 @@ const NODES: Gvr = Gvr::fixed("v1", "nodes");
 const SERVICES: Gvr = Gvr::fixed("v1", "services");
 const ENDPOINTS: Gvr = Gvr::fixed("v1", "endpoints");
 
-/// Where a request is passed on to.
+/// The address, path and query to which a request is passed on.
 #[derive(Clone, Debug)]
 pub struct Location {
     pub address: Address,
-    /// As it stands in a URL. Empty for a proxy's own path without a slash.
+    /// The path as it stands in a URL. Empty for a proxy's own path without a slash.
     pub path: String,
-    /// As it stands in a URL.
+    /// The query as it stands in a URL.
     pub query: String,
-    /// It is a kubelet that says of itself that it speaks all that clients speak in WebSockets.
+    /// Whether this is a kubelet that says of itself that it speaks in WebSockets all that clients speak in them.
     pub takes_websockets: bool,
 }
 
 impl Location {
-    /// As errors show it.
+    /// The URL as errors show it.
     pub fn url(&self) -> String {
         let question = if self.query.is_empty() { "" } else { "?" };
         let Self { address, path, query, .. } = self;
@@ -87,7 +87,7 @@ impl Api {
         }
     }
 
-    /// Where the streams of exec, attach and portforward lead.
+    /// The location of the streams of exec, attach and portforward.
     pub async fn stream_location(
         &self,
         request: &Request<'_>,
@@ -110,7 +110,7 @@ impl Api {
         self.at_kubelet(&state, node, path, options::for_kubelet(options)).await
     }
 
-    /// Where the log of a container is; `None` if the Pod is on no Node yet.
+    /// The location of a container's log; `None` if the Pod is on no Node yet.
     pub async fn log_location(
         &self,
         request: &Request<'_>,

@@ -189,7 +189,7 @@ struct Eviction<'a> {
     /// The request to the subresource `pods/eviction`.
     request: &'a Request<'a>,
     requires: Vec<Requirement>,
-    /// What configured its admission.
+    /// The requirement that the configuration of its admission is unchanged.
     configured: Option<Arc<Requirement>>,
 }
 

@@ -24,7 +24,8 @@ pub fn kind(resource: &Resource) -> Result<&Kind, Error> {
 /// The number that upstream's defaults give to a parent without replicas.
 const DEFAULT_REPLICAS: i64 = 1;
 
-/// What stands for replicas that a custom resource does not say, while a Scale of it is changed: upstream's least integer.
+/// The number that stands for replicas which a custom resource does not say, while a Scale of it is changed: upstream's least
+/// integer.
 const UNSAID: i64 = i32::MIN as i64;
 
 /// The replicas and the selector of a parent.

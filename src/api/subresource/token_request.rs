@@ -22,7 +22,8 @@ use crate::tree::{Value, json};
 const SHORTEST: i64 = 600;
 const LONGEST: i64 = 1 << 32;
 const USUAL: i64 = 3600;
-/// What kubelets ask for the tokens of Pods. It differs from a round number, so that these can be told from others.
+/// The lifetime that kubelets ask for the tokens of Pods. It differs from a round number, so that these can be told from
+/// others.
 const OF_PODS: i64 = 3607;
 
 const GROUP: &str = "authentication.k8s.io";
@@ -30,14 +31,14 @@ const KIND: &str = "TokenRequest";
 /// Kinds that tokens are bound to by a feature that is off in v1.37.
 const HOOKS: [&str; 2] = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
 
-/// Who issues tokens, and for whom they are if nobody says.
+/// The issuer of tokens, and the audiences of tokens whose requests name none.
 #[derive(Clone)]
 pub struct TokenIssuing {
     pub issuer: Arc<Issuer>,
     pub audiences: Arc<[String]>,
 }
 
-/// What a token is bound to beside its account.
+/// The objects to which a token is bound beside its account.
 #[derive(Default)]
 struct Bound {
     objects: Vec<(&'static str, Value)>,

@@ -23,7 +23,7 @@ pub mod version;
 
 use parts::Part;
 
-/// What the content type of an aggregated answer has behind the media type; clients compare the values.
+/// The parameters behind the media type in the content type of an aggregated answer; clients compare the values.
 pub const AGGREGATED_PARAMETERS: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 /// `Cache-Control` of an aggregated answer; the others have the general one.
 pub const AGGREGATED_CACHE_CONTROL: &str = "public";

@@ -78,7 +78,7 @@ pub const HASHED_CACHE_CONTROL: &str = "public, immutable";
 pub struct OpenApi {
     registry: Arc<Registry>,
     v2: OnceLock<V2>,
-    /// Of everything built in, which is the same in all generations.
+    /// The documents of everything built in, which are the same in all generations.
     built_in: Arc<OnceLock<BuiltIn>>,
     /// By path without leading slash: `apis/ex.io/v1`.
     custom: BTreeMap<String, Arc<CustomVersion>>,
@@ -192,7 +192,7 @@ impl OpenApi {
         by_path.get(path).map(|document| document.kept(form, *modified, gnostic::encode_v3))
     }
 
-    /// Where a request with a wrong `?hash=` is sent, and what the index says.
+    /// The URL of a document of v3, as the index names it: a request with a wrong `?hash=` is redirected there.
     pub fn v3_url(path: &str, hash: &str) -> String {
         format!("/openapi/v3/{path}?hash={hash}")
     }

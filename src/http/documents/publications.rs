@@ -30,7 +30,7 @@ pub struct Publications {
 }
 
 impl Publication {
-    /// What is the same as in the publication before is taken from there.
+    /// Makes the publication of a generation. Documents that are the same as in the publication before are taken from there.
     fn new(served: &Served, address: &str, clock: &WallClock, before: Option<&Self>) -> Self {
         let registry = &served.registry().discoverable();
         Self {

@@ -43,7 +43,7 @@ impl Selectors for QuerySelectors {
 pub struct ReviewSelectors {
     fields: Vec<Requirement>,
     labels: Vec<Requirement>,
-    /// The fields that were left out, in the words of upstream's `evaluationError`.
+    /// The errors about parts that were left out, in the words of upstream's `evaluationError`.
     pub left_out: Vec<String>,
 }
 

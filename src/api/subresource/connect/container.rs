@@ -1,4 +1,4 @@
-//! Which container of a Pod is meant.
+//! The choice of the container of a Pod that a request means.
 
 use crate::api::error::Error;
 use crate::api::{ObjectMap, fields};

@@ -54,9 +54,9 @@ pub struct Kubelets {
 /// The settings of TLS towards kubelets.
 #[derive(Clone, Debug)]
 pub struct Tls {
-    /// As the flags say.
+    /// The configuration by the flags.
     pub usual: Arc<ClientConfig>,
-    /// Every kubelet is believed.
+    /// The configuration that believes every kubelet.
     pub unverified: Arc<ClientConfig>,
 }
 
@@ -66,7 +66,7 @@ struct Loaded {
     tls: Tls,
 }
 
-/// What the files hold.
+/// The content of the files of certificate, key and authorities.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Files {
     certificate: Vec<u8>,
@@ -91,7 +91,7 @@ impl Kubelets {
         self.anonymous.clone()
     }
 
-    /// By the files as they are now. Files that cannot be used change nothing.
+    /// The settings by the files as they are now. Files that cannot be used change nothing.
     pub async fn tls(&self) -> Tls {
         if self.config.client_certificate.is_some() || self.config.authorities.is_some() {
             let config = self.config.clone();

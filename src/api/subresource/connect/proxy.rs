@@ -1,5 +1,5 @@
-//! Where proxies lead: to the first address of a Pod, to an endpoint of a Service, to a Node's kubelet or to another port of the
-//! Node.
+//! Locations that proxies lead to: the first address of a Pod, an endpoint of a Service, a Node's kubelet or another port of
+//! the Node.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::gotext::quote;
 use crate::relay::Address;
 use crate::tree::Value;
 
-/// What a path of Go's `URL` escapes.
+/// The characters that a path of Go's `URL` escapes.
 const ESCAPED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -75,7 +75,7 @@ pub fn path(options: &ObjectMap) -> String {
 }
 
 impl Api {
-    /// Where a proxy leads. `query` is the client's.
+    /// The location that a proxy leads to. `query` is the client's.
     pub async fn proxy_location(
         &self,
         request: &Request<'_>,

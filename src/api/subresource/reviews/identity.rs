@@ -41,7 +41,7 @@ pub(super) async fn review_token(
     Ok(question)
 }
 
-/// Of the request only version and kind are returned.
+/// The answer to a SelfSubjectReview: the user of the request. Of the question it holds only version and kind.
 pub(super) fn review_self(question: &ObjectMap, sources: &Sources<'_>) -> ObjectMap {
     let mut answer = like(question);
     answer.insert("metadata", json!({"creationTimestamp": sources.now}));

@@ -1,4 +1,4 @@
-//! What discovery says of one group version. Parts of group versions in which nothing has changed are the same in the
+//! Parts of discovery, each about one group version. Parts of group versions in which nothing has changed are the same in the
 //! next generation, so that a definition costs the same however many there are.
 
 use std::sync::{Arc, OnceLock};

@@ -8,7 +8,7 @@ pub const MAJOR: &str = "1";
 pub const MINOR: &str = "37";
 /// The oldest minor version whose API this one is compatible with: the one before.
 pub const MIN_COMPATIBILITY_MINOR: &str = "36";
-/// What stands where upstream names its version of Go.
+/// The value of `goVersion`, where upstream names its version of Go.
 pub const PROGRAM: &str = "rust";
 
 /// The version of the API without a word on who serves it.

@@ -16,7 +16,7 @@ use crate::wall_clock::WallClock;
 #[derive(Debug)]
 pub(super) struct CustomVersion {
     version: ServedVersion,
-    /// Of the declarations and of the program, which the document follows from.
+    /// The hash of the declarations and of the program, from which the document follows.
     pub hash: String,
     made: OnceLock<(Made, SystemTime)>,
 }

@@ -30,7 +30,7 @@ struct Field {
     kind: Kind,
 }
 
-/// Which members of an object a field holds.
+/// The members of an object that a field holds.
 #[derive(Clone, Copy)]
 enum Members {
     One(&'static str),
@@ -52,7 +52,7 @@ enum Kind {
 /// When a value has a form.
 enum When {
     Has(&'static str),
-    /// Where a parameter stands.
+    /// The place of a parameter, its member `in`, is this one.
     IsIn(&'static str),
     Number,
     Boolean,

@@ -1,4 +1,4 @@
-//! What can be done at a path, in terms that v2 and v3 both render.
+//! Operations at a path, in terms that v2 and v3 both render.
 
 use super::names;
 use super::parameters::Parameter;
@@ -50,7 +50,7 @@ pub(super) struct Operation {
     /// HTTP method in lower case.
     pub method: &'static str,
     pub id: String,
-    /// What it does, in words.
+    /// The description of the operation, in words.
     pub description: String,
     pub tag: String,
     pub subject: Option<Subject>,
@@ -100,12 +100,12 @@ pub(super) const PATCHES: &[&str] = &[
 pub(super) const CUSTOM_PATCHES: &[&str] =
     &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
-/// What cannot be had otherwise.
+/// The form of answers that can be had as JSON alone.
 pub(super) const JSON: &[&str] = &["application/json"];
 
 pub(super) const OK: &[(u16, &str)] = &[(200, "OK")];
 
-/// What an operation does, and to what kind: discovery has none.
+/// The action of an operation, and the kind that it acts on; an operation of discovery has none.
 #[derive(Debug)]
 pub(super) struct Subject {
     /// `x-kubernetes-action`.

@@ -79,7 +79,8 @@ impl Paths<'_> {
         PathItem::new(item.path, parameters, item.operations)
     }
 
-    /// What connects: by each method, and for a proxy also with a path behind it.
+    /// The paths of a subresource that connects, with an operation for each method; for a proxy also a path that goes on
+    /// behind it.
     fn connections(&self, sub: &Subresource) -> Vec<PathItem> {
         const PROXIED: &[&str] = &["delete", "get", "head", "options", "patch", "post", "put"];
         let options = sub.kind.as_ref().unwrap_or(&self.definition.kind);
@@ -167,7 +168,7 @@ impl Paths<'_> {
         own.into_iter().chain(namespace).collect()
     }
 
-    /// Of a path that names an object of this kind.
+    /// The parameters of a path that names an object of this kind.
     fn object_parameters(&self, kind: &Text) -> Vec<Parameter> {
         self.path_parameters(vec![Parameter::name_of(kind), PRETTY])
     }
@@ -264,7 +265,7 @@ impl Paths<'_> {
     }
 }
 
-/// What an operation owes to its verb alone.
+/// The parts of an operation that follow from its verb alone.
 struct Shape {
     method: &'static str,
     action: &'static str,
@@ -272,7 +273,7 @@ struct Shape {
     codes: &'static [(u16, &'static str)],
 }
 
-/// As upstream's builder for CustomResourceDefinitions has it.
+/// The shape that upstream's builder for CustomResourceDefinitions gives to a verb.
 fn custom_shape(verb: Verb) -> Shape {
     match verb {
         Verb::Get => Shape { query: parameters::GET, ..shape(verb) },

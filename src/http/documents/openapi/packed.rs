@@ -12,7 +12,7 @@ use sha2::{Digest, Sha512};
 
 use crate::http::documents::document::hex;
 
-/// What is compressed at a time.
+/// The number of bytes that are compressed at a time.
 const PIECE: usize = 16 << 10;
 
 /// The bytes of a document.
@@ -20,7 +20,7 @@ const PIECE: usize = 16 << 10;
 pub struct Packed {
     /// A gzip member, which may be sent as it is.
     pub gzip: Bytes,
-    /// Of the document itself.
+    /// The length of the document itself.
     pub length: usize,
     /// The document itself, as long as an answer holds it: all answers share one copy.
     unpacked: Mutex<Weak<Vec<u8>>>,

@@ -13,7 +13,7 @@ pub(super) struct Parameter {
     pub place: Place,
     /// `boolean`, `integer` or `string`.
     pub kind: &'static str,
-    /// Of the object that the parameter names.
+    /// The kind of the object that the parameter names.
     named: Option<Text>,
 }
 
@@ -23,7 +23,7 @@ impl Parameter {
         Self { name: "name", place: Place::Path, kind: "string", named: Some(kind.clone()) }
     }
 
-    /// What is said of it: upstream's text of the field of its options, where a dependency has that.
+    /// The description of the parameter: for an option, upstream's text of it where a dependency has that, otherwise our own.
     pub fn description(&self, texts: &Texts) -> Option<String> {
         if let Some(kind) = &self.named {
             return Some(format!("name of the {kind}"));
@@ -59,7 +59,7 @@ pub(super) const NAMESPACE: Parameter =
     Parameter { name: "namespace", place: Place::Path, kind: "string", named: None };
 pub(super) const PRETTY: Parameter = query("pretty", "string");
 
-/// What stands in the path behind a proxy.
+/// The path behind a proxy.
 pub(super) const BELOW: Parameter =
     Parameter { name: "path", place: Place::Path, kind: "string", named: None };
 
@@ -107,7 +107,7 @@ const LOG: &[Parameter] = &[
 const PORT_FORWARD: &[Parameter] = &[query("ports", "integer")];
 const PROXY: &[Parameter] = &[query("path", "string")];
 
-/// Of one custom resource.
+/// The parameters of the GET of one custom resource.
 pub(super) const GET: &[Parameter] = &[query("resourceVersion", "string")];
 
 pub(super) const WRITE: &[Parameter] =

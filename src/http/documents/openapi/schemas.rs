@@ -43,7 +43,7 @@ impl Dialect {
     }
 }
 
-/// What is known of types, whichever the document.
+/// The types of the API with their names and texts, which are the same for all documents.
 pub(super) struct Library {
     types: Arc<Types>,
     pub texts: Texts,
@@ -70,7 +70,7 @@ pub(super) struct Schemas<'a> {
     names: BTreeSet<String>,
 }
 
-/// What stands behind the name of a schema that is no message.
+/// The definition behind the name of a schema that is no message.
 #[derive(Clone, Copy)]
 enum Untyped<'a> {
     Object(&'a ResourceDefinition),
@@ -78,7 +78,7 @@ enum Untyped<'a> {
 }
 
 impl<'a> Schemas<'a> {
-    /// What `items` name, and what that refers to.
+    /// The schemas that `items` name, and those that these refer to.
     pub fn new(
         dialect: Dialect,
         library: &'a Library,
@@ -132,7 +132,7 @@ impl<'a> Schemas<'a> {
         schema
     }
 
-    /// What is declared, or an object of which nothing is known but its kind.
+    /// The schema of a custom kind: the declared one, or that of an object of which nothing is known but its kind.
     fn custom(&self, name: &str) -> Value {
         let found = self.untyped.get(name);
         if let Some(Untyped::Object(definition) | Untyped::List(definition)) = found
@@ -201,7 +201,7 @@ pub(super) fn gvk(kind: &Gvk) -> Value {
     json!({"group": kind.group().as_str(), "kind": kind.kind.as_str(), "version": kind.version()})
 }
 
-/// What `/version` answers.
+/// The schema of the answer of `/version`.
 fn version_info(dialect: Dialect) -> Value {
     const ALWAYS: [&str; 9] = [
         "major",

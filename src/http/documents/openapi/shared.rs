@@ -17,7 +17,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Of all parameters of a document.
+    /// The shared ones of all parameters of a document.
     pub fn of(parameters: impl Iterator<Item = Value>) -> Self {
         let mut shared = Self { names: HashMap::new(), definitions: Map::new() };
         for parameter in parameters.filter(is_shared) {
@@ -40,7 +40,8 @@ impl Shared {
     }
 }
 
-/// Not what differs by kind, nor what older versions of kubectl look for at the operation itself.
+/// Whether a parameter is shared: not if it differs by kind, nor if older versions of kubectl look for it at the operation
+/// itself.
 fn is_shared(parameter: &Value) -> bool {
     match (member(parameter, "in"), member(parameter, "name")) {
         ("body", _) => member(&parameter["schema"], "$ref").starts_with("#/definitions/io.k8s.apimachinery"),

@@ -1,10 +1,10 @@
-//! What upstream says of its types and fields; `build.rs` gathers it.
+//! Upstream's descriptions of its types and fields, which `build.rs` gathers.
 
 use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-/// What `build.rs` puts between the parts of a record, and behind a record.
+/// The separators that `build.rs` puts between the parts of a record, and behind a record.
 const UNIT_END: char = '\x1f';
 const RECORD_END: char = '\x1e';
 
@@ -13,7 +13,7 @@ const RECORD_END: char = '\x1e';
 pub(super) struct Texts {
     /// Records of schema, field and text, sorted by the first two.
     records: String,
-    /// Where each record begins.
+    /// The offset at which each record begins.
     starts: Vec<u32>,
 }
 
@@ -29,7 +29,7 @@ impl Texts {
         Self { records, starts }
     }
 
-    /// Of the type that a schema describes.
+    /// The description of the type to which a schema belongs.
     pub fn of_type(&self, schema: &str) -> Option<&str> {
         self.of_field(schema, "")
     }

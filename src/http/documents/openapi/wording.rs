@@ -1,8 +1,8 @@
-//! What operations do, in upstream's words (apiserver `registerResourceHandlers`).
+//! Descriptions of operations, in upstream's words (apiserver `registerResourceHandlers`).
 
 use crate::schema::resource::{Origin, ResourceDefinition, Verb};
 
-/// Of a verb on a kind, or on a subresource of it.
+/// The description of a verb on a kind, or on a subresource of it.
 pub(super) fn operation(definition: &ResourceDefinition, verb: Verb, sub: &str) -> String {
     let kind = definition.kind_name();
     let part = if sub.is_empty() { String::new() } else { format!("{sub} of ") };
@@ -22,12 +22,12 @@ pub(super) fn operation(definition: &ResourceDefinition, verb: Verb, sub: &str) 
     }
 }
 
-/// Of a method on what connects.
+/// The description of a method on a subresource that connects.
 pub(super) fn connection(definition: &ResourceDefinition, method: &str, sub: &str) -> String {
     format!("connect {} requests to {sub} of {}", method.to_uppercase(), definition.kind_name())
 }
 
-/// Plurals have none.
+/// The kind with its article. Plurals have none.
 fn with_article(kind: &str) -> String {
     let plural = kind.ends_with('s') && !kind.ends_with("ss");
     match kind.chars().next().map(|first| first.to_ascii_lowercase()) {

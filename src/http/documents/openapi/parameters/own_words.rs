@@ -1,4 +1,4 @@
-//! What parameters mean, in words of our own: upstream's texts of these are in no dependency.
+//! Descriptions of parameters in words of our own: upstream's texts of these are in no dependency.
 
 /// The text of a parameter.
 pub(super) fn of(name: &str) -> Option<&'static str> {

@@ -15,7 +15,7 @@ const SOME_LIST: &str = "io.k8s.api.core.v1.PodList";
 const LIST_METADATA: &str = "Standard list metadata. More info: \
                              https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 
-/// What is said of the apiVersion and kind of embedded resources.
+/// The descriptions of the apiVersion and kind of embedded resources.
 const EMBEDDED_TEXTS: [&str; 2] = [
     "apiVersion defines the versioned schema of this representation of an object. More info: \
      https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
@@ -53,7 +53,7 @@ const COPIED: [&str; 22] = [
     "x-kubernetes-map-type",
 ];
 
-/// Those that say nothing when they are false.
+/// The members of a schema that say nothing when they are false.
 const FLAGS: [&str; 7] =
     ["exclusiveMaximum", "exclusiveMinimum", "nullable", "uniqueItems", EMBEDDED, INT_OR_STRING, PRESERVES];
 
@@ -259,7 +259,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What is said of a value itself.
+/// The members of a schema that are about the value itself.
 fn copied(declared: &Map) -> Map {
     let plain = COPIED.iter().chain([&RULES]).filter_map(|name| Some((*name, declared.get(name)?)));
     // An empty text is a default, and so is an empty list.

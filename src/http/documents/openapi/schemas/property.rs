@@ -156,7 +156,7 @@ impl Schemas<'_> {
         schema
     }
 
-    /// What stands for a value that cannot be absent.
+    /// The default of a value that cannot be absent.
     fn zero(&self, field: &Field) -> Option<Value> {
         match field.kind {
             FieldKind::Bool => Some(json!(false)),
