@@ -46,12 +46,12 @@ use crate::random::Random;
 use crate::user::User;
 use crate::wall_clock::WallClock;
 
-/// What stands between a connection and the handlers, also while the server starts.
+/// The steps between a connection and the handlers, also while the server starts.
 pub struct Door {
     pub authenticator: Authenticator,
     pub authorizer: Authorization,
     pub impersonator: Arc<Impersonator>,
-    /// The long-running requests, which end with what let them in.
+    /// The long-running requests, which end with the credential or the right that let them in.
     pub revocations: Revocations,
     /// `None` if nothing is recorded.
     pub audit: Option<Arc<Audit>>,
@@ -62,7 +62,7 @@ pub struct Door {
     /// The share of HTTP/2 requests after which the connection is told to close, so that clients behind one address
     /// spread over all replicas.
     pub goaway_chance: f64,
-    /// What browsers are told on every answer.
+    /// The `Strict-Transport-Security` that browsers are told on every answer.
     pub strict_transport_security: Option<HeaderValue>,
     /// `None` if no page of another origin may ask anything.
     pub cors: Option<Arc<Cors>>,
@@ -88,7 +88,7 @@ struct Shows {
     unproven: Option<Unproven>,
 }
 
-/// What is asked for, and of whom.
+/// The request that is to be permitted, and the stage of the server that it meets.
 #[derive(Clone, Copy)]
 struct Asks<'a> {
     stage: Stage,
@@ -184,7 +184,7 @@ impl Door {
         finish(response, audit_id)
     }
 
-    /// What is asked for.
+    /// The verb and subject of the request; an error if its URL is unclear, or if it comes in process while the server drains.
     fn info(&self, parts: &Parts) -> Result<RequestInfo, Error> {
         let info = RequestInfo::of_query(&parts.method, &parts.uri, raw_query(parts))?;
         self.refuse_in_process(parts)?;
@@ -205,7 +205,7 @@ impl Door {
         audited::begin(audit, parts, info, user.as_ref().ok(), notes, audit_id, received)
     }
 
-    /// The other steps: in whose name, whether there is room, whether he may, and the handler.
+    /// The steps behind authentication: impersonation, flow control, authorization, and the handler.
     async fn answer(
         &self,
         asks: Asks<'_>,

@@ -61,7 +61,8 @@ where
 }
 
 impl InProcess {
-    /// Of one type of body, so that the routes are compiled in this crate and not again in each program that calls them.
+    /// Answers a request with a body of one type, so that the routes are compiled in this crate and not again in each program
+    /// that calls them.
     fn answer(&self, mut request: Request<Body>) -> BoxFuture<'static, Result<Response, Infallible>> {
         let (responder, under_way) = (self.routes.now(), self.under_way.token());
         request.extensions_mut().insert(self.caller.clone());

@@ -62,10 +62,10 @@ use crate::schema::resource::{Origin, ResourceDefinition, Storage};
 use crate::user::{MASTERS, User};
 use crate::warnings::Warnings;
 
-/// What is known of a request before its verb runs.
+/// The facts about a request that are known before its verb runs.
 struct Context<'a> {
     app: &'a App,
-    /// As it is served while the request is answered, whatever comes next.
+    /// The resource as it is served while the request is answered, whatever generation comes next.
     resource: &'a Arc<Resource>,
     definition: &'a Arc<ResourceDefinition>,
     path: &'a ResourcePath,
@@ -87,7 +87,7 @@ struct Context<'a> {
 /// The reason why a stream ends.
 struct StreamEnd {
     token: CancellationToken,
-    /// Kept as long as the stream, so that somebody asks for it.
+    /// The permit of the stream. It can be revoked as long as it is kept.
     permit: Option<Permit>,
 }
 
@@ -122,7 +122,7 @@ pub async fn serve(app: &App, path: &ResourcePath, parts: &Parts, body: Body) ->
     }
 }
 
-/// What came of a request to a generation of what is served.
+/// The result of a request in one generation of the served resources.
 enum Outcome {
     Answered(Response),
     /// The generation did not let it pass; another one might. Nothing has been written.
@@ -331,7 +331,7 @@ impl Context<'_> {
         }
     }
 
-    /// What is recorded of the request, if an audit policy wants it.
+    /// The audit record of the request, if a policy wants one.
     fn record(&self) -> Option<&Record> {
         audited::record(self.parts).map(|record| &**record)
     }
@@ -351,7 +351,7 @@ impl Context<'_> {
         self.negotiate_of(ROUTE_TYPES, shape)
     }
 
-    /// As [`Context::negotiate`], on a route that has these types.
+    /// The variant of [`Context::negotiate`] for a route that has these types.
     fn negotiate_of(&self, types: &[&str], shape: Shape) -> Result<Negotiated, Error> {
         let accept = accept(&self.parts.headers);
         self.check_route(accept, types)?;

@@ -222,7 +222,7 @@ fn metrics(app: &App) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-/// What the queues of Priority and Fairness hold, for whoever may look.
+/// The state of the queues of Priority and Fairness, for whoever may look.
 fn queues(app: &App, dump: impl FnOnce(&FlowControl) -> String) -> Response {
     match &app.door.flow_control {
         Some(control) => {

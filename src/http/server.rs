@@ -92,7 +92,7 @@ impl Default for Limits {
 /// The most concurrent requests on a connection without a credential.
 const UNAUTHENTICATED_REQUESTS: usize = 100;
 
-/// What all requests of a connection share. Each request has an `Arc` of it in its extensions.
+/// The state that all requests of a connection share. Each request has an `Arc` of it in its extensions.
 #[derive(Debug)]
 pub struct ConnectionInfo {
     /// The address of the peer, without its port.
@@ -101,7 +101,7 @@ pub struct ConnectionInfo {
     pub certificates: Option<ClientCertificates>,
     /// Cancelled when the server starts to drain; watches end then.
     pub draining: CancellationToken,
-    /// What has to be stored before answers are sent.
+    /// The audit events that have to be stored before answers are sent.
     pub debts: Arc<Debts>,
     place: ConnectionEntry,
 }
@@ -141,7 +141,7 @@ impl ConnectionInfo {
         self.place.connection()
     }
 
-    /// What the client certificate says at present.
+    /// The identity that the client certificate proves at present.
     pub fn certified(&self) -> Option<Certified> {
         self.certificates.as_ref().map(ClientCertificates::certified)
     }
@@ -241,7 +241,7 @@ pub async fn serve(
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Server {
     tls: Tls,
     routes: Routes,

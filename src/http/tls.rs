@@ -63,7 +63,7 @@ impl PartialEq for ServingCertificate {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Certificates {
     pub default: ServingCertificate,
-    /// Those for clients that ask for certain names.
+    /// The certificates for clients that ask for certain names.
     pub named: Vec<NamedCertificate>,
 }
 
@@ -76,13 +76,13 @@ impl From<ServingCertificate> for Certificates {
 /// The CAs of client certificates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Authorities {
-    /// Those of users.
+    /// The CAs of users.
     pub users: Vec<CertificateDer<'static>>,
-    /// Those of front proxies, if there are any.
+    /// The CAs of front proxies, if there are any.
     pub proxies: Option<Proxies>,
 }
 
-/// Who may pass on requests of others.
+/// The front proxies, which may pass on requests of others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proxies {
     pub authorities: Vec<CertificateDer<'static>>,
@@ -91,7 +91,7 @@ pub struct Proxies {
 }
 
 impl Authorities {
-    /// As other servers read them, with the headers of proxies.
+    /// The CAs in the form in which other servers read them, with the headers of proxies.
     pub fn trust(&self, front_proxy: FrontProxy) -> Trust {
         let proxies = self.proxies.as_ref().map(|proxies| proxies.authorities.clone());
         Trust { users: self.users.clone(), proxies: proxies.unwrap_or_default(), front_proxy }
@@ -185,7 +185,7 @@ impl Tls {
     }
 }
 
-/// What comes in the place of the present certificates and CAs.
+/// The certificates and CAs that come in the place of the present ones.
 struct Next {
     certificates: Certificates,
     authorities: Authorities,

@@ -34,13 +34,13 @@ pub use self::messages::Form;
 pub use self::tunnel::Tunnel;
 
 const VERSION: HeaderValue = HeaderValue::from_static("13");
-/// What RFC 6455 hashes with the client's key.
+/// The text that RFC 6455 hashes with the client's key.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// Messages are bytes as they come.
+/// The subprotocol whose messages are bytes as they come.
 const BINARY: &str = "binary.k8s.io";
-/// What the protocol of a connection within a WebSocket is named with.
+/// The prefix of the subprotocol of a connection within a WebSocket, in front of the name of its own protocol.
 const TUNNEL: &str = "SPDY/3.1+";
-/// Messages are bytes in base64, for clients that cannot read others.
+/// The subprotocol whose messages are bytes in base64, for clients that cannot read others.
 const BASE64: &str = "base64.binary.k8s.io";
 
 /// The answer to a handshake that the server does not accept.
@@ -133,7 +133,7 @@ where
     Ok(response)
 }
 
-/// What proves that the handshake was understood, and the subprotocols that the client offers.
+/// The proof that the handshake was understood, and the subprotocols that the client offers.
 fn handshake(headers: &HeaderMap) -> Result<(HeaderValue, Vec<&str>), Refusal> {
     let text = |name: HeaderName| header_text(headers, name).unwrap_or_default();
     let key = text(header::SEC_WEBSOCKET_KEY);

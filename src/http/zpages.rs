@@ -24,12 +24,13 @@ use crate::tree::{Map, Value, json};
 
 /// The name that upstream gives the server there.
 const COMPONENT: &str = "apiserver";
-/// What may stand between a name and its value in texts: a random one, so that nobody takes the text for a format.
+/// The delimiters, of which a random one stands between a name and its value in texts, so that nobody takes the text for a
+/// format.
 const DELIMITERS: [&str; 4] = [":", ": ", "=", " "];
 /// Go's `time.UnixDate`.
 const STARTED: &str = "%a %b %e %H:%M:%S UTC %Y";
 
-/// What the pages show.
+/// The data that the pages show.
 pub struct Zpages {
     flags: BTreeMap<String, String>,
     flag_delimiter: &'static str,

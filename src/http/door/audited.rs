@@ -44,7 +44,7 @@ pub fn record(parts: &Parts) -> Option<&Arc<Record>> {
 pub struct Begun {
     /// `None` if the policy does not want the request.
     pub record: Option<Arc<Record>>,
-    /// What the request has to wait for before it goes on.
+    /// The storing of the first event, for which the request has to wait before it goes on.
     pub storing: Option<Storing>,
 }
 
@@ -127,7 +127,7 @@ pub fn is_long_running(info: &RequestInfo) -> bool {
         || matches!(subresource, "attach" | "exec" | "log" | "portforward" | "proxy")
 }
 
-/// Which events the answer of a request has.
+/// The events that the answer of a request has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answering {
     /// One when it is complete.
@@ -139,13 +139,13 @@ pub enum Answering {
 }
 
 impl Answering {
-    /// Of a request whose sender is known.
+    /// The events of a request whose sender is known.
     pub fn of(info: &RequestInfo) -> Self {
         if is_long_running(info) { Self::LongRunning } else { Self::Short }
     }
 }
 
-/// What is seen of a recorded request while it is answered. A request that is broken off is recorded, too.
+/// The state of a recorded request while it is answered. A request that is broken off is recorded, too.
 pub struct Watched {
     /// `None` once the answer is made, and for a request that nobody records.
     record: Option<Arc<Record>>,

@@ -1,5 +1,5 @@
-//! What pages of other origins may ask (`--cors-allowed-origins`): browsers are told so on every answer, and before they
-//! send a credential.
+//! Rights of pages of other origins (`--cors-allowed-origins`): browsers are told them on every answer, and before they send
+//! a credential.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use axum::response::Response;
 use crate::regexp::Regexp;
 
 const HELP: &str = "List of allowed origins for CORS, comma separated. An allowed origin can be a regular expression to support subdomain matching. If this list is empty CORS will not be enabled. Please ensure each expression matches the entire hostname by anchoring to the start with '^' or including the '//' prefix, and by anchoring to the end with '$' or including the ':' port separator suffix. Examples of valid expressions are '//example\\.com(:|$)' and '^https://example\\.com(:|$)'";
-/// What is told beside the origin.
+/// The headers that are told beside the origin.
 const TOLD: [(HeaderName, &str); 4] = [
     (header::ACCESS_CONTROL_ALLOW_METHODS, "POST, GET, OPTIONS, PUT, DELETE, PATCH"),
     (

@@ -1,5 +1,5 @@
-//! May he? A decision with what any server has answered; for a write, where this server knows that he may, the rows that
-//! allow it, which the commit then requires (`auth/foreseen.rs`).
+//! Permission of requests: a decision by every change that any server has answered. A write that this server knows to be
+//! allowed goes ahead with the rows that allow it instead, which its commit then requires (`auth/foreseen.rs`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +20,7 @@ use crate::metrics;
 use crate::user::User;
 
 impl Door {
-    /// Lets a request go on, or refuses it. What it is let in by is returned if that has still to be confirmed.
+    /// Lets a request go on, or refuses it. Returns the permission if that has still to be confirmed.
     pub(super) async fn permit(
         &self,
         Asks { stage, info, may_foresee }: Asks<'_>,
@@ -38,8 +38,8 @@ impl Door {
         self.authorize(stage, parts, info, user).await.map(|()| None)
     }
 
-    /// What lets a write go ahead by what this server knows, where a decision would wait until it knows what others have
-    /// answered.
+    /// The grant that lets a write go ahead by what this server knows, where a decision would wait until the server knows
+    /// what others have answered.
     fn foresee(&self, parts: &Parts, info: &RequestInfo, user: &User) -> Option<Grant> {
         let attributes = info.attributes(user);
         let start = Instant::now();
@@ -49,7 +49,8 @@ impl Door {
         Some(grant)
     }
 
-    /// What a request that was let in by what this server knew, and that no commit has confirmed, is answered.
+    /// The answer to a request that was let in by what this server knew, and that no commit has confirmed: its response once
+    /// the permission is proven, otherwise the refusal.
     pub(super) async fn confirm(
         &self,
         foreseen: &Foreseen,

@@ -1,6 +1,6 @@
-//! What a request asks for, read from its method and URL alone, as upstream's request info (docs/spec/auth.md, 3.1): whether
-//! the resource is served, and in which way, does not matter here. Impersonation, flow control, audit and authorization look
-//! at this.
+//! Verb and subject of a request, read from its method and URL alone, as upstream's request info (docs/spec/auth.md, 3.1):
+//! whether the resource is served, and in which way, does not matter here. Impersonation, flow control, audit and authorization
+//! look at this.
 
 use std::borrow::Cow;
 
@@ -16,21 +16,21 @@ use crate::auth::authorizer::Attributes;
 use crate::schema::names::GroupVersion;
 use crate::user::User;
 
-/// The subject of a request.
+/// The verb and subject of a request.
 #[derive(Debug)]
 pub struct RequestInfo {
-    /// Where the path leads; `None` if only single documents, or nothing, can be there.
+    /// The route of the path; `None` if only single documents, or nothing, can be there.
     pub route: Option<ApiPath>,
     verb: Cow<'static, str>,
-    /// What is asked for if that is no resource on a route.
+    /// The subject if it is no resource on a route.
     other: Option<Box<Other>>,
     /// The name that a field selector demands of a collection's objects.
     name: Option<String>,
-    /// Those of a collection.
+    /// The selectors of a collection.
     selectors: QuerySelectors,
 }
 
-/// What a path asks for that leads to no resource.
+/// The subject of a path on which no route leads to a resource.
 #[derive(Debug)]
 enum Other {
     /// The decoded path.
@@ -103,7 +103,7 @@ impl RequestInfo {
             && self.resource().is_some_and(is_part)
     }
 
-    /// What authorizers are asked if this user makes the request.
+    /// The attributes that authorizers judge if this user makes the request.
     pub fn attributes<'a>(&'a self, user: &'a User) -> Attributes<'a> {
         let Some(path) = self.resource() else {
             let path = match self.other.as_deref() {

@@ -28,7 +28,7 @@ pub struct ResourcePath {
     pub namespace: Option<String>,
     pub name: Option<String>,
     pub subresource: Option<String>,
-    /// What follows behind the subresource `proxy`, without the slashes around it.
+    /// The path behind the subresource `proxy`, without the slashes around it.
     pub below: String,
     /// Whether the path is below the deprecated `/watch/`.
     pub watch: bool,
@@ -42,8 +42,8 @@ pub fn segments(path: &str) -> Option<Vec<Cow<'_, str>>> {
     path.trim_matches('/').split('/').map(decode).collect()
 }
 
-/// What the segments of a path name; `None` if it is not a path of the resource API. Only the core group has no name, and
-/// no place below `/apis`.
+/// The place in the API that the segments of a path name; `None` if it is not a path of the resource API. Only the core group
+/// has no name, and no place below `/apis`.
 pub fn parse(segments: &[&str]) -> Option<ApiPath> {
     match segments {
         ["apis", "", ..] => None,

@@ -28,7 +28,7 @@ pub enum Action {
 const ITEM_VERBS: [Verb; 4] = [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete];
 
 impl Action {
-    /// What a request wants to do; an error if the resource does not do that there.
+    /// The action that a request wants; an error if the resource does not do that there.
     pub fn of(
         method: &Method,
         path: &ResourcePath,
@@ -123,7 +123,7 @@ impl Action {
         }
     }
 
-    /// As authorizers know it.
+    /// The verb in the words of authorizers.
     pub fn verb(self) -> &'static str {
         self.as_verb().as_str()
     }
@@ -137,7 +137,7 @@ impl Action {
         matches!(self, Self::Watch | Self::Log | Self::Connect(_))
     }
 
-    /// As metrics know it.
+    /// The verb in the words of metrics.
     pub fn metric(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -153,7 +153,7 @@ impl Action {
     }
 }
 
-/// What a method does at a subresource that connects.
+/// The action of a method at a subresource that connects.
 fn connecting(method: &Method, nature: Nature) -> Option<Action> {
     let verb = match (method, nature) {
         (&Method::GET, _) => Verb::Get,

@@ -37,7 +37,7 @@ const HOPS: [HeaderName; 9] = [
     header::TRANSFER_ENCODING,
     header::UPGRADE,
 ];
-/// What only this server may allow to pages of other origins.
+/// The headers by which this server alone may allow something to pages of other origins.
 const CORS: [HeaderName; 4] = [
     header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
     header::ACCESS_CONTROL_ALLOW_HEADERS,

@@ -21,7 +21,7 @@ use crate::relay::dial::dial;
 use crate::relay::exchange::{Answer, exchange};
 use crate::tree::{Map, json};
 
-/// What the route offers, in the order of upstream's text.
+/// The media types that the route offers, in the order of upstream's text.
 const ROUTE_TYPES: &[&str] =
     &["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 /// How much of a kubelet's refusal is told, in bytes.
@@ -98,7 +98,7 @@ async fn accepted(answer: Answer, pod: &str) -> Result<Answer, Error> {
     })
 }
 
-/// What client-go makes of an answer that says nothing in the form of the API.
+/// The error that client-go makes of an answer which says nothing in the form of the API.
 fn refusal(code: u16, text: &str, pod: &str) -> Error {
     let own = |fixed: &str| match text {
         "" | "unknown" => fixed.to_owned(),

@@ -123,7 +123,7 @@ impl Content {
         })
     }
 
-    /// What is left at the end of the page.
+    /// The rest of the page, once nothing more comes.
     fn finish(self) -> io::Result<Vec<u8>> {
         match self {
             Self::Plain(links) => links.finish(),

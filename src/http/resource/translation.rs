@@ -63,7 +63,7 @@ struct Session {
     limit: Option<NonZeroU64>,
 }
 
-/// What came of a session: its status, and the code under which it is counted.
+/// The result of a session: its status, and the code under which it is counted.
 struct Outcome {
     status: Value,
     code: u16,
@@ -330,7 +330,7 @@ impl Outcome {
         Self { status, code: 500 }
     }
 
-    /// What the kubelet has said at the end.
+    /// The outcome that the kubelet has sent in the error stream at the end.
     fn of(error: &[u8]) -> Self {
         let success = || Self { status: json!({"metadata": {}, "status": "Success"}), code: 200 };
         if error.is_empty() {

@@ -30,7 +30,7 @@ use crate::tree::Value;
 /// Small objects are joined to chunks of about this many bytes, for fewer and larger writes (measured: 64 to 256 KB).
 const CHUNK: usize = 128 << 10;
 
-/// What stands before each event of a stream of protobuf.
+/// The size of the prefix of each event in a stream of protobuf, which holds the event's length.
 const LENGTH_PREFIX: usize = 4;
 
 /// How many messages, rows and the like are made before other requests get the thread: each takes about ten
@@ -250,7 +250,7 @@ pub fn watch_messages(writer: WatchWriter) -> impl Stream<Item = Result<Bytes, B
     }))
 }
 
-/// What is sent of a watch.
+/// The writer of a watch's events.
 pub struct WatchWriter {
     encoder: Encoder,
     /// `None` once an error has been sent.

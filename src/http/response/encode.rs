@@ -40,13 +40,13 @@ pub struct Encoder {
     pub pretty: bool,
 }
 
-/// What the form follows from.
+/// The parts of a request that the form of its answer follows from.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
     pub negotiated: &'a Negotiated,
     /// The query parameter `includeObject`, which only Tables use.
     pub include: Option<&'a str>,
-    /// Tables show ages.
+    /// The clock by which Tables show ages.
     pub clock: &'a WallClock,
 }
 

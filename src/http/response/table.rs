@@ -18,7 +18,7 @@ pub enum Columns {
     Omitted,
 }
 
-/// What a row's `object` holds: the query parameter `includeObject`.
+/// The content of a row's `object`: the query parameter `includeObject`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncludeObject {
     None,
@@ -41,12 +41,12 @@ impl IncludeObject {
     }
 }
 
-/// What the rows of one answer have in common.
+/// The options that the rows of one answer have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct RowOptions {
     pub version: MetaVersion,
     pub include: IncludeObject,
-    /// What ages are reckoned from.
+    /// The time from which ages are reckoned.
     pub now: Timestamp,
 }
 

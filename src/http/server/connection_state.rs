@@ -40,7 +40,7 @@ pub struct Connection {
     turns: Arc<Turns>,
     /// Whether the task of a stream has begun or run since the connection was last asked.
     has_streams: AtomicBool,
-    /// Who has asked last, as `turns` knows him.
+    /// The user who has asked last, by the number that `turns` has given him.
     user: AtomicU16,
     /// Whether who has asked last is a member of `system:masters`.
     is_exempt: AtomicBool,

@@ -1,5 +1,5 @@
-//! What a connection owes before it sends: the audit events of its answers have to be stored. Answers that are sent
-//! together are settled together, which costs one write of the audit log instead of one for each.
+//! Debts of a connection, which are settled before it sends: the audit events of its answers have to be stored. Answers that
+//! are sent together are settled together, which costs one write of the audit log instead of one for each.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -12,13 +12,13 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Who stores what is owed.
+/// The audit log to which connections owe events.
 pub trait Creditor: Send + Sync {
     /// Stores everything that was owed before the call. `None` means that it is stored.
     fn settle(&self) -> Option<BoxFuture<'static, ()>>;
 }
 
-/// What the answers of a connection owe.
+/// The debts of a connection's answers.
 #[derive(Default)]
 pub struct Debts {
     /// Set before an answer is given to the connection, whose next write clears it.

@@ -16,7 +16,7 @@ const MOST: usize = (64 << 10) / PIECE + 4;
 /// A stream that writes in slices. Bytes that do not fit are left to the next write.
 pub struct Sliced<S>(pub S);
 
-/// As much of the buffers as fits, in slices.
+/// The part of the buffers that fits, in slices.
 struct Slices<'b> {
     slices: [IoSlice<'b>; MOST],
     used: usize,

@@ -26,7 +26,7 @@ pub struct Streams {
     next: Arc<Next>,
 }
 
-/// What is known of the stream that is run next. Only the connection's task uses it.
+/// The stream that is run next, as far as it is known. Only the connection's task uses it.
 #[derive(Default)]
 struct Next {
     is_short: AtomicBool,

@@ -1,5 +1,5 @@
-//! What becomes of a connection after an answer that gives it away (101): its bytes belong to somebody else then, but it still
-//! counts as a connection with a request, and ends when it is dropped.
+//! Takeovers of connections, by answers that give them away (101): the bytes belong to somebody else then, but a connection
+//! still counts as one with a request, and ends when it is dropped.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,14 +11,14 @@ use futures_util::future::{BoxFuture, poll_fn};
 
 use super::connection_state::{Connection, Requests, Stage};
 
-/// What is done with the connection once the answer is sent: a part of the answer's extensions. Clones share it.
+/// The work to be done with the connection once the answer is sent: a part of the answer's extensions. Clones share it.
 #[derive(Clone)]
 pub struct Takeover(Arc<Mutex<Option<Work>>>);
 
-/// Gets the answer's body, with all that others have wrapped around it.
+/// The work, which gets the answer's body with all that others have wrapped around it.
 type Work = Box<dyn FnOnce(Body) -> BoxFuture<'static, ()> + Send>;
 
-/// What is to be done with a connection, if anything.
+/// The place for the work that is to be done with a connection, if there is any.
 pub type Slot = Arc<Mutex<Option<BoxFuture<'static, ()>>>>;
 
 impl Takeover {

@@ -1,4 +1,4 @@
-//! Whose connections are polled first when one user keeps the processors busy.
+//! Turns of connections: the order in which they are polled when one user keeps the processors busy.
 //!
 //! tokio polls tasks in the order in which they were woken, and asks the system for new bytes only now and then. Beside a
 //! user with many busy connections, the request of another user would wait until it is noticed, and then behind all of them.
@@ -34,7 +34,7 @@ const SLICE: Duration = Duration::from_micros(100);
 const SLICE_BYTES: usize = 128 << 10;
 /// A task that has stood back so often is polled, whatever else there is.
 const PATIENCE: u32 = 64;
-/// Of so many polls, one is timed, and counts for all, unless somebody else is heavy.
+/// The number of polls of which one is timed, and counts for all, unless somebody else is heavy.
 const SAMPLED: u32 = 16;
 
 /// The time that users have taken, shared by all connections.
@@ -67,7 +67,7 @@ impl Usage {
     }
 }
 
-/// What heavy tasks have done on a thread since it last asked the system.
+/// The work of heavy tasks on a thread since it last asked the system for new bytes.
 #[derive(Clone, Copy)]
 struct Round {
     number: u64,
@@ -113,7 +113,7 @@ impl Drop for Allowed {
     }
 }
 
-/// Where a task stands among those that stand back.
+/// The place of a task among those that stand back.
 #[derive(Debug, Default)]
 pub struct Turn {
     /// The round of the thread in which it stood back.

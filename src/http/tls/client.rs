@@ -1,4 +1,4 @@
-//! What a connection's client certificates say at present.
+//! Identities that the client certificates of a connection prove at present.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -18,7 +18,7 @@ use crate::x509::Certificate;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     pub oldest: Oldest,
-    /// Those of TLS 1.2 that may be used; all if empty. TLS 1.3 has its own, which are not chosen.
+    /// The cipher suites of TLS 1.2 that may be used; all if empty. TLS 1.3 has its own, which are not chosen.
     pub cipher_suites: Vec<CipherSuite>,
     /// The key exchanges that may be used; all if empty.
     pub groups: Vec<NamedGroup>,

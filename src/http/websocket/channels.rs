@@ -10,13 +10,13 @@ use super::client::{MASKED, MOST_OF_CONTROL};
 use super::messages::{BINARY, CLOSE, NORMAL, PING, PONG, PROTOCOL_ERROR, TEXT, frame};
 use super::tunnel::{CONTINUED, RESERVED, unmask};
 
-/// Stands where the channel does, in front of that which is closed.
+/// The byte in the place of a channel that closes a channel: the closed one follows it.
 const CLOSES: u8 = 255;
 const FINAL: u8 = 0x80;
 /// How much of a message is read at once.
 const PIECE: u64 = 16 << 10;
 
-/// What a client says.
+/// The messages of a client, piece by piece.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said {
     Piece {
@@ -26,20 +26,20 @@ pub enum Said {
     /// Nothing more comes in this channel.
     Closed(u8),
     Ping(Vec<u8>),
-    /// What is to be answered before the end.
+    /// The frame to be answered before the end.
     End(Bytes),
 }
 
 /// Reads what a client says.
 pub struct Channels<R> {
     from: R,
-    /// What is left of a message's frame, how it is masked, and whether it is the message's last.
+    /// The length that is left of a message's frame, its mask, and whether it is the message's last frame.
     left: u64,
     mask: [u8; 4],
     is_final: bool,
-    /// A message has begun, and its channel if that has come.
+    /// The message that has begun, if one has, and its channel if that has come.
     begun: Option<Option<u8>>,
-    /// What a message that closes a channel has said.
+    /// The payload of a message that closes a channel.
     closed: Vec<u8>,
 }
 

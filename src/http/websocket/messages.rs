@@ -1,4 +1,4 @@
-//! Messages as frames of a WebSocket, and what stands between them.
+//! Messages as frames of a WebSocket, and the replies that stand between them.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ pub const PROTOCOL_ERROR: u16 = 1002;
 pub enum Form {
     Text,
     Binary,
-    /// As text.
+    /// Base64 in messages of text.
     Base64,
 }
 
@@ -42,7 +42,7 @@ impl Form {
     }
 }
 
-/// What the server owes to its client between two messages.
+/// The replies that the server owes to its client between two messages.
 #[derive(Default)]
 pub struct Replies {
     due: Mutex<Due>,

@@ -21,7 +21,7 @@ pub struct Tunnel<S> {
     inner: S,
     /// The head of a frame, and what a frame beside messages holds, as far as they have come.
     head: Vec<u8>,
-    /// What is left of a message's frame, and how it is masked.
+    /// The length that is left of a message's frame, and its mask.
     left: u64,
     mask: [u8; 4],
     /// Frames that are to be sent.
@@ -32,7 +32,7 @@ pub struct Tunnel<S> {
     has_said_goodbye: bool,
 }
 
-/// What the head of a frame says.
+/// The head of a frame, with the length of its payload.
 struct Head {
     kind: u8,
     length: u64,

@@ -13,7 +13,7 @@ pub struct Repeatable(Arc<Mutex<Source>>);
 struct Source {
     body: Body,
     length: SizeHint,
-    /// What has been read.
+    /// The chunks that have been read.
     read: Vec<Bytes>,
     has_ended: bool,
 }

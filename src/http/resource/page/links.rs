@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-/// What becomes of a link, as it stands in the page. It must not bring what ends an attribute.
+/// The function that turns a link, as it stands in the page, into another. The result must not hold what ends an attribute.
 pub type Rewrite = Box<dyn Fn(&str) -> String + Send>;
 
 /// The attributes of elements that are URLs.
@@ -49,7 +49,7 @@ pub struct Links<W> {
     state: State,
     tag: Tag,
     recent: Recent,
-    /// What is to be passed on.
+    /// The bytes that are to be passed on.
     passed: Vec<u8>,
     /// How many bytes have come.
     text: u64,
