@@ -25,16 +25,16 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     pub limits: Limits,
     pub bodies: BodyBudget,
-    /// For answers that take long to print.
+    /// The threads for answers that take long to print.
     pub printing: Printing,
-    /// For requests with large bodies. A request may hold one of these lanes while it waits for one of the API's.
+    /// The lanes for requests with large bodies. A request may hold one of them while it waits for one of the API's.
     pub lanes: Lanes,
 }
 
 /// Limits of a single request.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// In bytes.
+    /// The limit of a request's body, in bytes.
     pub request_body: usize,
     /// The limit for all requests except watches.
     pub request_time: Duration,

@@ -80,8 +80,8 @@ impl HealthChecks {
         self.checks.push(Check { name: name.to_owned(), endpoints: endpoints.to_vec(), run });
     }
 
-    /// Like [`Self::add`], for an expensive check: its result is used for a `period`, and callers that arrive while it
-    /// runs share the result. The endpoints can be called by anybody.
+    /// The variant of [`Self::add`] for an expensive check: its result is used for a `period`, and callers that arrive while
+    /// it runs share the result. The endpoints can be called by anybody.
     pub fn add_shared<F, R>(&mut self, name: &str, endpoints: &[Endpoint], period: Duration, check: F)
     where
         F: Fn() -> R + Send + Sync + 'static,

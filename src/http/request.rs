@@ -70,7 +70,7 @@ pub fn header_text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str
 
 /// The first `Accept` header; others are ignored.
 pub fn accept(headers: &HeaderMap) -> Option<&str> {
-    /// Stands for a header that is not UTF-8, and matches no media type.
+    /// The text in place of a header that is not UTF-8, which matches no media type.
     const UNREADABLE: &str = "?";
     let accept = headers.get(header::ACCEPT)?;
     Some(std::str::from_utf8(accept.as_bytes()).unwrap_or(UNREADABLE))

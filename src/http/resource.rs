@@ -360,7 +360,7 @@ impl Context<'_> {
         Ok(negotiated)
     }
 
-    /// No router stands before custom resources.
+    /// Checks what the router before built-in kinds checks; custom resources have none.
     fn check_route(&self, accept: Option<&str>, types: &[&str]) -> Result<(), Error> {
         match self.definition.origin {
             Origin::BuiltIn => negotiate::check_route(accept, types),

@@ -174,12 +174,12 @@ impl Routes {
         Self(Arc::new(ArcSwap::from_pointee(Arc::new(starting))))
     }
 
-    /// From now on, the application answers requests.
+    /// Lets the application answer requests from now on.
     pub fn open(&self, started: Arc<dyn Responder>) {
         self.0.store(Arc::new(started));
     }
 
-    /// From now on requests are answered by what is left, and nothing of the application is held here.
+    /// Lets `stopped` answer requests from now on, and holds nothing of the application any more.
     pub fn close(&self, stopped: impl Responder) {
         self.0.store(Arc::new(Arc::new(stopped)));
     }

@@ -126,10 +126,10 @@ struct Shared {
 #[derive(Debug)]
 struct Current {
     config: Arc<ServerConfig>,
-    /// For connections at addresses that have a certificate of their own.
+    /// The configurations for connections at addresses that have a certificate of their own.
     by_address: HashMap<IpAddr, Arc<ServerConfig>>,
     users: Verifier,
-    /// With the common names that proxies may have.
+    /// The verifier of proxies, with the common names that they may have.
     proxies: Option<(Verifier, Vec<String>)>,
     generation: u64,
 }

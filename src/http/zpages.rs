@@ -141,7 +141,7 @@ impl Zpages {
         Value::Object(object)
     }
 
-    /// In seconds.
+    /// The time since the start, in seconds.
     fn uptime(&self, now: Timestamp) -> i64 {
         now.duration_since(self.started).as_secs().max(0)
     }

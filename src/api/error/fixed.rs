@@ -6,7 +6,7 @@ use crate::gotext;
 use crate::revision::Revision;
 use crate::schema::names::{GroupKind, GroupResource};
 
-/// Follows `Operation cannot be fulfilled on …: ` in the conflict of two writes.
+/// The text behind `Operation cannot be fulfilled on …: ` in the conflict of two writes.
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 const PAGE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter";

@@ -15,7 +15,7 @@ use crate::schema::names::GroupResource;
 
 const FORMAT: u8 = 1;
 const MAC_LENGTH: usize = 32;
-/// Means "no number": for the revision "latest", for the remainder "unknown".
+/// The number that stands for none: for the revision "latest", for the remainder "unknown".
 const NONE: u64 = u64::MAX;
 
 /// The place at which a list continues.
@@ -62,7 +62,7 @@ pub struct TokenKeys {
 #[derive(Clone)]
 pub struct TokenKey {
     pub id: u32,
-    /// At least 32 random bytes.
+    /// The secret of at least 32 random bytes.
     pub secret: Vec<u8>,
 }
 

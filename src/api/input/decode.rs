@@ -103,7 +103,7 @@ pub fn object(
     typed_object(&definition.kind, body, strictness)
 }
 
-/// Like [`object`], for the kinds of subresources.
+/// The variant of [`object`] for the kinds of subresources.
 pub fn typed_object(kind: &Kind, body: &Encoded, strictness: Strictness<'_>) -> Result<ObjectMap, Error> {
     match body.media {
         MediaType::Protobuf => protobuf_object(kind, &body.bytes),

@@ -19,11 +19,11 @@ use query::Query;
 /// How fresh the state must be that a GET or the start of a watch reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadAt {
-    /// It must contain every write that was answered before the request arrived.
+    /// A state that contains every write that was answered before the request arrived.
     Latest,
-    /// Any state will do.
+    /// Any state.
     Any,
-    /// It must be at this revision or a newer one.
+    /// A state at this revision or a newer one.
     AtLeast(Revision),
 }
 

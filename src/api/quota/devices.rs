@@ -43,7 +43,7 @@ impl<'a> Devices<'a> {
         Self { api, state, classes: OnceCell::new() }
     }
 
-    /// Read when somebody asks: most claims are in namespaces without quotas.
+    /// The classes of the state, which are read when somebody asks: most claims are in namespaces without quotas.
     fn classes(&self) -> &Classes {
         self.classes.get_or_init(|| {
             let mut classes = Classes::new();
@@ -182,7 +182,7 @@ impl Api {
         self.resources.get(&CLASSES).is_some_and(|classes| classes.id == resource.id)
     }
 
-    /// After a DeviceClass was written: makes the figures of all quotas right that may count its devices as an extended
+    /// Makes the figures of all quotas right that may count the devices of a DeviceClass, which was written, as an extended
     /// resource.
     pub(in crate::api) async fn recount_devices(&self) -> Result<(), Error> {
         let Some(resource) = self.resources.get(&QUOTAS) else { return Ok(()) };

@@ -22,13 +22,13 @@ const ALL_DEVICES: i64 = 32;
 /// How a resource is counted.
 #[derive(Clone, Copy)]
 pub enum Evaluator<'a> {
-    /// Without knowledge of Pods past their grace period, each holds what it requests.
+    /// Pods. Without knowledge of those past their grace period, each holds what it requests.
     Pods(Option<&'a PastGrace<'a>>),
     Services,
     Claims,
-    /// Without knowledge of devices, none counts as a named extended resource.
+    /// ResourceClaims. Without knowledge of devices, none counts as a named extended resource.
     ResourceClaims(Option<&'a Devices<'a>>),
-    /// Only the number of objects counts.
+    /// Other objects, of which only the number counts.
     Objects(&'a ResourceDefinition),
 }
 

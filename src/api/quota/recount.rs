@@ -32,7 +32,7 @@ enum Correction {
 }
 
 impl Api {
-    /// After a quota was written: makes its figures right, and shows them in the answer.
+    /// Makes the figures of a quota right that was written, and shows them in the answer.
     pub(in crate::api) async fn recount_written(
         &self,
         resource: &Resource,

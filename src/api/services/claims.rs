@@ -33,7 +33,7 @@ const ATTEMPTS: usize = 4;
 /// A claim that was made for a Service.
 pub(super) struct Claimed {
     pub claim: Claim,
-    /// Its row; `None` in a dry run, which makes none.
+    /// The requirement of the claim's row; `None` in a dry run, which makes none.
     pub at: Option<Requirement>,
 }
 

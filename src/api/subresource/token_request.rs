@@ -18,7 +18,7 @@ use crate::gotext;
 use crate::schema::names::{GroupKind, GroupResource, GroupVersion, Gvr};
 use crate::tree::{Value, json};
 
-/// In seconds.
+/// The lifetimes of tokens, in seconds.
 const SHORTEST: i64 = 600;
 const LONGEST: i64 = 1 << 32;
 const USUAL: i64 = 3600;

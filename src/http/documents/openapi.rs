@@ -80,10 +80,10 @@ pub struct OpenApi {
     v2: OnceLock<V2>,
     /// The documents of everything built in, which are the same in all generations.
     built_in: Arc<OnceLock<BuiltIn>>,
-    /// By path without leading slash: `apis/ex.io/v1`.
+    /// The documents of custom resources by their paths without leading slash: `apis/ex.io/v1`.
     custom: BTreeMap<String, Arc<CustomVersion>>,
     v3_index: OnceLock<(Document, SystemTime)>,
-    /// Tells when documents were made, and until when one may be kept.
+    /// The clock, which tells when documents were made, and until when one may be kept.
     pub clock: WallClock,
 }
 
@@ -96,7 +96,7 @@ struct V2 {
 #[derive(Debug)]
 struct BuiltIn {
     modified: SystemTime,
-    /// By path without leading slash: `api/v1`, `apis/apps/v1`.
+    /// The documents by their paths without leading slash: `api/v1`, `apis/apps/v1`.
     by_path: BTreeMap<String, Made>,
 }
 

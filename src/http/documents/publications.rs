@@ -25,7 +25,7 @@ pub struct Publications {
     address: String,
     clock: WallClock,
     newest: ArcSwap<Publication>,
-    /// Held while the next publication is made.
+    /// The lock that is held while the next publication is made.
     turn: Mutex<()>,
 }
 

@@ -132,9 +132,9 @@ pub fn is_long_running(info: &RequestInfo) -> bool {
 pub enum Answering {
     /// One when it is complete.
     Short,
-    /// Also one when it begins.
+    /// One when it begins, and one when it is complete.
     LongRunning,
-    /// Only the one when it begins.
+    /// One when it begins.
     Unauthenticated,
 }
 

@@ -49,8 +49,8 @@ impl Door {
         Some(grant)
     }
 
-    /// The answer to a request that was let in by what this server knew, and that no commit has confirmed: its response once
-    /// the permission is proven, otherwise the refusal.
+    /// The answer to a request that was let in by what this server knew, and that no commit has confirmed: its response if the
+    /// permission is proven now, or if the response only tells that the server could not serve; otherwise the refusal.
     pub(super) async fn confirm(
         &self,
         foreseen: &Foreseen,

@@ -19,7 +19,7 @@ const SMALL: usize = 16 << 10;
 /// A body that is being read.
 pub struct Reading<'a, 'u> {
     body: Body,
-    /// In bytes.
+    /// The limit of the body, in bytes.
     limit: usize,
     /// The budget in which the body counts, and its user; `None` if it does not count.
     budget: Option<(&'a BodyBudget, &'u str)>,

@@ -6,7 +6,7 @@ use crate::api::input::decode::Encoded;
 use crate::api::input::options::write::WriteOptions;
 
 impl Context<'_> {
-    /// Does what a request of that sort asks for. Whether it was one.
+    /// Does what a request for a binding or an eviction asks for. Returns whether the request was one.
     pub(super) async fn act(&self, body: &Encoded, options: &WriteOptions) -> Result<bool, Error> {
         let api = &self.app.api;
         if !self.definition.group().is_empty() {

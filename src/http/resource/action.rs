@@ -1,4 +1,4 @@
-//! From HTTP method and path to API verb.
+//! Actions: the verbs of the API, by HTTP method and path.
 
 use axum::http::Method;
 

@@ -40,7 +40,7 @@ pub struct Encoder {
     pub pretty: bool,
 }
 
-/// The parts of a request that the form of its answer follows from.
+/// The facts that the form of an answer follows from.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
     pub negotiated: &'a Negotiated,

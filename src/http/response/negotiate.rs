@@ -56,18 +56,18 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Only untransformed objects: for errors and legacy discovery.
+    /// The offer of untransformed objects alone: for errors and legacy discovery.
     pub const fn plain(media: MediaType) -> Self {
         Self { media, plain: true, metadata: false, table: false, discovery: false }
     }
 
-    /// For GET, LIST, WATCH and writes of a resource.
+    /// The offer for GET, LIST, WATCH and writes of a resource.
     pub const fn resource(media: MediaType) -> Self {
         let table = !matches!(media, MediaType::Protobuf);
         Self { metadata: true, table, ..Self::plain(media) }
     }
 
-    /// For `/api` and `/apis`.
+    /// The offer for `/api` and `/apis`.
     pub const fn discovery(media: MediaType) -> Self {
         Self { discovery: true, ..Self::plain(media) }
     }
@@ -90,7 +90,7 @@ pub const RESOURCE: &[Offer] = &[
     Offer::resource(MediaType::Yaml),
     Offer::resource(MediaType::Protobuf),
 ];
-/// Like [`RESOURCE`], for resources whose storage makes no Tables upstream.
+/// The variant of [`RESOURCE`] for resources whose storage makes no Tables upstream.
 pub const WITHOUT_TABLE: &[Offer] = &[
     Offer { table: false, ..Offer::resource(MediaType::Json) },
     Offer { table: false, ..Offer::resource(MediaType::Yaml) },
@@ -126,7 +126,7 @@ pub const WATCH_ROUTE_TYPES: &[&str] = &[
 pub struct Negotiated {
     pub media: MediaType,
     pub transform: Option<Transform>,
-    /// Requested by `;pretty=1`; see also [`wants_pretty`]. Never set for watch events.
+    /// Whether `;pretty=1` was requested; see also [`wants_pretty`]. Never set for watch events.
     pub pretty: bool,
 }
 

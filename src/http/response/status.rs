@@ -14,7 +14,7 @@ pub struct Failure {
     pub reason: &'static str,
     /// A `v1` `Status`, which can also be used in an ERROR event of a watch.
     pub body: Value,
-    /// In seconds; equals `details.retryAfterSeconds`.
+    /// The seconds of `Retry-After`, which equal `details.retryAfterSeconds`.
     pub retry_after: Option<u32>,
 }
 

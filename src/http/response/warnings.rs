@@ -2,7 +2,7 @@
 
 use axum::http::header::{HeaderMap, HeaderValue, WARNING};
 
-/// If all texts together have more characters than this, each is cut.
+/// The number of characters of all texts together beyond which each is cut.
 const TOTAL: usize = 4096;
 /// The length to which texts are cut then.
 const ITEM: usize = 256;

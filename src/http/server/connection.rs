@@ -43,10 +43,11 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// Go's `DefaultMaxHeaderBytes`, and what its server of HTTP/2 adds.
 const MAX_HEADER_LIST: u32 = (1 << 20) + 320;
-/// More than the longest head that [`heads`] passes on. Also limits the buffer for an HTTP/1.1 client that does not read.
+/// The read buffer: more than the longest head that [`heads`] passes on. Also limits the buffer for an HTTP/1.1 client that
+/// does not read.
 const MAX_BUFFER: usize = 512 * 1024;
 const MAX_SEND_BUFFER: usize = 256 * 1024;
-/// Large enough for a request body of the default limit without waiting for a window update.
+/// The window of a connection: large enough for a request body of the default limit without waiting for a window update.
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 const STREAM_WINDOW: u32 = 1024 * 1024;
 

@@ -285,7 +285,8 @@ impl Connection {
     }
 }
 
-/// Held by the connection's service, and by each request until its response is made or, if that is long, sent.
+/// The requests of a connection, held by its service, and by each request until its response is made or, if that is long,
+/// sent.
 #[derive(Debug)]
 pub struct Requests {
     pub connection: Arc<Connection>,

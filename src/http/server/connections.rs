@@ -47,14 +47,14 @@ pub struct Connections {
     pub first_reads: Arc<Semaphore>,
     /// Places for large heads of connections without a credential.
     heads: Arc<Semaphore>,
-    /// Never locked while a lock of a connection is held.
+    /// The open connections. Never locked while a lock of a connection is held.
     open: Mutex<Open>,
 }
 
 #[derive(Debug, Default)]
 struct Open {
     next_id: u64,
-    /// In the order of arrival.
+    /// All of them in the order of arrival.
     all: BTreeMap<u64, Watched>,
     without_credential: Unproven,
 }

@@ -23,7 +23,7 @@ pub trait Creditor: Send + Sync {
 pub struct Debts {
     /// Set before an answer is given to the connection, whose next write clears it.
     is_owing: AtomicBool,
-    /// There is one in a server.
+    /// The one creditor of the server.
     creditor: OnceLock<Arc<dyn Creditor>>,
 }
 
@@ -75,7 +75,7 @@ impl<S> Settled<S> {
     }
 }
 
-/// Nobody sends what is left, but it has happened.
+/// Settles the debts of answers that are never sent: what they tell of has happened all the same.
 impl<S> Drop for Settled<S> {
     fn drop(&mut self) {
         drop(self.debts.settle());

@@ -25,7 +25,7 @@ use crate::metrics::{InFlight, RequestMetrics};
 
 /// A complete response of at most this size is passed to the protocol at once, and not supervised.
 const SHORT: u64 = 64 << 10;
-/// Longer pieces are passed on in parts, so that a stalled reader has at most this much pending.
+/// The length beyond which pieces are passed on in parts, so that a stalled reader has at most this much pending.
 const PART: usize = 256 << 10;
 /// The additional time that a watch has to end by itself.
 pub const SLACK: Duration = Duration::from_secs(5);

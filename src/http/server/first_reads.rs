@@ -30,7 +30,7 @@ pub struct FirstReads<S> {
 }
 
 enum Place {
-    /// None is needed yet, or none any more.
+    /// No place is needed yet, or any more.
     None,
     Waiting(BoxFuture<'static, Option<OwnedSemaphorePermit>>),
     Taken {

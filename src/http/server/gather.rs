@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 
 /// A stream whose writes are sent when the future that [`Gathered::drive`] polls has nothing left to do.
 pub struct Gathered<S> {
-    /// Used by only one task, so the lock is never contended.
+    /// The stream, used by only one task, so the lock is never contended.
     stream: Arc<Mutex<BufWriter<S>>>,
 }
 

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::turns;
 use crate::pieces::PIECE;
 
-/// Enough for four full records, which rustls accepts at a time, and for the bytes around them.
+/// The most slices of a write: enough for four full records, which rustls accepts at a time, and for the bytes around them.
 const MOST: usize = (64 << 10) / PIECE + 4;
 
 /// A stream that writes in slices. Bytes that do not fit are left to the next write.

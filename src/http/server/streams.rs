@@ -101,7 +101,7 @@ where
 }
 
 pin_project! {
-    /// If dropped before it ends, the stream is reset.
+    /// The task of a stream. If it is dropped before it ends, the stream is reset.
     struct Stream<F> {
         connection: Arc<Connection>,
         turn: Turn,

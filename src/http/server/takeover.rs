@@ -55,7 +55,7 @@ pub fn note(mut response: Response, request: Arc<Requests>, slot: &Slot) -> Resp
     Response::from_parts(head, Body::empty())
 }
 
-/// Does what was noted, until it ends, or the connection is dropped or stopped.
+/// Does the work that was noted, until it ends, or the connection is dropped or stopped.
 pub async fn run(slot: &Slot, connection: &Connection) {
     let Some(work) = take(slot) else { return };
     let mut work = pin!(work);

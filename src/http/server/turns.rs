@@ -51,10 +51,10 @@ pub struct Turns {
 
 #[derive(Debug, Default)]
 struct Usage {
-    /// In this window.
+    /// The nanoseconds that the user has taken in this window.
     spent: AtomicU64,
     is_seen: AtomicBool,
-    /// Judged by the window before.
+    /// Whether the user is heavy, judged by the window before.
     is_heavy: AtomicBool,
 }
 

@@ -15,9 +15,9 @@ use http_body::{Body as _, Frame, SizeHint};
 
 use super::connection_state::{Connection, Stage};
 
-/// Shorter pieces do not count: to count them would cost more than it bounds.
+/// The length of pieces that count: to count shorter ones would cost more than it bounds.
 const COUNTED: usize = 1 << 10;
-/// Bytes of a connection count in the total in units of so many, so that short answers do not touch the total.
+/// The unit in which a connection's bytes count in the total, so that short answers do not touch the total.
 const UNIT: usize = 16 << 10;
 /// The part of the limit that connections may hold when some have been dropped, in eighths.
 const RELIEVED: usize = 7;

@@ -82,7 +82,7 @@ impl Settings {
 #[derive(Clone, Debug)]
 pub(super) struct Resolver {
     default: Arc<CertifiedKey>,
-    /// For clients that name nothing.
+    /// The certificate for clients that name nothing.
     nameless: Arc<CertifiedKey>,
     by_name: Arc<HashMap<String, Arc<CertifiedKey>>>,
 }

@@ -23,7 +23,7 @@ pub enum Said {
         channel: u8,
         bytes: Vec<u8>,
     },
-    /// Nothing more comes in this channel.
+    /// The channel in which nothing more comes.
     Closed(u8),
     Ping(Vec<u8>),
     /// The frame to be answered before the end.

@@ -7,7 +7,7 @@ use crate::tree::Value;
 
 /// Objects and lists of a body. kube-apiserver has no such limit; etcd refuses what is longer than 1.5 MiB.
 pub const MOST: usize = 200_000;
-/// Shorter bodies, in bytes, hold no more than that, unless they are YAML with aliases.
+/// The length, in bytes, below which a body holds no more than that, unless it is YAML with aliases.
 const SHORTEST: usize = 2 * MOST;
 
 /// Fails for an object that was made of a body of this length in JSON or protobuf, if it holds too many others.

@@ -24,7 +24,7 @@ pub enum Misfit {
     Version(String),
     /// The kind is another one.
     Kind(String),
-    /// Nobody knows this kind.
+    /// The kind is unknown.
     Unknown(String),
 }
 

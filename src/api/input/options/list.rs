@@ -36,7 +36,7 @@ pub struct Collection<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     pub labels: LabelSelector,
-    /// Resolved to the kind's fields. Must be matched even if `namespace` and `name` narrow the range.
+    /// The field selector, resolved to the kind's fields. It must be matched even if `namespace` and `name` narrow the range.
     pub fields: FieldSelector,
     /// The only namespace in which objects can match.
     pub namespace: Option<String>,

@@ -16,11 +16,11 @@ pub const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 /// The start of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchStart {
-    /// With synthetic ADDED events of a state, and then its changes.
+    /// The watch starts with synthetic ADDED events of a state, and goes on with its changes.
     State { at: ReadAt, end: StateEnd },
-    /// With changes after this revision, without synthetic events.
+    /// The watch starts with changes after this revision, without synthetic events.
     After(Revision),
-    /// With changes from now on, without synthetic events.
+    /// The watch starts with changes from now on, without synthetic events.
     Now,
 }
 

@@ -68,7 +68,7 @@ impl FieldSelector {
         })
     }
 
-    /// Like [`FieldSelector::matches`], for a whole object. The selector must be resolved.
+    /// The variant of [`FieldSelector::matches`] for a whole object. The selector must be resolved.
     pub fn matches_object(&self, fields: &SelectableFields, object: &Value) -> bool {
         self.matches(|field| fields.value(field, object))
     }

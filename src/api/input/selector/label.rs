@@ -55,7 +55,7 @@ impl LabelSelector {
 }
 
 impl Requirement {
-    /// With how many texts the label is compared.
+    /// The number of texts with which the label is compared.
     pub fn comparisons(&self) -> usize {
         match &self.operator {
             Operator::In(values) | Operator::NotIn(values) => values.len(),

@@ -47,7 +47,7 @@ impl Default for Config {
 pub struct Kubelets {
     config: Config,
     loaded: Mutex<Loaded>,
-    /// For Pods and Services, which are believed, and shown nothing.
+    /// The configuration for Pods and Services, which are believed, and shown no certificate.
     anonymous: Arc<ClientConfig>,
 }
 

@@ -100,8 +100,8 @@ fn subresource(parent: &ResourceDefinition, sub: &Subresource) -> Value {
     entry
 }
 
-/// Tells clients that the stored version changed: the first 8 bytes of SHA-256 over `group/version/kind` of the
-/// storage version, in base64. The core group's stays empty: `/v1/Pod`.
+/// The hash that tells clients when the stored version has changed: the first 8 bytes of SHA-256 over `group/version/kind` of
+/// the storage version, in base64. The core group's name stays empty: `/v1/Pod`.
 pub fn storage_version_hash(definition: &ResourceDefinition) -> Option<String> {
     let Storage::Table { version, .. } = &definition.storage else { return None };
     let slash = if version.group().is_empty() { "/" } else { "" };

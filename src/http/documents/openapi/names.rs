@@ -15,7 +15,7 @@ pub(super) const API_VERSIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIV
 pub(super) const API_GROUP: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup";
 pub(super) const API_GROUP_LIST: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList";
 pub(super) const API_RESOURCE_LIST: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList";
-/// Stands for the schema of what is no object but a text.
+/// The name in place of a schema's for answers that are plain text.
 pub(super) const TEXT: &str = "string";
 pub(super) const VERSION_INFO: &str = "io.k8s.apimachinery.pkg.version.Info";
 

@@ -11,7 +11,7 @@ use crate::tree::{Map, Value, json};
 
 /// The shared parameters of a document.
 pub(super) struct Shared {
-    /// By the text of the parameter.
+    /// The names of shared parameters, by their JSON.
     names: HashMap<String, String>,
     pub definitions: Map,
 }

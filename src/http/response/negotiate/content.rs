@@ -37,7 +37,7 @@ pub fn patch_kind(content_type: Option<&str>, target: PatchTarget) -> Result<Pat
     }
 }
 
-/// In the order of the error's text.
+/// The media types of patches, in the order of the error's text.
 const KINDS: [(&str, PatchKind); 4] = [
     ("application/json-patch+json", PatchKind::Json),
     ("application/merge-patch+json", PatchKind::Merge),
