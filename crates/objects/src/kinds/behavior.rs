@@ -1,4 +1,4 @@
-//! What there is to say about a kind: how it is served, and what the server does to its objects beyond the generic path.
+//! Descriptions of kinds: how a kind is served, and what the server does to its objects beyond the generic path.
 //!
 //! [`BuiltIn`] is the whole story of a built-in kind. All its fields have to be given, so that a kind without rules says
 //! so. [`Behavior`] is the part of it that verbs ask, and that custom resources have too.
@@ -39,9 +39,9 @@ use crate::tree::Text;
 
 /// A group of built-in kinds.
 pub struct Group {
-    /// As in URLs; empty for the core group.
+    /// The name in URLs; empty for the core group.
     pub name: &'static str,
-    /// Where discovery lists the group: upstream's priority of its APIService (kube-apiserver,
+    /// The priority in discovery: upstream's priority of the group's APIService (kube-apiserver,
     /// `pkg/controlplane/apiserver/aggregator.go`). The aggregator's own group has none there and always comes first.
     pub priority: u32,
     pub versions: &'static [Version],
@@ -57,15 +57,15 @@ pub struct Version {
 pub struct BuiltIn {
     /// How it is served.
     pub definition: Definition,
-    /// What writes change of an object beside what the client sent.
+    /// Changes that a write makes to an object beside those that the client sent.
     pub strategy: Strategy,
-    /// What an object has to be.
+    /// Validation rules for objects.
     pub rules: Rules,
-    /// What a client is told about objects that are valid.
+    /// Warnings about objects that are valid.
     pub warnings: KindWarnings,
     /// How tables show objects.
     pub columns: &'static Printer,
-    /// What field selectors may name.
+    /// Fields that field selectors may name.
     pub fields: fn() -> SelectableFields,
     /// Another version in which objects look different.
     pub other_version: Option<OtherVersion>,
@@ -95,7 +95,7 @@ impl BuiltIn {
     }
 }
 
-/// What verbs ask about a kind.
+/// The part of a kind's description that verbs ask.
 #[derive(Clone)]
 pub struct Behavior {
     pub strategy: Strategy,
@@ -104,9 +104,9 @@ pub struct Behavior {
     pub columns: TablePrinter,
     pub fields: SelectableFields,
     pub other_version: Option<OtherVersion>,
-    /// Said whatever is done to the resource: that there is a better one.
+    /// The warning of every request to a deprecated resource: that there is a better one.
     pub deprecation: Option<Text>,
-    /// Where a custom resource keeps what its Scale shows.
+    /// Paths to the fields of a custom resource that its Scale shows.
     pub scale: Option<Arc<ScalePaths>>,
 }
 
@@ -125,7 +125,7 @@ impl Behavior {
         }
     }
 
-    /// What is wrong with what a write of a part leaves where a custom resource keeps its replicas.
+    /// Errors of the fields in which a custom resource keeps its replicas, after a write to a part of an object.
     pub fn scale_causes(&self, part: Part, object: &ObjectMap) -> Vec<Cause> {
         let Some(paths) = &self.scale else { return Vec::new() };
         match part {

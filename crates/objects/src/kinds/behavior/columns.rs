@@ -16,7 +16,7 @@ use crate::kinds::behavior::columns::cell::{
 use crate::kinds::behavior::columns::custom::DeclaredColumns;
 use crate::tree::{Value, json};
 
-/// Where the columns of a kind come from.
+/// The source of a kind's columns.
 #[derive(Clone, Debug)]
 pub enum TablePrinter {
     BuiltIn(&'static Printer),
@@ -125,7 +125,7 @@ impl Column {
     }
 }
 
-/// What `rows` says for a list without items.
+/// The value of `rows` in the table of a list without items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmptyRows {
     List,

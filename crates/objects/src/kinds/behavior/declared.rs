@@ -1,5 +1,5 @@
-//! What a version of a CustomResourceDefinition declares of how its objects are seen from outside: columns, selectable
-//! fields, a subresource `scale`, and that it is deprecated.
+//! Declarations in a version of a CustomResourceDefinition about how its objects are seen from outside: columns,
+//! selectable fields, a subresource `scale`, and that it is deprecated.
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@
 
 use crate::schema::resource::{Behavior, Scope};
 
-/// What distinguishes a resource from the plain one: stored in its own version, all verbs, no extras.
+/// The properties in which a resource may differ from the plain one: stored in its own version, all verbs, no extras.
 pub struct Definition {
     pub plural: &'static str,
     pub kind: &'static str,
@@ -19,7 +19,7 @@ pub struct Definition {
     pub behavior: Behavior,
 }
 
-/// Where the objects are kept.
+/// The place where the objects are kept.
 pub enum Keeping {
     Own,
     /// Under the same plural in another apiVersion.

@@ -1,6 +1,6 @@
-//! What a DELETE may say about the objects that depend on the deleted one.
+//! Options of a DELETE about the objects that depend on the deleted one.
 
-/// What shall become of the objects that name this one as their owner.
+/// The fate of the objects that name this one as their owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dependents {
     /// The object's finalizers decide, else the kind.

@@ -1,12 +1,12 @@
 //! Fields of features that v1.37 leaves off (kubernetes.io's table of feature gates): nobody sets them, but who has them
 //! keeps them (upstream's `DropDisabledFields` and its like).
 //!
-//! What the fields of a kind are, says a tree of names, so that an object is walked once, and only where one may stand.
+//! A tree of names describes the gated fields of a kind, so that an object is walked once, and only where one may stand.
 
 use crate::fields::ObjectMap;
 use crate::tree::Value;
 
-/// Where fields may stand.
+/// A node of the tree of a kind's gated fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
     /// Below a member.
@@ -15,7 +15,7 @@ pub enum Node {
     Each(&'static [Node]),
     /// A member that is the feature's.
     Of(Feature, &'static str),
-    /// The same, where what holds it goes too if it holds nothing else.
+    /// The same within a holder, which goes too if it holds nothing else.
     OnlyOf(Feature, &'static str, &'static str),
 }
 

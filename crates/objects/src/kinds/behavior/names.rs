@@ -1,8 +1,8 @@
-//! What kinds demand of the names of their objects.
+//! The demands that kinds make on the names of their objects.
 
 use crate::kinds::behavior::format;
 
-/// What a kind demands of its names.
+/// The format that a kind demands of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameFormat {
     /// Kinds whose rules judge names more strictly than any of these formats, in words of their own.
@@ -18,7 +18,7 @@ pub enum NameFormat {
 }
 
 impl NameFormat {
-    /// What is wrong with a name.
+    /// Errors of a name.
     pub fn check(self, name: &str) -> Vec<String> {
         match self {
             NameFormat::OfRules => Vec::new(),
@@ -30,7 +30,7 @@ impl NameFormat {
         }
     }
 
-    /// What is wrong with a prefix of generated names: a last dash is fine.
+    /// Errors of a prefix of generated names, which may end in a dash.
     pub fn check_prefix(self, prefix: &str) -> Vec<String> {
         match (self, prefix.strip_suffix('-')) {
             (NameFormat::OfRules, _) => Vec::new(),

@@ -1,6 +1,6 @@
 //! The parts of an object that have a path of their own.
 
-/// Which part of an object a request may change.
+/// The part of an object that a request may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Main,
@@ -33,7 +33,7 @@ impl Part {
         parts.into_iter().find(|part| part.subresource() == name)
     }
 
-    /// As URLs have it; empty for the main resource.
+    /// The name in URLs; empty for the main resource.
     pub fn subresource(self) -> &'static str {
         match self {
             Part::Main => "",

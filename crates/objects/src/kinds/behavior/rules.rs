@@ -1,4 +1,5 @@
-//! What an object of a built-in kind has to be, beyond its types: upstream's rules, in its words and order.
+//! Validation rules for objects of built-in kinds, beyond the types of fields: upstream's rules, in its words and
+//! order.
 //!
 //! A rule reads the object's JSON as it is about to be stored: defaults are filled in, and where one is missing it is
 //! read as if it were there. [`Rules`] are found once per resource; a kind without rules costs nothing. Metadata is
@@ -92,7 +93,7 @@ impl Rules {
         self.names_last
     }
 
-    /// What is wrong with a new object.
+    /// Errors of a new object.
     pub fn create(&self, object: &ObjectMap) -> Result<Causes, Unchecked> {
         found(|errors| {
             (self.metadata)(object, errors);
@@ -100,7 +101,7 @@ impl Rules {
         })
     }
 
-    /// What is wrong with a new version of `old`.
+    /// Errors of a new version of `old`.
     pub fn update(&self, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Unchecked> {
         found(|errors| {
             (self.metadata)(new, errors);
@@ -111,7 +112,7 @@ impl Rules {
         })
     }
 
-    /// What is wrong with an object of which a part of the spec was written.
+    /// Errors of an object of which a part of the spec was written.
     pub fn part(&self, object: &ObjectMap) -> Result<Causes, Unchecked> {
         found(|errors| {
             (self.metadata)(object, errors);
@@ -119,7 +120,7 @@ impl Rules {
         })
     }
 
-    /// What is wrong with a new status of `old`.
+    /// Errors of a new status of `old`.
     pub fn status(&self, new: &ObjectMap, old: &ObjectMap, now: Timestamp) -> Result<Causes, Unchecked> {
         found(|errors| {
             errors.now = now;
@@ -129,8 +130,8 @@ impl Rules {
     }
 }
 
-/// What rules find. Those of an object with expressions are asked again where long work is done, which most objects never
-/// need.
+/// The causes that rules find. Rules of an object with expressions are asked again where long work is done, which most
+/// objects never need.
 fn found(rules: impl Fn(&mut Errors)) -> Result<Causes, Unchecked> {
     let mut errors = Errors::default();
     rules(&mut errors);

@@ -1,4 +1,4 @@
-//! Where objects keep what their subresource `scale` shows.
+//! Paths to the fields of an object that its subresource `scale` shows.
 
 use crate::causes::Cause;
 use crate::fields::ObjectMap;
@@ -16,7 +16,7 @@ pub struct ScalePaths {
 /// A path of members: `.spec.replicas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalePath {
-    /// As it is declared.
+    /// The path as it is declared.
     pub declared: Text,
     members: Vec<Text>,
 }
@@ -37,12 +37,12 @@ impl ScalePaths {
         }
     }
 
-    /// What is wrong with the wanted replicas of an object.
+    /// Errors of the replicas that an object's spec wants.
     pub fn spec_causes(&self, object: &ObjectMap) -> Vec<Cause> {
         self.spec_replicas.replicas_cause(object).into_iter().collect()
     }
 
-    /// What is wrong with what an object says of its replicas.
+    /// Errors of the replicas that an object's status reports, and of their selector.
     pub fn status_causes(&self, object: &ObjectMap) -> Vec<Cause> {
         let selector = self.selector.as_ref().and_then(|path| {
             let wrong = path.text(object).err()?;

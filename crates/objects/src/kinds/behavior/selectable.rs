@@ -1,4 +1,4 @@
-//! Which fields of a kind a field selector may name, and where an object keeps them.
+//! Fields of a kind that a field selector may name, and the places where an object keeps them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::tree::Value;
 #[derive(Clone, Debug)]
 pub struct SelectableFields {
     fields: Vec<Field>,
-    /// Those that a CustomResourceDefinition declares.
+    /// Fields that a CustomResourceDefinition declares.
     declared: Arc<[DeclaredField]>,
     /// Other names of fields, as one served version spells them.
     aliases: Vec<(Cow<'static, str>, &'static str)>,
@@ -159,7 +159,7 @@ fn walk<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(object, |value, key| value.get(key))
 }
 
-/// As Go prints what a declared path finds; nothing for null.
+/// The value at a declared path as Go prints it; `None` for null.
 fn declared_text(found: Found<'_>) -> Option<String> {
     match found {
         Found::Value(Value::Null) => None,

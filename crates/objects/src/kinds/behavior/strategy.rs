@@ -1,5 +1,5 @@
-//! What a kind does to its objects beyond the generic path: plain values for what most kinds share, [`Hooks`] for what
-//! no other kind does. The rules are those of upstream's `pkg/registry/<group>/<kind>/strategy.go`.
+//! A kind's treatment of its objects beyond the generic path: plain values for what most kinds share, [`Hooks`] for
+//! what no other kind does. The rules are those of upstream's `pkg/registry/<group>/<kind>/strategy.go`.
 //!
 //! Wrong types count as absent throughout.
 
@@ -23,12 +23,12 @@ use crate::schema::resource::ResourceDefinition;
 /// The strategy of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Strategy {
-    /// What the kind demands of its names.
+    /// The format that the kind demands of its names.
     pub names: NameFormat,
-    /// What becomes of the status where that is a subresource.
+    /// The treatment of the status by writes to the main resource.
     pub status: StatusRule,
     pub status_metadata: StatusMetadata,
-    /// What counts as a change of kinds that count their changes.
+    /// The rule by which `metadata.generation` starts and grows.
     pub generation: Generation,
     /// Fields of features that are off.
     pub gated_fields: &'static [gated_fields::Node],
@@ -117,7 +117,7 @@ impl Strategy {
         }
     }
 
-    /// What is wrong with a change made through a part that only this kind has.
+    /// Errors of a change made through a part that only this kind has.
     pub fn part_causes(&self, part: Part, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
         self.hooks.part_causes(part, new, old)
     }

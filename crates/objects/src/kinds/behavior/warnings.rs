@@ -1,8 +1,8 @@
-//! What a kind has to say of objects that it takes all the same: upstream's `WarningsOnCreate` and `WarningsOnUpdate`, in
-//! its words and order.
+//! Warnings of a kind about objects that it takes all the same: upstream's `WarningsOnCreate` and `WarningsOnUpdate`,
+//! in its words and order.
 //!
-//! As rules of validation, these read the object's JSON as it is about to be stored, once it is known to be valid. They
-//! are found once per resource; a kind with nothing to say costs nothing.
+//! Warnings, like rules of validation, read the object's JSON as it is about to be stored, once it is known to be
+//! valid. They are found once per resource; a kind with nothing to say costs nothing.
 
 pub mod address;
 pub mod finalizers;
@@ -20,22 +20,22 @@ type OfNew = fn(&ObjectMap, &mut Remarks<'_>);
 
 type OfChange = fn(&ObjectMap, &ObjectMap, &mut Remarks<'_>);
 
-/// What is said of a kind's objects.
+/// Warnings about a kind's objects.
 #[derive(Clone, Copy)]
 pub struct KindWarnings {
     create: Option<OfNew>,
     update: Update,
     status: Option<OfNew>,
-    /// Said whatever is done to the resource: that there is a better one (`APILifecycleDeprecated`).
+    /// The warning of every request to the resource: that there is a better one (`APILifecycleDeprecated`).
     pub every_request: Option<&'static str>,
-    /// Said of a DELETE that leaves open what becomes of dependents, whatever comes of it.
+    /// The warning of a DELETE that does not say what becomes of dependents, whether it succeeds or not.
     pub unspecified_dependents: Option<&'static str>,
 }
 
 #[derive(Clone, Copy)]
 enum Update {
     Silent,
-    /// As of a new object.
+    /// The same warnings as about a new object.
     Same(OfNew),
     Change(OfChange),
 }
@@ -74,14 +74,14 @@ impl KindWarnings {
         Self { unspecified_dependents: Some(text), ..self }
     }
 
-    /// Of a new object.
+    /// Warns about a new object.
     pub fn create(&self, object: &ObjectMap, warnings: &Warnings) {
         if let Some(create) = self.create {
             create(object, &mut Remarks::new(warnings));
         }
     }
 
-    /// Of a new version of `old`.
+    /// Warns about a new version of `old`.
     pub fn update(&self, part: Part, new: &ObjectMap, old: &ObjectMap, warnings: &Warnings) {
         let remarks = &mut Remarks::new(warnings);
         match (part, self.update, self.status) {
@@ -99,7 +99,7 @@ pub const MOST_COMPARED: usize = 1000;
 /// Pairs that are compared for one object. Lists of a whole body have a hundred times as many.
 const PAIRS: usize = 2_000_000;
 
-/// Where remarks go.
+/// Collector of the warnings about one object.
 pub struct Remarks<'a> {
     warnings: &'a Warnings,
     /// Pairs that may still be compared.

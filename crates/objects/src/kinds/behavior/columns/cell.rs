@@ -1,4 +1,4 @@
-//! What printers are written with: column constructors and lenient readers of JSON fields.
+//! Building blocks of printers: column constructors and lenient readers of JSON fields.
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ macro_rules! cells {
     ($($cell:expr),* $(,)?) => { vec![$(crate::tree::Value::from($cell)),*] };
 }
 
-/// What most printers leave as it is.
+/// The printer without columns, whose other fields most printers leave as they are.
 pub const PLAIN: Printer = Printer {
     columns: &[],
     cells: |_, _| Vec::new(),

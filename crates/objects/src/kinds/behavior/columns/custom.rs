@@ -39,7 +39,7 @@ enum ColumnType {
 }
 
 impl Default for DeclaredColumns {
-    /// What is shown of kinds that declare nothing.
+    /// The columns of kinds that declare none.
     fn default() -> Self {
         Self::read(&[])
     }
@@ -131,7 +131,7 @@ impl ColumnType {
     }
 }
 
-/// What is found, as a template of Go's prints it: lists and objects as JSON with sorted keys.
+/// A found value as a template of Go's prints it: lists and objects as JSON with sorted keys.
 fn text(found: Found<'_>) -> String {
     match found {
         Found::Value(Value::Null) => "<no value>".to_owned(),
@@ -165,7 +165,7 @@ fn integer(found: Found<'_>) -> Value {
     }
 }
 
-/// As Go converts on amd64: what does not fit is the least integer.
+/// A float as Go converts it to an integer on amd64: one that does not fit is the least integer.
 fn cut(float: f64) -> i64 {
     const BOUND: f64 = 9_223_372_036_854_775_808.0;
     if (-BOUND..BOUND).contains(&float) { float as i64 } else { i64::MIN }

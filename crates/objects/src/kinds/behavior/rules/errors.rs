@@ -9,7 +9,7 @@ use crate::kinds::behavior::rules::format::Check;
 use crate::tree::Value;
 use crate::{expression, gotext};
 
-/// What is wrong with an object (apimachinery `field.ErrorList`).
+/// The errors of an object (apimachinery `field.ErrorList`).
 #[derive(Default)]
 pub struct Errors {
     /// The time of day, for rules about a new status.
@@ -164,7 +164,7 @@ impl Errors {
         self.causes.push(cause);
     }
 
-    /// As [`Errors::push`], of a cause that is made only if it is told.
+    /// The variant of [`Errors::push`] that makes the cause only if it is told.
     pub fn add(&mut self, cause: impl FnOnce() -> Cause) {
         self.causes.add(cause);
     }
@@ -200,7 +200,7 @@ impl Errors {
         self.invalid_each(at, at.text(), check(at.text()));
     }
 
-    /// As [`Errors::in_format`], of one that has to be there.
+    /// The variant of [`Errors::in_format`] for a text that has to be there.
     pub fn required_in_format(&mut self, at: &At<'_, '_>, check: Check) {
         match at.text() {
             "" => self.required(at, ""),
@@ -212,7 +212,7 @@ impl Errors {
         self.causes.add(|| Cause::forbidden(at.path().to_string(), detail));
     }
 
-    /// What upstream could not make sense of itself.
+    /// An internal error, of a value that upstream could not make sense of itself.
     pub fn internal(&mut self, at: &At<'_, '_>, why: &str) {
         let message = || format!("Internal error: {why}");
         self.causes.add(|| Cause::new(CauseReason::Internal, at.path().to_string(), message()));

@@ -1,4 +1,4 @@
-//! What expressions of CEL may say in policies and webhooks, and in selectors of devices.
+//! Variables and results of CEL expressions in policies and webhooks, and in selectors of devices.
 
 mod device;
 
@@ -18,7 +18,7 @@ pub enum Purpose {
     Annotation,
     JsonPatch,
     Configuration,
-    /// Whatever it is.
+    /// Any type.
     Variable,
 }
 
@@ -99,13 +99,13 @@ const STRUCTS: [(&str, &[(&str, &str)]); 9] = [
 
 const VARIABLES: &str = "kubernetes.variables";
 
-/// What the expressions of a policy or a webhook speak of.
+/// The environment of the expressions of a policy or a webhook.
 pub struct Admission {
     environment: Environment,
 }
 
 impl Admission {
-    /// `params` where a kind of them is named.
+    /// `params` tells whether a kind of parameters is named.
     pub fn new(params: bool) -> Self {
         static KNOWN: LazyLock<[Environment; 2]> =
             LazyLock::new(|| [false, true].map(Admission::environment));
@@ -147,12 +147,12 @@ impl Admission {
         environment
     }
 
-    /// What expressions may speak of.
+    /// The variables and types that expressions may use.
     pub fn declarations(&self) -> &Environment {
         &self.environment
     }
 
-    /// With variables that are declared one after the other.
+    /// The same with variables that are declared one after the other.
     pub fn composed(mut self) -> Self {
         let none = std::iter::empty();
         let environment = std::mem::take(&mut self.environment).with_struct(VARIABLES, none);
@@ -160,23 +160,23 @@ impl Admission {
         self
     }
 
-    /// With what patches are made of.
+    /// The same with the types that patches are made of.
     pub fn patching(&self) -> Self {
         Self { environment: self.environment.clone().with_patches() }
     }
 
-    /// With nobody to ask.
+    /// The same without `authorizer`: there is nobody to ask.
     pub fn unauthorized(&self) -> Self {
         let environment = self.environment.clone().without("authorizer");
         Self { environment: environment.without("authorizer.requestResource") }
     }
 
-    /// What is wrong with an expression.
+    /// The error of an expression.
     pub fn problem(&self, text: &str, purpose: Purpose, errors: &mut Errors) -> Option<String> {
         self.check(text, purpose, errors).err()
     }
 
-    /// Nothing is wrong with what was not looked at.
+    /// An expression that was not looked at has no error.
     fn check(&self, text: &str, purpose: Purpose, errors: &mut Errors) -> Result<Type, String> {
         let Some(checked) = errors.check(text, &self.environment) else { return Ok(Type::Dyn) };
         let result = checked?.result;
@@ -201,7 +201,7 @@ impl Admission {
         self.validate_text(at, at.text(), purpose, errors);
     }
 
-    /// As [`Self::validate`], of what is left without the blanks around it.
+    /// The variant of [`Self::validate`] that ignores the blanks around the expression.
     pub fn validate_trimmed(&self, at: &At<'_, '_>, purpose: Purpose, errors: &mut Errors) {
         self.validate_text(at, at.text().trim(), purpose, errors);
     }
@@ -236,7 +236,7 @@ impl Admission {
     }
 }
 
-/// Of what is neither plain nor a list or a map, upstream's declarations keep nothing.
+/// The type that upstream's declarations keep: dynamic for what is neither plain nor a list or a map.
 fn as_declared(is: &Type) -> Type {
     use crate::expression::Generic;
     match is {

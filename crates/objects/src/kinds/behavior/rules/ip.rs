@@ -10,7 +10,7 @@ const NOT_AN_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001
 
 const NOT_A_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
-/// As old versions of Go read addresses: zeros may lead.
+/// An address as old versions of Go read it: zeros may lead.
 pub fn parse(text: &str) -> Option<IpAddr> {
     text.parse().ok().or_else(|| parse_padded(text).map(IpAddr::V4)).map(|ip: IpAddr| ip.to_canonical())
 }

@@ -49,7 +49,7 @@ pub fn finalizers(object: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// What a pod wants its signer to know.
+/// Annotations by which a pod tells the signer of its certificate something.
 pub fn user_annotations(map: &At<'_, '_>, errors: &mut Errors) {
     let mut size = 0;
     for (key, value) in map.entries() {

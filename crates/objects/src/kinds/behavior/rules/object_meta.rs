@@ -1,4 +1,4 @@
-//! What metadata has to be, part by part (apimachinery `ValidateObjectMeta`); its fields are told as `metadata.…`.
+//! Validation of metadata, part by part (apimachinery `ValidateObjectMeta`); its fields are told as `metadata.…`.
 //!
 //! Absent, null and wrongly typed fields read as empty.
 
@@ -136,7 +136,7 @@ pub fn refuse(field: &str, value: &str, messages: Vec<String>, causes: &mut Caus
     }
 }
 
-/// What is wrong with an object within an object, at a path: its kind need not exist, and it needs no name.
+/// Errors of an object within an object, at a path: its kind need not exist, and it needs no name.
 pub fn embedded(path: &str, object: &ObjectMap, causes: &mut Causes) {
     let field = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     for name in ["apiVersion", "kind"] {

@@ -21,7 +21,7 @@ pub fn descending(at: &At<'_, '_>, path: &str, errors: &mut Errors) {
     no_backsteps(at, path, errors);
 }
 
-/// As [`descending`], and not one of the names that volumes use themselves.
+/// The variant of [`descending`] that refuses names which volumes use themselves.
 pub fn not_reserved(at: &At<'_, '_>, path: &str, errors: &mut Errors) {
     descending(at, path, errors);
     if path.starts_with("..") && !path.starts_with("../") {

@@ -16,7 +16,7 @@ const REQUESTS: &str = "requests.";
 
 const STANDARD_CONTAINER: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
-/// Of what is measured: what a name may be that no domain stands before.
+/// Names without a domain of resources that are measured.
 const MEASURED: [&str; 11] = [
     "cpu",
     "memory",
@@ -31,7 +31,7 @@ const MEASURED: [&str; 11] = [
     "requests.storage",
 ];
 
-/// The same of what is counted in whole objects.
+/// Names without a domain of resources that are counted in whole objects.
 const COUNTED: [&str; 9] = [
     "pods",
     "resourcequotas",
@@ -84,7 +84,7 @@ fn is_standard(name: &str) -> bool {
         || name.starts_with("requests.hugepages-")
 }
 
-/// What a quota may limit.
+/// Whether the name is that of a standard resource that a quota may limit.
 pub fn is_standard_quota(name: &str) -> bool {
     name != "storage" && is_standard(name)
 }

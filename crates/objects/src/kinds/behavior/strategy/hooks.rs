@@ -1,4 +1,4 @@
-//! What a single kind does to its objects while they are written and deleted.
+//! Hooks of a single kind into the writes and deletions of its objects.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use crate::patch::apply::filter::Filter;
 use crate::user::User;
 use crate::warnings::Warnings;
 
-/// Who writes, and when.
+/// The user who writes, and the time of the write.
 #[derive(Clone, Copy, Debug)]
 pub struct Writer<'a> {
     pub user: &'a User,
-    /// Where to put what they should know.
+    /// The place for warnings to that user.
     pub warnings: &'a Warnings,
     /// RFC 3339, UTC, whole seconds.
     pub now: &'a str,
@@ -31,10 +31,10 @@ pub enum Touched {
 
 /// The hooks of a kind, each of which does nothing unless the kind says otherwise.
 pub trait Hooks: fmt::Debug + Sync {
-    /// Comes before everything else that the kind does (upstream's `BeginCreate`, but for what waits for the store).
+    /// The kind's first step in a create (upstream's `BeginCreate`, but for what waits for the store).
     fn begin_create(&self, _object: &mut ObjectMap) {}
 
-    /// As [`Hooks::begin_create`], for a write to the main resource.
+    /// The variant of [`Hooks::begin_create`] for a write to the main resource of a stored object.
     fn begin_update(&self, _new: &mut ObjectMap, _old: &ObjectMap) {}
 
     fn prepare_create(&self, _object: &mut ObjectMap, _writer: &Writer<'_>) {}
@@ -58,7 +58,7 @@ pub trait Hooks: fmt::Debug + Sync {
         Touched::Part
     }
 
-    /// What is wrong with a write to one of these parts.
+    /// Errors of a write to one of these parts.
     fn part_causes(&self, _part: Part, _new: &ObjectMap, _old: &ObjectMap) -> Vec<Cause> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! Which fields a write through a part of the object cannot come to own: the fields that the write leaves alone, whatever
+//! Fields that a write through a part of an object cannot come to own: the fields that the write leaves alone, whatever
 //! its body says (upstream's `GetResetFieldsFilter`).
 
 use super::Strategy;

@@ -37,7 +37,7 @@ impl StatusRule {
     }
 }
 
-/// What of the metadata a write to `/status` may change.
+/// The fields of the metadata that a write to `/status` may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusMetadata {
     /// All that an update may change: upstream's older kinds.

@@ -1,4 +1,4 @@
-//! What custom resources have to say of new finalizers.
+//! Warnings of custom resources about new finalizers.
 
 use std::collections::BTreeSet;
 

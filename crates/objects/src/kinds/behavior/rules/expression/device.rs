@@ -17,7 +17,7 @@ const DEVICE: (&str, &[(&str, &str)]) = (
     ],
 );
 
-/// What is wrong with a selector of devices.
+/// The error of a selector of devices.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DeviceProblem {
     Invalid(String),
@@ -28,7 +28,7 @@ pub enum DeviceProblem {
 /// The most that the evaluation of a selector may cost.
 const MOST: u64 = 1_000_000;
 
-/// What is wrong with a selector of devices.
+/// The error of a selector of devices.
 pub fn problem(text: &str, errors: &mut Errors) -> Option<DeviceProblem> {
     let checked = match errors.check(text, environment())? {
         Ok(checked) => checked,
