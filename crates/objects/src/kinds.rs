@@ -1,5 +1,5 @@
-//! What the server knows about each built-in kind, in one place per kind: `kinds/<group>/<kind>.rs`, with a folder of
-//! the same name if the file would be long. The value `KIND` at the top of a file is its table of contents.
+//! The server's knowledge of built-in kinds, in one place per kind: `kinds/<group>/<kind>.rs`, with a folder of the
+//! same name if the file would be long. The value `KIND` at the top of a file is its table of contents.
 //!
 //! Only the kinds in their group's list exist, and each of them is served: discovery, OpenAPI, storage and all verbs
 //! follow [`GROUPS`]. `behavior` contains the types with which kinds are described.

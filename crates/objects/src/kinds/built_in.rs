@@ -26,7 +26,7 @@ pub fn definitions() -> Vec<ResourceDefinition> {
     versions.flat_map(definitions_of).collect()
 }
 
-/// What the server knows about a built-in kind; `None` for custom resources.
+/// The description of a built-in kind; `None` for custom resources.
 pub fn find(gvk: &Gvk) -> Option<&'static BuiltIn> {
     let group = GROUPS.iter().find(|known| gvk.group().as_str() == known.name)?;
     let version = group.versions.iter().find(|known| gvk.version() == known.name)?;
@@ -49,7 +49,7 @@ pub fn any_version(group: &str, kind: &str) -> &'static BuiltIn {
     kinds.find(|known| known.definition.kind == kind).expect(kind)
 }
 
-/// What verbs ask about the kind of a resource.
+/// The behavior of a resource's kind, as verbs ask it.
 pub fn behavior(definition: &ResourceDefinition) -> Behavior {
     match find(definition.gvk()) {
         Some(kind) => Behavior::built_in(kind, definition),

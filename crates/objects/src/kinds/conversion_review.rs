@@ -1,7 +1,7 @@
-//! What a conversion hook is asked, and what its answer has to be (apiextensions-apiserver
+//! Questions to a conversion hook, and the demands on its answers (apiextensions-apiserver
 //! `pkg/apiserver/conversion/webhook_converter.go`).
 //!
-//! Of the metadata that a hook answers only labels and annotations count; all else is the original's.
+//! Labels and annotations are all that counts of the metadata in an answer; the rest is the original's.
 
 use crate::causes::aggregate;
 use crate::fields::{self, ObjectMap};
@@ -22,7 +22,7 @@ const KIND: &str = "ConversionReview";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVersion {
     V1,
-    /// Of an answer in this version neither kind nor uid is looked at.
+    /// The version whose answers may lack the kind, and may have any uid.
     V1Beta1,
 }
 
@@ -35,7 +35,7 @@ pub struct Refused {
     pub is_bare: bool,
 }
 
-/// What is wrong with a hook's answer, as upstream's metrics tell failures apart.
+/// Faults of a hook's answer, as upstream's metrics tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// There was no answer.
@@ -189,7 +189,7 @@ fn kind_of(object: &ObjectMap) -> Gvk {
     Gvk::of(object).unwrap_or_default()
 }
 
-/// As Go prints a group, a version and a kind of which any may be missing.
+/// A group, a version and a kind, of which any may be missing, as Go prints them.
 fn shown(gvk: &Gvk) -> String {
     format!("{}/{}, Kind={}", gvk.group(), gvk.version(), gvk.kind)
 }

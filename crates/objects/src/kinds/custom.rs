@@ -1,4 +1,4 @@
-//! What a stored CustomResourceDefinition means: the kinds that it defines, and how they are served.
+//! The meaning of a stored CustomResourceDefinition: the kinds that it defines, and how they are served.
 //!
 //! Pure: a definition is read when it is new or has changed, and never changes afterwards.
 
@@ -31,7 +31,7 @@ pub use rules::CompiledRules;
 /// All that a definition defines.
 #[derive(Debug)]
 pub struct CustomDefinition {
-    /// That of the definition, `widgets.example.com`.
+    /// The name of the definition, `widgets.example.com`.
     pub name: Text,
     pub uid: Text,
     pub resource: GroupResource,
@@ -39,11 +39,11 @@ pub struct CustomDefinition {
     pub names: AcceptedNames,
     /// It is being deleted: objects may still be changed, but no new ones come.
     pub is_terminating: bool,
-    /// Others hear of it: names alone do for being served.
+    /// Whether discovery lists it; it is served before, as soon as its names are accepted.
     pub is_established: bool,
     /// In the order of the definition, whether they are served or not.
     pub versions: Vec<CustomVersion>,
-    /// Where in `versions` the one is that objects are stored in.
+    /// The index in `versions` of the one that objects are stored in.
     stored: usize,
     /// The webhook that converts objects from version to version; `None` with strategy `None`.
     pub conversion: Option<ConversionWebhook>,
@@ -74,7 +74,8 @@ pub struct CustomVersion {
     source: Arc<Source>,
     /// Compiled when the first object is written; `None` if the schema has no rules.
     rules: OnceCell<Option<CompiledRules>>,
-    /// How the definition's objects are told to be just as this version's schema has them: never the same number twice.
+    /// The number by which objects are marked that are just as this version's schema has them; no other version ever
+    /// gets it.
     pub number: u32,
 }
 
@@ -83,7 +84,7 @@ pub struct CustomVersion {
 pub struct ServedVersion {
     pub resource: Arc<ResourceDefinition>,
     pub definition: Arc<CustomDefinition>,
-    /// Where in the definition's versions it is.
+    /// The index of the version in the definition.
     pub index: usize,
 }
 

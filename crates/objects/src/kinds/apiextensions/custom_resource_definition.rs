@@ -95,7 +95,7 @@ const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string
 const COLUMN_FORMATS: [&str; 8] =
     ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
-/// What an old object may keep.
+/// Faults that validation tolerates, in most cases because the stored definition has them already.
 #[derive(Clone, Copy, Default)]
 pub struct Tolerated {
     no_schema: bool,
@@ -109,7 +109,7 @@ pub struct Tolerated {
     invalid_bundle: bool,
 }
 
-/// What the stored definition has already, and may keep.
+/// Parts of the stored definition that the new one may keep, although a new definition could not have them.
 #[derive(Default)]
 pub struct Kept {
     /// The versions that may have more selectable fields than there may be; no name stands for what all have in common.
@@ -233,7 +233,7 @@ fn preserves_unknown(object: &ObjectMap, errors: &mut Errors) {
     );
 }
 
-/// Of all versions.
+/// The schemas of all versions.
 fn schemas<'v>(spec: &At<'v, '_>) -> impl Iterator<Item = &'v Value> + use<'v> {
     let versions = spec.value().get("versions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     versions.iter().filter_map(|version| version.get("schema")?.get("openAPIV3Schema"))
@@ -265,7 +265,7 @@ pub fn spec(spec: &At<'_, '_>, tolerated: Tolerated, kept: &Kept, errors: &mut E
     self::conversion(&conversion, tolerated, errors);
 }
 
-/// What all versions have in common; null if they have not.
+/// The value of a member that all versions have in common, which is null if all lack it; `None` if they differ.
 fn common<'v>(versions: &At<'v, '_>, member: &str) -> Option<&'v Value> {
     let list = versions.value().as_array()?;
     let first = list.first()?.get(member).unwrap_or(&Value::Null);

@@ -235,7 +235,7 @@ fn removed(list: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with a change of the conditions through the subresource `approval`.
+/// Errors of a change of the conditions through the subresource `approval`.
 fn approval_causes(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
     let mut errors = Errors::default();
     validate(new, Some(old), &mut errors);

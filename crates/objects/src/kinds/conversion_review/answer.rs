@@ -35,7 +35,7 @@ fn untyped(found: &str) -> String {
     )
 }
 
-/// What names no kind is taken for the review that is expected.
+/// An answer without a kind is taken for the review that is expected.
 fn check_kind(version: ReviewVersion, answer: &ObjectMap) -> Result<(), String> {
     let found = Gvk::of(answer).map_err(|error| error.to_string())?;
     if found.kind.is_empty() || found == version.gvk() {

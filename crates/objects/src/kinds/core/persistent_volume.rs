@@ -65,7 +65,7 @@ impl Hooks for VolumeHooks {
 
 const RECLAIM: [&str; 3] = ["Delete", "Recycle", "Retain"];
 
-/// Where the spec of a volume occurs.
+/// The place where the spec of a volume occurs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum VolumeSpecIn<'a> {
     /// In a PersistentVolume of this name.

@@ -119,7 +119,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     validate(&service, object, None, errors);
 }
 
-/// What is wrong with the addresses and their families alone.
+/// Errors of the addresses and their families alone.
 pub fn address_causes(new: &ObjectMap, old: Option<&ObjectMap>) -> Causes {
     let mut errors = Errors::default();
     let service = Service { spec: At::member(new, "spec"), old: old.map(|old| At::member(old, "spec")) };

@@ -17,7 +17,7 @@ pub struct ConversionWebhook {
     pub review: Option<ReviewVersion>,
 }
 
-/// Where a webhook is.
+/// The place of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookPlace {
     Url(String),

@@ -1,4 +1,4 @@
-//! What of a definition its meaning depends on, in few bytes.
+//! Digests of the part of a definition that its meaning depends on.
 
 use sha2::{Digest as _, Sha256};
 
@@ -9,7 +9,7 @@ use crate::json::scan;
 /// Two definitions with the same digest mean the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// Of what their objects look like.
+    /// The hash of the spec and the accepted names, which decide what objects look like.
     form: [u8; 32],
     /// Whether their conditions are true: `NamesAccepted`, `Established`, `Terminating`.
     conditions: [bool; 3],
@@ -21,7 +21,8 @@ impl Digest {
         self.form == other.form
     }
 
-    /// That of a definition's JSON, of which only the status is parsed; `None` if it is not that of an object.
+    /// The digest of a definition's JSON, of which only the status is parsed; `None` if that is not the JSON of a
+    /// definition.
     pub fn of(json: &[u8]) -> Option<Self> {
         let mut form = Sha256::new();
         form.update(&json[scan::member(json, 0, "spec")?]);

@@ -1,4 +1,4 @@
-//! What a custom object has to be: what the schema of its version says, in upstream's order.
+//! Validation of custom objects: what the schema of their version says, in upstream's order.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -15,7 +15,7 @@ use crate::schema::resource::Declaration as _;
 use crate::schema::structural::{Structural, blocks_rules, violation_causes};
 use crate::tree::Value;
 
-/// What stands in place of the rules' verdicts where they were not asked.
+/// The text that stands in place of the rules' verdicts where they were not asked.
 const UNCHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; \
                          correct the existing errors to complete validation";
 
@@ -27,7 +27,7 @@ impl CustomVersion {
         }
     }
 
-    /// What is wrong with a new object; `scale` is what its subresource of that name demands.
+    /// Errors of a new object; `scale` holds those of its replicas.
     pub fn create_causes(&self, object: &ObjectMap, scale: Vec<Cause>) -> Causes {
         let Some(schema) = self.schema() else { return of_scale(scale) };
         let mut causes = schema.validate(object);
@@ -37,7 +37,7 @@ impl CustomVersion {
         causes
     }
 
-    /// What is wrong with a new version of `old`, or with a part of it. What was wrong and has not changed may stay.
+    /// Errors of a new version of `old`, or of a part of it. A fault that has not changed may stay.
     pub fn update_causes(&self, part: Part, new: &ObjectMap, old: &ObjectMap, scale: Vec<Cause>) -> Causes {
         let Some(schema) = self.schema() else { return of_scale(scale) };
         let mut causes = match part {
@@ -88,8 +88,8 @@ impl CustomVersion {
 }
 
 impl CompiledRules {
-    /// What the rules say of an object in which `found` is wrong already, and, for the client's eyes only, what was wrong
-    /// before and has not changed.
+    /// The errors that the rules find in an object in which `found` is wrong already, and, for the client's eyes only,
+    /// warnings about errors that were there before and have not changed.
     pub fn causes(&self, found: &Causes, new: &ObjectMap, old: Option<&ObjectMap>) -> (Causes, Vec<String>) {
         if found.iter().any(|cause| blocks_rules(cause.reason)) {
             let mut causes = Causes::default();

@@ -8,7 +8,7 @@ use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
 use crate::schema::resource::{Behavior, Nature, Origin, ResourceDefinition, Storage, Subresource, Verb};
 
-/// Where discovery lists the groups of custom resources: behind all others.
+/// The priority of the groups of custom resources in discovery: behind all others.
 const GROUP_PRIORITY: u32 = 1000;
 
 /// All verbs, in the order in which upstream lists those of custom resources.
@@ -23,7 +23,7 @@ const VERBS: [Verb; 8] = [
     Verb::Watch,
 ];
 
-/// What discovery lists of a resource that is going away. The others are served all the same.
+/// The verbs in discovery of a resource that is going away. The others are served all the same.
 const LAST_VERBS: [Verb; 5] = [Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Watch];
 
 impl CustomDefinition {

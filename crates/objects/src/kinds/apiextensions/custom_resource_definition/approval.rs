@@ -71,7 +71,7 @@ pub fn required(object: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// What the status says of it; nothing of other groups.
+/// The status condition about the approval; `None` for groups that need none.
 pub fn condition(object: &ObjectMap) -> Option<Condition> {
     if !is_protected(object) {
         return None;

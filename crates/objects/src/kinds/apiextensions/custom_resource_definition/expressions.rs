@@ -10,10 +10,10 @@ use crate::kinds::behavior::rules::at::{At, Path};
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
 use crate::tree::Value;
 
-/// What an expression may cost at most, and all of a schema together.
+/// The limits of estimated costs: of one expression, and of all expressions of a schema together.
 const EXPRESSION_LIMIT: u64 = 10_000_000;
 const SCHEMA_LIMIT: u64 = 100_000_000;
-/// Only expressions that cost so much are named where all together cost too much, and only so many.
+/// The cost from which an expression is named if all of a schema together cost too much, and the most that are named.
 const DEAR: u64 = SCHEMA_LIMIT / 100;
 const NAMED: usize = 4;
 /// Upstream makes a new name each time.
@@ -51,11 +51,11 @@ pub struct Spot<'p> {
     /// The most values, if every list and map around is bounded.
     most: Option<u64>,
     types: Types,
-    /// What changes as a whole around here, so that nothing in it can be told from something of before.
+    /// The outermost list or map around this place whose elements cannot be matched with those of the old object.
     fleeting: Option<&'p Path<'p>>,
 }
 
-/// What is known of the types of values. Nothing is found out above the first rules.
+/// Types of the values at a place, which are only found out from the first rules downwards.
 #[derive(Clone, Debug)]
 enum Types {
     Unasked,
@@ -127,7 +127,7 @@ fn most_below(schema: &At<'_, '_>) -> Option<u64> {
     }
 }
 
-/// What is found of the rules in a schema.
+/// Findings about the rules in a schema.
 pub struct Expressions<'s> {
     stored: &'s StoredExpressions,
     /// Whether each expression may cost what it likes, as in a schema that has not changed.
@@ -234,7 +234,7 @@ fn too_dear(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// As upstream prints its internal struct.
+/// A rule as upstream prints its internal struct.
 fn shown(rule: &At<'_, '_>) -> Verbatim {
     let text = |name: &str| gotext::json(&rule.get(name).text().into());
     Verbatim(format!(

@@ -1,10 +1,10 @@
-//! Names of custom resources, and paths into them.
+//! Validation of the names of custom resources.
 
 use crate::kinds::behavior::format::dns1035_label;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 
-/// What a spec has to say; a status need not.
+/// Names that a spec must have; a status may lack them.
 pub fn required(names: &At<'_, '_>, errors: &mut Errors) {
     for name in ["plural", "singular", "kind", "listKind"] {
         let name = names.get(name);

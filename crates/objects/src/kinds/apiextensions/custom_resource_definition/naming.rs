@@ -1,4 +1,4 @@
-//! Which of its names a definition gets beside the others of its group, and whether it is served: what upstream's
+//! The names that a definition gets beside the others of its group, and whether it is served: what upstream's
 //! controllers write into the status one after the other is written here with the definition itself.
 //!
 //! Names are texts of two sorts that do not meet: those of resources (plural, singular and short names), and those of
@@ -75,7 +75,7 @@ pub fn settle(object: &mut ObjectMap, is_taken: &dyn Fn(&Name) -> bool, now: &st
     }
 }
 
-/// What is not there and what is empty are the same.
+/// The names without empty ones, which count as absent.
 fn without_empty(names: &Map) -> Map {
     let mut names = names.clone();
     names.retain(|_, value| match value {

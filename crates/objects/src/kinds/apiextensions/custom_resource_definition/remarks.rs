@@ -1,4 +1,4 @@
-//! What a client is told of schemas that are taken all the same (apiextensions `strategy.WarningsOnCreate`).
+//! Warnings about schemas that are accepted all the same (apiextensions `strategy.WarningsOnCreate`).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::tree::Value;
 
 pub const WARNINGS: KindWarnings = KindWarnings::new(create, update);
 
-/// What is odd about the schemas of a definition.
+/// Oddities in the schemas of a definition.
 #[derive(Default)]
 struct Oddities<'v> {
     /// Formats that mean nothing for the type that they stand with.
@@ -25,7 +25,7 @@ fn create(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     Oddities::of(object).tell(&Oddities::default(), remarks);
 }
 
-/// What was odd before is not told again.
+/// Oddities of the old definition are not told again.
 fn update(new: &ObjectMap, old: &ObjectMap, remarks: &mut Remarks<'_>) {
     Oddities::of(new).tell(&Oddities::of(old), remarks);
 }

@@ -46,7 +46,7 @@ const AT_THE_ROOT: [(&str, &str); 22] = [
     ("XValidations", "x-kubernetes-validations"),
 ];
 
-/// What the place of a schema says of it.
+/// The place of a schema, as far as its validation depends on it.
 #[derive(Clone, Copy)]
 struct Place {
     root: bool,
@@ -100,7 +100,7 @@ pub fn validate(
     }
 }
 
-/// What the defaults of a structural schema have to be.
+/// Errors of the defaults of a structural schema.
 fn defaults(schema: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     let types = builtin::types();
     let rules = DefaultRules {
@@ -420,7 +420,7 @@ fn key_properties(items: &At<'_, '_>, keys: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What the rules of a schema may not say, whatever the schema is.
+/// Errors of the rules of any schema, also of one that is not structural.
 fn rules(schema: &At<'_, '_>, errors: &mut Errors) {
     let rules = schema.get("x-kubernetes-validations");
     let has_path = |rule: At<'_, '_>| !rule.get("fieldPath").text().is_empty();

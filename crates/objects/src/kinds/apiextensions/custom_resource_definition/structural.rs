@@ -8,7 +8,7 @@ use crate::kinds::behavior::rules::errors::Errors;
 use crate::regexp;
 use crate::tree::Value;
 
-/// Where a schema stands, as its errors say.
+/// The place of a schema, as its errors name it.
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
     Root,
@@ -30,7 +30,7 @@ pub fn is_structural(schema: &Value) -> bool {
     errors.is_empty() && unconvertible(schema).is_none()
 }
 
-/// What tells of schemas that are not structural, which only definitions of old have.
+/// The type of the condition on schemas that are not structural, which only definitions of old have.
 pub const CONDITION: &str = "NonStructuralSchema";
 
 /// The condition; `None` if there is nothing to tell.
@@ -204,11 +204,11 @@ fn metadata(metadata: &At<'_, '_>, checks: bool, level: Level, errors: &mut Erro
     }
 }
 
-/// What says "a number or a text" may say types.
+/// The `anyOf` lists that may name types, since they say "a number or a text".
 #[derive(Clone, Copy)]
 struct Skip {
     any_of: bool,
-    /// The first of `allOf`.
+    /// The list in the first element of `allOf`.
     first: bool,
 }
 
@@ -240,7 +240,7 @@ fn values(schema: &At<'_, '_>, skip: Skip, errors: &mut Errors) {
     }
 }
 
-/// What stands below a junctor may only restrict.
+/// A schema below a junctor (`allOf`, `anyOf`, `oneOf`, `not`) may only restrict values.
 fn nested(schema: &At<'_, '_>, skip: Skip, errors: &mut Errors) {
     if !schema.value().is_object() {
         return;
@@ -283,7 +283,7 @@ fn nested(schema: &At<'_, '_>, skip: Skip, errors: &mut Errors) {
     }
 }
 
-/// What `values` restricts below its junctors has to be specified by `schema`.
+/// Fields that `values` restricts below its junctors have to be specified by `schema`.
 fn complete(values: &At<'_, '_>, schema: &At<'_, '_>, errors: &mut Errors) {
     restricted(&values.get("not"), schema, errors);
     for name in ["allOf", "anyOf", "oneOf"] {

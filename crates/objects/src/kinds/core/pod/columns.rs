@@ -51,7 +51,7 @@ fn row_conditions(pod: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
 }
 
-/// What follows from all container statuses.
+/// A pod's cells that follow from all container statuses together.
 struct Summary {
     ready: usize,
     reason: String,

@@ -1,4 +1,4 @@
-//! Which parts of a pod an update may change: images, deadlines, tolerations, and a little more while the pod is gated.
+//! Parts of a pod that an update may change: images, deadlines, tolerations, and a little more while the pod is gated.
 
 use std::collections::BTreeSet;
 

@@ -49,7 +49,7 @@ pub fn node_selector(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What the values of expressions must be.
+/// The format of the values of expressions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Values {
     Labels,

@@ -1,4 +1,4 @@
-//! Where containers mount volumes.
+//! Mounts of volumes in containers.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! What a new version of a Service inherits from the old one, and what is dropped with its type (upstream's
-//! `patchAllocatedValues`, `normalizeClusterIPs` and `dropTypeDependentFields`).
+//! Fields that a new version of a Service inherits from the old one, and fields that are dropped with its type
+//! (upstream's `patchAllocatedValues`, `normalizeClusterIPs` and `dropTypeDependentFields`).
 
 use std::collections::{HashMap, HashSet};
 
