@@ -156,7 +156,7 @@ impl Scan {
     }
 }
 
-/// What a write did to its object.
+/// The effect of a write on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     Added,

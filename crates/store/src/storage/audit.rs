@@ -37,7 +37,7 @@ pub struct AuditRow {
     pub event: Bytes,
 }
 
-/// Which events are wanted. Fields that are `None` permit all.
+/// A query for audit events. Fields that are `None` permit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditQuery {
     pub user: Option<String>,
@@ -50,15 +50,16 @@ pub struct AuditQuery {
     pub limit: u32,
 }
 
-/// Which events go.
+/// A removal of audit events: of the too old, the too many, and the too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditRemoval {
     pub ring: AuditRing,
-    /// Those from before this time, in microseconds since the Unix epoch.
+    /// The time before which events are too old, in microseconds since the Unix epoch.
     pub before: i64,
-    /// Those than which at least so many are newer. On PostgreSQL, where numbers of events may have gaps, some more.
+    /// The number of newer events with which an event is one too many. On PostgreSQL, where numbers of events may have
+    /// gaps, some more go.
     pub most: u64,
-    /// Events after which so many bytes or more have come; for [`AuditRing::Others`] alone.
+    /// The bytes that an event and all newer ones may have together; for [`AuditRing::Others`] alone.
     pub most_bytes: u64,
     /// How many go at once, of each sort.
     pub limit: u32,
@@ -107,7 +108,7 @@ pub(super) fn removals(removal: &AuditRemoval, first: &str, second: &str) -> Vec
 }
 
 impl AuditQuery {
-    /// What the store is asked for `object`: a text, and the start of longer ones.
+    /// The texts by which the store looks for `object`: a whole one, and the start of longer ones.
     pub(super) fn object_and_prefix(&self) -> (Option<&str>, Option<String>) {
         let object = self.object.as_deref().map(|object| object.trim_end_matches('/'));
         (object, object.map(|object| format!("{object}/")))

@@ -1,4 +1,4 @@
-//! What a write asks of the store, and what the store answers.
+//! Mutations with their preconditions, as writes ask them of the store, and the outcomes that it answers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct Mutation {
     /// may go since it is empty. No version of a row proves it after a failover that has taken back the deletion of what
     /// was there. So the write is [outdated](Outcome::Outdated) if history up to this revision has been given up since.
     pub decided_at: Option<Revision>,
-    /// What it adds to the counters of other rows, in the same commit.
+    /// Amounts that it adds to the counters of other rows, in the same commit.
     pub charges: Vec<Charge>,
     /// The audit event that is committed with the write.
     pub audit: Option<Arc<AuditRow>>,
@@ -45,7 +45,7 @@ pub struct Requirement {
     pub expect: Expect,
 }
 
-/// What must be true of a row inside the transaction.
+/// The precondition on a row, judged inside the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// No live object has the key.
@@ -143,7 +143,7 @@ impl Change {
         }
     }
 
-    /// As [`Change::settled`].
+    /// The variant of [`Change::settled`] that consumes the change.
     pub fn into_settled(self) -> Self {
         match self {
             Self::Count(counted) => counted.get().clone(),
@@ -194,7 +194,7 @@ pub enum Outcome {
         requirement: usize,
         found: Option<Revision>,
     },
-    /// What the mutation [joins](Mutation::joins_next), or what joins it, has not passed.
+    /// A mutation that this one [joins](Mutation::joins_next), or that joins it, has not passed.
     Apart,
     /// The mutation's own precondition and its requirements held, but the charge with this index did not fit, or the
     /// row that it is for is not there or was changed by an earlier mutation of the batch.

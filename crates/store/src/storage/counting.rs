@@ -14,7 +14,7 @@ use bytes::Bytes;
 use super::{Change, Expect, Key, Mutation};
 use crate::revision::Revision;
 
-/// What a mutation adds to the counters of another row.
+/// Amounts that a mutation adds to the counters of another row.
 #[derive(Clone, Debug)]
 pub struct Charge {
     /// The counting row.

@@ -1,4 +1,4 @@
-//! What a store contains, in which encodings, and which servers write to it.
+//! Contents of a store: its objects in their encodings, and the servers that write to it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct Inventory {
     pub resources: BTreeMap<GroupResource, Holdings>,
 }
 
-/// What a store contains of one resource.
+/// The objects of one resource in a store, and their encodings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
     /// The number of objects, by encoding.

@@ -31,7 +31,7 @@ pub struct Write {
     pub previous: Option<Revision>,
 }
 
-/// What the database has, read while the clock's lock is held.
+/// The state of the database, read while the clock's lock is held.
 #[derive(Clone, Copy)]
 pub struct Found<'a> {
     /// The live version of every mutation's key, and then of every [required key](required_keys).
@@ -89,7 +89,7 @@ struct Judging<'a> {
     live: &'a [Option<Revision>],
     lost: Option<&'a Fence>,
     compacted: Revision,
-    /// What is live of the rows that have been looked at.
+    /// The live versions of the rows that have been looked at.
     current: HashMap<&'a Key, Option<Revision>>,
     /// The counted rows, while they are as the database has them or as the batch has counted them.
     accounts: HashMap<&'a Key, Open>,
@@ -170,7 +170,7 @@ impl<'a> Judging<'a> {
         Ok(())
     }
 
-    /// As [`Judging::charge`], and leaves the accounts as they were if one does not fit.
+    /// The variant of [`Judging::charge`] that leaves the accounts as they were if one charge does not fit.
     fn charge_all(&mut self, mutation: &'a Mutation) -> Result<(), usize> {
         // A single charge is added or not.
         if mutation.charges.len() < 2 {
@@ -190,7 +190,7 @@ impl<'a> Judging<'a> {
         saved.collect()
     }
 
-    /// Mutations of which all pass or none.
+    /// Judges mutations of which all pass or none.
     fn together(&mut self, group: Range<usize>) {
         let mutations = &self.batch[group.clone()];
         let charged = mutations.iter().flat_map(|mutation| &mutation.charges).map(|charge| &charge.key);

@@ -16,8 +16,8 @@ use crate::revision::Revision;
 /// How far the clock jumps beyond the mark: other servers may have acknowledged revisions that this server never saw.
 pub const SAFETY_GAP: u64 = 1_000_000;
 
-/// Where a PostgreSQL cluster stood when this server looked. The order is by age, revision first: revisions only grow,
-/// even where the log position goes back.
+/// The position of a PostgreSQL cluster when this server looked. The order is by age, revision first: revisions only
+/// grow, even where the log position goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sighting {
     pub revision: Revision,
@@ -78,7 +78,7 @@ impl HighWaterMark {
         self.written
     }
 
-    /// Where the database stood at the last look.
+    /// The position of the database at the last look.
     pub fn sighting(&self) -> Option<Sighting> {
         *lock(&self.sighting)
     }

@@ -1,4 +1,4 @@
-//! Which servers may write, and in which encodings each of them writes.
+//! Registrations of servers: the right to write, and the encodings in which each of them writes.
 //!
 //! A server's row and the rows of its versions are added and removed in one transaction. While the server's row exists,
 //! the server encodes in the versions of its rows; once it is gone, no batch of that server passes any more

@@ -61,7 +61,7 @@ impl Blocks {
 /// reusing its log, and PostgreSQL from removing dead rows.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What happened to a row that was offered to the reader.
+/// The fate of a row that was offered to the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
     Taken,

@@ -1,8 +1,8 @@
 //! Moving a whole store: into a file, out of one, or into another database.
 //!
-//! What is moved is the state at one revision, without its history. The target's clock is set far ahead of that
-//! revision, and history before the clock counts as compacted: revisions never go back for any client, and clients list
-//! anew. Objects keep their resourceVersions.
+//! The state at one revision is moved, without its history. The target's clock is set far ahead of that revision, and
+//! history before the clock counts as compacted: revisions never go back for any client, and clients list anew. Objects
+//! keep their resourceVersions.
 
 mod meter;
 
@@ -202,8 +202,8 @@ pub(super) fn count(counts: &mut Counts, resource: &GroupResource) {
     }
 }
 
-/// Where the clock of the target must stand if it holds the state of `revision`: beyond every revision that the source
-/// may have acknowledged since.
+/// The clock of a target that holds the state of `revision`: beyond every revision that the source may have
+/// acknowledged since.
 pub(super) fn clock_after(revision: Revision) -> Revision {
     Revision(revision.0 + SAFETY_GAP)
 }

@@ -54,7 +54,7 @@ pub enum Together {
 type Reply = oneshot::Sender<Result<Written, Error>>;
 
 struct Pending {
-    /// What [joins](Mutation::joins_next) the mutation.
+    /// Mutations that [join](Mutation::joins_next) this one.
     before: Vec<Mutation>,
     mutation: Mutation,
     reply: Reply,
@@ -111,8 +111,8 @@ impl Store {
         self.write_joined(Vec::new(), mutation).await
     }
 
-    /// As [`Store::write`], together with others that come just before it or not at all. Where one of these has failed,
-    /// the mutation is unmet.
+    /// The variant of [`Store::write`] that commits a mutation together with others just before it, or not at all. If
+    /// one of these has failed, the mutation is unmet.
     pub async fn write_joined(
         &self,
         mut before: Vec<Mutation>,

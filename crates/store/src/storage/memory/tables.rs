@@ -11,7 +11,7 @@ use crate::storage::commit::required_keys;
 use crate::storage::judge::Write;
 use crate::storage::{Change, ChangeKind, Clock, Key, Mutation, ResourceId, Scan};
 
-/// Where the clock of a new store stands; the same as in the databases.
+/// The clock of a new store; the same as in the databases.
 const FIRST: Revision = Revision(1);
 
 /// One version of an object, and the change that made it.

@@ -1,5 +1,5 @@
-//! Where a PostgreSQL database is and how to get there: a URL in libpq's terms, what the environment adds to it, and files
-//! with passwords and certificates.
+//! Addresses of PostgreSQL databases and the ways there: a URL in libpq's terms, what the environment adds to it, and
+//! files with passwords and certificates.
 
 mod hosts;
 mod password;
@@ -78,7 +78,7 @@ impl fmt::Debug for Address {
     }
 }
 
-/// What the process inherits: environment variables and the user's home directory.
+/// The environment of the process: its variables and the user's home directory.
 pub struct Environment<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     pub home: Option<PathBuf>,

@@ -170,7 +170,7 @@ pub async fn commit(
 
 /// The requirements of all mutations, one behind the other.
 struct Needs {
-    /// Where those of each mutation end.
+    /// The end of each mutation's requirements in the other two lists.
     ends: Vec<i32>,
     places: Vec<i32>,
     expects: Vec<i64>,
@@ -193,7 +193,7 @@ impl Needs {
     }
 }
 
-/// What a mutation requires of other rows, in the order in which it is judged.
+/// The requirements of a mutation on other rows, in the order in which they are judged.
 fn requirements(mutation: &Mutation) -> impl Iterator<Item = &Requirement> {
     let shares = mutation.shares.as_deref().filter(|_| !strikes(Bug::ConfigurationIgnored));
     shares.into_iter().chain(mutation.requires.iter().filter(|_| !strikes(Bug::RequirementIgnored)))
@@ -315,7 +315,7 @@ fn decision(mutation: &Mutation) -> Option<i64> {
     mutation.decided_at.map(|decided_at| i64::try_from(decided_at.0).unwrap_or(i64::MAX))
 }
 
-/// What the mutation does if it passes.
+/// The effect of a mutation that passes.
 fn kind(mutation: &Mutation) -> ChangeKind {
     match (mutation.change.settled(), mutation.expect) {
         (Change::Put { .. }, Expect::Absent) => ChangeKind::Added,

@@ -34,7 +34,7 @@ const BASE: Revision = Revision(1 << 62);
 /// The assumed version of a counted row that is not remembered. No row has it.
 const UNKNOWN: Revision = Revision((1 << 62) - 1);
 
-/// What this server has seen last.
+/// The counted rows and the clock's `compacted` as this server has seen them last.
 #[derive(Default)]
 pub struct Remembered {
     counted: HashMap<Key, (Revision, Bytes)>,

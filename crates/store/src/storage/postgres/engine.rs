@@ -1,5 +1,5 @@
-//! What an engine that speaks PostgreSQL's protocol may lack: then polling takes the place of notifications, and a row
-//! that of an advisory lock.
+//! Features that an engine which speaks PostgreSQL's protocol may lack: then polling takes the place of notifications,
+//! and a row that of an advisory lock.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Executor as _};

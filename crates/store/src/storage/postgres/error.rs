@@ -5,7 +5,7 @@ use crate::storage::Error;
 /// The SQLSTATE of a statement that the role may not execute.
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
-/// That of a statement which has waited for a lock for longer than its session wants to.
+/// The SQLSTATE of a statement that has waited for a lock for longer than its session wants to.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 pub fn lacks_rights(error: &sqlx::Error) -> bool {

@@ -10,8 +10,8 @@ use super::whole;
 use crate::revision::Revision;
 use crate::storage::Error;
 
-/// What the database has recorded of the batch; `None` if it has not been committed. It never will be then, even if its
-/// call is still on its way. A batch that was committed is where `synchronous_standby_names` wants it once this returns:
+/// The record of a batch in the database; `None` if it has not been committed. It never will be then, even if its call
+/// is still on its way. A batch that was committed is where `synchronous_standby_names` wants it once this returns:
 /// visible rows alone do not prove that, since those of a backend that is ended while it waits for a standby become
 /// visible at once.
 pub async fn of(connection: &mut PgConnection, ticket: &Ticket<'_>) -> Result<Option<Recorded>, Error> {

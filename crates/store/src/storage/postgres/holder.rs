@@ -23,7 +23,7 @@ pub const RESTORES: &str = "rowplane-restore";
 /// How long work waits until sessions that may hold it up are looked for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where the question is asked.
+/// The connection through which sessions that hold up work are looked for.
 pub enum Through<'a> {
     Pool(&'a Pool),
     /// A connection of its own.

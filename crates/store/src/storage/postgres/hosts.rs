@@ -18,7 +18,7 @@ const ALONE: Duration = Duration::from_secs(5);
 /// How long one of several hosts may take, so that one that is silent does not keep the others from being asked.
 const AMONG_OTHERS: Duration = Duration::from_secs(2);
 
-/// What the hosts of a database are used for.
+/// The use of a database's hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// A server writes, so it needs the primary.

@@ -97,7 +97,7 @@ pub enum Error {
     Sql(#[from] sqlx::Error),
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// What each of several hosts said.
+    /// The errors of several hosts, one for each.
     #[error("none of the database's hosts serves ({})", listed(.0))]
     Nowhere(Box<[(String, Error)]>),
 }
@@ -128,7 +128,7 @@ enum Verdict {
     New,
 }
 
-/// What a server may take for the database that it knows.
+/// The state of a server, on which depends what it may take for the database that it knows.
 #[derive(Clone, Copy, Debug)]
 enum Trust {
     /// It starts, and its mark was written at this time. A database that is younger than that is a new one.
@@ -167,12 +167,12 @@ fn judge(
     }
 }
 
-/// What this server knows of the database's identity, shared by all its connections.
+/// The identity of the database as far as this server knows it, shared by all its connections.
 #[derive(Default)]
 pub struct Lineage {
     accepted: Option<ClusterId>,
     known: Mutex<Option<Sighting>>,
-    /// Where the sighting is kept between runs of the server. Not set for a store that is only read or filled.
+    /// The mark that keeps the sighting between runs of the server. Not set for a store that is only read or filled.
     mark: OnceLock<Arc<HighWaterMark>>,
     /// Whether the server has begun to rely on what it has read of the database.
     running: AtomicBool,

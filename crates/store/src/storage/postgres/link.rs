@@ -177,8 +177,8 @@ fn error_response(reason: &str) -> Vec<u8> {
 /// `sqlclient_unable_to_establish_sqlconnection`
 pub const NO_CONNECTION: &str = "08001";
 
-/// Where the link's socket is. On Linux it has an abstract name instead of a file, so that a read-only file system does
-/// no harm.
+/// The place of the link's socket. On Linux it has an abstract name instead of a file, so that a read-only file system
+/// does no harm.
 struct Directory {
     path: String,
     is_file: bool,

@@ -62,7 +62,7 @@ async fn put_back(connection: &mut PgConnection, lost: &[(i32, GroupResource)]) 
     whole::run(connection, statement).await.map(drop)
 }
 
-/// Those that the database does not have, or has otherwise.
+/// Numbers of resources that the database lacks, or has for other resources.
 async fn missing(
     connection: &mut PgConnection,
     told: &BTreeMap<i32, GroupResource>,

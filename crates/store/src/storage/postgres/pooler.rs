@@ -12,7 +12,7 @@ use super::hosts::{Host, unanswered};
 /// A pooler with a single connection to lend lets the second one wait.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// What a pooler lends a connection for.
+/// The unit for which a pooler lends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lends {
     Transactions,

@@ -39,7 +39,7 @@ const DURABLE: &str = "SELECT set_config('synchronous_commit', 'on', false) \
 /// tell.
 const WATCH_CLIENT: &str = "SET client_connection_check_interval = '2s'";
 
-/// What a session is for.
+/// The purpose of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A server's session. No transaction of it holds the clock's lock between two messages, nor any that other servers wait

@@ -40,7 +40,7 @@ impl Postgres {
         Ok(Export { revision, length: Length::Objects(count as u64), batches })
     }
 
-    /// What the store contains, from one snapshot. Takes no lock.
+    /// The contents of the store, from one snapshot. Takes no lock.
     pub async fn inventory(address: &Address) -> Result<Inventory, Error> {
         let Snapshot { mut connection, revision, schema, host: _host } = snapshot(address).await?;
         let stored =

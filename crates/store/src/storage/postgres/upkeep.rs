@@ -120,7 +120,7 @@ async fn ids(
     Ok(ids.into_iter().map(|id| id.map(ResourceId)).collect())
 }
 
-/// Of replicas that rotate at the same time, one adds its key, and the others take it.
+/// The keys of tokens. Of replicas that rotate at the same time, one adds its key, and the others take it.
 pub async fn token_keys(pool: &Pool, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
     let mut connection = pool.acquire().await?;
     loop {

@@ -26,7 +26,7 @@ const PATIENCE_MS: u32 = 20;
 /// How much a checkpoint moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// As many frames as readers allow.
+    /// The frames that no reader holds back.
     Passive,
     /// All frames, so that the next write starts the log anew.
     Restart,

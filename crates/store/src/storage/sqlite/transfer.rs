@@ -41,7 +41,7 @@ impl Sqlite {
         Ok(Export { revision, length: Length::Objects(count as u64), batches })
     }
 
-    /// What the store contains, from one snapshot. Takes no lock.
+    /// The contents of the store, from one snapshot. Takes no lock.
     pub async fn inventory(path: &Path) -> Result<Inventory, Error> {
         let Snapshot { mut connection, revision, schema } = snapshot(path).await?;
         let stored =

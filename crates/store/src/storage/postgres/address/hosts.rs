@@ -98,7 +98,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// What is connected to.
+    /// The address or name to connect to.
     pub fn target(&self) -> &str {
         self.address.as_deref().unwrap_or(&self.name)
     }
@@ -170,7 +170,7 @@ impl UrlParts {
     }
 }
 
-/// Where a database is that no URL names: behind a socket, or else on this host.
+/// The host of a database whose URL names none: a socket's directory, or else this host.
 fn usual_host(port: u16) -> String {
     let there = |directory: &&str| Path::new(directory).join(format!(".s.PGSQL.{port}")).exists();
     USUAL_SOCKETS.into_iter().find(there).unwrap_or("localhost").to_owned()

@@ -7,7 +7,7 @@ use sqlx::postgres::PgConnectOptions;
 
 use super::Environment;
 
-/// Where Debian's and PostgreSQL's own builds look for a socket; `.pgpass` calls these directories `localhost`.
+/// Directories in which Debian's and PostgreSQL's own builds look for a socket; `.pgpass` calls them `localhost`.
 pub const USUAL_SOCKETS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
 /// Reads a file that contains nothing but a password, such as a mounted secret.
