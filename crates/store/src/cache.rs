@@ -7,7 +7,7 @@
 //! The cache holds certain resources, which are added and removed while it runs ([`Cache::add`], [`Cache::remove`]); it
 //! ignores writes to other resources.
 //!
-//! What holds: `state.revision` is R only if every write ≤ R to a held resource is in the state and in its resource's
+//! Invariants: `state.revision` is R only if every write ≤ R to a held resource is in the state and in its resource's
 //! log; logs are appended to before the state is swapped, so a reader of a state finds all later events.
 
 mod account;
@@ -78,7 +78,7 @@ struct Shared {
     turnovers: mpsc::Sender<Turnover>,
 }
 
-/// Where the state at an exact revision can be read.
+/// The source of the state at an exact revision.
 pub enum Exact {
     Memory(Objects),
     /// Only in the store, if anywhere.
@@ -162,7 +162,7 @@ impl Cache {
         self.shared.backend.shared().then(|| Arrival(self.shared.freshness.next()))
     }
 
-    /// As [`Cache::fresh`] at that time, or now.
+    /// The variant of [`Cache::fresh`] whose state holds every write answered before that arrival, or before the call.
     async fn fresh_since(&self, arrival: Option<Arrival>) -> Result<Arc<State>, Error> {
         // Without other servers, every answered write has been published to this cache before its answer.
         if !self.shared.backend.shared() || strikes(Bug::StaleRead) {

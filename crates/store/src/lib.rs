@@ -1,5 +1,5 @@
-//! Where objects are kept and found: the store on SQL or in memory, values sealed at rest, and the watch cache; beneath them
-//! what every part of a server is handed, and how hooks and key services are called.
+//! Storage of objects: the store on SQL or in memory, values sealed at rest, and the watch cache; beneath them services
+//! that every part of a server is handed, and calls of hooks and key services.
 //!
 //! A module imports only from modules below it in this list.
 #![deny(unsafe_code)]

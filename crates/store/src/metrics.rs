@@ -369,7 +369,7 @@ const GAUGES: &[(&str, &str)] = &[
     ("rowplane_compaction_lag_revisions", "Revisions of history that are kept: newest minus compacted."),
 ];
 
-/// Where metrics are registered by their names and labels.
+/// The registry of metrics by their names and labels.
 #[derive(Debug)]
 struct Registry {
     recorder: PrometheusRecorder,
@@ -393,7 +393,7 @@ impl Registry {
         self.recorder.register_gauge(&Key::from_parts(name, labels), &METADATA)
     }
 
-    /// Of one of [`HISTOGRAMS`].
+    /// A histogram of those in [`HISTOGRAMS`].
     fn histogram(&self, name: &'static str, labels: Vec<Label>) -> Histogram {
         let known = HISTOGRAMS.iter().find(|(known, ..)| *known == name);
         debug_assert!(known.is_some(), "{name} has no buckets");
@@ -420,7 +420,7 @@ pub struct Metrics {
     mutating: Arc<AtomicUsize>,
     started: SystemTime,
     certificate_left: Histogram,
-    /// What becomes of requests before they reach a handler.
+    /// Metrics of authentication and authorization, which come before a request reaches a handler.
     pub attempts: AttemptMetrics,
     pub tokens: TokenMetrics,
     config_infos: ConfigInfos,

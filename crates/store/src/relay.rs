@@ -37,7 +37,7 @@ impl Address {
         if self.port.is_empty() { host } else { format!("{host}:{}", self.port) }
     }
 
-    /// Where to connect.
+    /// The address to connect to, with its port.
     fn socket(&self) -> String {
         match (self.port.as_str(), &self.tls) {
             ("", Some(_)) => format!("{}:443", self.authority()),

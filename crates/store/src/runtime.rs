@@ -1,5 +1,5 @@
-//! What every part of a server gets instead of globals, so that a process may have any number of servers, and a test
-//! can control a server's time and random numbers.
+//! Services that every part of a server gets instead of globals, so that a process may have any number of servers, and
+//! a test can control a server's time and random numbers.
 
 use std::sync::Arc;
 

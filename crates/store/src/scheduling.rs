@@ -1,6 +1,6 @@
-//! Whose work goes first on the processors: what threads ask of the system's scheduler, and what they tell each other.
+//! Priorities on the processors: requests of threads to the system's scheduler, and hints that they give each other.
 //!
-//! What is told holds for the whole process, also if it runs several servers, since they share its processors.
+//! Hints hold for the whole process, also if it runs several servers, since they share its processors.
 
 #![allow(unsafe_code)]
 
@@ -113,13 +113,13 @@ mod linux {
         flags: u64,
         pub nice: i32,
         priority: u32,
-        /// Of a policy that runs by slices: the slice, in nanoseconds.
+        /// The slice in nanoseconds, for a policy that runs by slices.
         pub runtime: u64,
         deadline: u64,
         period: u64,
     }
 
-    /// Those of the calling thread.
+    /// The attributes of the calling thread.
     pub fn attributes() -> Option<Attributes> {
         let mut attributes = Attributes::default();
         let size = size_of::<Attributes>();

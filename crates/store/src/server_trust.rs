@@ -1,4 +1,5 @@
-//! Which server certificates a client of TLS takes: those of some authorities, and a certificate that is itself among them.
+//! Server certificates that a client of TLS takes: those of some authorities, and a certificate that is itself among
+//! them.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

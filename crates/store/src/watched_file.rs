@@ -17,7 +17,7 @@ pub struct WatchedFile {
     text: Vec<u8>,
 }
 
-/// What tells most changes of a file, or of a directory and the files in it.
+/// The stamp that tells most changes of a file, or of a directory and the files in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     modified: Option<SystemTime>,
@@ -29,7 +29,7 @@ impl WatchedFile {
         Self { path, text }
     }
 
-    /// What the file holds, if that has changed since it was read last.
+    /// The contents of the file, if they have changed since it was read last.
     pub async fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         let text = tokio::fs::read(&self.path).await?;
         if text == self.text {

@@ -1,7 +1,7 @@
 //! Calls of webhooks: a POST of JSON over HTTPS, with upstream's words for what goes wrong.
 //!
-//! Who calls resolves Services, and says what the answer has to be. A connection is kept for the next call; it is driven by
-//! the call that uses it, so that no task runs for it.
+//! The caller resolves Services, and says what the answer has to be. A connection is kept for the next call; it is
+//! driven by the call that uses it, so that no task runs for it.
 
 mod fetch;
 mod kubeconfig;
@@ -56,7 +56,7 @@ pub struct Failed {
     pub status: Option<u16>,
 }
 
-/// Where a hook listens.
+/// The address of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// `host:port`, as errors show it and as the hook reads it.
@@ -83,7 +83,7 @@ pub struct Webhook {
     shared: Mutex<Option<Multiplexed>>,
 }
 
-/// What a hook is shown of who calls it.
+/// Credentials that a hook is shown by its caller.
 #[derive(Debug, Default)]
 pub struct Client {
     /// A certificate's chain and its key.
@@ -117,7 +117,7 @@ impl Endpoint {
             || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// Where to connect to unless a Service leads elsewhere: the host and its port.
+    /// The host and port to connect to unless a Service leads elsewhere.
     pub fn address(&self) -> String {
         let has_port = self.authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         if has_port { self.authority.clone() } else { format!("{}:443", self.authority) }
@@ -146,7 +146,7 @@ impl Webhook {
         Self::as_client(endpoint, ca_bundle, timeout, Client::default())
     }
 
-    /// As [`Webhook::new`], with something to show.
+    /// The variant of [`Webhook::new`] with credentials to show.
     pub fn as_client(endpoint: Endpoint, ca_bundle: &[u8], timeout: Duration, mut client: Client) -> Self {
         let tls = client_config(ca_bundle, client.identity.take());
         let hook = Self { endpoint, tls, timeout, client, idle: Mutex::default(), shared: Mutex::default() };
@@ -242,7 +242,7 @@ impl Webhook {
         }
     }
 
-    /// As upstream prints it.
+    /// The URL as upstream prints it.
     fn url(&self) -> String {
         let seconds = self.timeout.as_secs();
         format!("https://{}{}?timeout={seconds}s", self.endpoint.authority, self.endpoint.path)

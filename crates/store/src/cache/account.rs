@@ -1,9 +1,9 @@
-//! What a single event contributes to the byte count of its log, for exactly as long as the event is in the log.
+//! The share of a single event in the byte count of its log, for exactly as long as the event is in the log.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Starts closed. While it is closed nothing is counted.
+/// The share of one event, closed at first. While it is closed nothing is counted.
 #[derive(Debug, Default)]
 pub struct Account {
     open: Mutex<Option<Open>>,

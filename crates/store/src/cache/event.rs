@@ -9,7 +9,7 @@ use super::account::Account;
 use crate::codec::object::Object;
 use crate::revision::Revision;
 
-/// What happened to one object at one revision. At least one of `current` and `previous` is there.
+/// A change of one object at one revision. At least one of `current` and `previous` is there.
 #[derive(Debug)]
 pub struct Event {
     pub revision: Revision,

@@ -97,7 +97,7 @@ impl Freshness {
 }
 
 impl State {
-    /// What a caller does for whom queries from number `mine` on are good.
+    /// The next step of a caller for whom queries from number `mine` on are good.
     fn turn(&mut self, mine: u64, started: &AtomicU64, now: Instant) -> Turn {
         if let Some((number, answer)) = &self.answered
             && *number >= mine

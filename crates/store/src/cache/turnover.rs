@@ -27,7 +27,7 @@ pub enum Turnover {
     },
 }
 
-/// What becomes of the objects of a resource that is held already.
+/// The fate of the objects of a resource that is held already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     Stay,
@@ -42,7 +42,7 @@ impl Cache {
         self.add_all(&[resource]).await
     }
 
-    /// As [`Cache::add`], for many at once.
+    /// The variant of [`Cache::add`] for many resources at once.
     pub async fn add_all(&self, resources: &[ResourceId]) -> Result<(), Error> {
         for _ in 1..ATTEMPTS {
             match self.load_and_add(resources, Held::Stay).await {

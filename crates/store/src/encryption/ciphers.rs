@@ -22,7 +22,7 @@ const GCM_NONCE: usize = 12;
 const BOX_NONCE: usize = 24;
 /// The bytes of a stream of Salsa20 that are the key of Poly1305; the message is encrypted with what follows them.
 const POLY_KEY: usize = 32;
-/// What the key of a value is derived from, beside the seed.
+/// The length of the random bytes from which a value's key is derived, beside the seed.
 const INFO: usize = 32;
 
 /// Why a value cannot be sealed or opened, in upstream's words.

@@ -16,7 +16,7 @@ use crate::schema::names::GroupResource;
 /// Stands for every group, or for every resource of a group.
 pub const ANY: &str = "*";
 
-/// What the file says, in its order.
+/// The contents of the file, in its order.
 #[derive(Debug)]
 pub struct Configuration {
     pub entries: Vec<Entry>,

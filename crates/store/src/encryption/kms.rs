@@ -58,7 +58,7 @@ pub struct Kms {
 /// The seed that seals.
 struct Current {
     wrapped: Wrapped,
-    /// What values begin with after the prefix: the fields of `wrapped`.
+    /// The bytes that values begin with after the prefix: the fields of `wrapped`.
     head: Vec<u8>,
     seed: Arc<Seed>,
     until: SystemTime,
@@ -97,7 +97,7 @@ impl Kms {
         self.client.timeout()
     }
 
-    /// What values begin with that are written from now on, with the id of the key as far as it is known.
+    /// The bytes that values written from now on begin with, the id of the key among them if it is known.
     pub fn sealed_prefix(&self) -> Bytes {
         let field = self.current.load().as_ref().map(|current| current.wrapped.key_id_field());
         [self.prefix.as_bytes(), &field.unwrap_or_default()].concat().into()
@@ -134,7 +134,7 @@ impl Kms {
         unsealer.open(data, row).map(Bytes::from).map_err(|error| error.to_string())
     }
 
-    /// What opens values of this seed; asks the service if it is not known, at most one caller at a time.
+    /// The unsealer of values of this seed; asks the service if the seed is not known, at most one caller at a time.
     async fn unsealer(&self, wrapped: &Wrapped) -> Result<Arc<Unsealer>, String> {
         if let Some(known) = self.seeds.get(wrapped, Instant::now()) {
             return known;
@@ -292,7 +292,7 @@ impl Kms {
     }
 }
 
-/// What is wrong with a status besides its key.
+/// Errors of a status besides those of its key.
 fn wrong_status(status: &StatusResponse, health: &mut Health) -> impl Iterator<Item = String> + use<> {
     let StatusResponse { version, healthz, .. } = status;
     let unwell = (healthz != "ok").then(|| format!("got unexpected healthz status: {healthz}"));

@@ -1,4 +1,4 @@
-//! What changes while a server runs: its configuration, and what key management services say.
+//! Changes while a server runs: of its configuration, and of the answers of key management services.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};

@@ -21,7 +21,7 @@ const VERSION: &str = "v1";
 pub struct Transformers {
     by_resource: HashMap<GroupResource, Arc<Transformer>>,
     pub services: Vec<Arc<Kms>>,
-    /// That of the configuration.
+    /// The hash of the configuration.
     pub hash: String,
 }
 
@@ -118,7 +118,7 @@ impl Transformer {
         Err(joined(refusals))
     }
 
-    /// What values begin with that are written from now on; `None` if they are stored as they are.
+    /// The bytes that values written from now on begin with; `None` if they are stored as they are.
     pub fn prefix(&self) -> Option<Bytes> {
         match &**self.providers.first()? {
             Sealer::Identity => None,

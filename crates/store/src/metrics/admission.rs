@@ -162,7 +162,7 @@ impl<'a> PodSecurityRequest<'a> {
     }
 }
 
-/// What PodSecurity has decided by a rule.
+/// A decision of PodSecurity by a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct PodSecurityDecision<'a> {
     /// `allow` or `deny`.

@@ -17,7 +17,7 @@ const NAMED_USERS: [&str; 5] =
 const BY_MAIL: usize = NAMED_USERS.len();
 const OTHERS: usize = BY_MAIL + 1;
 
-/// What came of authenticating a request.
+/// The result of authenticating a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authentication {
     Success,
@@ -26,7 +26,7 @@ pub enum Authentication {
     Error,
 }
 
-/// What came of authorizing a request.
+/// The result of authorizing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authorization {
     Allowed,

@@ -84,7 +84,7 @@ impl WebhookMetrics {
     }
 }
 
-/// Which file of settings is read again.
+/// The file of settings that is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReloadedFile {
     Authentication,
@@ -153,11 +153,11 @@ impl ReloadMetrics {
     }
 }
 
-/// Which texts are in force, by their hashes. They change, so that they are no metrics of the registry, which keeps all.
+/// Hashes of the texts that are in force. They change, so that they are no metrics of the registry, which keeps all.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigInfos(Arc<Mutex<Vec<ConfigInfo>>>);
 
-/// Which text of a kind of settings is in force.
+/// The text of a kind of settings that is in force, by its hash.
 #[derive(Debug)]
 pub struct ConfigInfo {
     pub name: &'static str,

@@ -33,7 +33,7 @@ impl LevelMetrics {
     }
 }
 
-/// What becomes of the requests of a FlowSchema.
+/// Metrics of the requests of a FlowSchema.
 #[derive(Clone)]
 pub struct FlowMetrics {
     registry: Arc<Registry>,

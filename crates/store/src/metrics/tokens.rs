@@ -23,7 +23,7 @@ const ACTIVE_FETCHES: &str = "authentication_token_cache_active_fetch_count";
 /// The buckets of Prometheus' client, in seconds.
 const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// What a token was that somebody has used.
+/// The kind of service account token that somebody has used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenUse {
     /// It names no audience.
@@ -56,9 +56,9 @@ const NAMES: [(&str, &str); 6] = [
 #[derive(Debug)]
 pub struct TokenMetrics {
     uses: [AtomicU64; NAMES.len()],
-    /// Of tokens whose signature was known, and of others.
+    /// Durations of look-ups: of tokens whose signature was known, and of others.
     remembered: [Buckets; 2],
-    /// Signatures that were right, and others.
+    /// Counts of checked signatures: of right ones, and of others.
     fetches: [AtomicU64; 2],
     active_fetches: AtomicU64,
 }

@@ -18,7 +18,7 @@ use crate::webhook::words;
 const CONNECT_TIME: Duration = Duration::from_secs(30);
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// What bytes go through.
+/// A connection that bytes go through.
 pub trait Connected: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connected for T {}

@@ -1,5 +1,5 @@
-//! As much of SPDY/3.1 as a client needs that opens streams to a kubelet: kubelets before 1.36 speak nothing else for all
-//! that kubectl asks.
+//! The part of SPDY/3.1 that a client needs to open streams to a kubelet: kubelets before 1.36 speak nothing else for
+//! all that kubectl asks.
 
 use std::io::{self, ErrorKind};
 
@@ -157,7 +157,7 @@ pub fn ping(number: u32) -> Vec<u8> {
     control(PING, &number.to_be_bytes())
 }
 
-/// What a server says.
+/// A frame from a server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
     Data {

@@ -47,7 +47,7 @@ impl HostUsers {
         Ok(Self { content, directory: path.parent().unwrap_or(Path::new(".")).to_owned() })
     }
 
-    /// What the server at `host:port` is shown; nothing if no user is for it. Reads files.
+    /// The credentials that the server at `host:port` is shown; none if no user is for it. Reads files.
     pub fn client(&self, address: &str) -> Result<Client, String> {
         let config = Kubeconfig { value: &self.content, directory: &self.directory };
         let Some(user) = self.user(&config, address) else { return Ok(Client::default()) };
@@ -80,7 +80,7 @@ impl HostUsers {
 
 struct Kubeconfig<'a> {
     value: &'a Value,
-    /// What paths are relative to.
+    /// The directory that paths are relative to.
     directory: &'a Path,
 }
 
@@ -163,7 +163,7 @@ impl<'a> Kubeconfig<'a> {
         Ok(Some(header))
     }
 
-    /// What is in `<field>-data`, or in the file that `<field>` names.
+    /// The contents of `<field>-data`, or of the file that `<field>` names.
     fn data(&self, parent: &Value, field: &str) -> Result<Option<Vec<u8>>, String> {
         let data = text(parent, &format!("{field}-data"));
         if !data.is_empty() {

@@ -36,7 +36,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// Bytes of the headers of an answer over HTTP/2.
 const LARGEST_HEAD: u32 = 1 << 20;
 
-/// What a hook has answered.
+/// The answer of a hook.
 pub struct Response {
     pub status: u16,
     pub content_type: String,

@@ -1,4 +1,4 @@
-//! What goes wrong with a call, in the words of Go's `net/http` and of client-go.
+//! Errors of a call, in the words of Go's `net/http` and of client-go.
 
 use std::error::Error as _;
 use std::io;

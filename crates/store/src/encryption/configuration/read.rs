@@ -39,12 +39,12 @@ pub struct RawKey {
 }
 
 pub struct RawKms {
-    /// With its default, as the timeout.
+    /// The version, or its default, as with the timeout.
     pub api_version: String,
     pub name: String,
     pub cache_size: Option<i64>,
     pub endpoint: String,
-    /// As the file has it, and what it means; `None` if that is less than nothing.
+    /// The text of the timeout, and its meaning; `None` if that is negative or no duration.
     pub timeout: (String, Option<Duration>),
 }
 
@@ -84,12 +84,12 @@ fn json_of(value: &Value) -> String {
     format!("{{{}}}", keys.unwrap_or_default().join(","))
 }
 
-/// Collects what is wrong with the document.
+/// Collects the errors of the document.
 #[derive(Default)]
 struct Reader {
     /// Values of wrong types.
     wrong: Vec<String>,
-    /// What only strict decoding refuses.
+    /// Errors of strict decoding alone.
     strict: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ use super::{ANY, Entry, Key, KeyKind, KmsConfiguration, Provider, Reload, group_
 use crate::gotext::quote;
 use crate::schema::names::GroupResource;
 
-/// As lenient as Go's.
+/// A decoder as lenient as Go's.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()

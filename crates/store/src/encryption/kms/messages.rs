@@ -37,7 +37,7 @@ pub struct DecryptRequest<'a> {
     pub wrapped: &'a Wrapped,
 }
 
-/// What of a value is not its data: which key of the service has wrapped which seed.
+/// The wrapped seed that is stored beside a value's data, and the key of the service that has wrapped it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Wrapped {
     pub key_id: String,
@@ -47,7 +47,7 @@ pub struct Wrapped {
     pub source_type: SourceType,
 }
 
-/// What is wrapped.
+/// The kind of secret that is wrapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SourceType {
     /// The key of AES-GCM itself. No value is written so any more.

@@ -58,7 +58,7 @@ impl Unsealer {
 }
 
 impl Seeds {
-    /// What is known of a seed; `None` if the service has to be asked.
+    /// The result that is known of a seed; `None` if the service has to be asked.
     pub fn get(&self, wrapped: &Wrapped, now: Instant) -> Option<Found> {
         let mut known = self.lock();
         let (hash, known) = (hash_of(wrapped), &mut *known);
