@@ -569,7 +569,7 @@ impl Metrics {
         let _ = self.server.set(hash);
     }
 
-    /// Tells servers apart whose metrics are added up.
+    /// The label that tells servers apart whose metrics are added up.
     fn server(&self) -> (&'static str, &str) {
         ("apiserver_id_hash", self.server.get().map_or("", String::as_str))
     }

@@ -42,7 +42,7 @@ impl Drop for StoreWork {
     }
 }
 
-/// From now on, for as long as this, whatever requests wait for is to be done in short pieces, even if that costs more.
+/// Asks for short pieces of all work that requests wait for, from now on and for so long, even if that costs more.
 pub fn be_considerate(time: Duration) {
     CONSIDERATE.at_least(START.elapsed() + time);
 }

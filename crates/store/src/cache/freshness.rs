@@ -41,7 +41,7 @@ struct State {
 enum Turn {
     Answered(Result<Clock, Error>),
     Ask(u64),
-    /// Until a query has landed, or this time has come.
+    /// Wait until a query has landed, or this time has come.
     Wait(Option<Instant>),
 }
 

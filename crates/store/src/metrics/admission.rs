@@ -100,16 +100,16 @@ pub struct HookCall<'a> {
     pub took: Duration,
 }
 
-/// Whose fault it was that a webhook ended a request.
+/// The cause for which a webhook ended a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookRejection {
     Call,
     Internal,
-    /// Nobody's: the webhook said no.
+    /// No fault: the webhook said no.
     None,
 }
 
-/// Whose match conditions were evaluated.
+/// The owner of match conditions that were evaluated.
 #[derive(Clone, Copy, Debug)]
 pub struct ConditionSource<'a> {
     pub name: &'a str,

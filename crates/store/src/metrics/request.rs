@@ -65,16 +65,16 @@ impl RequestKind {
 #[derive(Debug)]
 pub struct RequestMetrics {
     registry: Arc<Registry>,
-    /// Without `dry_run` and `component`, which only some metrics have.
+    /// The labels without `dry_run` and `component`, which only some metrics have.
     labels: Vec<Label>,
     dry_run: &'static str,
     duration: Histogram,
     /// The duration without that of webhooks; none of a dry run.
     sli_duration: Option<Histogram>,
-    /// Durations of GET and LIST.
+    /// Sizes of the responses to GET and LIST.
     response_size: Option<Histogram>,
     long_running: Gauge,
-    /// By status code; there are rarely more than a few.
+    /// Counters by status code; there are rarely more than a few.
     finished: RwLock<HashMap<u16, Counter>>,
 }
 

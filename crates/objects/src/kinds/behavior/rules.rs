@@ -40,13 +40,13 @@ type OfChange = fn(&ObjectMap, &ObjectMap, &mut Errors);
 /// The rules of a kind.
 #[derive(Clone, Copy)]
 pub struct Rules {
-    /// For all three: upstream checks finalizers together with the kind.
+    /// The rules of every write: upstream checks finalizers together with the kind.
     metadata: OfNew,
     create: OfNew,
-    /// `None` where a new version has to be what a new object has to be.
+    /// The rules of a new version; `None` if they are those of a new object.
     update: Option<OfChange>,
     status: OfChange,
-    /// For the object after a write to a part of its spec.
+    /// The rules of the object after a write to a part of its spec.
     part: OfNew,
     /// Whether the name of a new object is only looked at when nothing else is wrong.
     names_last: bool,

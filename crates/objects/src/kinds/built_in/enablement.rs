@@ -56,7 +56,7 @@ const ELSEWHERE: [&str; 38] = [
 /// by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Enablement {
-    /// By the places in [`SETS`].
+    /// The choices for sets, by their places in [`SETS`].
     sets: BTreeMap<usize, bool>,
     versions: BTreeMap<String, bool>,
     /// `group/version/plural`.

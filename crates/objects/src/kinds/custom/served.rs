@@ -1,4 +1,4 @@
-//! From a definition to the resources that are served for it.
+//! Resources that are served for a definition.
 
 use std::sync::Arc;
 

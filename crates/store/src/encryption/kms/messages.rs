@@ -183,7 +183,7 @@ impl Wrapped {
         Ok((wrapped, data))
     }
 
-    /// Upstream's rules.
+    /// Fails by upstream's rules.
     pub fn check(&self) -> Result<(), String> {
         if self.source.is_empty() {
             return Err("failed to validate encrypted DEK source: encrypted DEK source is empty".to_owned());
@@ -227,7 +227,7 @@ pub enum WrongKeyId {
 }
 
 impl WrongKeyId {
-    /// In metrics.
+    /// The label in metrics.
     pub fn label(self) -> &'static str {
         match self {
             Self::Empty => "empty",

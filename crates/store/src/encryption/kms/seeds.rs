@@ -32,9 +32,9 @@ pub struct Seeds {
 
 #[derive(Default)]
 struct Known {
-    /// By the hash of what is wrapped, with the time when it was found.
+    /// The results for seeds by the hashes of their wrapped forms, with the time of each.
     seeds: HashMap<[u8; 32], (Found, Instant)>,
-    /// Until when nobody is asked for unknown seeds, and why.
+    /// The time until which the service is not asked for unknown seeds, and the error that is answered instead.
     refused: Option<(Instant, String)>,
 }
 

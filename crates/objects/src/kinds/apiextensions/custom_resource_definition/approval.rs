@@ -1,4 +1,4 @@
-//! Groups of the community need somebody's word, which an annotation holds.
+//! Approvals that definitions in the groups of the Kubernetes community need, and that an annotation holds.
 
 use super::conditions::Condition;
 use crate::fields;

@@ -16,7 +16,7 @@ const SCHEMA_LIMIT: u64 = 100_000_000;
 /// The cost from which an expression is named if all of a schema together cost too much, and the most that are named.
 const DEAR: u64 = SCHEMA_LIMIT / 100;
 const NAMED: usize = 4;
-/// Upstream makes a new name each time.
+/// The type name of a rule's `self`; upstream makes a new one each time.
 const NAME: &str = "selfType";
 
 /// The expressions that the stored definition has already, wherever they stand.

@@ -20,7 +20,7 @@ const METADATA: [&str; 3] = ["metadata", "kind", "apiVersion"];
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// By their names in Go, which upstream lists, and in JSON.
+/// Members that a schema may have at its root beside a subresource `status`: names in Go, which upstream lists, and in JSON.
 const AT_THE_ROOT: [(&str, &str); 22] = [
     ("Description", "description"),
     ("Type", "type"),

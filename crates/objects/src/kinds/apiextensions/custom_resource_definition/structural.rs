@@ -16,7 +16,7 @@ enum Level {
     Field,
 }
 
-/// Sorted by their texts, as upstream sorts them.
+/// Errors of a schema that is not structural, sorted by their texts as upstream sorts them.
 pub fn validate(schema: &At<'_, '_>, errors: &mut Errors) {
     let mut found = Errors::default();
     invariants(schema, Level::Root, &mut found);

@@ -144,7 +144,7 @@ impl Errors {
         self.causes.is_empty()
     }
 
-    /// By what aggregated errors say of them.
+    /// The errors in the order of their texts in an aggregated error.
     pub fn sorted(mut self) -> Self {
         self.causes.sort_by_key(|cause| format!("{}: {}", cause.field, cause.message));
         self
@@ -264,7 +264,7 @@ impl Errors {
         }
     }
 
-    /// Members that are such numbers.
+    /// The variant of [`Errors::not_negative`] for several members.
     pub fn none_negative(&mut self, parent: &At<'_, '_>, names: &[&str]) {
         for name in names {
             self.not_negative(&parent.get(name));

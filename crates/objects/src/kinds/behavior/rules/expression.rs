@@ -112,8 +112,8 @@ impl Admission {
         Self { environment: KNOWN[usize::from(params)].clone() }
     }
 
-    /// With these types for objects and, if a kind of them is named, for params. As in upstream's check of types, there is
-    /// no `authorizer.requestResource`.
+    /// The environment with these types for objects and, if a kind of them is named, for params. As in upstream's check of
+    /// types, there is no `authorizer.requestResource`.
     pub fn typed(object: &Decl, params: Option<Option<&Decl>>) -> Self {
         let mut environment = Self::new(params.is_some()).environment.of_stored();
         environment = environment.without("authorizer.requestResource");

@@ -144,7 +144,7 @@ pub fn positive(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Whose requirements they are.
+/// The owner of resource requirements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     Container,

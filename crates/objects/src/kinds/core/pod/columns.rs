@@ -108,7 +108,7 @@ struct InitPhase {
     /// The status of the init container for which the pod is waiting.
     stopped: Option<String>,
     restarts: Restarts,
-    /// Only of init containers that keep running beside the main ones.
+    /// The restarts of those init containers alone that keep running beside the main ones.
     restartable_restarts: Restarts,
 }
 
