@@ -1,4 +1,4 @@
-//! What operators do to values (cel-go `common/types/overflow.go` and the types' own files).
+//! Arithmetic operators on values (cel-go `common/types/overflow.go` and the types' own files).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ fn overflow(unsigned: bool) -> Error {
     Error::new(if unsigned { "unsigned integer overflow" } else { "integer overflow" })
 }
 
-/// The error of values that an operator does not take: of those that no operator of its kind takes, it names itself.
+/// The error of an operator for operands of the wrong types; it names the operator if the left one is wrong.
 fn unfit<'a>(function: &str, left: bool) -> Result<Value<'a>, Error> {
     Err(if left { Error::new(format!("no such overload: {function}")) } else { Error::no_such_overload() })
 }

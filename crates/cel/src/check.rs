@@ -15,7 +15,7 @@ use crate::functions::Overload;
 use crate::syntax::ast::{Ast, Id};
 use crate::types::Type;
 
-/// What a name or a call in an expression refers to.
+/// The variable, type or function that a name or a call in an expression refers to.
 #[derive(Clone, Debug)]
 pub enum Reference {
     /// A variable of a loop.

@@ -1,4 +1,4 @@
-//! What is declared of data: how a JSON value of an object becomes a value of an expression
+//! Declarations of data: how a JSON value of an object becomes a value of an expression
 //! (`apiserver/pkg/cel/common/{schemas,valuesunstructured}.go`), and how large it may be.
 
 mod schema;
@@ -39,7 +39,7 @@ pub enum Kind {
     List(Arc<ListDecl>),
     Map(Arc<Decl>),
     Object(Arc<ObjectDecl>),
-    /// What may be anything and cannot be spoken of.
+    /// A value of any type, which expressions cannot access.
     Preserved,
     /// A list without items.
     Untyped,
@@ -146,7 +146,7 @@ impl Decl {
         Self { kind, ..*self }
     }
 
-    /// What is declared of the elements of a list, or of the values of a map.
+    /// The declaration of the elements of a list, or of the values of a map.
     pub fn element(&self) -> Option<&Self> {
         match &self.kind {
             Kind::List(list) => Some(&list.items),
@@ -155,7 +155,7 @@ impl Decl {
         }
     }
 
-    /// What is declared of a member that objects call so, if expressions can speak of it.
+    /// The declaration of the member with this name in objects, if expressions can access it.
     pub fn member(&self, name: &str) -> Option<&Self> {
         let Kind::Object(object) = &self.kind else { return None };
         let field = object.field(&escape(name)?, 0)?;

@@ -1,4 +1,4 @@
-//! What an expression may speak of.
+//! The environment of an expression: the variables, types and functions that it may use.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub struct Environment {
     pub(crate) room: Arc<Room>,
 }
 
-/// What came of looking for a field.
+/// The result of looking up a field of a struct.
 pub enum Field {
     Found(Type),
     Undefined,
@@ -108,7 +108,7 @@ impl Environment {
         self
     }
 
-    /// Where the declaration of a struct holds a field; anywhere, if that is not known.
+    /// The index of a field in the declaration of its struct, or 0 if that is not known: callers take it for a hint only.
     pub(crate) fn place_of(&self, of: &str, field: &str) -> usize {
         let fields = self.places.get(of);
         fields.and_then(|fields| fields.iter().position(|known| known == field)).unwrap_or_default()

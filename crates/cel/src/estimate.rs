@@ -1,4 +1,4 @@
-//! What an expression may cost at most, by what is declared of the sizes of values (cel-go `checker/cost.go`, Kubernetes'
+//! The worst-case cost of an expression, by the declared sizes of values (cel-go `checker/cost.go`, Kubernetes'
 //! `library/cost.go`). These numbers decide which definitions are taken: they are upstream's to the unit.
 
 mod calls;

@@ -42,13 +42,13 @@ const SHALLOW: u16 = 64;
 /// Why an expression is not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// What is wrong with it, as cel-go prints it.
+    /// The errors in the expression, as cel-go prints them.
     Wrong(String),
     /// The system has no thread with a stack that is deep enough for it now.
     NoStack,
 }
 
-/// What an expression is.
+/// The expression, parsed and type-checked, or why it is not taken.
 pub fn check(text: &str, environment: &Environment) -> Result<Checked, Refusal> {
     let wrong = |problems| Refusal::Wrong(source::show(problems, text));
     let ast = parse(text, environment.bindings).map_err(wrong)?;

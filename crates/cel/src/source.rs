@@ -1,4 +1,4 @@
-//! Where in an expression something is wrong, and how cel-go shows it (`common/errors.go`).
+//! Errors in an expression: their places, and how cel-go shows them (`common/errors.go`).
 
 /// How many are told.
 pub const MOST: usize = 100;

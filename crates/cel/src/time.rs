@@ -217,7 +217,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -nanos } else { nanos })
 }
 
-/// As cel-go prints it: seconds.
+/// The text of a duration as cel-go prints it: in seconds.
 pub fn duration_text(nanos: i64) -> String {
     format!("{}s", duration_seconds(nanos))
 }

@@ -10,10 +10,10 @@ const LARGEST: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// Known when the expression is evaluated.
+    /// A type that is known only when the expression is evaluated.
     Dyn,
     Any,
-    /// Of what is wrong, so that it is told once.
+    /// The type of an expression that has an error, so that the error is told once.
     Error,
     Null,
     Bool,
@@ -24,7 +24,7 @@ pub enum Type {
     Bytes,
     Timestamp,
     Duration,
-    /// To be found out.
+    /// A type variable: its type is still to be found out.
     Param(SmolStr),
     /// Something with fields.
     Struct(SmolStr),
@@ -99,7 +99,7 @@ impl Type {
         matches!(self, Type::Dyn | Type::Any)
     }
 
-    /// What an optional may hold.
+    /// The type of values in an optional; `None` for other types.
     pub fn as_optional(&self) -> Option<&Type> {
         match self.as_applied()? {
             Applied { of: Generic::Opaque(name), to, .. } if name == OPTIONAL => to.first(),
@@ -156,7 +156,7 @@ impl Type {
         types
     }
 
-    /// As the checker's messages call it.
+    /// The type's name in the checker's messages.
     pub fn short(&self) -> String {
         self.print(true)
     }
@@ -191,7 +191,7 @@ impl Type {
     }
 }
 
-/// As cel-go names it elsewhere.
+/// The type's name as cel-go prints it, except in the checker's messages.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.print(false))

@@ -27,7 +27,7 @@ pub struct Checker<'e> {
     references: Vec<Option<Reference>>,
 }
 
-/// What the expression is, or all that is wrong with it.
+/// The expression with the types of its nodes, or all its errors.
 pub fn check(ast: Ast, environment: &Environment) -> Result<Checked, Vec<Problem>> {
     let mut checker = Checker {
         environment,
@@ -56,7 +56,7 @@ pub fn check(ast: Ast, environment: &Environment) -> Result<Checked, Vec<Problem
 }
 
 impl Checker<'_> {
-    /// What is not known of types may be anything.
+    /// Type variables become what is known of them, or else `dyn`.
     fn settle(&mut self) {
         let known = &self.known;
         self.types.iter_mut().filter(|is| is.is_open()).for_each(|is| *is = known.settle(is));
@@ -203,7 +203,7 @@ impl Checker<'_> {
         Type::Error
     }
 
-    /// What an element adds to its list or map.
+    /// The type that an element gives to its list, map or struct; that of an optional element is the type within.
     fn element(&mut self, id: Id, is: Type, optional: bool) -> Type {
         if !optional {
             return is;
@@ -217,7 +217,7 @@ impl Checker<'_> {
         is
     }
 
-    /// The type of several, or whatever, if they have none in common.
+    /// The type that several elements have in common, or else `dyn`; a type variable if there are no elements.
     fn joined(&mut self, elements: Vec<(Id, Type)>) -> Type {
         let mut joined: Option<Type> = None;
         for (_, is) in &elements {

@@ -8,7 +8,7 @@ use crate::syntax::ast::{Ast, Expr, Id, Literal};
 use crate::types::{Generic, Type};
 use crate::value::Value;
 
-/// What is wrong with the literals of a tree, whose nodes have these types.
+/// Errors in the literals of a tree are added to `problems`; `types` are those of the tree's nodes.
 pub fn check(ast: &Ast, types: &[Type], problems: &mut Vec<Problem>) {
     Walk { ast, types, problems }.below(ast.root);
 }

@@ -1,4 +1,4 @@
-//! What types that are to be found out turn out to be (cel-go `checker/types.go`).
+//! Type variables, and the types that they turn out to be (cel-go `checker/types.go`).
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use crate::types::{Applied, Generic, Type};
 #[derive(Default)]
 pub struct Substitution {
     known: HashMap<SmolStr, Type>,
-    /// What was known before each change of an attempt.
+    /// The former types of the variables that an attempt has changed, in the order of the changes, for their undoing.
     before: Vec<(SmolStr, Option<Type>)>,
     fresh: usize,
 }
 
-/// What came of taking one type for another.
+/// The result of unifying a type with a type variable. `known`: the variable had a type before, or is that type itself.
 struct Taken {
     valid: bool,
     known: bool,
@@ -102,7 +102,7 @@ impl Substitution {
         }
     }
 
-    /// Takes a type for one that is to be found out.
+    /// Unifies a type with a type variable.
     fn take(&mut self, is: &Type, name: &SmolStr, param: &Type) -> Taken {
         if is == param {
             return Taken { valid: true, known: true };

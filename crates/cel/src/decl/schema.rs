@@ -1,5 +1,5 @@
-//! What a schema of a CustomResourceDefinition declares, as `apiserver/pkg/cel/common/schemas.go` reads it: types, and how
-//! large values may be.
+//! Declarations from a schema of a CustomResourceDefinition, as `apiserver/pkg/cel/common/schemas.go` reads them: types, and
+//! how large values may be.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rowplane_values::tree::{Map, Value};
 use super::{Decl, FieldDecl, Kind, ListDecl, ListKind, ObjectDecl};
 use crate::reserved::escape;
 
-/// What a request may hold at most.
+/// The most bytes that a request may hold.
 pub const LARGEST_REQUEST: i64 = 3 << 20;
 /// The longest name of an object.
 const LONGEST_NAME: i64 = 253;

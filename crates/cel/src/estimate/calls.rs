@@ -1,4 +1,4 @@
-//! What calls cost at most, and how large their results are.
+//! The worst-case costs of calls, and the sizes of their results.
 
 use super::range::Range;
 use super::walk::{Part, Walk, is_list};
@@ -22,7 +22,7 @@ pub struct Call<'a> {
     pub costs: &'a [Range],
 }
 
-/// What a call costs besides its arguments, and the size of its result.
+/// The cost of a call, without that of its arguments except in [`Walk::overload`], and the size of its result.
 type Estimate = (Range, Option<Range>);
 
 impl Walk<'_> {
@@ -252,7 +252,7 @@ impl Walk<'_> {
         Some(cost)
     }
 
-    /// Of values with functions of their own.
+    /// The estimate of `==` for two values of a type with its own equality, such as quantities; `None` for others.
     fn equality(&self, call: &Call<'_>) -> Option<Estimate> {
         let [one, other] = call.parts else { return None };
         if one.of != other.of {

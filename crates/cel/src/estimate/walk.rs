@@ -11,7 +11,7 @@ use crate::operators;
 use crate::syntax::ast::{Comprehension, Expr, Id, Literal};
 use crate::types::{Generic, Type};
 
-/// Where a value comes from: a variable, and the fields and elements on the way.
+/// The origin of a value: a variable, and the fields and elements on the way from it.
 type Path = Vec<SmolStr>;
 
 /// The sizes of what a list or map holds.
@@ -252,7 +252,7 @@ impl<'c> Walk<'c> {
         }
     }
 
-    /// What is declared of the size of a value that comes from there.
+    /// The declared size of a value of this origin.
     pub fn declared(&self, path: &[SmolStr]) -> Option<Range> {
         let max = (self.sizes_of)(path)?;
         Some(Range { min: 0, max })

@@ -21,7 +21,7 @@ impl fmt::Display for Cidr {
     }
 }
 
-/// As Go prints an address: only mapped ones and those of IPv4 have dots.
+/// The text of an address as Go prints it: only addresses of IPv4 and mapped ones have dots.
 pub fn go_text(address: IpAddr) -> String {
     let IpAddr::V6(six) = address else { return address.to_string() };
     if six.to_ipv4_mapped().is_some() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::opaque::Opaque;
 use crate::value::{Error, Value};
 
-/// Who answers what expressions ask.
+/// The authorizer that answers the questions of expressions.
 pub trait Authority: fmt::Debug + Send + Sync {
     /// The error ends the evaluation: the answer is not known yet.
     fn decide(&self, question: &Question) -> Result<Decision, Error>;

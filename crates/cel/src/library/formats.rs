@@ -30,7 +30,7 @@ pub struct Format {
     name: &'static str,
     kind: Kind,
     prefix: bool,
-    /// What upstream takes for the length of its regular expression.
+    /// The length that upstream assumes for the format's regular expression when it counts the cost of a validation.
     pub pattern: u64,
 }
 
@@ -94,7 +94,7 @@ impl Format {
         self.name
     }
 
-    /// What is wrong with a text.
+    /// The errors of a text that does not have the format.
     fn problems(&self, text: &str) -> Vec<String> {
         let masked;
         let text = if self.prefix && text.len() > 1 && text.ends_with('-') {

@@ -9,13 +9,13 @@ use crate::value::{Error, List, Value};
 
 const PRECISION: usize = 6;
 
-/// What the checker knows of an argument: whether a letter may print it; else why not, and where.
+/// The checker's knowledge of the arguments of `format`: whether a letter may print one; else why not, and where.
 pub trait Known {
     type Place;
     fn problem(&self, argument: usize, letter: char) -> Option<(Self::Place, String)>;
 }
 
-/// What is wrong with a pattern for so many arguments; a place is within an argument.
+/// The first error of a pattern for so many arguments, and the place in the argument that is at fault, if one is.
 pub fn check<K: Known>(pattern: &str, arguments: usize, known: &K) -> Result<(), (Option<K::Place>, String)> {
     let (mut rest, mut next) = (pattern, 0);
     while let Some(at) = rest.find('%') {

@@ -6,7 +6,7 @@ use crate::arithmetic;
 use crate::types::Type;
 use crate::value::{Error, List, Value};
 
-/// What `lists.range` makes at most.
+/// The most elements that `lists.range` makes.
 pub const LONGEST_RANGE: i64 = 1_000_000;
 
 pub fn call<'a>(
@@ -92,7 +92,7 @@ fn is_sorted(list: &List<'_>) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Of nothing it is the zero of its type.
+/// The sum of a list; that of an empty one is the zero of the result's type.
 fn sum<'a>(list: &List<'a>, result: Option<&Type>) -> Result<Value<'a>, Error> {
     let zero = |like: &Value<'_>| match like {
         Value::Uint(_) => Value::Uint(0),

@@ -2,14 +2,14 @@
 
 use crate::value::{Error, Text, Value};
 
-/// What a text may become at most.
+/// The most bytes that a text may become.
 pub const LARGEST: usize = 16 << 20;
 
 fn out_of_range(at: i64) -> Error {
     Error::new(format!("index out of range: {at}"))
 }
 
-/// Where a letter begins; `None` behind the end.
+/// The byte at which a letter begins, or the end of the text behind the last one; `None` beyond that.
 fn byte_of(text: &str, letter: usize) -> Option<usize> {
     let mut places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     places.nth(letter)

@@ -1,4 +1,4 @@
-//! Which library has a function, and what calls of it cost (`apiserver/pkg/cel/library/cost.go`, cel-go
+//! Functions: the library that each belongs to, and the cost of its calls (`apiserver/pkg/cel/library/cost.go`, cel-go
 //! `interpreter/runtimecost.go`).
 
 use super::{
@@ -9,7 +9,7 @@ use crate::functions::Overload;
 use crate::types::{Generic, Type};
 use crate::value::{Error, Value};
 
-/// What a call costs, by the sizes of its arguments (`n` of the first, `m` of the second) or of its result.
+/// The cost of a call, by the sizes of its arguments or of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     One,
@@ -20,7 +20,7 @@ pub enum Cost {
     },
     /// A tenth of the smaller one.
     Smaller,
-    /// The same, and 1 for values with functions of their own.
+    /// The same, and 1 for values whose types have their own equality.
     Equality,
     /// A tenth of both.
     Both,
@@ -106,7 +106,7 @@ impl Cost {
         })
     }
 
-    /// What an operator costs, by its operands.
+    /// The cost of an operator with these operands.
     pub fn of_two(self, left: &Value<'_>, right: &Value<'_>) -> u64 {
         match (self, left, right) {
             (Self::One, ..)
@@ -117,7 +117,7 @@ impl Cost {
         }
     }
 
-    /// What an operator costs, by the sizes of its operands; those that are errors have 1.
+    /// The cost of an operator with operands of these sizes; an operand that is an error has size 1.
     pub fn of_sizes(self, left: impl FnOnce() -> u64, right: impl FnOnce() -> u64) -> u64 {
         match self {
             Self::Second => right(),
@@ -205,7 +205,7 @@ fn traversal(value: &Value<'_>) -> u64 {
     }
 }
 
-/// What a call costs; `overload` if the checker has found only one.
+/// The cost of a function's calls; `overload` is given if the checker has found only one.
 pub fn cost(function: &str, overload: Option<&Overload>) -> Cost {
     let first = overload.and_then(|overload| overload.arguments.first());
     let second = overload.and_then(|overload| overload.arguments.get(1));

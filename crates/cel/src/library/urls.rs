@@ -14,7 +14,7 @@ pub struct Url {
     host: String,
     /// Decoded.
     path: Vec<u8>,
-    /// As it was written, if that is a way to write the path.
+    /// The path as it was written, if that is a valid encoding of it, or else as Go encodes it.
     escaped: String,
     query: String,
     text: String,
@@ -25,7 +25,7 @@ impl Url {
         &self.text
     }
 
-    /// As `url.Parse` reads what `url.ParseRequestURI` takes.
+    /// The URL that `url.Parse` reads from a text that `url.ParseRequestURI` takes, too.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: String| format!("parse {}: {why}", quote(text));
         Self::read(text, text, true).map_err(wrong)?;
@@ -181,7 +181,7 @@ enum Mode {
     Fragment,
 }
 
-/// What escapes stand for.
+/// The bytes that a part of a URL stands for, with its escapes decoded.
 fn unescape(text: &str, mode: Mode) -> Result<Vec<u8>, String> {
     let bytes = text.as_bytes();
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
