@@ -159,7 +159,7 @@ enum Base {
 struct Qualifier {
     key: QualifierKey,
     optional: bool,
-    /// Where the field was, among those of its struct.
+    /// The index of the field in the declaration of its struct, as a hint for finding it.
     hint: usize,
 }
 
@@ -183,7 +183,7 @@ struct Fold {
     shape: FoldShape,
 }
 
-/// What a loop is, where it is one of those that most loops are.
+/// The shape of a loop: that of one of the usual macros, or another.
 #[derive(Clone, Copy, Debug)]
 enum FoldShape {
     /// `all`, or with `decides` `exists`: the body says whether an element decides.

@@ -22,8 +22,9 @@ use smol_str::SmolStr;
 use crate::decl::Decl;
 use scope::RuleProgram;
 
-/// What an expression may cost, and all of an object together.
+/// The most that one expression may cost.
 pub const CALL_LIMIT: u64 = 1_000_000;
+/// The most that all expressions of an object may cost together.
 pub const OBJECT_BUDGET: i64 = 10_000_000;
 
 /// The rules of a version's schema.
@@ -53,13 +54,13 @@ struct Node {
 
 #[derive(Debug)]
 struct Rule {
-    /// As the schema has it.
+    /// The rule as the schema has it.
     given: Value,
     text: String,
-    /// `None` if there is none; blank ones are none to validation, but not here.
+    /// `None` if there is no message. A blank one counts as none in the validation of definitions, but not here.
     message: Option<String>,
     reason: SmolStr,
-    /// Where below the value the rule says to be wrong.
+    /// The path, below the value, of the field that violations of the rule name.
     field_path: String,
     optional_old: bool,
 }

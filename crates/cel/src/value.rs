@@ -92,7 +92,7 @@ impl<'a> Value<'a> {
         if let Self::String(text) = self { Some(text) } else { None }
     }
 
-    /// What cel-go's costs count: letters, bytes, elements; anything else is 1.
+    /// The size of a value in cel-go's costs: the number of letters, bytes or elements; 1 for a value that has none.
     pub fn size(&self) -> u64 {
         match self {
             Self::String(text) => text.letters() as u64,
@@ -104,7 +104,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same, and of an optional what is in it.
+    /// The same; the size of an optional is that of the value within.
     pub fn inner_size(&self) -> u64 {
         let mut at = self;
         while let Self::Optional(Some(inner)) = at {
@@ -154,7 +154,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What Go's own name of it is, in messages of comprehensions.
+    /// Go's own name of the value's type, for messages.
     pub fn go_name(&self) -> &'static str {
         match self {
             Self::Null => "types.Null",

@@ -49,12 +49,12 @@ impl From<Error> for Fault {
 
 pub(super) type Outcome<'a> = Result<Value<'a>, Fault>;
 
-/// What an evaluation may cost, and what it has.
+/// The cost limit of an evaluation, and what is spent and left.
 #[derive(Debug)]
 pub struct Budget<'b> {
     pub limit: u64,
     pub spent: u64,
-    /// The bytes of programs of patterns that are no constants.
+    /// The bytes that are left for the programs of patterns that are no constants.
     pub patterns: usize,
     /// Becomes true when nobody waits for the value any more.
     pub interrupt: Option<&'b AtomicBool>,
@@ -63,7 +63,7 @@ pub struct Budget<'b> {
 /// Steps of a search, a tenth of a second at worst.
 const LONG_SEARCH: u64 = 200_000;
 
-/// More patterns are made by nobody who means well, and each takes milliseconds.
+/// The most bytes of such programs. Nobody who means well needs more, and each program takes milliseconds to compile.
 pub const PATTERNS: usize = 16 << 20;
 
 impl Budget<'_> {
@@ -77,7 +77,7 @@ impl Budget<'_> {
     }
 }
 
-/// Where variables come from; each is asked for at most once in an evaluation.
+/// The source of variables; each variable is asked for at most once in an evaluation.
 pub trait Variables<'a>: Sync {
     /// `None` for a variable that is not there.
     fn get(&self, name: &str) -> Option<Result<Value<'a>, Error>>;
@@ -97,7 +97,7 @@ pub(super) struct Frame<'a, 'e> {
     budget: Budget<'e>,
 }
 
-/// What a program speaks of.
+/// The values that a program refers to: its variables, and those of its loops.
 pub(super) struct Values<'a> {
     pub(super) program: &'a Program,
     variables: Vec<Option<Result<Value<'a>, Error>>>,
@@ -160,7 +160,7 @@ impl Program {
     }
 }
 
-/// What a part of a call came to, short of the end of all.
+/// The value of a part of a call, or an error that does not end the evaluation.
 pub(super) type Part<'a> = Result<Value<'a>, Error>;
 
 /// An error becomes a value; what ends the evaluation goes on.
@@ -187,7 +187,7 @@ impl<'a> Frame<'a, '_> {
         settled(self.node(node))
     }
 
-    /// What is large stays out of this function's frame: nodes are within nodes.
+    /// The value of a node. This function recurses, so that whatever takes much stack is in functions of its own.
     pub(super) fn node(&mut self, id: NodeId) -> Outcome<'a> {
         let program = self.values.program;
         match &program.nodes[id as usize] {
@@ -218,7 +218,7 @@ impl<'a> Frame<'a, '_> {
         }
     }
 
-    /// What an operator makes of two values. Those that are there already are looked at where they are.
+    /// The result of an operator on two operands. Constants and variables are not copied for it if the right one is such.
     pub(super) fn operands<R>(
         &mut self,
         left: NodeId,
@@ -543,7 +543,7 @@ fn apply<'a>(operator: Operator, left: &Value<'a>, right: &Value<'a>) -> Part<'a
     }
 }
 
-/// What the operators say that compare.
+/// The result of an operator that compares: equality, order, or `in`.
 pub(super) fn compare(operator: Operator, left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
     let name = match operator {
         Operator::Equal => return left.equals(right),

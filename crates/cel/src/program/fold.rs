@@ -1,6 +1,6 @@
 //! Loops (cel-go `interpreter/interpretable.go`, `evalFold`).
 //!
-//! Those of `all`, `exists`, `map` and `filter` keep what they have so far beside the variables. They cost what their
+//! The loops of `all`, `exists`, `map` and `filter` keep their results so far beside the variables. They cost what their
 //! expansions do: each round pays for the looks at the accumulator.
 
 use super::evaluate::{Fault, Frame, Local, Outcome, Part};

@@ -150,7 +150,7 @@ impl Planner<'_> {
         number
     }
 
-    /// Where a struct has a field, if the operand is known to be one.
+    /// The index of a field in the declaration of its struct, if the operand is known to be a struct; else 0.
     fn hint(&self, operand: Id, field: &str) -> usize {
         let mut of = self.checked.type_of(operand);
         if let Some(inner) = of.as_optional() {

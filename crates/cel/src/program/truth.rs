@@ -1,10 +1,10 @@
-//! Conditions: what is asked whether it is true makes no value of the answer.
+//! Conditions: expressions of which only the truth is wanted, so that no value is made of the result.
 
 use super::evaluate::{Fault, Frame, Outcome, compare, is_member};
 use super::{Attribute, FoldShape, Node, NodeId};
 use crate::value::{Error, Value};
 
-/// What a condition comes to.
+/// The result of a condition.
 pub(super) enum Truth {
     Is(bool),
     /// A value of another type.
@@ -26,7 +26,7 @@ impl Truth {
         result.map_or_else(Self::Error, Self::Is)
     }
 
-    /// What two sides come to of which none decides: the first error.
+    /// The result of `&&` or `||` when neither side decides: the first error, if there is one.
     pub(super) fn or(self, next: Self) -> Self {
         match (self, next) {
             (error @ Self::Error(_), _) => error,

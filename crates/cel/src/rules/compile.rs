@@ -86,8 +86,8 @@ fn node(schema: &Value, shape: &Value, decl: Decl, room: &Arc<Room>, depth: usiz
     }
 }
 
-/// What is declared of a property. Those that expressions cannot speak of are left out, unless their names cannot be
-/// spelled either.
+/// The declaration of a property; `None` if expressions cannot access its values. A property whose name no expression can
+/// spell is declared by its own schema.
 fn declared(decl: &Decl, name: &str, shape: &Value) -> Option<Decl> {
     match escape(name) {
         Some(_) => decl.member(name).cloned(),

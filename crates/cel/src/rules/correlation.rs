@@ -1,4 +1,4 @@
-//! Which old value a new one is compared with (`apiserver/pkg/cel/common/equality.go`).
+//! Correlation: the old value that a new one is compared with (`apiserver/pkg/cel/common/equality.go`).
 
 use rowplane_values::tree::Value;
 use smol_str::SmolStr;
@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use super::seen::Seen;
 use crate::decl::{Decl, Kind, ListKind};
 
-/// A value, what it was before, and what is declared of it; nothing of the root, whose metadata no schema knows.
+/// A value, its old version, and its declaration; `None` for the root, whose metadata no schema declares.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
     new: Seen<'a>,
@@ -27,7 +27,7 @@ impl<'a> Correlation<'a> {
         Self { current: old.map(|old| Pair { new, old, decl: None }), around: None }
     }
 
-    /// What is left of it within `allOf`.
+    /// The correlation within a schema of `allOf`, by the nearest value around alone.
     pub fn of_parts(self) -> Self {
         Self { current: None, around: self.around }
     }

@@ -1,4 +1,4 @@
-//! What the rules at one place of a schema may speak of, and what becomes of their expressions there.
+//! The scope of the rules at one place of a schema: the environments in which their expressions are assessed and compiled.
 
 use std::sync::Arc;
 
@@ -36,12 +36,12 @@ pub enum Expression {
     Stored,
 }
 
-/// What is known of a rule before it is asked about any value.
+/// The findings about a rule before it is evaluated for any value.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Assessment {
-    /// What the rule costs at most, or what is wrong with it.
+    /// The worst-case cost of the rule, or its error.
     pub rule: Result<u64, String>,
-    /// The same of the expression of its message, which nobody looks at if the rule is wrong.
+    /// The same for the expression of its message; `None` if there is none, or if the rule is wrong.
     pub message: Option<Result<u64, String>>,
     pub uses_old: bool,
 }

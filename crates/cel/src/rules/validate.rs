@@ -1,4 +1,4 @@
-//! What rules say of an object.
+//! Evaluation of a schema's rules for an object.
 
 use std::cell::OnceCell;
 
@@ -33,7 +33,7 @@ pub struct Violation {
     pub message: String,
 }
 
-/// What is wrong, and what was wrong before and is told only.
+/// The violations of rules in an object, and warnings of those that its old version had already.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// The first ones: nobody reads thousands.
@@ -41,7 +41,7 @@ pub struct Findings {
     /// How many more there are.
     pub untold: usize,
     pub warnings: Vec<String>,
-    /// What is left of the budget; less than nothing once it is gone.
+    /// The budget that is left; less than nothing once it is gone.
     pub budget: i64,
     /// How many rules may still be asked.
     pub runs: u64,
@@ -85,7 +85,7 @@ impl RulesAt<'_> {
 struct Walk {
     findings: Findings,
     path: String,
-    /// What is left for the programs of patterns that the object brings.
+    /// The bytes that are left for the programs of patterns that are no constants.
     patterns: usize,
 }
 
@@ -355,7 +355,7 @@ impl Walk {
         }
     }
 
-    /// What a message's expression says; `None` if that cannot be used, an error if the budget is gone.
+    /// The message that a rule's `messageExpression` makes; `None` if that cannot be used, an error if the budget is gone.
     fn message<'a>(
         &mut self,
         rule: &Rule,

@@ -18,7 +18,7 @@ pub enum Literal {
 
 #[derive(Debug)]
 pub enum Expr {
-    /// What could not be read.
+    /// A part of the text that could not be parsed.
     Unspecified,
     Literal(Literal),
     Ident(SmolStr),

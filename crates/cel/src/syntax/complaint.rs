@@ -1,5 +1,5 @@
-//! What ANTLR's parser says of tokens that are no expression: its default strategy of recovery, on the automaton that it
-//! makes of cel-go's grammar (`parser/gen/CEL.g4`).
+//! Syntax errors as ANTLR's parser reports them: by its default strategy of recovery, on the automaton that it makes of
+//! cel-go's grammar (`parser/gen/CEL.g4`).
 //!
 //! Only texts that the parser has refused come here. Predictions look ahead as far as it takes to tell branches apart; a
 //! loop is preferred to its end, and an earlier branch to a later one.
@@ -19,7 +19,7 @@ pub fn unrecognized(text: &str, span: &Range<usize>) -> Problem {
     Problem::at(span.start as u32, format!("Syntax error: token recognition error at: '{lost}'"))
 }
 
-/// What is wrong with the tokens.
+/// The syntax errors in the tokens.
 pub fn complaints(text: &str, tokens: &[Token]) -> Vec<Problem> {
     Recovery::new(text, tokens).run()
 }
@@ -45,7 +45,7 @@ impl Kinds {
         Self(self.0 | other.0)
     }
 
-    /// As messages name them, the end first.
+    /// The names of the kinds, as messages list them: the end of the text first.
     fn names(self) -> String {
         let last = [(Kind::End, "<EOF>")];
         let known: Vec<&str> =

@@ -234,7 +234,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Where the string that starts there ends, or the first letter that does not fit.
+    /// The end of the string that starts there; the error is the first letter that does not fit.
     fn string(&self, start: usize) -> Result<usize, usize> {
         let quote = self.bytes[start];
         if self.is_triple(start, quote)

@@ -13,20 +13,20 @@ const ACCUMULATOR: &str = "@result";
 const OLD_ACCUMULATOR: &str = "__result__";
 const SORTED: &str = "@__sortBy_input__";
 
-/// What a macro finds wrong, and the node where.
+/// The node at which a macro's call is wrong, and the error.
 pub type Wrong = (Id, String);
 
 /// A call that may be a macro's.
 pub struct Call<'a> {
     pub ast: &'a mut Ast,
-    /// Where the call stands, and so all that is made of it.
+    /// The position of the call, which all nodes made from it get, too.
     pub start: u32,
     pub target: Option<Id>,
     pub arguments: &'a [Id],
     pub bindings: bool,
 }
 
-/// What a loop makes.
+/// The kind of a loop, by its result.
 #[derive(Clone, Copy)]
 enum Loop {
     All,
@@ -38,7 +38,7 @@ enum Loop {
     Entry,
 }
 
-/// Name, count of variables and arguments, and what comes of it.
+/// The name of each macro, the numbers of its variables and of its arguments, and its kind of loop.
 const LOOPS: [(&str, usize, usize, Loop); 16] = [
     ("all", 1, 2, Loop::All),
     ("exists", 1, 2, Loop::Exists),
@@ -167,7 +167,7 @@ impl Call<'_> {
         Ok(self.push(Expr::Comprehension(Box::new(all))))
     }
 
-    /// What is there before, whether to go on, and what each round makes of it.
+    /// The initial accumulator of a loop, its condition to go on, and its step.
     fn parts(&mut self, kind: Loop, variable: &SmolStr, filter: Option<Id>, body: Id) -> (Id, Id, Id) {
         let so_far = self.ident(ACCUMULATOR);
         let (init, condition, step) = match kind {

@@ -77,7 +77,7 @@ impl<'t> Parser<'t> {
         &self.text[self.tokens[self.at].span.clone()]
     }
 
-    /// Where the token is, which is taken.
+    /// The position of the current token, which is taken.
     fn take(&mut self) -> u32 {
         let start = self.start();
         self.at += 1;

@@ -1,4 +1,4 @@
-//! What literals of strings and bytes stand for (cel-go `parser/unescape.go`).
+//! Contents of literals of strings and bytes (cel-go `parser/unescape.go`).
 
 /// The contents of a string, quotes and all; the lexer has seen that it is well-formed but for code points.
 pub fn string(literal: &str) -> Result<String, &'static str> {

@@ -1,4 +1,4 @@
-//! Which values are equal, and which is less.
+//! Equality and order of values.
 
 use std::cmp::Ordering;
 
@@ -78,7 +78,7 @@ impl Value<'_> {
     }
 }
 
-/// As cel-go does it, within the range of integers by doubles.
+/// The order of a double and an integer, as cel-go finds it: in the range of integers, both are compared as doubles.
 fn with_int(double: f64, int: i64) -> Option<Ordering> {
     if double < i64::MIN as f64 {
         return Some(Ordering::Less);

@@ -21,7 +21,7 @@ pub struct Room {
 /// How integers are written that not every reader of JSON reads exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LargeIntegers {
-    /// As JSON of protobuf has them.
+    /// Strings, as in the JSON of protobuf.
     Texts,
     Numbers,
 }

@@ -8,7 +8,7 @@ use super::{Text, Value};
 /// From how many entries on they are found by a table.
 const INDEXED: usize = 12;
 
-/// What a map can be asked for.
+/// The key of an entry in a map.
 #[derive(Clone, Debug)]
 pub enum Key<'a> {
     Bool(bool),

@@ -185,12 +185,12 @@ impl<'a> List<'a> {
     }
 }
 
-/// What tells an element of a set from the others.
+/// The key that tells an element of a set from the others.
 fn element_key<'a>(value: &Value<'a>) -> Key<'a> {
     Key::of(value).unwrap_or_else(|| Key::String(value.canonical().into()))
 }
 
-/// What tells an element of a map-like list from the others.
+/// The key that tells an element of a map-like list from the others.
 fn object_key(value: &Value<'_>, keys: &[String]) -> String {
     let Value::Map(map) = value else { return String::new() };
     let parts = keys.iter().map(|key| match map.raw(key) {

@@ -18,7 +18,7 @@ pub enum Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// Of objects, fields that are not declared count too.
+    /// The number of entries; in an object, fields that are not declared count too.
     pub fn len(&self) -> usize {
         match self {
             Self::Object(members, _) | Self::Values(members, _) | Self::Dyn(members) => members.len(),
@@ -87,7 +87,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// JSON of an object's own.
+    /// The JSON of a member; `None` if there is none, or if the map was made by the expression.
     pub fn raw(&self, name: &str) -> Option<&'a tree::Value> {
         match self {
             Self::Object(members, _) | Self::Values(members, _) | Self::Dyn(members) => members.get(name),
@@ -112,7 +112,7 @@ impl<'a> Map<'a> {
         Ok(true)
     }
 
-    /// What is not declared counts where both have it.
+    /// Equality of two objects. Fields that are not declared count only where both objects have them.
     fn equal_objects(
         ours: &tree::Map,
         theirs: &tree::Map,

@@ -56,8 +56,8 @@ impl<'a> Struct<'a> {
     }
 }
 
-/// What is wrong with the names of types in an object: a field's object is of the type that is named after the way to it,
-/// also within lists and maps that the expression makes. The error is upstream's text, a line for each.
+/// Errors in the names of types in an object: a field's object is of the type that is named after the path to it, also
+/// within lists and maps that the expression makes. The error is upstream's text, a line for each.
 pub fn check_type_names(object: &Struct<'_>) -> Result<(), String> {
     let mut wrong = Vec::new();
     let mut open: Vec<(String, Inner<'_, '_>)> = vec![(object.name.to_string(), Inner::Struct(object))];
@@ -90,7 +90,7 @@ pub fn check_type_names(object: &Struct<'_>) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-/// What may have objects in it.
+/// A value that may contain objects.
 enum Inner<'v, 'a> {
     Struct(&'v Struct<'a>),
     List(&'v [Value<'a>]),

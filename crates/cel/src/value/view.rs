@@ -104,7 +104,7 @@ fn standard(text: &str) -> String {
     text.replace('-', "+").replace('_', "/")
 }
 
-/// What Go's decoder makes of some JSON.
+/// The Go type of a JSON value, once decoded.
 fn go_type(value: &tree::Value) -> &'static str {
     match value {
         tree::Value::Null => "<nil>",

@@ -62,11 +62,11 @@ impl Edge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateKind {
     Plain,
-    /// Where branches begin.
+    /// The start of branches.
     Block,
-    /// Where a loop begins, before its first round.
+    /// The start of a loop, before its first round.
     LoopEntry,
-    /// Where the next round of a loop may begin.
+    /// The end of a round, at which the next round of the loop may begin.
     LoopBack,
     /// The end of a rule.
     Stop,
@@ -187,7 +187,7 @@ impl Automaton {
         self.link(at, Edge::Free(end));
     }
 
-    /// What may come next from a state, and whether the end of its rule may.
+    /// The kinds of tokens that may come next from a state, and whether its rule may end there.
     pub fn next(&self, state: StateId) -> (Kinds, bool) {
         let mut seen = vec![false; self.states.len()];
         let mut kinds = Kinds::default();

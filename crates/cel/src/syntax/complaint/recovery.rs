@@ -1,4 +1,4 @@
-//! Goes on behind what is wrong, as ANTLR's default strategy does, and tells each thing once.
+//! Error recovery: parsing goes on behind an error, as ANTLR's default strategy does, and each error is told once.
 
 use super::automaton::{Automaton, Edge, GRAMMAR, Rule, StateId, StateKind};
 use super::{Kind, Kinds, Token, escaped};
@@ -28,11 +28,11 @@ pub struct Recovery<'t> {
     attempts: usize,
     /// Whether something was told and no token has fitted since.
     recovering: bool,
-    /// Where it recovered last, so that it moves on.
+    /// The token of the last recovery, and the states in which it began there: the next one in such a state skips a token.
     last: Option<(usize, Vec<StateId>)>,
 }
 
-/// What ends a rule early.
+/// The syntax error that ends a rule early.
 enum Wrong {
     Mismatch,
     NoBranch { start: usize, at: usize },
@@ -142,7 +142,7 @@ impl<'t> Recovery<'t> {
         if self.drop_one() { Ok(()) } else { Err(Wrong::Mismatch) }
     }
 
-    /// What may come next, with all that called the rule in mind.
+    /// The kinds of tokens that may come next, by this rule and all that have called it.
     fn expected(&self, state: StateId) -> Kinds {
         let (mut expected, mut ends) = self.automaton.next(state);
         for frame in self.frames.iter().rev() {
@@ -277,7 +277,7 @@ impl<'t> Recovery<'t> {
         self.frames.last().map_or(0, |frame| frame.precedence)
     }
 
-    /// Which branch of the state to take.
+    /// The branch of the current state to take.
     fn predict(&self) -> Result<usize, Wrong> {
         let state = &self.automaton.states[self.state];
         let token = self.kind(0);
@@ -318,7 +318,8 @@ impl<'t> Recovery<'t> {
         })
     }
 
-    /// What a branch can begin with, with all that may call the rule, and whether it may be the rule's end.
+    /// The kinds of tokens that a branch can begin with, whichever rules call this one, and whether the branch may end the
+    /// rule without one.
     fn first(&self, branch: StateId) -> (Kinds, bool) {
         let (mut kinds, ends) = self.automaton.next(branch);
         if ends {
@@ -375,7 +376,7 @@ impl<'t> Recovery<'t> {
 struct Path {
     branch: usize,
     state: StateId,
-    /// Where called rules go on, the innermost last.
+    /// The states at which the callers of called rules go on, the innermost last.
     calls: Vec<StateId>,
     /// Whether it has left the rule that it began in.
     outside: bool,
