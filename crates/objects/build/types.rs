@@ -1,6 +1,6 @@
 //! Turns the descriptors of `proto/` into the table that `schema::types` holds: a Rust expression for each message.
 //!
-//! What the program relies on is checked here, so that a mistake in `proto/` fails the build.
+//! Assumptions of the program about `proto/` are checked here, so that a mistake there fails the build.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::{Debug, Write};
@@ -349,7 +349,7 @@ impl Types {
         Ok(())
     }
 
-    /// What Go prints where the field was never set: the variant of `Absence`.
+    /// The variant of `Absence` for a field: what Go prints where it was never set.
     fn absence(&self, field: &Field) -> &'static str {
         let format = field.message.map(|id| &*self.messages[id].format);
         let slice = field.is_bytes || format == Some("List");

@@ -21,7 +21,7 @@ pub struct Causes {
 }
 
 impl Causes {
-    /// Those that are kept.
+    /// The causes that are kept.
     pub fn iter(&self) -> impl Iterator<Item = &Cause> {
         self.kept.iter()
     }

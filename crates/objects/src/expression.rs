@@ -9,7 +9,7 @@ pub use rowplane_cel::{
     Type, Variables, program, value, worst_cost_by,
 };
 
-/// What an expression evaluates to, or what is wrong with it.
+/// The expression, parsed and type-checked, or why it is not taken, with `compilation failed` before its errors.
 pub fn check(text: &str, environment: &Environment) -> Result<Checked, Refusal> {
     rowplane_cel::check(text, environment).map_err(|refusal| match refusal {
         Refusal::Wrong(why) => Refusal::Wrong(format!("compilation failed: {why}")),

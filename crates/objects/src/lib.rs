@@ -1,5 +1,5 @@
-//! What an object is: the types of kinds as data; objects in JSON, YAML and protobuf and as they are stored; patches and
-//! server-side apply; and what rowplane knows of each kind beyond its type.
+//! Objects: the types of kinds as data; objects in JSON, YAML and protobuf and as they are stored; patches and server-side
+//! apply; and rowplane's knowledge of each kind beyond its type.
 //!
 //! A module imports only from modules below it in this list. Nothing here reads or writes anything but values.
 // `codec::yaml::events` says why it needs it.

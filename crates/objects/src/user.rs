@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 pub const MASTERS: &str = "system:masters";
 /// The group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of those who are not.
+/// The group of users who are not authenticated.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// Who shows no credential.
+/// The user of requests without a credential.
 pub const ANONYMOUS: &str = "system:anonymous";
 
 /// The common name in the admin's certificate; the same as kubeadm's.

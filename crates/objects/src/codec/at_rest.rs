@@ -48,9 +48,9 @@ impl StorageMediaType {
     }
 }
 
-/// What a reader of stored values must support. A format is added whenever an older release could not read what a newer
-/// one writes; a release that reads one format also reads the earlier ones. In a rolling upgrade, no format is written
-/// that a registered server cannot read (`storage/postgres/batch.rs`).
+/// The format of stored values, which their readers must support. A format is added whenever an older release could not read
+/// what a newer one writes; a release that reads one format also reads the earlier ones. In a rolling upgrade, no format is
+/// written that a registered server cannot read (`storage/postgres/batch.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueFormat {
     /// JSON, YAML, and uncompressed messages.

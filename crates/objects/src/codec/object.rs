@@ -39,8 +39,8 @@ pub struct Object {
     settled: Mark,
 }
 
-/// What is known of an object by a [structural schema](crate::schema::structural), whose number its reader gives.
-/// [`Mark::default`] knows nothing.
+/// The answer of [`Object::is_settled_by`] for one [structural schema](crate::schema::structural), whose number the caller
+/// gives. [`Mark::default`] holds no answer.
 #[derive(Debug, Default)]
 pub struct Mark(AtomicU32);
 

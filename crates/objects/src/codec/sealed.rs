@@ -11,7 +11,7 @@ pub const KEY_ID_TAG: u64 = 2 << 3 | BYTES as u64;
 pub const ENCRYPTED: &[u8] = b"k8s:enc:";
 /// The first bytes of a [refused] value. No kind of provider has an empty name, so no stored value begins so.
 const REFUSED: &[u8] = b"k8s:enc::";
-/// What follows them: the length of the reason.
+/// The number of bytes of the reason's length, which stands between [`REFUSED`] and the reason.
 const LENGTH: usize = size_of::<u32>();
 
 pub fn is_encrypted(value: &[u8]) -> bool {
@@ -36,7 +36,7 @@ fn key_id(message: &[u8]) -> Option<&[u8]> {
     message.get(..message.len() - reader.remaining())
 }
 
-/// What a [prefix] names, for people: `aescbc:NAME`, `kms:NAME:` and the start of the hash of the key's id.
+/// The name of the key of a [prefix], for people: `aescbc:NAME`, `kms:NAME:` and the start of the hash of the key's id.
 pub fn key_name(prefix: &[u8]) -> String {
     let rest = prefix.strip_prefix(ENCRYPTED).unwrap_or(prefix);
     let mut parts = rest.splitn(4, |byte| *byte == b':').map(String::from_utf8_lossy);

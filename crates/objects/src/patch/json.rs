@@ -113,7 +113,7 @@ fn step(document: &mut Value, operation: &Value, work: &mut Work) -> Result<(), 
     }
 }
 
-/// What the library says of something absent.
+/// The library's error about something absent.
 const MISSING: &str = "missing value";
 
 fn unfit(why: String) -> PatchError {

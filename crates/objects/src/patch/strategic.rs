@@ -1,7 +1,7 @@
 //! Strategic merge patch: a merge patch that uses the types of the kind.
 //!
-//! Where the type says so, lists are merged element by element, matched by one field. Members of a patch whose names
-//! start with a dollar sign are directives. The rules and texts are those of apimachinery's
+//! Lists are merged element by element, matched by one field, where the type says so. Members of a patch whose names start
+//! with a dollar sign are directives. The rules and texts are those of apimachinery's
 //! `strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta` (`docs/spec/patch-apply.md`, section 3).
 
 mod list;

@@ -125,7 +125,7 @@ impl Registry {
         }
     }
 
-    /// What documents tell of.
+    /// The registry of the definitions that discovery and OpenAPI documents tell of.
     pub fn discoverable(self: &Arc<Self>) -> Arc<Self> {
         if self.definitions().all(|definition| definition.is_discoverable) {
             return self.clone();
@@ -188,7 +188,7 @@ impl Group {
         self.origin == Origin::BuiltIn && definitions.any(|definition| definition.is_discoverable)
     }
 
-    /// What groups are sorted by.
+    /// The sort key of groups: descending priority, then the name.
     fn order(&self) -> (Reverse<u32>, &Text) {
         (Reverse(self.priority), &self.name)
     }

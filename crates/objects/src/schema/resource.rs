@@ -30,7 +30,7 @@ pub struct ResourceDefinition {
     pub behavior: Behavior,
     /// Whether documents tell of it. A built-in resource that none tells of is not served to clients, a custom one is.
     pub is_discoverable: bool,
-    /// Where a custom resource is declared.
+    /// The CustomResourceDefinition of a custom resource.
     pub declaration: Option<Arc<dyn Declaration>>,
 }
 
@@ -152,7 +152,7 @@ pub struct Subresource {
     pub nature: Nature,
 }
 
-/// What a subresource is.
+/// The nature of a subresource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nature {
     /// An object, or something to be done to one.
@@ -173,7 +173,7 @@ impl Nature {
     }
 }
 
-/// Where the objects of a resource are stored, and in which version.
+/// The place where the objects of a resource are stored, and in which version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
     /// In the store, under this resource; rows are encoded in `version`.

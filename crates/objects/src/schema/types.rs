@@ -129,7 +129,7 @@ pub struct Field {
     pub always: bool,
     /// Whether a zero struct is not printed (`omitzero`).
     pub omit_zero: bool,
-    /// What is printed if the field is absent.
+    /// The value that is printed if the field is absent.
     pub absence: Absence,
     /// Whether the struct's members are printed as members of its parent.
     pub inline: bool,
@@ -147,7 +147,7 @@ pub struct Field {
     pub go_collection: Option<&'static str>,
 }
 
-/// What Go prints for a field that was never set.
+/// The value that Go prints for a field that was never set, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
     Silent,
@@ -293,7 +293,7 @@ impl Types {
         }
     }
 
-    /// What `reflect` calls the type, without its own name.
+    /// The name in `reflect` of the kind of the type, which is not the type's own name.
     pub fn go_kind(kind: FieldKind) -> &'static str {
         match kind {
             FieldKind::Bool => "bool",

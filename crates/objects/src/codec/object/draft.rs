@@ -116,7 +116,7 @@ impl Draft {
         Self { value, ..self }
     }
 
-    /// What is known of the object by a schema.
+    /// The draft with this mark, which its [`Object`] gets.
     pub fn settled(self, settled: Mark) -> Self {
         Self { settled, ..self }
     }

@@ -8,12 +8,12 @@ use crate::revision::Revision;
 /// Offsets into the JSON of an object. 32 bits suffice, since bodies are limited to a few MiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// What a list item starts with: `"metadata"`, if `kind` and `apiVersion` stand before it; the first member of an
-    /// object that is sorted.
+    /// The start of the object as a list item: at `"metadata"`, if `kind` and `apiVersion` stand before it; at the first
+    /// member of an object that is sorted.
     pub body: u32,
-    /// Where `"resourceVersion":"…"` is inserted.
+    /// The place at which `"resourceVersion":"…"` is inserted.
     slot: u32,
-    /// Where a comma is needed: before the new member, behind it, or not at all.
+    /// The comma that the inserted member needs: before it, behind it, or none.
     comma: Comma,
     /// The range of the labels object; empty if there are none.
     labels: (u32, u32),

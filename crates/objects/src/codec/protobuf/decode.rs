@@ -116,7 +116,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         }
     }
 
-    /// What Go prints for a field that is absent on the wire.
+    /// The JSON that Go prints for a field that is absent on the wire, if any.
     fn absent(&mut self, field: &Field, depth: usize) -> Result<Option<Value>, Error> {
         match (field.absence, field.kind) {
             (Absence::Silent, _) => Ok(None),

@@ -37,7 +37,7 @@ pub(super) struct Printer<'t, 'm> {
     origin: Origin,
 }
 
-/// Where a message comes from.
+/// The origin of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Anywhere,

@@ -1,5 +1,6 @@
-//! What `emit` writes, read back: no aliases, no tags, one document, plain scalars that are JSON or plainly strings. Without
-//! recursion and the limits that clients' documents are read within: the keys of earlier releases are of any length on one line.
+//! Documents that `emit` has written, read back: no aliases, no tags, one document, plain scalars that are JSON or plainly
+//! strings. The reader neither recurses nor has the limits of clients' documents: keys of earlier releases are of any length
+//! on one line.
 
 use std::borrow::Cow;
 
@@ -8,7 +9,7 @@ use granit_parser::{Event, Parser, ScalarStyle};
 use super::scalar::is_a_string;
 use crate::tree::{Map, Text, Value};
 
-/// What the decoder of JSON takes too: what is stored nests less deeply (`codec::depth::MAX_DEPTH`).
+/// The depth that the decoder of JSON takes, too; stored values nest less deeply (`codec::depth::MAX_DEPTH`).
 const MAX_DEPTH: usize = 127;
 
 /// A collection that has not ended.

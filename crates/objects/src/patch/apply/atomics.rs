@@ -1,4 +1,4 @@
-//! What of a configuration replaces values as a whole.
+//! Atomic lists, maps and structs of a configuration: an apply replaces them as a whole.
 
 use super::path::PathElement;
 use super::schema::{Relation, Schema, TypeId};

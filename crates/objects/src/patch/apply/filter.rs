@@ -1,4 +1,4 @@
-//! Which of the paths that a request touches can become owned by its manager.
+//! Filters of ownership: the paths, among those that a request touches, that its manager can own.
 
 use super::fields::{Entry, FieldSet};
 use super::path::PathElement;
@@ -6,7 +6,7 @@ use super::path::PathElement;
 /// One step of a pattern; `None` matches every step.
 pub type Step = Option<&'static str>;
 
-/// Which paths of an object a request may own.
+/// The paths of an object that the manager of a request may own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// All except these paths and everything below them.

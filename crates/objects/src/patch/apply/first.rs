@@ -67,7 +67,7 @@ struct Node<'a> {
     barred: Barred<'a>,
 }
 
-/// Which children of a node have to be visited.
+/// The children of a node that have to be visited.
 enum Below<'a> {
     Nothing,
     Members(&'a MapType, Option<&'a Map>, &'a Map),

@@ -23,7 +23,7 @@ pub trait Versions {
     fn schema(&self, api_version: &str) -> Option<&Schema>;
     /// Converts the object to a served version.
     fn convert(&self, object: &Object, api_version: &str) -> Object;
-    /// Which fields a request to this part of the object can own.
+    /// The fields that a request to this part of the object can own.
     fn filter(&self) -> &Filter;
 }
 
@@ -50,7 +50,7 @@ pub enum Refusal {
     Conflicts(Vec<Conflict>),
 }
 
-/// What an apply does about fields that other managers own.
+/// The reaction of an apply to fields that other managers own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conflicts {
     #[default]

@@ -30,7 +30,7 @@ fn split(path: &str) -> Option<(impl Iterator<Item = &str>, &str)> {
     Some((parents.into_iter().flat_map(|parents| parents.split('/')), last))
 }
 
-/// What is at a path.
+/// The result of looking up a path.
 pub enum Found<'a> {
     /// Null for an absent member of an object.
     Value(&'a Value),

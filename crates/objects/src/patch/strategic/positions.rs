@@ -8,7 +8,7 @@ use crate::tree::{Value, work};
 /// Lists with at least this many elements have a hash table; searching shorter ones is faster.
 const INDEXED: usize = 16;
 
-/// What identifies an element: the value of its merge key or, in a list without a merge key, the element itself.
+/// The identity of an element: the value of its merge key or, in a list without a merge key, the element itself.
 fn identity<'v>(item: &'v Value, merge_key: &str) -> Option<&'v Value> {
     if merge_key.is_empty() { Some(item) } else { item.get(merge_key) }
 }

@@ -375,7 +375,7 @@ impl<'a, 't> Conformer<'a, 't> {
         }
     }
 
-    /// What Go prints for a member that was not sent.
+    /// The value that Go prints for a member that was not sent, if any.
     fn absent(&self, field: &Field) -> Option<Value> {
         match field.absence {
             Absence::Silent => None,

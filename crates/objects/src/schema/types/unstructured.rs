@@ -129,7 +129,7 @@ fn misfit(found: &str, want: &str) -> String {
     format!("json: cannot unmarshal {found} into Go value of type {want}")
 }
 
-/// What `reflect` calls the type of a decoded value.
+/// The name in `reflect` of the kind of a decoded value.
 fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",
