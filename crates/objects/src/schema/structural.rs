@@ -50,7 +50,7 @@ pub struct Structural {
     pub metadata: GoShape,
 }
 
-/// What the schema says of one value.
+/// The schema of one value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SchemaNode {
     pub value_type: ValueType,
@@ -66,12 +66,12 @@ pub struct SchemaNode {
     pub known_format: Option<Format>,
     pub format: Text,
     pub properties: Properties,
-    /// Of keys that are no properties.
+    /// The schema of keys that are no properties.
     pub additional: Additional,
     pub items: Option<Node>,
     pub default: Option<Arc<Value>>,
     pub list_type: ListType,
-    /// What else a value has to be, in the order in which upstream looks.
+    /// The other constraints on a value, in the order in which upstream looks at them.
     pub checks: Box<[Check]>,
 }
 
@@ -94,7 +94,7 @@ pub enum ValueType {
     Number,
     String,
     Boolean,
-    /// What is no type of JSON, as old definitions may have it: [`SchemaNode::odd_type`].
+    /// A name that is no type of JSON, as old definitions may have it: [`SchemaNode::odd_type`].
     Odd,
 }
 
@@ -170,8 +170,8 @@ impl Structural {
         })
     }
 
-    /// As [`Structural::conform`], of an object from the store: metadata of the wrong type is taken away, and an object
-    /// without generation is of the first.
+    /// The variant of [`Structural::conform`] for an object from the store: metadata of the wrong type is taken away, and
+    /// generation 1 is put where there is none.
     pub fn conform_stored(&self, object: &mut Map) -> Result<(), String> {
         if self.conform(object).is_err() {
             self.drop_misfits(object);
@@ -222,7 +222,7 @@ impl fmt::Debug for Structural {
 }
 
 impl ValueType {
-    /// What a schema calls so.
+    /// The type that a schema calls by this name.
     pub fn named(name: &str) -> Self {
         match name {
             "" => Self::Any,

@@ -1,4 +1,4 @@
-//! What a schema asks of a value beside its type.
+//! Constraints of a schema on a value, beside its type.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -50,7 +50,7 @@ impl Hash for Bound {
 #[derive(Debug)]
 pub struct Pattern {
     pub text: Box<str>,
-    /// That of the schema which had it first.
+    /// The room of the schema that had the pattern first.
     room: Arc<Room>,
     compiled: OnceLock<Result<Regexp, String>>,
 }

@@ -1,4 +1,4 @@
-//! What embedded resources have in common with all objects: types of kind and apiVersion, and metadata.
+//! Members that embedded resources have in common with all objects: kind and apiVersion, which are strings, and metadata.
 
 use super::outcome::shown;
 use super::place::Place;

@@ -14,7 +14,7 @@ use crate::causes::Causes;
 use crate::tree::{Map, Text, Value};
 
 impl Structural {
-    /// What is wrong with a new version of an object, in what has changed.
+    /// The errors of a new version of an object, in what has changed.
     pub fn validate_update(&self, new: &Map, old: &Map) -> Causes {
         let mut walk = Walk::default();
         let mut found = Outcome::default();
@@ -22,7 +22,7 @@ impl Structural {
         walk.end(found, "")
     }
 
-    /// What is wrong with a new status, of an object that had one or not.
+    /// The errors of a new status, in what has changed; `old` is `None` for an object that had no status.
     pub fn validate_status(&self, new: &Value, old: Option<&Value>) -> Causes {
         let Some(schema) = self.root.properties.get("status") else { return Causes::default() };
         let mut walk = Walk::default();

@@ -1,4 +1,4 @@
-//! What the defaults in a schema have to be: values that the schema takes, and that it knows whole.
+//! Rules for the defaults in a schema: the schema has to accept them, and to know all their members.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::causes::{Cause, CauseReason, Causes, aggregate};
 use crate::schema::types::Types;
 use crate::tree::{Map, Text, Value, work};
 
-/// What the owner of a definition is held to.
+/// The rules for the defaults in a definition.
 pub struct DefaultRules<'a> {
     pub types: &'a Arc<Types>,
     /// Whether defaults may hold what their schema does not know, as those of the stored definition do.
     pub may_be_unpruned: bool,
     /// Whether the schema's rules are asked about its defaults.
     pub asks_rules: bool,
-    /// What is wrong with an object within an object, at a path.
+    /// The check of an embedded object, at a path; it adds the errors to the causes.
     pub resource: fn(&str, &Map, &mut Causes),
 }
 
-/// What was found of the defaults in a schema.
+/// The findings about the defaults in a schema.
 #[derive(Default)]
 pub struct DefaultFindings {
     pub causes: Causes,
@@ -38,8 +38,8 @@ pub struct DefaultFindings {
 }
 
 impl DefaultRules<'_> {
-    /// What is wrong with the defaults in a structural schema that stands at a path. Those of additional properties are
-    /// nobody's business, upstream's neither.
+    /// The errors of the defaults in a structural schema that stands at a path. Defaults in additional properties are not
+    /// looked at, as upstream does not look at them either.
     pub fn find(&self, schema: &Value, path: &str) -> DefaultFindings {
         let mut found = DefaultFindings::default();
         let Some(members) = schema.as_object().filter(|schema| schema.iter().any(holds_default)) else {
@@ -88,7 +88,7 @@ fn holds_default((name, value): (&Text, &Value)) -> bool {
     }
 }
 
-/// Where a schema stands in the innermost object that has metadata.
+/// The place of a schema in the innermost object that has metadata.
 #[derive(Clone, Copy)]
 struct Surroundings<'s> {
     resource: &'s SchemaNode,
@@ -143,7 +143,7 @@ enum Step<'s> {
 struct DefaultWalk<'w> {
     rules: &'w DefaultRules<'w>,
     shape: &'w Structural,
-    /// What rules may still cost, all together.
+    /// The budget that is left for all rules together.
     budget: Cell<i64>,
     /// How many rules may still be asked.
     runs: Cell<u64>,
@@ -239,7 +239,7 @@ impl DefaultWalk<'_> {
         causes.append(found);
     }
 
-    /// What the schema and its rules say of a default.
+    /// The errors of a default, found by the schema or else by its rules.
     fn values(&self, node: &SchemaNode, default: &Value, around: Surroundings<'_>, path: &str) -> Causes {
         let mut found = node.validate_default(default, path);
         if let RulesHere::Compiled(rules) = around.rules

@@ -6,7 +6,7 @@ use crate::tree::{Map, Value};
 /// Bytes of memory for the defaults of one object. A list may have a million items, and each may get a default.
 const MOST: usize = 64 << 20;
 
-/// What the defaults of an object may still take.
+/// The bytes that are left for the defaults of an object.
 pub(super) struct DefaultRoom(usize);
 
 /// The defaults of an object take more memory than objects do.

@@ -12,7 +12,7 @@ impl Structural {
 }
 
 impl SchemaNode {
-    /// As [`Structural::embedded`], of a value that may be one itself.
+    /// The variant of [`Structural::embedded`] for a value that may be an embedded resource itself.
     pub fn embedded_in(&self, value: &Value, at: &Place<'_>, visit: &mut dyn FnMut(&Place<'_>, &Map)) {
         match value {
             Value::Object(object) => {

@@ -36,7 +36,7 @@ fn outcome(walk: &mut Walk, schema: &SchemaNode, value: View<'_>, at: &Place<'_>
     found
 }
 
-/// Of outcomes that are as good, the first one.
+/// The outcome that has passed more checks; of two that are as good, the first one.
 fn better(best: Option<Outcome>, other: Outcome) -> Outcome {
     match best {
         Some(best) if best.matched >= other.matched => best,

@@ -9,8 +9,8 @@ use crate::causes::{Cause, Causes};
 use crate::tree::{Map, Text, Value, work};
 
 impl Structural {
-    /// What is wrong with the lists of an object. Upstream asks this of a change only if nothing was wrong with those of
-    /// the old object.
+    /// The errors of an object's sets and map-like lists. Upstream looks for them after a change only if there were none
+    /// before.
     pub fn list_type_causes(&self, object: &Map) -> Causes {
         let mut causes = Causes::default();
         members(&self.root, object, &Place::ROOT, &mut causes);
@@ -47,7 +47,7 @@ fn below(schema: &SchemaNode, value: &Value, at: &Place<'_>, causes: &mut Causes
     }
 }
 
-/// What tells one item from another: a scalar, JSON, or that there is nothing.
+/// The identity of an item: a scalar, the JSON of a list or object, or that there is nothing.
 #[derive(PartialEq, Eq, Hash)]
 enum Item<'v> {
     Scalar(&'v Value),

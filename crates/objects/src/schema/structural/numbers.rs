@@ -23,12 +23,12 @@ impl From<&Number> for Quantity {
     }
 }
 
-/// What is wrong with a bound itself, and with the number.
+/// The words of errors about a bound itself, and about the number.
 #[derive(Clone, Copy)]
 struct Words {
     /// How errors of range call the keyword.
     bound: &'static str,
-    /// What the number should be.
+    /// The relation that the number should have to the bound.
     should: &'static str,
 }
 

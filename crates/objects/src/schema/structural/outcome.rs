@@ -1,4 +1,4 @@
-//! What validation finds, as kube-openapi's `validate.Result` keeps it.
+//! Findings of a validation, as kube-openapi's `validate.Result` keeps them.
 
 use super::place::Place;
 use crate::causes::{Cause, CauseReason, Causes, KEPT_MAX};
@@ -72,14 +72,14 @@ impl Outcome {
         }
     }
 
-    /// What was found of a part of the value, or by another schema.
+    /// Adds the findings about a part of the value, or by another schema.
     pub fn merge(&mut self, other: Self) {
         self.matched += other.matched;
         other.kept.into_iter().for_each(|violation| self.push(|| violation));
         self.untold += other.untold;
     }
 
-    /// As field errors, below a path if the value is a part of an object.
+    /// The errors as field errors, below a path if the value is a part of an object.
     pub fn into_causes(self, base: &str) -> Causes {
         let mut causes = Causes::default();
         self.kept.into_iter().for_each(|violation| causes.push(violation.into_cause(base)));
@@ -133,7 +133,7 @@ impl Violation {
         }
     }
 
-    /// Of an enumeration, the text names the place for itself, and then the members.
+    /// The text about the members of an enumeration, without the part that names the place.
     fn text_of_members(&self) -> &str {
         self.text.split_once('\0').map_or(&*self.text, |(_, members)| members)
     }

@@ -1,4 +1,4 @@
-//! Where a value stands in its object.
+//! The place of a value in its object.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ impl<'p> Place<'p> {
         matches!(self.step, Step::Root(_))
     }
 
-    /// As kube-openapi spells places: within the whole value, and keys of maps behind a dot.
+    /// The path as kube-openapi spells it: within the whole value, and with keys of maps behind a dot.
     pub fn dotted(&self) -> String {
         let mut out = String::new();
         self.write_dotted(&mut out);
@@ -72,7 +72,7 @@ impl<'p> Place<'p> {
     }
 }
 
-/// As apimachinery's `field.Path`: keys of maps in brackets.
+/// The path as apimachinery's `field.Path` spells it: with keys of maps in brackets.
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {

@@ -1,4 +1,4 @@
-//! What strict decoding says of an object with a structural schema.
+//! Problems that strict decoding finds in an object with a structural schema.
 
 use super::place::Place;
 use super::prune::UnknownMembers;
@@ -45,7 +45,7 @@ fn unknown_in(metadata: &GoShape, text: &Node) -> impl Iterator<Item = String> +
 struct Unknown<'a> {
     metadata: &'a GoShape,
     found: Vec<String>,
-    /// Those of the metadata of embedded resources.
+    /// The paths of unknown members of embedded resources' metadata.
     of_metadata: Vec<String>,
 }
 

@@ -3,7 +3,7 @@
 use super::{Additional, SchemaNode};
 use crate::tree::{Map, Value};
 
-/// What becomes of members that a schema does not know.
+/// The fate of members that a schema does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownMembers {
     Dropped,
@@ -15,7 +15,7 @@ impl SchemaNode {
         if self.preserves_unknown { UnknownMembers::Preserved } else { UnknownMembers::Dropped }
     }
 
-    /// Of the items of a list; what a list preserves, its items do, whatever they say.
+    /// The fate of unknown members of a list's items: preserved if the list preserves them, or else as the items' schema says.
     pub(super) fn unknown_members_of_items(items: Option<&Self>, of_list: UnknownMembers) -> UnknownMembers {
         match (of_list, items) {
             (UnknownMembers::Dropped, Some(items)) => items.unknown_members(),

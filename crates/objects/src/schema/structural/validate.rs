@@ -1,6 +1,6 @@
 //! Validation as kube-openapi does it: every keyword, in its order and its words.
 //!
-//! Where upstream looks at members in random order, they are looked at sorted by name.
+//! Members at which upstream looks in random order are looked at sorted by name.
 
 use super::check::Check;
 use super::junctors::junctors;
@@ -17,7 +17,7 @@ use crate::tree::{Map, Number, Text, Value, work};
 const STEPS_MAX: u64 = 20_000_000;
 
 impl Structural {
-    /// What is wrong with a new object.
+    /// The errors of a new object.
     pub fn validate(&self, object: &Map) -> Causes {
         self.validate_within(object, STEPS_MAX)
     }
@@ -31,7 +31,7 @@ impl Structural {
 }
 
 impl SchemaNode {
-    /// What is wrong with a default that stands at a path.
+    /// The errors of a default that stands at a path.
     pub(super) fn validate_default(&self, value: &Value, path: &str) -> Causes {
         let mut walk = Walk { reading: Reading::Structural, ..Walk::default() };
         let mut found = Outcome::default();
@@ -60,13 +60,13 @@ impl SchemaNode {
     }
 }
 
-/// What a schema's words mean.
+/// The meaning of a schema's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// As upstream reads those of a definition, for objects.
+    /// The schema as declared, by which upstream validates objects.
     Declared,
-    /// As it reads them once they are structural, for the defaults in them: what may be an integer or a string may be
-    /// anything, and formats that nobody knows are formats.
+    /// The structural schema made from it, by which upstream validates defaults: an int-or-string may be anything, and
+    /// formats that nobody knows are formats.
     Structural,
 }
 
@@ -156,7 +156,8 @@ impl Walk {
         after_members(schema, value, at, found);
     }
 
-    /// What upstream looks at before members and items: the type, junctors, and what a scalar has to be.
+    /// The checks that upstream makes before members and items: type, junctors, constraints of a scalar, enumeration of an
+    /// object.
     pub fn before_members(
         &mut self,
         schema: &SchemaNode,
@@ -193,7 +194,7 @@ impl Walk {
         }
     }
 
-    /// Of length and pattern the first failure counts.
+    /// The failure of a text in one check of length or pattern, if any; only the first failure is told.
     fn string_check(&mut self, check: &Check, text: &str) -> Option<StringFailure> {
         let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         match check {
@@ -271,7 +272,7 @@ fn sorted(members: &Map) -> Vec<(&Text, &Value)> {
     sorted
 }
 
-/// What upstream looks at after members and items.
+/// The checks that upstream makes after those of members and items.
 pub fn after_members(schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
     match value {
         View::Array(items) => {

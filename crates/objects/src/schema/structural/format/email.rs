@@ -1,4 +1,4 @@
-//! What Go's `mail.ParseAddress` takes: an address of RFC 5322, with a name or without.
+//! Email addresses as Go's `mail.ParseAddress` takes them: those of RFC 5322, with a name or without.
 
 use super::network;
 

@@ -61,7 +61,7 @@ fn has_issuer(digits: &str) -> bool {
     }
 }
 
-/// Of the three forms that have 11 characters, the one with both separators.
+/// Whether a text is a social security number with both separators: upstream refuses all forms but that of 11 characters.
 pub fn is_ssn(text: &str) -> bool {
     text.len() == 11
         && text.bytes().enumerate().all(|(at, b)| match at {

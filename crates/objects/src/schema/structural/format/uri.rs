@@ -1,4 +1,4 @@
-//! What Go's `url.ParseRequestURI` takes.
+//! URIs as Go's `url.ParseRequestURI` takes them.
 
 use super::network;
 
@@ -113,7 +113,7 @@ fn hex(digits: &[u8], at: usize) -> Option<u8> {
     u8::try_from(digit).ok()
 }
 
-/// What stands for itself in a host.
+/// Whether a byte stands for itself in a host.
 fn is_plain(b: u8) -> bool {
     !b.is_ascii() || b.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:[]<>\"".contains(&b)
 }
