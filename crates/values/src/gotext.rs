@@ -86,7 +86,7 @@ fn escaped(json: String) -> String {
     out
 }
 
-/// What `fmt` prints for `%v` of a decoded value: `map[a:1 b:[x y]]`, keys sorted.
+/// The text that `fmt` prints for `%v` of a decoded value: `map[a:1 b:[x y]]`, keys sorted.
 pub fn display(value: &crate::tree::Value) -> String {
     use crate::tree::Value;
     match value {
@@ -102,7 +102,7 @@ pub fn display(value: &crate::tree::Value) -> String {
     }
 }
 
-/// What `fmt` prints for `%v` of a floating-point number.
+/// The text that `fmt` prints for `%v` of a floating-point number.
 pub fn display_float(value: f64) -> String {
     let scientific = format!("{value:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -115,7 +115,7 @@ pub fn display_float(value: f64) -> String {
     }
 }
 
-/// What `fmt` prints for `%s` of a decoded value.
+/// The text that `fmt` prints for `%s` of a decoded value.
 pub fn display_as_text(value: &crate::tree::Value) -> String {
     use crate::tree::Value;
     match value {
@@ -138,7 +138,7 @@ pub fn display_map(object: &crate::tree::Map) -> String {
     format!("map[{}]", members.join(" "))
 }
 
-/// What Go calls the type of a decoded value.
+/// Go's name of the type of a decoded value.
 pub fn go_type(value: &crate::tree::Value) -> &'static str {
     use crate::tree::Value;
     match value {
@@ -152,7 +152,7 @@ pub fn go_type(value: &crate::tree::Value) -> &'static str {
     }
 }
 
-/// What `encoding/json` calls the type of a value in errors.
+/// The name of a value's type in errors of `encoding/json`.
 pub fn json_kind(value: &crate::tree::Value) -> &'static str {
     use crate::tree::Value;
     match value {
@@ -246,7 +246,7 @@ pub fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
         .map_err(|_| format!("illegal base64 data at input byte {}", corrupt_at(text.as_bytes())))
 }
 
-/// Where Go's decoder finds base64 to be wrong.
+/// The byte at which Go's decoder finds base64 to be wrong.
 fn corrupt_at(text: &[u8]) -> usize {
     let mut bytes = text.iter().enumerate().filter(|(_, byte)| !matches!(byte, b'\n' | b'\r'));
     loop {

@@ -93,7 +93,7 @@ pub enum Found<'a> {
     Integer(i64),
     Float(f64),
     Bool(bool),
-    /// What a wildcard finds in a text.
+    /// A byte of a text, as a wildcard finds it.
     Byte(u8),
 }
 

@@ -1,8 +1,8 @@
 //! Regular expressions as Go's `regexp` reads them: RE2's dialect, its error texts, and matching in time linear in the
 //! text.
 //!
-//! What Go accepts is accepted, except what is larger than anybody writes by hand ([`LENGTH_MAX`], [`DEPTH_MAX`], and the
-//! size of the compiled program): that is refused as Go refuses expressions of hundreds of megabytes.
+//! Expressions that Go takes are taken, except those larger than anybody writes by hand ([`LENGTH_MAX`], [`DEPTH_MAX`], and
+//! the size of the compiled program): they are refused as Go refuses expressions of hundreds of megabytes.
 
 mod class;
 mod parser;
@@ -29,7 +29,7 @@ const SCRATCH_MAX: usize = 512 << 10;
 /// Bytes of the programs of expressions that come from one place, such as a schema.
 const ROOM: usize = 256 << 20;
 
-/// What an expression takes besides its program.
+/// The bytes that an expression takes besides its program.
 const LEAST: usize = 32 << 10;
 
 /// Bytes times places of an expression that a search may look at for one step of others' work: half a microsecond at
@@ -40,7 +40,7 @@ const LOOKS_OF_STEP: u64 = 64;
 #[derive(Clone)]
 pub struct Regexp {
     program: meta::Regex,
-    /// In so many places a search can be at the same time.
+    /// The number of places in the expression at which a search can be at the same time.
     places: u64,
 }
 
@@ -96,7 +96,7 @@ impl Error {
     }
 }
 
-/// What is wrong with an expression. Costs less than compiling it.
+/// The error of an expression, if it has one. Costs less than compiling it.
 pub fn check(expression: &str) -> Result<(), Error> {
     parser::parse(expression).map(drop)
 }
@@ -106,7 +106,7 @@ impl Regexp {
         Self::compile_within(expression, PROGRAM_MAX)
     }
 
-    /// As [`Regexp::compile`], with a program of so many bytes at most.
+    /// The variant of [`Regexp::compile`] that limits the bytes of the program.
     fn compile_within(expression: &str, most: usize) -> Result<Self, Error> {
         let parsed = parser::parse(expression)?;
         let config = meta::Config::new()
@@ -118,8 +118,8 @@ impl Regexp {
         compiled.map(|program| Self { program, places }).map_err(|_| Error::new(Code::Large, expression))
     }
 
-    /// What a search of so many bytes costs at worst, for those who bound the work that others may ask for. Most searches
-    /// cost far less.
+    /// The steps that a search of so many bytes takes at worst, for those who bound the work that others may ask for. Most
+    /// searches take far fewer.
     pub fn steps(&self, bytes: usize) -> u64 {
         self.places.saturating_mul(bytes as u64) / LOOKS_OF_STEP
     }
@@ -139,7 +139,7 @@ impl Regexp {
         self.program.find_iter(text).map(|found| found.range())
     }
 
-    /// Where the leftmost match is, and where its groups are.
+    /// The range of the leftmost match, followed by those of its groups.
     pub fn captures(&self, text: &str) -> Option<Vec<Option<Range<usize>>>> {
         let mut captures = self.program.create_captures();
         self.program.captures(text, &mut captures);

@@ -41,10 +41,10 @@ struct Scanner<'a, T> {
     tokens: &'a mut T,
 }
 
-/// What may come next inside a container, or behind the whole value.
+/// The part of a text that may come next inside a container, or behind the whole value.
 enum Expected {
     Value,
-    /// A key, or the end of the object.
+    /// A key of an object.
     Key,
     After,
 }

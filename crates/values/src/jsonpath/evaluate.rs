@@ -36,7 +36,7 @@ pub fn first<'a>(parts: &'a [Node], object: &'a Value, budget: &mut Budget) -> O
     first
 }
 
-/// What a node makes of values; `None` when that is too much work.
+/// The values that a node finds from others; `None` when that is too much work.
 pub(super) fn walk<'a>(node: &'a Node, input: Vec<Found<'a>>, budget: &mut Budget) -> Option<Step<'a>> {
     budget.spend(1 + input.len())?;
     let same = |found: Found<'a>| Step::found(vec![found; input.len()]);
@@ -118,10 +118,10 @@ fn sliced<'a>(slice: Slice, input: Vec<Found<'a>>, budget: &mut Budget) -> Optio
     Some(Step::found(found))
 }
 
-/// Nothing else can be taken from a list of this length.
+/// The error of a slice whose bounds do not fit the length of the list.
 struct OutOfBounds;
 
-/// Where a slice of a list begins and ends; `None` if it is empty.
+/// The bounds of a slice of a list; `None` if it is empty.
 fn range(slice: Slice, length: i64) -> Result<Option<(usize, usize)>, OutOfBounds> {
     let mut from = slice.from.unwrap_or(0);
     if from < 0 {

@@ -73,7 +73,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    /// What stands within braces, up to and with the closing one.
+    /// The nodes of a part within braces, up to and with the closing one.
     fn action(&mut self) -> Result<Vec<Node>, NoPath> {
         let mut nodes = Vec::new();
         loop {
@@ -141,7 +141,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What stands between brackets, of which the first has been read.
+    /// The nodes of a part within brackets, of which the first has been read.
     fn array(&mut self, nodes: &mut Vec<Node>) -> Result<(), NoPath> {
         loop {
             match self.next() {
@@ -188,7 +188,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// What stands in a filter's parentheses. Quotes are counted once: between the first and its pair nothing ends it.
+    /// The text in a filter's parentheses. Only the first pair of quotes counts: nothing within it ends the text.
     fn filter_text(&mut self) -> Result<&'t str, NoPath> {
         let mut opened: Option<char> = None;
         let mut closed = false;
@@ -283,7 +283,7 @@ fn slice(text: &str) -> Result<Slice, NoPath> {
     Ok(Slice { from, to, is_index, step: number(step.unwrap_or_default())? })
 }
 
-/// As `strconv.UnquoteChar` reads what stands within quotes.
+/// The text within quotes, with escapes as in `strconv.UnquoteChar`; `None` for a wrong escape or a bare quote.
 fn unquoted(text: &str, quote: char) -> Option<String> {
     if !text.contains(['\\', quote]) {
         return Some(text.to_owned());

@@ -25,7 +25,7 @@ pub fn units(nanos: i128) -> i64 {
     i64::try_from(whole).unwrap_or(if whole < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// What upstream holds of an amount in 64 bits: a number, and the power of ten that it counts; `None` for amounts that
+/// The 64-bit form in which upstream holds an amount: a number, and the power of ten that it counts; `None` for amounts that
 /// it holds in decimals of any length, and for texts that are no quantities.
 pub fn small(text: &str) -> Option<(i64, i32)> {
     let parts = Parts::split(text).ok()?;

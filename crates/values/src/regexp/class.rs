@@ -38,7 +38,7 @@ impl Group {
         Some(Self { class, negated: letter.is_ascii_uppercase() })
     }
 
-    /// What stands between `[:` and `:]`.
+    /// The group that is named between `[:` and `:]`.
     pub fn named(name: &str) -> Option<Self> {
         let (negated, name) = match name.strip_prefix('^') {
             Some(name) => (true, name),
@@ -48,7 +48,7 @@ impl Group {
         Some(Self { class: class(ranges), negated })
     }
 
-    /// What stands behind `\p`, or in its braces: a category or a script.
+    /// The group that is named behind `\p`, or in its braces: a category or a script.
     pub fn unicode(name: &str, negated: bool) -> Option<Self> {
         let (negated, name) = match name.strip_prefix('^') {
             Some(name) => (!negated, name),

@@ -5,7 +5,7 @@ use regex_syntax::hir::{Capture, Class, ClassUnicode, Dot, Hir, Look, Repetition
 use super::class::{Group, range};
 use super::{Code, DEPTH_MAX, Error, LENGTH_MAX};
 
-/// What a repetition may multiply its innermost part by.
+/// The most times that repetitions may repeat their innermost part.
 const REPEAT_MAX: u32 = 1000;
 
 /// Instructions of a program, as Go estimates them.
@@ -47,7 +47,7 @@ struct Piece {
 
 /// A group that has not been closed.
 struct Open {
-    /// Those that hold again when it is closed.
+    /// The flags that hold again when the group is closed.
     flags: Flags,
     capture: Option<(u32, Option<Box<str>>)>,
     branches: Vec<Piece>,

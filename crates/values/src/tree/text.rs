@@ -31,7 +31,7 @@ impl Serialize for Map {
     }
 }
 
-/// Of a repeated member, the last one counts.
+/// The last value of a repeated member counts.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Reader::default().deserialize(deserializer)
@@ -66,7 +66,7 @@ pub struct Reader<'a> {
     pub repetition: Repetition,
 }
 
-/// What a repeated member does to its earlier value.
+/// The effect of a repeated member on its earlier value.
 #[derive(Clone, Copy, Default)]
 pub enum Repetition {
     #[default]
