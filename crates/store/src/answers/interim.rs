@@ -85,6 +85,8 @@ impl<S: Write + Unpin> Write for Bounded<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use bytes::Bytes;
     use http_body_util::Empty;
     use hyper_util::rt::TokioIo;
@@ -95,25 +97,39 @@ mod tests {
 
     const EARLY: &[u8] = b"HTTP/1.1 103 E\r\n\r\n";
 
-    /// A peer of which there is always something to read, and nothing else for 64 MB.
-    struct Talkative(Arc<AtomicU32>);
+    /// A peer of which there is always something to read once it was asked, and nothing else for 64 MB.
+    struct Talkative {
+        read: Arc<AtomicU32>,
+        is_asked: bool,
+        reader: Option<Waker>,
+    }
 
     impl AsyncRead for Talkative {
         fn poll_read(
-            self: Pin<&mut Self>,
-            _: &mut Context<'_>,
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
             buffer: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
-            while self.0.load(Ordering::Relaxed) < 64_000_000 && buffer.remaining() >= EARLY.len() {
+            if !self.is_asked {
+                self.reader = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            while self.read.load(Ordering::Relaxed) < 64_000_000 && buffer.remaining() >= EARLY.len() {
                 buffer.put_slice(EARLY);
-                self.0.fetch_add(EARLY.len() as u32, Ordering::Relaxed);
+                self.read.fetch_add(EARLY.len() as u32, Ordering::Relaxed);
             }
             Poll::Ready(Ok(()))
         }
     }
 
     impl AsyncWrite for Talkative {
-        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.is_asked = true;
+            self.reader.take().into_iter().for_each(Waker::wake);
             Poll::Ready(Ok(bytes.len()))
         }
 
@@ -131,7 +147,8 @@ mod tests {
         let read = Arc::<AtomicU32>::default();
         let mut request = Request::new(Empty::<Bytes>::new());
         let interim = Interim::of(&mut request);
-        let bounded = Bounded { stream: TokioIo::new(Talkative(read.clone())), interim: interim.clone() };
+        let peer = Talkative { read: read.clone(), is_asked: false, reader: None };
+        let bounded = Bounded { stream: TokioIo::new(peer), interim: interim.clone() };
         let (mut sender, connection) = client().handshake(bounded).await.expect("a connection");
         let (answer, _) = tokio::join!(sender.send_request(request), connection);
         assert!(answer.is_err() && interim.are_too_many());
