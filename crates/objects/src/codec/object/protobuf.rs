@@ -28,7 +28,7 @@ impl Clone for Slot {
 
 impl Slot {
     pub fn holding(message: Option<Vec<u8>>) -> Self {
-        Self(ArcSwapOption::new(message.map(Arc::new)))
+        Self(ArcSwapOption::new(message.map(|message| exact(&message))))
     }
 
     pub fn get(&self) -> Option<Message> {
@@ -62,7 +62,7 @@ impl Object {
             name: self.name().to_owned(),
             reason,
         })?;
-        let made = Arc::new(made);
+        let made = exact(&made);
         self.message.0.store(Some(made.clone()));
         Ok(made)
     }
@@ -73,8 +73,32 @@ impl Object {
     }
 }
 
+/// A copy without spare capacity, which a buffer that has grown while it was written has: up to as much again.
+fn exact(message: &[u8]) -> Message {
+    Arc::new(message.to_vec())
+}
+
 fn encode(map: &Map) -> Result<Vec<u8>, Error> {
     let gvk = Gvk::of(map)?;
     let kind = builtin::kind(&gvk).ok_or(Error::UnknownKind(gvk))?;
     protobuf::encode(&kind, map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::object::Draft;
+    use crate::revision::Revision;
+
+    #[test]
+    fn a_message_takes_no_more_than_its_length() {
+        let data: String = (0..50).map(|n| format!("\"key-{n}\":\"{}\",", "x".repeat(40))).collect();
+        let json = format!(
+            "{{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{{\"name\":\"a\",\"namespace\":\"b\"}},\"data\":{{{}}}}}",
+            data.trim_end_matches(',')
+        );
+        let object = Draft::of_json("b", "a", json.into()).into_object(Revision(1));
+        let message = object.protobuf().expect("a message");
+        assert_eq!((message.len() > 2000, message.capacity()), (true, message.len()));
+    }
 }
