@@ -86,7 +86,6 @@ fn encode(map: &Map) -> Result<Vec<u8>, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::codec::object::Draft;
     use crate::revision::Revision;
 
