@@ -146,7 +146,7 @@ impl ConnectionInfo {
         self.certificates.as_ref().map(ClientCertificates::certified)
     }
 
-    /// The seconds for which the client certificate is valid still, if it has named this user.
+    /// The seconds until the verdict on the client certificate may change, if it has named this user.
     pub fn certificate_left(&self, user: &Arc<User>) -> Option<u64> {
         self.certificates.as_ref()?.left(user)
     }

@@ -329,7 +329,7 @@ async fn refused_writes_take_nothing(setup: Setup) {
     assert_eq!(addresses(&server).await.len(), 1);
 }
 
-/// As kube-apiserver 1.37.2 answers: it allocates before it validates, so that what it cannot allocate is all that it tells.
+/// The answers of kube-apiserver 1.37.2, which allocates before it validates: a refused allocation is all that it tells.
 async fn mistakes_in_addresses_hide_all_others(setup: Setup) {
     let server = setup.start().await;
     let bad = json!([{"port": 0}]);

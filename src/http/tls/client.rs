@@ -49,7 +49,8 @@ impl ClientCertificates {
         fresh.certified.clone()
     }
 
-    /// The seconds until a certificate of the chain expires, if they have named this user.
+    /// The seconds until the verdict on the chain may change, if it has named this user: until a certificate or an authority
+    /// expires or becomes valid.
     pub fn left(&self, user: &Arc<User>) -> Option<u64> {
         let verdict = self.verdict.load();
         let is_theirs = matches!(&verdict.certified.user, Ok(Some(named)) if Arc::ptr_eq(named, user));

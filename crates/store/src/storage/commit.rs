@@ -194,7 +194,8 @@ pub enum Outcome {
         requirement: usize,
         found: Option<Revision>,
     },
-    /// A mutation that this one [joins](Mutation::joins_next), or that joins it, has not passed.
+    /// A mutation that this one [joins](Mutation::joins_next), or that joins it, has not passed; or the row that a
+    /// [`Change::Count`] writes was not charged by the batch.
     Apart,
     /// The mutation's own precondition and its requirements held, but the charge with this index did not fit, or the
     /// row that it is for is not there or was changed by an earlier mutation of the batch.

@@ -189,7 +189,7 @@ fn append(subjects: &mut Value, more: Value) {
 mod tests {
     use super::*;
 
-    /// What a kube-apiserver 1.37.2 has after its first start.
+    /// The objects of a kube-apiserver 1.37.2 after its first start.
     #[test]
     fn objects_are_upstreams() {
         let file = include_str!("../../../../../testdata/flowcontrol/bootstrap.json");
