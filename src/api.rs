@@ -7,6 +7,7 @@ pub mod admission;
 pub mod apply;
 pub mod catalog;
 pub mod component_statuses;
+pub mod concerns;
 pub mod create;
 pub mod definitions;
 pub mod delete;

@@ -27,8 +27,7 @@ pub mod settings;
 mod view;
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
@@ -37,7 +36,7 @@ use self::dynamic::{hooks, policies};
 use super::error::Error;
 use super::input::options::DryRun;
 use super::meta::owners::{Found, drop_repeated};
-use super::quota::SeenQuotas;
+use super::quota::JudgedByQuotas;
 use super::request::{Hooks, Request};
 use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, ownership};
 use crate::auth::foreseen::Foreseen;
@@ -123,14 +122,19 @@ pub enum Verdict<'a> {
     Nothing,
     Now(Result<(), Error>),
     Later(BoxFuture<'a, Result<(), Error>>),
+    /// The decision of quotas, which the charges of the write go by.
+    OfQuotas(Result<JudgedByQuotas, Error>),
+    OfQuotasLater(BoxFuture<'a, Result<JudgedByQuotas, Error>>),
 }
 
 impl Verdict<'_> {
-    async fn decided(self) -> Result<(), Error> {
+    pub(super) async fn decided(self) -> Result<Option<JudgedByQuotas>, Error> {
         match self {
-            Verdict::Nothing => Ok(()),
-            Verdict::Now(verdict) => verdict,
-            Verdict::Later(verdict) => verdict.await,
+            Verdict::Nothing => Ok(None),
+            Verdict::Now(verdict) => verdict.map(|()| None),
+            Verdict::Later(verdict) => verdict.await.map(|()| None),
+            Verdict::OfQuotas(verdict) => verdict.map(Some),
+            Verdict::OfQuotasLater(verdict) => verdict.await.map(Some),
         }
     }
 }
@@ -156,10 +160,8 @@ pub struct Attempt<'a> {
     pub(super) configured: Option<Arc<Requirement>>,
     /// The revision at which the cache had last been read as a whole when the first plugin was asked.
     loaded_at: Revision,
-    /// Whether the write may not exceed the quotas of its namespace.
-    pub(super) limited: AtomicBool,
-    /// The quotas that the object was judged by.
-    pub(super) quotas: OnceLock<SeenQuotas>,
+    /// The decision of quotas, once they have decided.
+    pub(super) quotas: Option<JudgedByQuotas>,
     rounds: Rounds,
 }
 
@@ -182,7 +184,6 @@ impl<'a> Attempt<'a> {
         operation: Operation,
         old: Option<&'a ObjectMap>,
     ) -> Self {
-        let (rounds, limited) = (Rounds::default(), AtomicBool::new(false));
         let foreseen = request.foreseen.filter(|_| !strikes(Bug::RightNotRequired));
         let requires = foreseen.map_or(&[][..], Foreseen::rows).to_vec();
         Self {
@@ -195,9 +196,8 @@ impl<'a> Attempt<'a> {
             requires,
             configured: api.configured_for(request),
             loaded_at: api.cache.any().loaded_at,
-            limited,
-            quotas: OnceLock::new(),
-            rounds,
+            quotas: None,
+            rounds: Rounds::default(),
         }
     }
 
@@ -399,17 +399,18 @@ impl Chain {
         let (mut step, mut decided) = (Timed::start(Step::Admit, attempt.operation), Ok(()));
         for Member { plugin, times, .. } in &self.members {
             if decided.is_ok() && plugin.handles(attempt.operation, attempt.request) {
-                decided = step.decide(plugin.mutate(attempt), times).await;
+                decided = step.decide(plugin.mutate(attempt), times).await.map(drop);
             }
         }
         step.end(decided, &self.times)
     }
 
-    pub(super) async fn validate(&self, attempt: &Attempt<'_>) -> Result<(), Error> {
+    pub(super) async fn validate(&self, attempt: &mut Attempt<'_>) -> Result<(), Error> {
         let (mut step, mut decided) = (Timed::start(Step::Validate, attempt.operation), Ok(()));
         for Member { plugin, times, .. } in &self.members {
             if decided.is_ok() && plugin.handles(attempt.operation, attempt.request) {
-                decided = step.decide(plugin.validate(attempt), times).await;
+                let verdict = step.decide(plugin.validate(attempt), times).await;
+                decided = verdict.map(|of_quotas| attempt.quotas = of_quotas.or(attempt.quotas.take()));
             }
         }
         step.end(decided, &self.times)
@@ -432,9 +433,13 @@ impl Timed {
     }
 
     /// A plugin that has nothing to say is not measured.
-    async fn decide(&mut self, verdict: Verdict<'_>, times: &StepTimes) -> Result<(), Error> {
+    async fn decide(
+        &mut self,
+        verdict: Verdict<'_>,
+        times: &StepTimes,
+    ) -> Result<Option<JudgedByQuotas>, Error> {
         if matches!(verdict, Verdict::Nothing) {
-            return Ok(());
+            return Ok(None);
         }
         let decided = verdict.decided().await;
         let now = Instant::now();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::cache::hidden_rows::HiddenRows;
 use crate::storage::counting::Charge;
 use crate::storage::{Mutation, Requirement};
 
@@ -15,6 +16,10 @@ pub struct Effects {
     configured: Option<Arc<Requirement>>,
     charges: Vec<Charge>,
     joined: Vec<Mutation>,
+    /// The row of admission's configuration, if the write changes the configuration.
+    reconfigures: Option<HiddenRows>,
+    /// Whether the object is written even if nothing of it changes.
+    writes_unchanged: bool,
 }
 
 impl Effects {
@@ -44,6 +49,24 @@ impl Effects {
         if let Some(configured) = other.configured {
             self.configured = Some(configured);
         }
+        self.reconfigures = other.reconfigures.or(self.reconfigures);
+        self.writes_unchanged |= other.writes_unchanged;
+    }
+
+    /// Lets the object be written even if nothing of it changes: something else has to be stored with it.
+    pub fn write_unchanged(&mut self) {
+        self.writes_unchanged = true;
+    }
+
+    pub fn writes_unchanged(&self) -> bool {
+        self.writes_unchanged
+    }
+
+    /// Joins the row of admission's configuration, which the write changes. The row has to be as the write's admission has seen
+    /// it, or else as `now`. The write, coming after it, does not require that any more.
+    pub fn reconfigure(&mut self, rows: HiddenRows, now: impl FnOnce() -> Arc<Requirement>) {
+        self.configured.get_or_insert_with(now);
+        self.reconfigures = Some(rows);
     }
 
     /// The preconditions alone. A write that turns out to remove the object has other charges and rows.
@@ -56,13 +79,11 @@ impl Effects {
         !self.joined.is_empty()
     }
 
-    /// Takes the requirement of admission's configuration out: the write changes the configuration itself.
-    pub fn take_configured(&mut self) -> Option<Arc<Requirement>> {
-        self.configured.take()
-    }
-
     /// The write of the object with all its effects, and the writes that come just before it.
-    pub fn onto(self, mutation: Mutation) -> (Vec<Mutation>, Mutation) {
+    pub fn onto(mut self, mutation: Mutation) -> (Vec<Mutation>, Mutation) {
+        if let Some(rows) = self.reconfigures {
+            self.joined.extend(self.configured.take().map(|seen| rows.touch((*seen).clone())));
+        }
         let mutation = mutation.requiring(self.requires).charging(self.charges);
         let shares = self.configured.or(mutation.shares);
         (self.joined, Mutation { shares, ..mutation })

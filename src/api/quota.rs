@@ -52,6 +52,15 @@ pub struct SeenQuotas {
     quotas: Vec<(String, ObjectMap)>,
 }
 
+/// The judgement of the plugin ResourceQuota about a write.
+#[derive(Debug, Default)]
+pub struct JudgedByQuotas {
+    /// Whether the write may not exceed the quotas of its namespace.
+    pub limited: bool,
+    /// The quotas that the object was judged by; `None` if they are to be read again.
+    pub quotas: Option<SeenQuotas>,
+}
+
 /// A write as quotas see it. Objects are in the request's version.
 #[derive(Clone, Copy)]
 pub struct Usage<'a> {

@@ -36,6 +36,8 @@ pub struct Resource {
     pub stored_kind: Kind,
     /// The apiVersion of `stored_kind`, in the form that the store shares.
     pub stored_version: Arc<str>,
+    /// The concerns of writes of the resource.
+    pub concerns: ConcernSet,
     /// The encoding of rows that are written from now on.
     pub storage_media_type: StorageMediaType,
     /// The kind in every version to which objects can be converted, the served one first, and how values of that
@@ -52,6 +54,34 @@ pub struct Resource {
 pub(super) struct StoredAs {
     pub kind: Kind,
     pub media_type: StorageMediaType,
+    pub concerns: ConcernSet,
+}
+
+/// Concerns of writes, by their places in a list that has at most 32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConcernSet(u32);
+
+impl ConcernSet {
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The places, from the first one on.
+    pub fn places(self) -> impl Iterator<Item = usize> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let place = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            (place < u32::BITS).then_some(place as usize)
+        })
+    }
+}
+
+/// The set of the places that are true.
+impl FromIterator<bool> for ConcernSet {
+    fn from_iter<I: IntoIterator<Item = bool>>(places: I) -> Self {
+        Self(places.into_iter().enumerate().fold(0, |set, (place, is_in)| set | u32::from(is_in) << place))
+    }
 }
 
 impl Resource {
@@ -75,6 +105,7 @@ impl Resource {
             stored_version: stored.kind.gvk.api_version().as_str().into(),
             stored_kind: stored.kind,
             storage_media_type: stored.media_type,
+            concerns: stored.concerns,
             schemas,
             behavior,
             custom,

@@ -10,11 +10,11 @@ use std::ops::RangeInclusive;
 
 use super::error::Error;
 use super::input::options::DryRun;
-use super::resource::Resource;
 use super::{Api, ObjectMap, Target, fields};
 use crate::causes::Cause;
 use crate::failpoints::{Bug, strikes};
 use crate::kinds::core::service::address_causes;
+use crate::schema::resource::ResourceDefinition;
 use crate::storage::{self, Requirement, Written};
 use crate::tree::Value;
 
@@ -91,8 +91,8 @@ impl Claim {
 }
 
 /// Whether this is the resource whose objects claim addresses and ports.
-pub(super) fn is_service(resource: &Resource) -> bool {
-    resource.definition.group().is_empty() && &*resource.definition.plural == "services"
+pub(super) fn is_service(definition: &ResourceDefinition) -> bool {
+    definition.group().is_empty() && &*definition.plural == "services"
 }
 
 impl Api {
@@ -104,9 +104,6 @@ impl Api {
         new: &ObjectMap,
         old: Option<&ObjectMap>,
     ) -> Option<Error> {
-        if !is_service(target.resource) {
-            return None;
-        }
         let spec_of_old = old.and_then(|old| fields::object(old, "spec"));
         if fields::object(new, "spec").is_some_and(|spec| !families::stay(spec, spec_of_old)) {
             let causes = address_causes(new, old);
@@ -119,7 +116,7 @@ impl Api {
         refused.filter(|error| matches!(error, Error::Invalid { .. }))
     }
 
-    /// Completes a Service that is about to be written. Does nothing for other kinds.
+    /// Completes a Service that is about to be written.
     pub(super) async fn allocate(
         &self,
         target: Target<'_>,
@@ -127,9 +124,6 @@ impl Api {
         old: Option<&ObjectMap>,
         dry_run: DryRun,
     ) -> Result<Option<Allocation>, Error> {
-        if !is_service(target.resource) {
-            return Ok(None);
-        }
         let old = old.and_then(|old| fields::object(old, "spec"));
         let kind = target.resource.group_kind();
         let invalid = |causes| Error::Invalid { kind: kind.clone(), name: target.name.to_owned(), causes };
@@ -170,25 +164,22 @@ impl Api {
     pub(super) async fn settle(
         &self,
         target: Target<'_>,
-        allocation: Option<Allocation>,
+        allocation: Allocation,
         written: &Result<Written, storage::Error>,
     ) {
-        if let Some(Allocation { made, given_up, .. }) = allocation {
-            match written {
-                Ok(Written::Committed { .. }) => Box::pin(self.release(target, &given_up)).await,
-                Ok(Written::Conflict { .. } | Written::Unmet { .. }) => {
-                    Box::pin(self.release(target, &made)).await;
-                }
-                Err(_) => {}
+        let Allocation { made, given_up, .. } = allocation;
+        match written {
+            Ok(Written::Committed { .. }) => Box::pin(self.release(target, &given_up)).await,
+            Ok(Written::Conflict { .. } | Written::Unmet { .. }) => {
+                Box::pin(self.release(target, &made)).await;
             }
+            Err(_) => {}
         }
     }
 
     /// Releases what was claimed for a write that does not reach the store.
-    pub(super) async fn give_back(&self, target: Target<'_>, allocation: Option<Allocation>) {
-        if let Some(Allocation { made, .. }) = allocation {
-            Box::pin(self.release(target, &made)).await;
-        }
+    pub(super) async fn give_back(&self, target: Target<'_>, allocation: Allocation) {
+        Box::pin(self.release(target, &allocation.made)).await;
     }
 }
 

@@ -5,7 +5,6 @@
 //! [`Api::put`] the rest, and [`Api::modify`] repeats both when another write came in between.
 
 pub(super) mod create;
-mod issued;
 pub mod modify;
 mod put;
 pub(super) mod rescale;
@@ -14,23 +13,18 @@ pub mod touch;
 pub(super) mod update;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 
-use super::admission::dynamic::policies::type_checking;
 use super::admission::{Attempt, Operation};
-use super::definitions::Custom;
+use super::concerns::{self, Judged, ObjectChange};
 use super::definitions::conversion::managers::Conversions;
 use super::effects::Effects;
 use super::error::Error;
 use super::ownership::{self, Tracking};
-use super::quota::Usage;
 use super::request::Request;
-use super::rights::{self, claims, escalation, params, signing};
-use super::services;
 use super::subresource::scale;
-use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut};
+use super::{Api, ObjectMap, meta, metadata, metadata_mut};
 use crate::causes::Cause;
 use crate::codec::object::Object;
 use crate::gotext;
@@ -41,7 +35,7 @@ use crate::storage::Requirement;
 use crate::tree::{Text, Value};
 
 use create::Naming;
-use rescale::{Owners, Rescale};
+use rescale::{Owners, Rescale, Scaled};
 
 pub(super) use put::Placed;
 
@@ -196,11 +190,52 @@ impl<'a> Write<'a> {
     }
 
     /// Asks plugins about the object, which is complete and valid.
-    async fn admit(&self, attempt: &Attempt<'_>) -> Result<(), Error> {
-        match self.admission {
-            Admitted::NotYet => attempt.api.admission.validate(attempt).await,
-            Admitted::AsAction => Ok(()),
+    async fn admit(&self, attempt: &mut Attempt<'_>) -> Result<(), Error> {
+        if self.admission == Admitted::NotYet {
+            attempt.api.admission.validate(attempt).await?;
         }
+        attempt.settle_requirements();
+        Ok(())
+    }
+
+    /// The variant of [`Write::admit`] in which a new object has the name that the client has sent, as it has in reviews if a
+    /// webhook renames the object.
+    async fn admit_as<'b>(&self, attempt: &mut Attempt<'b>, given: Option<&'b Text>) -> Result<(), Error> {
+        let placed = attempt.target;
+        if let Some(given) = given.filter(|given| !given.is_empty()) {
+            attempt.target.name = given;
+        }
+        self.admit(attempt).await?;
+        attempt.target = placed;
+        Ok(())
+    }
+
+    /// The object as plugins see it, with the name that a new one was given by the client.
+    fn attempted<'b>(
+        &self,
+        api: &'b Api,
+        object: ObjectMap,
+        (found, scaled): (Option<&'b Current>, Option<&'b Scaled>),
+        given: Option<&'b Text>,
+    ) -> Attempt<'b>
+    where
+        'a: 'b,
+    {
+        let operation = if found.is_some() { Operation::Update } else { Operation::Create };
+        let old = scaled.map(|scaled| &scaled.shown).or(found.map(|found| &found.object));
+        let mut attempt = Attempt::new(api, self.request, operation, old).with(object);
+        if let Some(given) = given {
+            attempt.target.name = given;
+        }
+        attempt
+    }
+
+    /// The effects of what plugins have relied on.
+    fn effects_of(&self, attempt: Attempt<'_>) -> Effects {
+        let configured = self.configured.cloned().or(attempt.configured);
+        let mut effects = Effects::of_admission(attempt.requires, configured);
+        effects.require(self.relies_on.iter().cloned());
+        effects
     }
 
     /// Lets the kind make its own changes to the object.
@@ -226,18 +261,6 @@ impl<'a> Write<'a> {
         let cause = Cause::invalid("metadata.name", gotext::quote(&name), "field is immutable");
         let (kind, name) = (target.resource.group_kind(), target.name.to_owned());
         Err(Error::Invalid { kind, name, causes: vec![cause] })
-    }
-
-    /// 403 while the definition of a new object is being deleted.
-    fn refuse_to_create_of_ending_definition(&self, target: Target<'_>) -> Result<(), Error> {
-        match &target.resource.custom {
-            Some(custom) if custom.version.definition.is_terminating => Err(Error::Forbidden {
-                resource: target.resource.group_resource(),
-                name: target.name.to_owned(),
-                reason: "create not allowed while custom resource definition is terminating".to_owned(),
-            }),
-            _ => Ok(()),
-        }
     }
 
     /// 422 if the object violates the kind's rules.
@@ -341,63 +364,41 @@ impl Api {
         found: Option<&Current>,
     ) -> Result<Ready, Error> {
         let (request, now) = (write.request, self.now());
-        // A Service claims its addresses before it is written.
-        if request.is_foreseen()
-            && (rights::concern(request) || services::is_service(request.target.resource))
-        {
+        if request.is_foreseen() && concerns::need_confirmed_right(request) {
             Box::pin(request.confirm()).await?;
         }
         let mut object = self.begun(write, object, found, &now).await?;
-        let operation = if found.is_some() { Operation::Update } else { Operation::Create };
-        let resource = request.target.resource;
-        let old_scale = found.filter(|_| owners.is_some()).map(|found| scale::of(resource, &found.object));
-        let old_scale = old_scale.transpose()?;
-        let shown = owners.as_ref().zip(found).zip(old_scale.as_ref()).map(|((owners, parent), found)| {
-            owners.shown(request.target, (&parent.object, found), &mut object, &now)
-        });
-        let old = shown.as_ref().or(found.map(|found| &found.object));
+        let scaled =
+            owners.zip(found).map(|(owners, found)| Scaled::new(request, owners, found, &mut object, &now));
+        let scaled = scaled.transpose()?;
         let given = found.is_none().then(|| given_name(&object));
-        let mut attempt = Attempt::new(self, request, operation, old).with(object);
-        if let Some(given) = &given {
-            attempt.target.name = given;
-        }
+        let mut attempt = write.attempted(self, object, (found, scaled.as_ref()), given.as_ref());
         write.mutate(&mut attempt).await?;
-        attempt.old = old_scale.as_ref().or(attempt.old);
+        attempt.old = scaled.as_ref().map(|scaled| &scaled.before).or(attempt.old);
         attempt.settle_rewritten()?;
-        if escalation::concerns(request) {
-            Box::pin(escalation::check(&attempt)).await?;
-        }
+        concerns::completed(&attempt).await?;
         let mut object = attempt.take_object()?;
         if found.is_none() {
             write.refuse_another_name(&object)?;
         }
+        let resource = request.target.resource;
         let naming = found.is_none().then(|| create::stamp(self, resource, &mut object, &now));
         attempt.target = write.target(naming.as_ref());
-        let is_scale = owners.is_some();
-        if let (Some(owners), Some(found)) = (owners, found) {
-            object = owners.parent(request.target, &object, &found.object, &now)?;
+        if let (Some(scaled), Some(found)) = (&scaled, found) {
+            object = scaled.parent(request.target, &object, &found.object, &now)?;
         }
         write.prepare(&mut object, found, &now)?;
         self.judge(write, &attempt, &object, found).await?;
-        let parent;
-        (attempt.object, parent) = match is_scale {
-            true => (Some(scale::of(resource, &object)?), Some(object)),
-            false => (Some(object), None),
-        };
-        // The name in a review stays the one that the client has sent, if a webhook renames the object.
-        let placed = attempt.target;
-        if let Some(given) = given.as_ref().filter(|given| !given.is_empty()) {
-            attempt.target.name = given;
-        }
-        write.admit(&attempt).await?;
-        attempt.settle_requirements();
-        attempt.target = placed;
+        let is_scale = scaled.is_some();
+        let parent = is_scale.then(|| object.clone());
+        attempt.object = Some(if is_scale { scale::of(resource, &object)? } else { object });
+        write.admit_as(&mut attempt, given.as_ref()).await?;
         let object = parent.map_or_else(|| attempt.take_object(), Ok)?;
-        let (next, effects) = self.with_effects(write, &mut attempt, object, found)?;
+        let (next, effects) = self.with_effects(write, attempt, object, found)?;
         Ok(Ready { next, effects, naming, advised: true })
     }
 
-    /// Asks the kind's rules, and for the rights that the write of such an object needs beside its verb.
+    /// Asks the kind's rules and the concerns, and for the right to create what an update or a patch makes.
     async fn judge(
         &self,
         write: Write<'_>,
@@ -407,31 +408,8 @@ impl Api {
     ) -> Result<(), Error> {
         let (request, old) = (write.request, found.map(|found| &found.object));
         let time = self.runtime.clock.timestamp();
-        let mut validated = write.validate(attempt.target.name, object, found, time).await;
-        if claims::concerns(request) {
-            validated = Box::pin(claims::check(request, object, old, validated)).await;
-        }
-        if let Err(error) = validated {
-            return Err(match write.part {
-                Part::Main => {
-                    let first = Box::pin(self.refused_before_validation(attempt.target, object, old)).await;
-                    first.unwrap_or(error)
-                }
-                _ => error,
-            });
-        }
-        if signing::concerns(request) {
-            Box::pin(signing::check(request, object, old)).await?;
-        }
-        if params::concerns(request) {
-            Box::pin(params::check(attempt, object, old)).await?;
-        }
-        if type_checking::concerns(request) {
-            type_checking::warn(attempt, object, old);
-        }
-        if found.is_none() {
-            write.refuse_to_create_of_ending_definition(attempt.target)?;
-        }
+        let valid = write.validate(attempt.target.name, object, found, time).await;
+        concerns::judge(Judged { attempt, part: write.part, new: object, old }, valid).await?;
         if found.is_none() && request.verb != Verb::Create {
             request.authorize(Verb::Create).await?;
         }
@@ -442,47 +420,26 @@ impl Api {
     fn with_effects(
         &self,
         write: Write<'_>,
-        attempt: &mut Attempt<'_>,
+        mut attempt: Attempt<'_>,
         mut object: ObjectMap,
         found: Option<&Current>,
     ) -> Result<(Next, Effects), Error> {
-        let (target, part, old) = (attempt.target, write.part, found.map(|found| &found.object));
-        let resource = target.resource;
-        let names = self.settle_names(target, &mut object, old);
-        let quota = self.settle_quota(target, part, &mut object, old);
-        let roles = self.settle_aggregation(target, &mut object, old);
-        let (limited, seen) = (attempt.limited.load(Ordering::Relaxed), attempt.quotas.take());
-        let changes_set = quota.joins();
-        let metered =
-            self.metered(Usage { target, old, new: Some(&object), part, changes_set, limited }, seen)?;
-        let configured = write.configured.cloned().or(attempt.configured.take());
-        let mut effects = Effects::of_admission(std::mem::take(&mut attempt.requires), configured);
-        effects.require(write.relies_on.iter().cloned());
-        effects.require(resource.custom.as_ref().map(Custom::requirement));
-        // A definition is written also if only its names are missing in the store, and a custom object if it is stored
-        // otherwise than it would be now.
-        let is_old = |found: &Current, custom: &Custom| !custom.is_stored_as_now(&found.stored);
-        let again = names.joins()
-            || found.zip(resource.custom.as_ref()).is_some_and(|(found, custom)| is_old(found, custom));
-        let again = again.then(|| object.clone());
-        effects.add(names);
-        effects.add(quota);
-        effects.add(metered);
-        effects.join(roles);
-        let next = match found {
-            Some(found) => update::next(resource, object, &found.object),
-            None => {
-                effects.join(self.companions(target)?);
-                Next::Put(object)
-            }
+        let mut change = ObjectChange {
+            api: self,
+            target: attempt.target,
+            part: write.part,
+            old: found.map(|found| &found.object),
+            stored: found.map(|found| &*found.stored),
+            quotas: attempt.quotas.take(),
         };
-        let next = match (next, again) {
+        let mut effects = write.effects_of(attempt);
+        concerns::settle(&mut change, &mut object, &mut effects)?;
+        let Some(found) = found else { return Ok((Next::Put(object), effects)) };
+        let unchanged = effects.writes_unchanged().then(|| object.clone());
+        let next = match (update::next(write.request.target.resource, object, &found.object), unchanged) {
             (Next::Unchanged, Some(object)) => Next::Put(object),
             (next, _) => next,
         };
-        if matches!(next, Next::Put(_)) {
-            self.change_configuration((&*resource.definition, part), &mut effects);
-        }
         Ok((next, effects))
     }
 
@@ -494,11 +451,7 @@ impl Api {
     ) -> Result<Effects, Error> {
         let mut attempt = Attempt::new(self, write.request, Operation::Delete, old);
         write.mutate(&mut attempt).await?;
-        write.admit(&attempt).await?;
-        attempt.settle_requirements();
-        let configured = write.configured.cloned().or(attempt.configured);
-        let mut effects = Effects::of_admission(attempt.requires, configured);
-        effects.require(write.relies_on.iter().cloned());
-        Ok(effects)
+        write.admit(&mut attempt).await?;
+        Ok(write.effects_of(attempt))
     }
 }

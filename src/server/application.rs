@@ -161,7 +161,8 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
     let max_object_bytes = config.limits.max_object_bytes;
     let store = Store::start_limited(backend.clone(), Some(sink), mark.clone(), &storing, max_object_bytes);
-    let built_in = Arc::new(Served::new(registry, &ids, config.storage_media_type));
+    let built_in =
+        Arc::new(Served::new(registry, &ids, config.storage_media_type, crate::api::concerns::of_definition));
     let routes = config.service_routes.clone();
     let routes = ServiceRoutes::new(routes, cache.clone(), &built_in, runtime.random.clone(), address);
     let service_routes = Arc::new(routes);

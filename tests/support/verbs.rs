@@ -75,7 +75,12 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
     let (cache, sink) =
         Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
     let ids = names.into_iter().zip(ids).collect();
-    let built_in = Arc::new(Served::new(registry, &ids, StorageMediaType::default()));
+    let built_in = Arc::new(Served::new(
+        registry,
+        &ids,
+        StorageMediaType::default(),
+        rowplane::api::concerns::of_definition,
+    ));
     let routes =
         ServiceRoutes::new(Default::default(), cache.clone(), &built_in, runtime.random.clone(), None);
     let service_routes = Arc::new(routes);

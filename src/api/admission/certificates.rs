@@ -4,7 +4,7 @@
 use super::{Admission, Attempt, Operation, Verdict};
 use crate::api::error::Error;
 use crate::api::request::Request;
-use crate::api::rights::{escalation, signing};
+use crate::api::rights::{is_empty, may_sign, only_collected};
 use crate::api::{ObjectMap, fields};
 use crate::auth::signing::{API_CLIENTS, SigningRequest};
 use crate::gotext::quote;
@@ -32,7 +32,7 @@ fn demand<'a>(
     why: &'static str,
 ) -> Verdict<'a> {
     Verdict::Later(Box::pin(async move {
-        match signing::may(attempt.request, verb, signer).await {
+        match may_sign(attempt.request, verb, signer).await {
             true => Ok(()),
             false => {
                 Err(attempt.refused(format!("user not permitted to {why} signerName {}", quote(signer))))
@@ -65,7 +65,7 @@ impl Admission for CertificateSigning {
 
     fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
         let status = |object: Option<&'a ObjectMap>, field: &str| {
-            fields::at(object?, &["status", field]).filter(|value| !signing::is_empty(value))
+            fields::at(object?, &["status", field]).filter(|value| !is_empty(value))
         };
         let is_same = |field: &str| status(attempt.object.as_ref(), field) == status(attempt.old, field);
         if is_same("certificate") && is_same("conditions") {
@@ -113,7 +113,7 @@ impl Admission for ClusterTrustBundleAttest {
     fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
         let Some(object) = &attempt.object else { return Verdict::Now(Ok(())) };
         let signer = signer_of(Some(object));
-        if signer.is_empty() || escalation::only_collected(object, attempt.old) {
+        if signer.is_empty() || only_collected(object, attempt.old) {
             return Verdict::Now(Ok(()));
         }
         demand(attempt, "attest", signer, "attest for")

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::{Admission, Attempt, Operation, Verdict};
 use crate::api::error::Error;
 use crate::api::request::Request;
-use crate::api::rights::signing::is_empty;
+use crate::api::rights::is_empty;
 use crate::api::{Api, ObjectMap, fields};
 use crate::auth::node::node_of;
 use crate::auth::signing::{KUBELET_CLIENTS, KUBELET_SERVERS, SigningRequest};

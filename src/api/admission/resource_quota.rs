@@ -1,13 +1,11 @@
 //! ResourceQuota: refuses what a quota of the namespace does not allow. What is used is counted by `api::quota`, in the
 //! transaction of the write, whether this plugin is on or not.
 
-use std::sync::atomic::Ordering;
-
 use super::{Admission, Attempt, Operation, Verdict};
 use crate::api::error::Error;
 use crate::api::quota::evaluator::Evaluator;
 use crate::api::quota::limited::LimitedResources;
-use crate::api::quota::{Checked, Refusal, check, is_handled};
+use crate::api::quota::{Checked, JudgedByQuotas, Refusal, check, is_handled};
 use crate::api::request::Request;
 use crate::cache::State;
 use crate::tree::Value;
@@ -29,29 +27,26 @@ impl ResourceQuota {
         shares && attempt.api.has_past_grace(attempt.target.namespace)
     }
 
-    fn judge(&self, attempt: &Attempt<'_>, state: &State) -> Result<(), Error> {
+    fn judge(&self, attempt: &Attempt<'_>, state: &State) -> Result<JudgedByQuotas, Error> {
         let (target, subresource) = (attempt.target, attempt.request.subresource);
         let (Some(evaluator), Some(new)) = (Evaluator::of(&target.resource.definition), &attempt.object)
         else {
-            return Ok(());
+            return Ok(JudgedByQuotas::default());
         };
         if !is_handled(evaluator, subresource, attempt.old, new) {
-            return Ok(());
+            return Ok(JudgedByQuotas::default());
         }
         let notes = attempt.api.notes(&target.resource.definition, state);
         let evaluator = evaluator.knowing(notes.as_ref());
         let (old, is_status) = (attempt.old, subresource == "status");
-        attempt.limited.store(!is_status, Ordering::Relaxed);
         let quotas = attempt.api.quotas(state, target.namespace)?;
         let write = Checked { evaluator, old, new, is_status, limited: &self.limited };
         check(write, &quotas).map_err(|refusal| match refusal {
             Refusal::Forbidden(reason) => attempt.refused(reason),
             Refusal::Plain(why) => Error::Unclassified(why),
         })?;
-        if let Some(seen) = attempt.api.seen_quotas(state, target.namespace, quotas) {
-            let _ = attempt.quotas.set(seen);
-        }
-        Ok(())
+        let quotas = attempt.api.seen_quotas(state, target.namespace, quotas);
+        Ok(JudgedByQuotas { limited: !is_status, quotas })
     }
 }
 
@@ -78,7 +73,7 @@ impl Admission for ResourceQuota {
         let namespace = attempt.target.namespace;
         match self.judge(attempt, &api.cache.any()) {
             Err(_) if api.store.backend().shared() || self.is_helped_by_pods(attempt) => {
-                Verdict::Later(Box::pin(async move {
+                Verdict::OfQuotasLater(Box::pin(async move {
                     let verdict = self.judge(attempt, &*api.cache.fresh().await?);
                     let helps = verdict.is_err() && self.is_helped_by_pods(attempt);
                     if helps && api.release_past_grace(Some(namespace)).await? {
@@ -87,7 +82,7 @@ impl Admission for ResourceQuota {
                     verdict
                 }))
             }
-            verdict => Verdict::Now(verdict),
+            verdict => Verdict::OfQuotas(verdict),
         }
     }
 }

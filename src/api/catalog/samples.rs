@@ -17,7 +17,7 @@ pub fn first() -> Served {
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let ids = registry.stored().zip(1..).map(|((name, _), id)| (name.clone(), ResourceId(id)));
     let ids: HashMap<GroupResource, ResourceId> = ids.collect();
-    Served::new(registry, &ids, StorageMediaType::default())
+    Served::new(registry, &ids, StorageMediaType::default(), crate::api::concerns::of_definition)
 }
 
 /// A new definition of the resource of this number, of which there are six in a group.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::api::definitions::Custom;
-use crate::api::resource::{Resource, StoredAs, in_version};
+use crate::api::resource::{ConcernSet, Resource, StoredAs, in_version};
 use crate::codec::at_rest::StorageMediaType;
 use crate::schema::names::{GroupResource, Gvk, Gvr};
 use crate::schema::registry::Registry;
@@ -32,7 +32,11 @@ pub struct Served {
     stored: OrdMap<ResourceId, Arc<Resource>>,
     /// The form of new rows.
     media_type: StorageMediaType,
+    concerns: ConcernsOf,
 }
+
+/// The function that says which concerns the writes of a resource have.
+pub type ConcernsOf = fn(&ResourceDefinition) -> ConcernSet;
 
 /// The definitions that the next generation takes away and adds.
 #[derive(Default)]
@@ -59,11 +63,12 @@ impl Served {
         registry: Arc<Registry>,
         ids: &HashMap<GroupResource, ResourceId>,
         media_type: StorageMediaType,
+        concerns: ConcernsOf,
     ) -> Self {
         let mut built_in: HashMap<Text, Vec<Arc<Resource>>> = HashMap::new();
         let mut unstored = Vec::new();
         for definition in registry.definitions() {
-            let make = |id| make(&registry, media_type, definition, id, None);
+            let make = |id| make(&registry, (media_type, concerns), definition, id, None);
             match &definition.storage {
                 Storage::Virtual => unstored.push(make(ResourceId::NONE)),
                 Storage::Table { resource, .. } => {
@@ -80,6 +85,7 @@ impl Served {
             besides: imbl::HashMap::new(),
             stored: OrdMap::new(),
             media_type,
+            concerns,
         };
         for (name, _) in served.registry.clone().stored() {
             if let Some(id) = ids.get(name) {
@@ -126,7 +132,7 @@ impl Served {
         if !is_served {
             return;
         }
-        let resource = make(&self.registry, self.media_type, definition, id, custom);
+        let resource = make(&self.registry, (self.media_type, self.concerns), definition, id, custom);
         self.besides.entry(definition.plural.clone()).or_default().push(resource);
     }
 
@@ -245,7 +251,7 @@ impl Served {
 
 fn make(
     registry: &Registry,
-    media_type: StorageMediaType,
+    (media_type, concerns): (StorageMediaType, ConcernsOf),
     definition: &Arc<ResourceDefinition>,
     id: ResourceId,
     custom: Option<Custom>,
@@ -257,6 +263,6 @@ fn make(
     };
     // What has no types has one form.
     let media_type = if definition.is_custom() { StorageMediaType::Json } else { media_type };
-    let stored = StoredAs { kind, media_type };
+    let stored = StoredAs { kind, media_type, concerns: concerns(definition) };
     Arc::new(Resource::new(registry, definition.clone(), id, stored, custom))
 }

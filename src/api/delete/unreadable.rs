@@ -5,7 +5,9 @@
 //! deleted only by whoever asks for just that and has a right of its own for it. Plugins of admission are not asked, as
 //! upstream asks none.
 
+use crate::api::concerns::{self, Committed, ObjectChange};
 use crate::api::delete::Deleted;
+use crate::api::effects::Effects;
 use crate::api::error::{Error, Subject};
 use crate::api::input::options::DryRun;
 use crate::api::request::Request;
@@ -39,9 +41,9 @@ impl Api {
         if request.options.dry_run() == DryRun::Yes {
             return Ok(Deleted::Unread);
         }
-        let mut effects = self.release_quota(target);
-        effects.join(self.release_aggregation(target));
-        self.change_configuration((&*target.resource.definition, write.part), &mut effects);
+        let (stored, part) = (Some(&*found), write.part);
+        let change = ObjectChange { api: self, target, part, old: None, stored, quotas: None };
+        let effects = concerns::remove(&change, Effects::default())?;
         let mutation = Mutation::new(target.key(), Expect::At(found.revision()), Change::Delete);
         let audit = request.audit.and_then(|record| record.to_commit(target.name, 200));
         let (joined, mutation) = effects.onto(Mutation { audit, ..mutation });
@@ -51,9 +53,8 @@ impl Api {
                 if let Some(record) = request.audit {
                     record.committed(200);
                 }
-                if self.definitions.are(target.resource) {
-                    self.show_definitions().await;
-                }
+                let written = Committed { target, part, old: Some(&*found), new: None };
+                concerns::committed(self, written).await?;
                 Ok(Deleted::Unread)
             }
             Written::Conflict { .. } | Written::Unmet { .. } => {

@@ -14,7 +14,6 @@ use super::amounts::{Amounts, is_negative, is_zero};
 use super::evaluator::DEVICES_SUFFIX;
 use super::pods::{self, CLASS_PREFIX, REQUESTS, is_request_of_extended};
 use crate::api::error::Error;
-use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
@@ -177,11 +176,6 @@ fn pod_of(claim: &ObjectMap) -> Option<(&str, &str)> {
 }
 
 impl Api {
-    /// Whether these are DeviceClasses.
-    pub(in crate::api) fn are_device_classes(&self, resource: &Resource) -> bool {
-        self.resources.get(&CLASSES).is_some_and(|classes| classes.id == resource.id)
-    }
-
     /// Makes the figures of all quotas right that may count the devices of a DeviceClass, which was written, as an extended
     /// resource.
     pub(in crate::api) async fn recount_devices(&self) -> Result<(), Error> {

@@ -5,16 +5,18 @@
 //! write charges what it adds. So the difference between the sum and `status.used` is the same in every later state,
 //! and can be added at any time.
 
+use std::sync::Arc;
+
 use super::amounts::{Amounts, is_zero};
 use super::ledger::Quotas;
 use super::{QUOTAS, fields};
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
-use crate::api::write::modify::Modified;
 use crate::api::write::{Current, Next, Proposal, Write};
-use crate::api::{Answer, Api, ObjectMap, Target};
+use crate::api::{Api, ObjectMap, Target};
 use crate::cache::{Range, State};
+use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::schema::resource::Verb;
 use crate::storage::counting::Charge;
@@ -32,24 +34,19 @@ enum Correction {
 }
 
 impl Api {
-    /// Makes the figures of a quota right that was written, and shows them in the answer.
+    /// Makes the figures of a quota right that was written. Returns the version that has them, if it is a newer one.
     pub(in crate::api) async fn recount_written(
         &self,
         resource: &Resource,
-        modified: &mut Modified,
-    ) -> Result<(), Error> {
-        let Answer::Stored(written) = &modified.answer else { return Ok(()) };
+        written: &Object,
+    ) -> Result<Option<Arc<Object>>, Error> {
         // The request for a new quota may not name it; the quota itself does.
         let (namespace, name) = (written.namespace().to_owned(), written.name().to_owned());
         self.cache.at_least(written.revision()).await?;
         self.release_past_grace(Some(&namespace)).await?;
         self.recount(&namespace, &name).await?;
-        if let Some(newest) = self.cache.any().get(resource.id, &namespace, &name)
-            && newest.revision() > written.revision()
-        {
-            modified.answer = Answer::Stored(newest);
-        }
-        Ok(())
+        let newest = self.cache.any().get(resource.id, &namespace, &name);
+        Ok(newest.filter(|newest| newest.revision() > written.revision()))
     }
 
     /// Makes the figures of a quota right if they are not.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rand::RngExt as _;
 
+use super::Claim;
 use super::ranges::{Family, candidate_ports};
 use super::wants::Want;
-use super::{Claim, is_service};
 use crate::api::error::Error;
 use crate::api::input::decode::Body;
 use crate::api::input::options::DryRun;
@@ -381,9 +381,7 @@ impl Api {
 
     /// Releases everything that a deleted Service had.
     pub(in crate::api) async fn release_all(&self, target: Target<'_>, last: &ObjectMap) {
-        if is_service(target.resource)
-            && let Some(spec) = fields::object(last, "spec")
-        {
+        if let Some(spec) = fields::object(last, "spec") {
             self.release(target, &super::wants::held(spec)).await;
         }
     }

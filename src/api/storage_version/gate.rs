@@ -105,7 +105,7 @@ mod tests {
     fn resources() -> Served {
         let registry = Arc::new(Registry::new(built_in::definitions()));
         let ids = registry.stored().zip(1..).map(|((name, _), id)| (name.clone(), ResourceId(id))).collect();
-        Served::new(registry.clone(), &ids, StorageMediaType::default())
+        Served::new(registry.clone(), &ids, StorageMediaType::default(), crate::api::concerns::of_definition)
     }
 
     fn admit(gate: &Gate, resource: &Gvr, namespace: &str, user: &User) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::api::concerns::{self, ObjectChange};
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
@@ -99,7 +100,9 @@ async fn again(
         Next::Unchanged => (effects, put(current.object).await?),
         // The object is terminating, and only waited for a write to remove it.
         Next::Delete(_) => {
-            let effects = api.with_removal(effects.preconditions(), target, Part::Main, &current.object)?;
+            let (old, stored) = (Some(&current.object), Some(&*current.stored));
+            let change = ObjectChange { api, target, part: Part::Main, old, stored, quotas: None };
+            let effects = concerns::remove(&change, effects.preconditions())?;
             (effects, Mutation::new(target.key(), expect, Change::Delete))
         }
     };

@@ -28,7 +28,7 @@ impl Api {
             return Err(Error::bad_request("name in URL does not match name in Binding object"));
         }
         check_node(binding)?;
-        self.admission.validate(&action).await?;
+        self.admission.validate(&mut action).await?;
         action.settle_requirements();
         let binding = action.take_object()?;
         let (relies_on, configured) = (&*action.requires, action.configured.as_ref());

@@ -60,7 +60,7 @@ impl Api {
     ) -> Result<ObjectMap, Error> {
         let mut attempt = Attempt::new(self, request, Operation::Connect, None).with(options);
         self.admission.mutate(&mut attempt).await?;
-        self.admission.validate(&attempt).await?;
+        self.admission.validate(&mut attempt).await?;
         attempt.take_object()
     }
 

@@ -55,7 +55,7 @@ impl Api {
         if request.options.dry_run() == DryRun::Yes {
             delete.dry_run = DryRun::Yes;
         }
-        self.admission.validate(&action).await?;
+        self.admission.validate(&mut action).await?;
         action.settle_requirements();
         let eviction = Eviction { request, requires: action.requires, configured: action.configured };
         match self.evict_unguarded(&eviction, &delete).await? {

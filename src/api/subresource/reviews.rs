@@ -29,7 +29,7 @@ impl Api {
         let question = decode::object(definition, body, request.strictness())?;
         let mut action = self.complete_action(request, question).await?;
         review.check(action.object_mut()?)?;
-        self.admission.validate(&action).await?;
+        self.admission.validate(&mut action).await?;
         let mut question = action.take_object()?;
         managed::open(&mut question);
         let (now, Request { user, authorizer, .. }) = (self.now(), *request);

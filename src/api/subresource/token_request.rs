@@ -61,7 +61,7 @@ impl Api {
         let now = self.runtime.clock.timestamp().as_second();
         complete(asked, account, &uid, now, &self.tokens.audiences);
         let seconds = seconds(asked)?;
-        self.admission.validate(&action).await?;
+        self.admission.validate(&mut action).await?;
         let mut asked = action.take_object()?;
         let bound = self.bound(account, &asked).await?;
         let seconds = self.shortened(&mut asked, seconds, request);

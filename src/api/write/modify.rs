@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::{Current, Existing, Next, Placed, Propose, Reads, Ready, Write};
+use crate::api::concerns::{self, Committed};
 use crate::api::error::Error;
 use crate::api::input::options::DryRun;
 use crate::api::{Answer, Api, Target};
@@ -62,6 +63,7 @@ impl Api {
                 true => state.get(target.resource.id, target.namespace, target.name),
                 false => None,
             };
+            let old = stored.clone();
             let is_long = AtomicBool::new(stored.as_ref().is_some_and(|stored| stored.size() >= LONG));
             // Within a block, so that the request's future has one room for this attempt and for what follows it.
             let (current, ready) = {
@@ -80,7 +82,6 @@ impl Api {
                 proven = true;
                 continue;
             }
-            let wanted = self.wanted(&write, current.as_ref());
             let placed = self.put(write, ready?, current).await?;
             if matches!(placed, Placed::Unmet { .. }) {
                 // What has changed may be the right to write.
@@ -88,18 +89,8 @@ impl Api {
             }
             let judged_at = match placed {
                 Placed::Done(mut modified) => {
-                    if let Some(wanted) = &wanted {
-                        self.count_issued(target.resource, wanted, &modified.answer);
-                    }
-                    if self.definitions.are(target.resource) {
-                        Box::pin(self.show_definitions()).await;
-                    }
-                    if self.are_quotas(target.resource) && write.request.options.dry_run() == DryRun::No {
-                        let recounted = Box::pin(self.recount_written(target.resource, &mut modified)).await;
-                        recounted.map_err(Error::behind_the_write)?;
-                    }
-                    if self.are_device_classes(target.resource) {
-                        Box::pin(self.recount_devices()).await.map_err(Error::behind_the_write)?;
+                    if write.request.options.dry_run() == DryRun::No {
+                        self.follow(write, old.as_deref(), &mut modified).await?;
                     }
                     if write.reads == Reads::AsServed {
                         let answer = self.converter.answer(target.resource, modified.answer).await;
@@ -107,18 +98,13 @@ impl Api {
                     }
                     return Ok(modified);
                 }
-                // Of writes of ClusterRoles at the same time, one passes.
-                Placed::Unmet { judged_at } if self.aggregation.concerns(target.resource) => {
+                Placed::Unmet { judged_at } if concerns::are_contended(target.resource) => {
                     failed.lost += 1;
                     judged_at
                 }
                 Placed::Unmet { judged_at } => {
                     failed.unmet += 1;
-                    if target.resource.custom.is_some() {
-                        self.cache.at_least(judged_at).await?;
-                        Box::pin(self.follow_definitions()).await?;
-                        self.check_current(target)?;
-                    }
+                    concerns::unmet(self, target, judged_at).await?;
                     judged_at
                 }
                 Placed::Lost { judged_at, naming } => {
@@ -140,6 +126,24 @@ impl Api {
 }
 
 impl Api {
+    /// Lets concerns follow a commit, and answers with the version that they have made.
+    async fn follow(
+        &self,
+        write: Write<'_>,
+        old: Option<&Object>,
+        modified: &mut Modified,
+    ) -> Result<(), Error> {
+        let new = match &modified.answer {
+            Answer::Stored(object) => Some(&**object),
+            Answer::Unstored(_) => None,
+        };
+        let written = Committed { target: write.request.target, part: write.part, old, new };
+        if let Some(newer) = concerns::committed(self, written).await? {
+            modified.answer = Answer::Stored(newer);
+        }
+        Ok(())
+    }
+
     /// A stored object as a write finds it.
     pub(in crate::api) async fn current(
         &self,

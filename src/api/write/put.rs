@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use super::create::Naming;
 use super::{Admitted, Current, Existing, Next, Reads, Ready, Write};
+use crate::api::concerns::{self, ObjectChange};
 use crate::api::effects::Effects;
 use crate::api::error::{Error, Exists};
 use crate::api::input::options::DryRun;
-use crate::api::quota::Usage;
 use crate::api::request::Request;
-use crate::api::services::Allocation;
 use crate::api::write::modify::{Modified, Outcome};
 use crate::api::{Answer, Api, ObjectMap, Target, meta, metadata, metadata_mut};
 use crate::audit::Record;
 use crate::codec::depth::MAX_DEPTH;
 use crate::codec::managed;
 use crate::codec::object::{Draft, Replaces};
-use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
 use crate::storage::{AuditRow, Change, Expect, Mutation, Written};
@@ -69,7 +67,8 @@ impl Api {
                 let target = write.target(naming.as_ref());
                 let dry_run = write.request.options.dry_run();
                 let old = current.as_ref().map(|current| &current.object);
-                let allocation = self.allocate(target, &mut object, old, dry_run).await?;
+                let change = ObjectChange { target, ..self.change(write, current.as_ref()) };
+                let reserved = concerns::reserve(&change, &mut object, dry_run).await?;
                 advise(&object, old);
                 if dry_run == DryRun::Yes {
                     return Box::pin(self.pretend(write, naming.as_ref(), object, old.is_some())).await;
@@ -92,17 +91,17 @@ impl Api {
                 let (joined, mutation) = match self.lanes.run(size, encode).await {
                     Ok(mutation) => {
                         let mut effects = effects;
-                        effects.require(allocation.iter().flat_map(Allocation::requires));
+                        effects.require(reserved.requires());
                         let decided_at = write.request.decided_at;
                         effects.onto(Mutation { audit: audited.row(), decided_at, ..mutation })
                     }
                     Err(error) => {
-                        self.give_back(target, allocation).await;
+                        reserved.settle(self, target, None).await;
                         return Err(error);
                     }
                 };
                 let written = self.store.write_joined(joined, mutation).await;
-                self.settle(target, allocation, &written).await;
+                reserved.settle(self, target, Some(&written)).await;
                 let outcome = if expect == Expect::Absent { Outcome::Created } else { Outcome::Updated };
                 Ok(match written? {
                     Written::Committed { object: Some(object), .. } => {
@@ -133,7 +132,7 @@ impl Api {
             return Ok(Placed::done(answer, Outcome::Deleted(found)));
         }
         let audited = write.audited(target.name, false);
-        let effects = self.with_removal(effects.preconditions(), target, write.part, &current.object)?;
+        let effects = concerns::remove(&self.change(write, Some(&current)), effects.preconditions())?;
         let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete);
         let decided_at = write.request.decided_at;
         let (joined, mutation) = effects.onto(Mutation { audit: audited.row(), decided_at, ..mutation });
@@ -141,7 +140,6 @@ impl Api {
             Written::Committed { revision, .. } => {
                 write.request.committed();
                 audited.committed();
-                self.release_all(target, &current.object).await;
                 let last = shown.unwrap_or_else(|| {
                     let mut last = current.object;
                     metadata_mut(&mut last).insert("resourceVersion", revision.to_string().into());
@@ -154,24 +152,16 @@ impl Api {
         })
     }
 
-    /// The effects of a write that removes an object, beside those that admission has found.
-    pub(in crate::api) fn with_removal(
-        &self,
-        mut effects: Effects,
-        target: Target<'_>,
-        part: Part,
-        object: &ObjectMap,
-    ) -> Result<Effects, Error> {
-        let quota = self.release_quota(target);
-        let changes_set = quota.joins();
-        let usage = Usage { target, old: Some(object), new: None, part, changes_set, limited: false };
-        let metered = self.metered(usage, None)?;
-        effects.join(self.release_names(target, object));
-        effects.add(quota);
-        effects.add(metered);
-        self.change_configuration((&*target.resource.definition, part), &mut effects);
-        effects.join(self.release_aggregation(target));
-        Ok(effects)
+    /// The change of an object as concerns see it.
+    fn change<'a>(&'a self, write: Write<'a>, current: Option<&'a Current>) -> ObjectChange<'a> {
+        ObjectChange {
+            api: self,
+            target: write.request.target,
+            part: write.part,
+            old: current.map(|current| &current.object),
+            stored: current.map(|current| &*current.stored),
+            quotas: None,
+        }
     }
 
     /// Carries out a dry run: everything but the write.

@@ -1,7 +1,9 @@
 //! How a write of a Scale changes its parent.
 
+use super::Current;
 use crate::api::error::Error;
 use crate::api::ownership::{self, Tracking};
+use crate::api::request::Request;
 use crate::api::subresource::scale;
 use crate::api::{ObjectMap, Target, metadata, metadata_mut};
 use crate::kinds::behavior::part::Part;
@@ -21,9 +23,43 @@ pub(in crate::api) enum Owners {
     Applied(Option<Value>),
 }
 
+/// A Scale that is written, beside the one that was found.
+pub(super) struct Scaled {
+    owners: Owners,
+    /// The Scale that was found, as plugins see it that may change the wanted one.
+    pub shown: ObjectMap,
+    /// The Scale that was found, as the other plugins see it.
+    pub before: ObjectMap,
+}
+
+impl Scaled {
+    pub fn new(
+        request: &Request<'_>,
+        owners: Owners,
+        parent: &Current,
+        wanted: &mut ObjectMap,
+        now: &str,
+    ) -> Result<Self, Error> {
+        let before = scale::of(request.target.resource, &parent.object)?;
+        let shown = owners.shown(request.target, (&parent.object, &before), wanted, now);
+        Ok(Self { owners, shown, before })
+    }
+
+    /// The parent with the replicas of the Scale, after checking the Scale's preconditions.
+    pub fn parent(
+        &self,
+        target: Target<'_>,
+        scale: &ObjectMap,
+        current: &ObjectMap,
+        now: &str,
+    ) -> Result<ObjectMap, Error> {
+        self.owners.parent(target, scale, current, now)
+    }
+}
+
 impl Owners {
     /// The Scale that is found, as plugins see it that may change the wanted one: both have managers for them.
-    pub fn shown(
+    fn shown(
         &self,
         target: Target<'_>,
         (parent, found): (&ObjectMap, &ObjectMap),
@@ -40,9 +76,8 @@ impl Owners {
         found
     }
 
-    /// The parent with the replicas of the Scale, after checking the Scale's preconditions.
-    pub fn parent(
-        self,
+    fn parent(
+        &self,
         target: Target<'_>,
         scale: &ObjectMap,
         current: &ObjectMap,
@@ -51,11 +86,11 @@ impl Owners {
         let mut parent = current.clone();
         scale::put(target.resource, &mut parent, scale, target.name)?;
         match self {
-            Self::Applied(managers) => ownership::put(&mut parent, managers),
+            Self::Applied(managers) => ownership::put(&mut parent, managers.clone()),
             Self::Update { manager } => {
                 let (old, new) = (scale::of(target.resource, current)?, scale::of(target.resource, &parent)?);
                 let scales = (&old, &new);
-                let tracking = Tracking { manager: &manager, part: Part::Scale, now };
+                let tracking = Tracking { manager, part: Part::Scale, now };
                 ownership::scale::track(target.resource, &mut parent, scales, tracking);
             }
         }

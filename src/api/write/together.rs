@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Current, Existing, Next, Proposal, Reads, Ready, Write};
+use crate::api::concerns::{self, Committed, ObjectChange};
 use crate::api::effects::Effects;
 use crate::api::error::Error;
 use crate::api::input::decode::Body;
@@ -30,6 +31,15 @@ pub enum InsteadOf {
     Another(Arc<Object>),
 }
 
+impl InsteadOf {
+    fn stored(&self) -> Option<Arc<Object>> {
+        match self {
+            Self::Nothing => None,
+            Self::Older(stored) | Self::Another(stored) => Some(stored.clone()),
+        }
+    }
+}
+
 impl Api {
     /// Writes all these objects or none, each with what comes with it. Returns whether they were written: others may have
     /// been faster. All are admitted by the state before them: a quota or a webhook among them is in force afterwards.
@@ -37,6 +47,7 @@ impl Api {
         // As it was before anything was decided by it.
         let state = self.cache.any();
         let targets: Vec<Target<'_>> = wanted.iter().map(|wanted| wanted.target).collect();
+        let olds: Vec<Option<Arc<Object>>> = wanted.iter().map(|wanted| wanted.instead_of.stored()).collect();
         let mut mutations = Vec::new();
         for wanted in wanted {
             self.add(wanted, &mut mutations).await?;
@@ -45,33 +56,23 @@ impl Api {
         if targets.iter().any(|target| self.aggregation.concerns(target.resource)) {
             mutations.push(self.aggregation.row(&state));
         }
-        if !matches!(self.store.write_joined(mutations, last).await?, Written::Committed { .. }) {
+        let Written::Committed { revision, .. } = self.store.write_joined(mutations, last).await? else {
             return Ok(false);
-        }
-        for target in targets {
-            self.follow_up(target).await.map_err(Error::behind_the_write)?;
+        };
+        let state =
+            self.cache.at_least(revision).await.map_err(|error| Error::from(error).behind_the_write())?;
+        for (target, old) in targets.into_iter().zip(&olds) {
+            let new = state.get(target.resource.id, target.namespace, target.name);
+            let (old, new) = (old.as_deref(), new.as_deref());
+            concerns::committed(self, Committed { target, part: Part::Main, old, new }).await?;
         }
         Ok(true)
-    }
-
-    /// Work that follows the write of an object before its writer goes on.
-    async fn follow_up(&self, target: Target<'_>) -> Result<(), Error> {
-        if self.definitions.are(target.resource) {
-            self.show_definitions().await;
-        }
-        if self.are_quotas(target.resource) {
-            self.recount(target.namespace, target.name).await?;
-        }
-        if self.are_device_classes(target.resource) {
-            self.recount_devices().await?;
-        }
-        Ok(())
     }
 
     /// Adds what has to be written for an object.
     async fn add(&self, wanted: Wanted<'_>, mutations: &mut Vec<Mutation>) -> Result<(), Error> {
         let Wanted { target, object, instead_of } = wanted;
-        if services::is_service(target.resource) {
+        if services::is_service(&target.resource.definition) {
             return Err(Error::Internal("a Service claims its addresses in writes of its own".to_owned()));
         }
         let (verb, current) = match instead_of {
@@ -119,9 +120,11 @@ impl Api {
         stored: Arc<Object>,
         mutations: &mut Vec<Mutation>,
     ) -> Result<(), Error> {
-        let object = target.resource.decode_closed(&stored)?;
-        let effects = self.with_removal(effects, target, Part::Main, &object)?;
-        let mutation = Mutation::new(target.key(), Expect::At(stored.revision()), Change::Delete);
+        let (object, revision) = (target.resource.decode_closed(&stored)?, stored.revision());
+        let (old, stored) = (Some(&object), Some(&*stored));
+        let change = ObjectChange { api: self, target, part: Part::Main, old, stored, quotas: None };
+        let effects = concerns::remove(&change, effects)?;
+        let mutation = Mutation::new(target.key(), Expect::At(revision), Change::Delete);
         self.push(mutations, target, effects, mutation);
         Ok(())
     }

@@ -47,7 +47,8 @@ pub async fn api(directory: &std::path::Path) -> Api {
         Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
     let key = TokenKey { id: 1, secret: vec![0; 32] };
     let ids = names.into_iter().zip(ids).collect();
-    let built_in = Arc::new(Served::new(registry, &ids, Default::default()));
+    let built_in =
+        Arc::new(Served::new(registry, &ids, Default::default(), crate::api::concerns::of_definition));
     let routes =
         ServiceRoutes::new(Default::default(), cache.clone(), &built_in, runtime.random.clone(), None);
     let service_routes = Arc::new(routes);

@@ -12,9 +12,7 @@ use crate::api::effects::Effects;
 use crate::api::request::{Hooks, Request};
 use crate::cache::State;
 use crate::cache::hidden_rows::HiddenRows;
-use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
-use crate::schema::resource::ResourceDefinition;
 use crate::storage::Requirement;
 
 /// The group of what configures admission.
@@ -65,18 +63,8 @@ impl Api {
         sees.then(|| self.configured.requirement(&self.cache.any()))
     }
 
-    /// Joins the row to the write of a configuration of admission. The row has to be as the write's admission has seen it,
-    /// which the write, coming after it, does not require any more.
-    pub(in crate::api) fn change_configuration(
-        &self,
-        (definition, part): (&ResourceDefinition, Part),
-        effects: &mut Effects,
-    ) {
-        if definition.group().as_str() != GROUP || part == Part::Status {
-            return;
-        }
-        let own = || self.configured.requirement(&self.cache.any());
-        let expected = (*effects.take_configured().unwrap_or_else(own)).clone();
-        effects.join([self.configured.rows.touch(expected)]);
+    /// Joins the row to the write of a configuration of admission.
+    pub(in crate::api) fn change_configuration(&self, effects: &mut Effects) {
+        effects.reconfigure(self.configured.rows, || self.configured.requirement(&self.cache.any()));
     }
 }

@@ -8,14 +8,12 @@ use std::collections::BTreeMap;
 
 use crate::api::admission::Attempt;
 use crate::api::catalog::Served;
-use crate::api::request::Request;
 use crate::api::{ObjectMap, fields};
 use crate::expression::{Checked, Refusal, check};
 use crate::kinds::behavior::rules::expression::Admission;
 use crate::long_work;
 use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
-use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
 /// How many kinds of a rule are looked at.
@@ -84,15 +82,6 @@ pub(in crate::api) fn warn(attempt: &Attempt<'_>, policy: &ObjectMap, old: Optio
             attempt.request.warnings.add(format!("{field}: {line}"));
         }
     }
-}
-
-/// Whether a write sets the expressions of such a policy.
-pub(in crate::api) fn concerns(request: &Request<'_>) -> bool {
-    let definition = &request.target.resource.definition;
-    definition.plural == *"validatingadmissionpolicies"
-        && definition.group() == "admissionregistration.k8s.io"
-        && request.subresource.is_empty()
-        && request.verb != Verb::Delete
 }
 
 fn compiled(text: &str, environment: &Admission) -> Result<Checked, String> {

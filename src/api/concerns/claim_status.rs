@@ -3,13 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::signing::is_empty;
+use super::{Concern, Judged};
+use crate::api::admission::Verdict;
 use crate::api::error::Error;
 use crate::api::request::Request;
+use crate::api::rights::is_empty;
 use crate::api::{ObjectMap, fields};
 use crate::auth::authorizer::{Attributes, Decision};
 use crate::auth::service_accounts::USER_PREFIX;
 use crate::causes::Cause;
+use crate::schema::resource::ResourceDefinition;
 use crate::tree::{Map, Value};
 use crate::user::User;
 
@@ -18,14 +21,28 @@ const GROUP: &str = "resource.k8s.io";
 const MOST_DRIVERS: usize = 64;
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// Whether a write changes the status of a claim.
-pub(in crate::api) fn concerns(request: &Request<'_>) -> bool {
-    let definition = &request.target.resource.definition;
-    request.subresource == "status" && definition.plural == *"resourceclaims" && definition.group() == GROUP
+pub(super) struct ClaimStatus;
+
+impl Concern for ClaimStatus {
+    fn sees(&self, definition: &ResourceDefinition) -> bool {
+        definition.plural == *"resourceclaims" && definition.group() == GROUP
+    }
+
+    fn needs_confirmed_right(&self, request: &Request<'_>) -> bool {
+        request.subresource == "status"
+    }
+
+    fn judge<'a>(&'a self, judged: Judged<'a>, valid: Result<(), Error>) -> Verdict<'a> {
+        let Judged { attempt, new, old, .. } = judged;
+        match attempt.request.subresource == "status" {
+            true => Verdict::Later(Box::pin(check(attempt.request, new, old, valid))),
+            false => Verdict::Now(valid),
+        }
+    }
 }
 
 /// The verdict of validation, with what the user may not change in front of it (422).
-pub(in crate::api) async fn check(
+async fn check(
     request: &Request<'_>,
     new: &ObjectMap,
     old: Option<&ObjectMap>,

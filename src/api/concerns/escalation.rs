@@ -3,15 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::admission::Attempt;
+use super::Concern;
+use crate::api::admission::{Attempt, Verdict};
 use crate::api::error::Error;
 use crate::api::request::Request;
-use crate::api::{ObjectMap, fields, metadata};
+use crate::api::rights::only_collected;
+use crate::api::{ObjectMap, fields};
 use crate::auth::authorizer::{Attributes, Decision};
 use crate::auth::rbac::{GROUP, PolicyRule, RoleRef, quoted_list};
 use crate::gotext::quote;
 use crate::schema::names::GroupResource;
-use crate::tree::Value;
+use crate::schema::resource::ResourceDefinition;
 use crate::user::MASTERS;
 
 /// The most single rights of one object that are looked at. Lists in a rule multiply: a small one may stand for billions.
@@ -20,17 +22,27 @@ const MAX_RIGHTS: usize = 100_000;
 const MAX_COMPARISONS: usize = 20_000_000;
 const TOO_MANY: &str = "the rules stand for too many permissions to be compared with those currently held";
 
-/// The fields that garbage collection changes, and what follows from any change.
-const COLLECTED: [&str; 3] = ["ownerReferences", "finalizers", "managedFields"];
+pub(super) struct Escalation;
 
-/// Whether a write may grant something.
-pub(in crate::api) fn concerns(request: &Request<'_>) -> bool {
-    let definition = &request.target.resource.definition;
-    definition.group().as_str() == GROUP && !request.user.is_in(MASTERS)
+impl Concern for Escalation {
+    fn sees(&self, definition: &ResourceDefinition) -> bool {
+        definition.group().as_str() == GROUP
+    }
+
+    fn needs_confirmed_right(&self, request: &Request<'_>) -> bool {
+        !request.user.is_in(MASTERS)
+    }
+
+    fn completed<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
+        match attempt.request.user.is_in(MASTERS) {
+            true => Verdict::Nothing,
+            false => Verdict::Later(Box::pin(check(attempt))),
+        }
+    }
 }
 
 /// 403 if the write would grant what the user does not have.
-pub(in crate::api) async fn check(attempt: &Attempt<'_>) -> Result<(), Error> {
+async fn check(attempt: &Attempt<'_>) -> Result<(), Error> {
     let definition = &attempt.request.target.resource.definition;
     let Some(object) = &attempt.object else { return Ok(()) };
     match &*definition.plural {
@@ -92,36 +104,6 @@ async fn may(attempt: &Attempt<'_>, verb: &str, resource: &str, namespace: &str,
     let attributes = Attributes { group: GROUP, version: "*", resource, namespace, name, ..path };
     let decision = request.authorizer.decide(&attributes).decided().await;
     matches!(decision, Decision::Allow(_))
-}
-
-/// Whether an update changes nothing but what garbage collection changes.
-pub(in crate::api) fn only_collected(new: &ObjectMap, old: Option<&ObjectMap>) -> bool {
-    let Some(old) = old else { return false };
-    let empty = ObjectMap::new();
-    let of_metadata = |object: &ObjectMap| metadata(object).cloned().unwrap_or_default();
-    let (new_metadata, old_metadata) = (of_metadata(new), of_metadata(old));
-    same(&new_metadata, &old_metadata, &COLLECTED) && {
-        let strip = |object: &ObjectMap| {
-            let mut object = object.clone();
-            object.insert("metadata", Value::Object(empty.clone()));
-            object
-        };
-        same(&strip(new), &strip(old), &[])
-    }
-}
-
-/// Whether two objects have the same members but for some. Absent, null and empty mean the same.
-fn same(one: &ObjectMap, other: &ObjectMap, but: &[&str]) -> bool {
-    let is_empty = |value: Option<&Value>| match value {
-        None | Some(Value::Null) => true,
-        Some(Value::Array(items)) => items.is_empty(),
-        Some(Value::Object(members)) => members.is_empty(),
-        Some(_) => false,
-    };
-    one.keys().chain(other.keys()).filter(|name| !but.contains(&name.as_str())).all(|name| {
-        let (one, other) = (one.get(name), other.get(name));
-        one == other || is_empty(one) && is_empty(other)
-    })
 }
 
 /// 403 unless the user has all rights of these rules, by RBAC alone.

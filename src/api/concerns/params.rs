@@ -1,34 +1,44 @@
 //! Rights to write a policy or a binding with params: they take the right to read the params, since a policy can show
 //! what is in them (`pkg/registry/admissionregistration/*/authz.go`).
 
-use crate::api::admission::Attempt;
+use super::{Concern, Judged};
+use crate::api::admission::{Attempt, Verdict};
 use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::{Api, ObjectMap, fields};
 use crate::auth::authorizer::{Attributes, Decision};
 use crate::causes::Cause;
 use crate::schema::names::{Gvk, Gvr};
+use crate::schema::resource::ResourceDefinition;
 use crate::user::{MASTERS, User};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const VALIDATING: Gvr = Gvr::fixed("admissionregistration.k8s.io/v1", "validatingadmissionpolicies");
 const MUTATING: Gvr = Gvr::fixed("admissionregistration.k8s.io/v1", "mutatingadmissionpolicies");
 
-/// Whether a write may set params that its user may not read.
-pub(in crate::api) fn concerns(request: &Request<'_>) -> bool {
-    let definition = &request.target.resource.definition;
-    definition.group().as_str() == GROUP
-        && definition.plural.contains("policy") | definition.plural.contains("policies")
-        && request.subresource.is_empty()
-        && !request.user.is_in(MASTERS)
+pub(super) struct Params;
+
+impl Concern for Params {
+    fn sees(&self, definition: &ResourceDefinition) -> bool {
+        definition.group().as_str() == GROUP
+            && definition.plural.contains("policy") | definition.plural.contains("policies")
+    }
+
+    fn needs_confirmed_right(&self, request: &Request<'_>) -> bool {
+        request.subresource.is_empty() && !request.user.is_in(MASTERS)
+    }
+
+    fn judge<'a>(&'a self, judged: Judged<'a>, valid: Result<(), Error>) -> Verdict<'a> {
+        let Judged { attempt, new, old, .. } = judged;
+        match valid.is_ok() && self.needs_confirmed_right(attempt.request) {
+            true => Verdict::Later(Box::pin(check(attempt, new, old))),
+            false => Verdict::Now(valid),
+        }
+    }
 }
 
 /// 422 if a valid policy or binding has params that its writer may not read.
-pub(in crate::api) async fn check(
-    attempt: &Attempt<'_>,
-    new: &ObjectMap,
-    old: Option<&ObjectMap>,
-) -> Result<(), Error> {
+async fn check(attempt: &Attempt<'_>, new: &ObjectMap, old: Option<&ObjectMap>) -> Result<(), Error> {
     let checked = match &*attempt.request.target.resource.definition.plural {
         "validatingadmissionpolicies" | "mutatingadmissionpolicies" => {
             policy(attempt, new, old).await.map_err(|why| ("spec.paramKind", why))
