@@ -11,12 +11,11 @@ pub mod http;
 
 pub mod controllers;
 
-pub mod api;
-
 #[cfg(test)]
 mod layers;
 
 pub use rowplane_access::{audit, auth, flow_control};
+pub use rowplane_api as api;
 pub use rowplane_objects::{
     causes, codec, expression, fields, kinds, long_work, patch, pieces, protowire, revision, schema, user,
     warnings,

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::TryStreamExt as _;
+use rowplane::api::decode::Body;
 use rowplane::api::error::Error;
-use rowplane::api::input::decode::Body;
-use rowplane::api::input::options::write::WriteOptions;
 use rowplane::api::meta::generate_name;
+use rowplane::api::options::write::WriteOptions;
 use rowplane::api::request::Request;
 use rowplane::api::{Answer, Api, Target};
 use rowplane::causes::CauseReason;

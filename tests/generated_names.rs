@@ -8,8 +8,8 @@ mod support;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use rowplane::api::decode::Body;
 use rowplane::api::error::{Error, Exists};
-use rowplane::api::input::decode::Body;
 use rowplane::api::request::Request;
 use rowplane::api::{Answer, Api, Target};
 use rowplane::schema::names::GroupVersion;

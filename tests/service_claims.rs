@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, Once};
 
 use futures_util::TryStreamExt as _;
 
+use rowplane::api::decode::Body;
 use rowplane::api::error::Error;
-use rowplane::api::input::decode::Body;
 use rowplane::api::meta::generate_name;
 use rowplane::api::request::Request;
 use rowplane::api::{Api, Target};

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::api::error::Error;
-use crate::api::input::options::write::WriteOptions;
+use crate::api::options::write::WriteOptions;
 use crate::api::request::Request;
 use crate::api::rights::aggregation::{MANAGER, configuration};
 use crate::api::{Api, Target, fields};
@@ -83,7 +83,7 @@ async fn apply(api: &Api, target: Target<'_>, role: &Object, rules: &[PolicyRule
 mod tests {
     use super::*;
     use crate::api::Answer;
-    use crate::api::input::decode::Body;
+    use crate::api::decode::Body;
     use crate::controllers::garbage::tests::api;
     use crate::tree::json;
 

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::names::Names;
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::input::decode::Body;
-use crate::api::input::options::delete::{DeleteOptions, Preconditions};
+use crate::api::options::delete::{DeleteOptions, Preconditions};
 use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, fields};

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use self::cleanup::clean_up;
 use self::leftovers::Leftovers;
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::input::decode::Body;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, fields};

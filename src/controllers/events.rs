@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::api::error::Error;
-use crate::api::input::options::delete::{DeleteOptions, Preconditions};
+use crate::api::options::delete::{DeleteOptions, Preconditions};
 use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, Target};

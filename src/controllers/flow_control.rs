@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::input::decode::Body;
-use crate::api::input::options::write::WriteOptions;
+use crate::api::options::write::WriteOptions;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, fields};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bootstrap::create::create;
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::input::decode::Body;
 use crate::api::namespace_contents::{CA_KEY, DEFAULT_ACCOUNT, NamespaceContents, ROOT_CA};
 use crate::api::request::Request;
 use crate::api::resource::Resource;

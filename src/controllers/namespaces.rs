@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::api::input::decode::Body;
+use crate::api::decode::Body;
 use crate::api::request::Request;
 use crate::failpoints::{Bug, strikes};
 use crate::schema::names::Gvr;
@@ -21,9 +21,9 @@ use self::remains::Remains;
 use self::waiting::{Left, Waiting};
 use crate::api::catalog::Served;
 use crate::api::error::Error;
-use crate::api::input::options::GetOptions;
-use crate::api::input::options::ReadAt;
-use crate::api::input::options::delete::DeleteOptions;
+use crate::api::options::GetOptions;
+use crate::api::options::ReadAt;
+use crate::api::options::delete::DeleteOptions;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, meta, metadata};
 use crate::cache::Range;

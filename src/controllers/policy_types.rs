@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::names::Names;
 use crate::api::admission::dynamic::policies::type_checking;
 use crate::api::error::Error;
-use crate::api::input::options::write::WriteOptions;
+use crate::api::options::write::WriteOptions;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, Target, fields};

@@ -2,8 +2,8 @@
 
 use rand::RngExt as _;
 
-use crate::api::input::decode::Body;
-use crate::api::input::options::write::WriteOptions;
+use crate::api::decode::Body;
+use crate::api::options::write::WriteOptions;
 use crate::api::request::Request;
 use crate::api::{Api, Target};
 use crate::schema::names::Gvr;

@@ -25,7 +25,7 @@ use super::response;
 use super::response::negotiate::{self, DISCOVERY, Negotiated, PLAIN, ROUTE_TYPES, Transform};
 use super::server::unsent::SharedBody;
 use crate::api::error::Error;
-use crate::api::input::options::query::Query;
+use crate::api::options::query::Query;
 use crate::codec::media_type::MediaType;
 
 /// How long clients may cache a document whose URL contains its hash.

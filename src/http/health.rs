@@ -14,7 +14,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::api::input::options::query::Query;
+use crate::api::options::query::Query;
 use crate::gotext::quote;
 
 /// One of the three health endpoints.

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::response::negotiate::wants_pretty;
 use super::server::{LONG, LongQuery};
-use crate::api::input::options::query::Query;
+use crate::api::options::query::Query;
 use crate::random::Random;
 use crate::user::User;
 

@@ -10,7 +10,7 @@ use axum::http::HeaderValue;
 
 use super::datastore::Datastore;
 pub use super::reloads::SettingsFile;
-use crate::api::subresource::connect::kubelets;
+use crate::api::kubelets;
 use crate::api::{admission, service_routes, services};
 use crate::audit;
 use crate::auth::abac::Abac;

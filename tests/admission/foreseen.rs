@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rowplane::api::decode::Body;
 use rowplane::api::error::Error;
-use rowplane::api::input::decode::Body;
-use rowplane::api::input::options::delete::DeleteOptions;
 use rowplane::api::meta::generate_name;
+use rowplane::api::options::delete::DeleteOptions;
 use rowplane::api::request::Request;
 use rowplane::api::{Api, Target};
 use rowplane::auth::authorizer::{Attributes, Authorization, Member};

@@ -10,7 +10,7 @@ pub mod proxies;
 #[path = "connect/streams.rs"]
 pub mod streams;
 
-use rowplane::api::subresource::connect::kubelets::Config;
+use rowplane::api::kubelets::Config;
 
 use crate::support::kubelet::Kubelet;
 use crate::support::server::{Setup, TestServer};

@@ -6,12 +6,12 @@ use std::task::Poll;
 
 use futures_util::future::{join_all, poll_fn};
 use futures_util::{StreamExt, TryStreamExt};
-use rowplane::api::input::decode::Body;
-use rowplane::api::input::options::list::{Collection, ListOptions};
-use rowplane::api::input::options::query::Query;
-use rowplane::api::input::options::watch::{WatchOptions, WatchPath};
+use rowplane::api::decode::Body;
+use rowplane::api::options::list::{Collection, ListOptions};
+use rowplane::api::options::query::Query;
+use rowplane::api::options::watch::{WatchOptions, WatchPath};
 use rowplane::api::request::Request;
-use rowplane::api::watch::WatchEvent;
+use rowplane::api::verbs::watch::WatchEvent;
 use rowplane::api::{Api, Target};
 use rowplane::schema::names::{GroupVersion, Gvr};
 use rowplane::schema::resource::Verb;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowplane::api::Target;
+use rowplane::api::decode::Body;
 use rowplane::api::error::Error;
-use rowplane::api::input::decode::Body;
-use rowplane::api::input::options::{GetOptions, ReadAt};
+use rowplane::api::options::{GetOptions, ReadAt};
 use rowplane::api::request::Request;
 use rowplane::controllers::create_system_namespaces;
 use rowplane::controllers::servers::identity_lease_gc;

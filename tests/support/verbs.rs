@@ -3,20 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use rowplane::api::admission::dynamic::configured::Configured;
 use rowplane::api::admission::{Chain, Settings};
-use rowplane::api::catalog::{Catalog, Served};
-use rowplane::api::definitions::Definitions;
-use rowplane::api::definitions::conversion::Converter;
+use rowplane::api::catalog::Served;
+use rowplane::api::cluster::{Cluster, Parts};
+use rowplane::api::config::TokenIssuing;
 use rowplane::api::hidden::HiddenResources;
-use rowplane::api::input::continue_token::{TokenKey, TokenKeys};
+use rowplane::api::kubelets::Kubelets;
 use rowplane::api::meta::generate_name;
-use rowplane::api::quota::past_grace::GraceEnds;
-use rowplane::api::rights::aggregation::Aggregation;
-use rowplane::api::service_routes::ServiceRoutes;
-use rowplane::api::subresource::connect::kubelets::Kubelets;
-use rowplane::api::subresource::token_request::TokenIssuing;
+use rowplane::api::options::continue_token::{TokenKey, TokenKeys};
+use rowplane::api::service_routes::{self, ServiceRoutes};
 use rowplane::api::{self, Api};
 use rowplane::auth::jwt::keys::SigningKey;
 use rowplane::auth::pki::temporary_token_key;
@@ -81,36 +76,22 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         StorageMediaType::default(),
         rowplane::api::concerns::of_definition,
     ));
-    let routes =
-        ServiceRoutes::new(Default::default(), cache.clone(), &built_in, runtime.random.clone(), None);
-    let service_routes = Arc::new(routes);
-    let converter = Arc::new(Converter::new(service_routes.clone(), runtime.clone()));
-    Arc::new(Api {
+    let routes = built_in.ids(&service_routes::RESOURCES);
+    let service_routes =
+        ServiceRoutes::new(Default::default(), cache.clone(), routes, runtime.random.clone(), None);
+    let cluster = Cluster::new(Parts {
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
-        resources: built_in.clone(),
-        definitions: Definitions::new(&built_in, hidden.definition_names),
-        converter,
-        aggregation: Aggregation::new(&built_in, hidden.aggregations),
+        resources: built_in,
         service_routes,
         kubelets: Kubelets::new(Default::default()).expect("settings"),
-        grace_ends: GraceEnds::new(&built_in),
-        catalog: Catalog::new(built_in),
-        token_keys: ArcSwap::from_pointee(TokenKeys::new(
-            TokenKey { id: 1, secret: vec![0; 32] },
-            Vec::new(),
-        )),
+        token_keys: TokenKeys::new(TokenKey { id: 1, secret: vec![0; 32] }, Vec::new()),
         hidden,
-        configured: Configured::new(hidden.admission),
-        admission,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),
-        lanes: Default::default(),
-        actions: Default::default(),
         rbac: None,
-        unreadable: Default::default(),
         runtime,
-        config: api::Config {
+        config: api::config::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),
             namespace_contents: None,
@@ -118,5 +99,6 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
             garbage_collection: true,
             generate_name: Arc::new(generate_name),
         },
-    })
+    });
+    Arc::new(Api { cluster: Arc::new(cluster), admission })
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::api::subresource::connect::kubelets::Config;
+use crate::api::kubelets::Config;
 
 #[derive(Clone, Debug, Args)]
 pub struct KubeletArgs {

@@ -92,7 +92,7 @@ fn services_are_reached_by_upstreams_flag_and_by_addresses() {
 
 #[test]
 fn kubelets_are_reached_by_upstreams_flags() {
-    use crate::api::subresource::connect::kubelets::Config;
+    use crate::api::kubelets::Config;
     let arguments = [
         "--kubelet-client-certificate=c.crt",
         "--kubelet-client-key=c.key",

@@ -9,8 +9,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::create::create;
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::input::decode::Body;
 use crate::api::request::Request;
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::auth::trust::{self, Trust};

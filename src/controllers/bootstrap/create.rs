@@ -1,7 +1,7 @@
 //! Objects of the server's own.
 
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::input::decode::Body;
 use crate::api::request::Request;
 use crate::api::{Api, Target};
 use crate::schema::names::Gvr;

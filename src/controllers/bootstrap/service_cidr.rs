@@ -2,9 +2,9 @@
 //! ServiceCIDRs are added (`pkg/controlplane/controller/defaultservicecidr`).
 
 use super::create::create;
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::input::decode::Body;
-use crate::api::input::options::write::WriteOptions;
+use crate::api::options::write::WriteOptions;
 use crate::api::request::Request;
 use crate::api::services::OF_FLAGS as NAME;
 use crate::api::{Api, ObjectMap, Target, fields};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::NAME;
 use super::graph::{Facts, Graph, Node, OwnerReference};
 use crate::api::error::Error;
-use crate::api::input::options::delete::{DeleteOptions, Preconditions};
+use crate::api::options::delete::{DeleteOptions, Preconditions};
 use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::write::touch::Touch;

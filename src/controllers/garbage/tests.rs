@@ -1,23 +1,17 @@
 //! The collector with a store of its own, and with reports that arrive when the test says so.
 
-use arc_swap::ArcSwap;
-
 use super::*;
-use crate::api::admission::dynamic::configured::Configured;
 use crate::api::admission::{Chain, Settings};
-use crate::api::catalog::{Catalog, Served};
-use crate::api::definitions::Definitions;
-use crate::api::definitions::conversion::Converter;
+use crate::api::catalog::Served;
+use crate::api::cluster::{Cluster, Parts};
+use crate::api::config::TokenIssuing;
+use crate::api::decode::Body;
 use crate::api::hidden::HiddenResources;
-use crate::api::input::continue_token::{TokenKey, TokenKeys};
-use crate::api::input::decode::Body;
-use crate::api::input::options::delete::DeleteOptions;
-use crate::api::quota::past_grace::GraceEnds;
+use crate::api::kubelets::Kubelets;
+use crate::api::options::continue_token::{TokenKey, TokenKeys};
+use crate::api::options::delete::DeleteOptions;
 use crate::api::request::Request;
-use crate::api::rights::aggregation::Aggregation;
-use crate::api::service_routes::ServiceRoutes;
-use crate::api::subresource::connect::kubelets::Kubelets;
-use crate::api::subresource::token_request::TokenIssuing;
+use crate::api::service_routes::{self, ServiceRoutes};
 use crate::api::{Answer, Target};
 use crate::auth::jwt::keys::SigningKey;
 use crate::auth::pki::temporary_token_key;
@@ -49,33 +43,23 @@ pub async fn api(directory: &std::path::Path) -> Api {
     let ids = names.into_iter().zip(ids).collect();
     let built_in =
         Arc::new(Served::new(registry, &ids, Default::default(), crate::api::concerns::of_definition));
-    let routes =
-        ServiceRoutes::new(Default::default(), cache.clone(), &built_in, runtime.random.clone(), None);
-    let service_routes = Arc::new(routes);
-    let converter = Arc::new(Converter::new(service_routes.clone(), runtime.clone()));
-    Api {
+    let routes = built_in.ids(&service_routes::RESOURCES);
+    let service_routes =
+        ServiceRoutes::new(Default::default(), cache.clone(), routes, runtime.random.clone(), None);
+    let admission = Chain::new(&Settings::default(), &runtime.metrics).expect("a chain");
+    let cluster = Cluster::new(Parts {
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
-        resources: built_in.clone(),
-        definitions: Definitions::new(&built_in, hidden.definition_names),
-        converter,
-        aggregation: Aggregation::new(&built_in, hidden.aggregations),
+        resources: built_in,
         service_routes,
         kubelets: Kubelets::new(Default::default()).expect("settings"),
-        grace_ends: GraceEnds::new(&built_in),
-        catalog: Catalog::new(built_in),
-        token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
+        token_keys: TokenKeys::new(key, Vec::new()),
         hidden,
-        configured: Configured::new(hidden.admission),
-        admission: Chain::new(&Settings::default(), &runtime.metrics).expect("a chain"),
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),
-        actions: Default::default(),
-        lanes: Default::default(),
         rbac: None,
-        unreadable: Default::default(),
         runtime,
-        config: crate::api::Config {
+        config: crate::api::config::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),
             namespace_contents: None,
@@ -83,7 +67,8 @@ pub async fn api(directory: &std::path::Path) -> Api {
             garbage_collection: true,
             generate_name: Arc::new(str::to_owned),
         },
-    }
+    });
+    Api { cluster: Arc::new(cluster), admission }
 }
 
 fn issuer() -> Arc<Issuer> {

@@ -8,7 +8,7 @@
 use super::report::Reporter;
 use super::svm::Migration;
 use crate::api::error::Error;
-use crate::api::input::options::write::WriteOptions;
+use crate::api::options::write::WriteOptions;
 use crate::api::request::Request;
 use crate::api::{Api, ObjectMap, Target, fields, meta, metadata};
 use crate::kinds::apiextensions::custom_resource_definition::conditions;

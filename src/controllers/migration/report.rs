@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::svm::{self, Step};
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::input::decode::Body;
-use crate::api::input::options::write::WriteOptions;
-use crate::api::input::options::{GetOptions, ReadAt};
+use crate::api::options::write::WriteOptions;
+use crate::api::options::{GetOptions, ReadAt};
 use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, meta, metadata};

@@ -10,9 +10,9 @@ use rand::RngExt as _;
 pub use self::claim::{Claimant, Claimed, claim};
 
 use super::identity_lease_gc::{COMPONENT, IDENTITY_LABEL, NAMESPACE, renewed_at};
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::input::decode::Body;
-use crate::api::input::options::{GetOptions, ReadAt};
+use crate::api::options::{GetOptions, ReadAt};
 use crate::api::request::Request;
 use crate::api::{Answer, Api, ObjectMap, Target, fields, metadata_mut};
 use crate::schema::resource::Verb;

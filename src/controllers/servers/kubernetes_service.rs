@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::identity_lease_gc::{Sightings, read};
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::input::decode::Body;
 use crate::api::request::Request;
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::State;

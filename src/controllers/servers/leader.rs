@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::identity_lease_gc::{NAMESPACE, leases};
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::input::decode::Body;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, metadata_mut};

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::audited::is_long_running;
 use crate::api::error::Error;
-use crate::api::input::options::request_timeout;
+use crate::api::options::request_timeout;
 use crate::auth::authorizer::Attributes;
 use crate::flow_control::{FlowControl, FlowOfLevel, Listing, Refused, Seat, Watching, Width};
 use crate::http::request::info::RequestInfo;

@@ -1,4 +1,4 @@
-//! Reads bodies: their size and media type. [`crate::api::input::decode`] decodes their content.
+//! Reads bodies: their size and media type. [`crate::api::decode`] decodes their content.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, header};

@@ -8,10 +8,10 @@ use axum::http::{Method, Uri};
 
 use super::path::{ApiPath, ResourcePath, decode, parse, segments};
 use crate::api::error::Error;
-use crate::api::input::options::list::is_watch;
-use crate::api::input::options::query::Query;
-use crate::api::input::selector::attributes::QuerySelectors;
-use crate::api::input::selector::field::FieldSelector;
+use crate::api::options::list::is_watch;
+use crate::api::options::query::Query;
+use crate::api::options::selector::attributes::QuerySelectors;
+use crate::api::options::selector::field::FieldSelector;
 use crate::auth::authorizer::Attributes;
 use crate::schema::names::GroupVersion;
 use crate::user::User;

@@ -1,9 +1,9 @@
 //! POST of what is no object but something to be done: bindings and evictions.
 
 use super::Context;
+use crate::api::decode::Encoded;
 use crate::api::error::Error;
-use crate::api::input::decode::Encoded;
-use crate::api::input::options::write::WriteOptions;
+use crate::api::options::write::WriteOptions;
 
 impl Context<'_> {
     /// Does what a request for a binding or an eviction asks for. Returns whether the request was one.

@@ -3,8 +3,8 @@
 use axum::http::Method;
 
 use crate::api::error::Error;
-use crate::api::input::options::list::is_watch;
-use crate::api::input::options::query::Query;
+use crate::api::options::list::is_watch;
+use crate::api::options::query::Query;
 use crate::http::request::path::ResourcePath;
 use crate::schema::resource::{Nature, ResourceDefinition, Verb};
 

@@ -5,7 +5,7 @@ use axum::response::Response;
 
 use super::Context;
 use crate::api::error::Error;
-use crate::api::input::options::list::ListOptions;
+use crate::api::options::list::ListOptions;
 use crate::api::{Answer, ObjectMap};
 use crate::http::response;
 use crate::http::response::encode;

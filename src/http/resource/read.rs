@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use super::Context;
 use crate::api::error::Error;
-use crate::api::input::options::GetOptions;
-use crate::api::input::options::list::{Collection, ListOptions};
-use crate::api::input::options::watch::{WatchOptions, WatchPath};
-use crate::api::list::List;
+use crate::api::options::GetOptions;
+use crate::api::options::list::{Collection, ListOptions};
+use crate::api::options::watch::{WatchOptions, WatchPath};
 use crate::api::resource::Resource;
-use crate::api::subresource::scale;
+use crate::api::scale;
+use crate::api::verbs::list::List;
 use crate::api::{Answer, ObjectMap, Target};
 use crate::auth::authn::is_websocket;
 use crate::codec::media_type::MediaType;

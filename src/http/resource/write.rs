@@ -7,13 +7,13 @@ use bytes::Bytes;
 
 use super::Context;
 use crate::api::Answer;
-use crate::api::delete::Deleted;
+use crate::api::decode::{self, Encoded};
 use crate::api::error::Error;
-use crate::api::input::decode::{self, Encoded};
-use crate::api::input::options::delete::{DeleteOptions, IGNORE_READ_ERROR};
-use crate::api::input::options::list::ListOptions;
-use crate::api::input::options::write::WriteOptions;
+use crate::api::options::delete::{DeleteOptions, IGNORE_READ_ERROR};
+use crate::api::options::list::ListOptions;
+use crate::api::options::write::WriteOptions;
 use crate::api::resource::Resource;
+use crate::api::verbs::delete::Deleted;
 use crate::api::write::modify::{Modified, Outcome};
 use crate::codec::yaml;
 use crate::http::request::body::media_type;

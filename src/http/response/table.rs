@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 
 use crate::api::error::Error;
-use crate::api::input::options::watch::INITIAL_EVENTS_END;
+use crate::api::options::watch::INITIAL_EVENTS_END;
 use crate::http::response::negotiate::MetaVersion;
 use crate::kinds::behavior::columns::{EmptyRows, TablePrinter};
 use crate::tree::{Map, Value, json};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
-use rowplane::api::subresource::connect::kubelets::Config;
+use rowplane::api::kubelets::Config;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Notify;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube::config::Kubeconfig;
-use rowplane::api::subresource::connect::kubelets::Config;
+use rowplane::api::kubelets::Config;
 use rowplane::audit::config::{
     self as audit, Batching, Delivery, LogConfig, LogFormat, LogTarget, Mode, Rotation,
 };

@@ -1,0 +1,111 @@
+//! The address of a webhook, and the connections to it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+
+use super::configuration::Hook;
+use super::credentials::Credentials;
+use crate::long_work;
+use crate::service_routes::ServicePort;
+use crate::tree::Value;
+use crate::webhook::{Endpoint, Failed, Webhook};
+use crate::{Cluster, ObjectMap, fields};
+
+/// Calls of one webhook at a time: what a webhook that hangs, or answers with too much, can hold of the server.
+const AT_ONCE: usize = 128;
+
+/// The `clientConfig` of a webhook.
+#[derive(Clone, Debug)]
+pub enum Place {
+    Url(String),
+    Service { namespace: String, name: String, port: u16, path: String },
+}
+
+/// How a webhook is reached.
+pub struct Client {
+    webhook: Result<Webhook, String>,
+    slots: Semaphore,
+}
+
+/// A call that brought no answer.
+pub enum Unanswered {
+    /// No client can be made.
+    NoClient(String),
+    Failed(Failed),
+}
+
+impl Place {
+    pub fn of(config: &ObjectMap) -> Self {
+        let Some(service) = fields::object(config, "service") else {
+            return Self::Url(fields::text(config, &["url"]).to_owned());
+        };
+        let text = |field| fields::text(service, &[field]).to_owned();
+        let port = service.get("port").and_then(Value::as_u64);
+        let port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(443);
+        Self::Service { namespace: text("namespace"), name: text("name"), port, path: text("path") }
+    }
+
+    fn endpoint(&self) -> Result<Endpoint, String> {
+        match self {
+            Self::Url(url) => Endpoint::parse(url).ok_or_else(|| format!("Unparsable URL: {url}")),
+            Self::Service { namespace, name, port, path } => {
+                Ok(Endpoint::of_service(namespace, name, *port, path))
+            }
+        }
+    }
+}
+
+impl Client {
+    fn new(hook: &Hook, credentials: &Credentials) -> Self {
+        let slots = Semaphore::new(AT_ONCE);
+        Self { webhook: Self::webhook(hook, credentials), slots }
+    }
+
+    fn webhook(hook: &Hook, credentials: &Credentials) -> Result<Webhook, String> {
+        check_bundle(&hook.ca_bundle).map_err(|why| format!("unable to load root certificates: {why}"))?;
+        let endpoint = hook.place.endpoint()?;
+        let client = credentials.of_host(&endpoint.address())?;
+        let webhook = Webhook::as_client(endpoint, &hook.ca_bundle, hook.timeout, client);
+        match webhook.unusable() {
+            Some(why) => Err(format!("unable to load root certificates: {why}")),
+            None => Ok(webhook),
+        }
+    }
+}
+
+/// Go's error for a CA bundle without a certificate.
+fn check_bundle(bundle: &[u8]) -> Result<(), String> {
+    if bundle.trim_ascii().is_empty() || bundle.windows(11).any(|part| part == b"-----BEGIN ") {
+        return Ok(());
+    }
+    Err("unable to parse bytes as PEM block".to_owned())
+}
+
+impl Hook {
+    /// Posts a review to the webhook.
+    pub async fn post(
+        &self,
+        cluster: &Cluster,
+        credentials: &Credentials,
+        body: &Bytes,
+        time: Duration,
+    ) -> Result<Bytes, Unanswered> {
+        let client = self.client.get_or_init(|| long_work::run(|| Client::new(self, credentials)));
+        let webhook = client.webhook.as_ref().map_err(|why| Unanswered::NoClient(why.clone()))?;
+        let failed =
+            |why: &str| Unanswered::Failed(Failed { why: webhook.failed_within(time, why), status: None });
+        let addresses = || match &self.place {
+            Place::Url(_) => Ok(vec![webhook.endpoint().address()]),
+            Place::Service { namespace, name, port, .. } => {
+                cluster.service_routes.addresses(ServicePort { namespace, name, port: *port })
+            }
+        };
+        let began = tokio::time::Instant::now();
+        let slot = tokio::time::timeout(time, client.slots.acquire()).await;
+        let Ok(Ok(_slot)) = slot else { return Err(failed("context deadline exceeded")) };
+        let left = time.saturating_sub(began.elapsed());
+        webhook.call(&addresses, body, left).await.map_err(Unanswered::Failed)
+    }
+}

@@ -1,0 +1,59 @@
+//! CustomResourceDefinitions as a server knows them.
+
+pub mod known;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::sync::Mutex;
+
+use self::known::Known;
+use crate::cache::follower::Position;
+use crate::cache::hidden_rows::HiddenRows;
+use crate::catalog::Served;
+use crate::resource::Resource;
+use crate::schema::builtin;
+use crate::schema::names::Gvr;
+use crate::schema::structural::Schemas;
+use crate::storage::{Expect, Key, Requirement, ResourceId};
+
+const DEFINITIONS: Gvr = Gvr::fixed("apiextensions.k8s.io/v1", "customresourcedefinitions");
+
+/// The definitions as a server knows them.
+pub struct Definitions {
+    /// The store's number of CustomResourceDefinitions; `None` if they are not served.
+    pub resource: Option<ResourceId>,
+    pub names: HiddenRows,
+    /// The state that the served generation shows.
+    pub shown: Position,
+    pub known: Mutex<Known>,
+    pub schemas: Schemas,
+    numbers: AtomicU32,
+}
+
+impl Definitions {
+    pub fn new(built_in: &Served, names: HiddenRows) -> Self {
+        Self {
+            resource: built_in.get(&DEFINITIONS).map(|resource| resource.id),
+            names,
+            shown: Position::default(),
+            known: Mutex::default(),
+            schemas: Schemas::new(builtin::types()),
+            numbers: AtomicU32::new(1),
+        }
+    }
+
+    /// The requirement that no definition of this name is stored; `None` if definitions are not served.
+    pub fn is_gone(&self, name: &str) -> Option<Requirement> {
+        let key = Key::new(self.resource?, "", name);
+        Some(Requirement { key, expect: Expect::Absent })
+    }
+
+    /// Whether a resource is that of definitions.
+    pub fn are(&self, resource: &Resource) -> bool {
+        self.resource == Some(resource.id)
+    }
+
+    pub fn number(&self) -> u32 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+}

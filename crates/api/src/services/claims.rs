@@ -1,0 +1,437 @@
+//! Claims are objects in the store: the Service for which one is created has the address or port that it stands for.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rand::RngExt as _;
+
+use super::Claim;
+use super::wants::Want;
+use crate::cache::{Range, State, hidden_rows};
+use crate::codec::at_rest::StorageMediaType;
+use crate::codec::object::{Draft, Object, Undecodable};
+use crate::config::service_ranges::{Family, candidate_ports};
+use crate::error::Error;
+use crate::failpoints::{Bug, strikes};
+use crate::options::DryRun;
+use crate::revision::Revision;
+use crate::schema::names::Gvr;
+use crate::storage::{Change, Expect, Key, Mutation, Requirement, ResourceId, Written};
+use crate::tree::{Value, json};
+use crate::{Cluster, ObjectMap, Target, fields};
+
+const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
+const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
+const MANAGER: &str = "ipallocator.k8s.io";
+
+/// How often a claim is given back when its Service is written meanwhile.
+const ATTEMPTS: usize = 4;
+
+/// A claim that was made for a Service.
+pub(super) struct Claimed {
+    pub claim: Claim,
+    /// The requirement of the claim's row; `None` in a dry run, which makes none.
+    pub at: Option<Requirement>,
+}
+
+/// Why a claim was refused.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    Taken(Claim),
+    OutOfRange {
+        claim: Claim,
+        range: String,
+    },
+    /// No address is left, or no port.
+    Full {
+        addresses: bool,
+    },
+    Failed(Error),
+}
+
+impl Refusal {
+    /// The fault of the requested value; `None` if the refusal has another reason than a value.
+    pub fn of_value(&self) -> Option<String> {
+        Some(match self {
+            Self::Taken(Claim::Address(ip)) => {
+                format!("failed to allocate IP {ip}: provided IP is already allocated")
+            }
+            Self::Taken(Claim::Port(_)) => "provided port is already allocated".to_owned(),
+            Self::OutOfRange { claim: Claim::Address(ip), range } => {
+                format!("failed to allocate IP {ip}: {range}")
+            }
+            Self::OutOfRange { claim: Claim::Port(_), range } => {
+                format!("provided port is not in the valid range. The range of valid ports is {range}")
+            }
+            Self::Full { .. } | Self::Failed(_) => return None,
+        })
+    }
+
+    /// The error if no field's value is to blame.
+    pub fn into_error(self, service: &str) -> Error {
+        let why = self.of_value().unwrap_or_default();
+        Error::Internal(match self {
+            Self::Failed(error) => return error,
+            Self::Taken(Claim::Port(port)) | Self::OutOfRange { claim: Claim::Port(port), .. } => {
+                format!("failed to allocate requested HealthCheck NodePort {port}: {why}")
+            }
+            Self::Taken(_) | Self::OutOfRange { .. } => why,
+            Self::Full { addresses: true } => {
+                format!("failed to allocate a serviceIP for Service \"{service}\": range is full")
+            }
+            Self::Full { addresses: false } => "failed to allocate a nodePort: range is full".to_owned(),
+        })
+    }
+}
+
+impl Cluster {
+    /// Claims an address or a port for the Service `target`.
+    pub(super) async fn claim(
+        &self,
+        target: Target<'_>,
+        want: Want,
+        dry_run: DryRun,
+    ) -> Result<Claimed, Refusal> {
+        let pretended = |claim| Claimed { claim, at: None };
+        match want {
+            Want::This(claim) => {
+                self.check_range(claim).await?;
+                let claimed = match (dry_run, claim) {
+                    // Upstream's dry run does not check whether an address is taken.
+                    (DryRun::Yes, Claim::Address(_)) => Some(pretended(claim)),
+                    (DryRun::Yes, Claim::Port(_)) => {
+                        Some(pretended(claim)).filter(|_| !self.is_claimed(&self.cache.any(), claim))
+                    }
+                    (DryRun::No, _) => self.try_claim(target, claim).await.map_err(Refusal::Failed)?,
+                };
+                claimed.ok_or(Refusal::Taken(claim))
+            }
+            Want::AnyAddress(family) => {
+                let full = Refusal::Full { addresses: true };
+                if dry_run == DryRun::Yes {
+                    // As upstream does, a dry run gets the network's base address, which no Service can get.
+                    let network = self.config.services.network(family);
+                    return network.map(|network| pretended(Claim::Address(network.base()))).ok_or(full);
+                }
+                let open = self.open_networks(&self.cache.any(), family);
+                for network in open.networks {
+                    let candidates =
+                        network.candidates(self.runtime.random.with(|rng| rng.random())).map(Claim::Address);
+                    if let Some(claim) = self.claim_any(target, candidates, dry_run).await? {
+                        return Ok(claim);
+                    }
+                }
+                Err(open.unreadable.map_or(full, Refusal::Failed))
+            }
+            Want::AnyPort => {
+                let ports = candidate_ports(
+                    &self.config.services.node_ports,
+                    self.runtime.random.with(|rng| rng.random()),
+                );
+                let found = self.claim_any(target, ports.map(Claim::Port), dry_run).await?;
+                found.ok_or(Refusal::Full { addresses: false })
+            }
+        }
+    }
+
+    async fn claim_any(
+        &self,
+        target: Target<'_>,
+        candidates: impl Iterator<Item = Claim> + Send,
+        dry_run: DryRun,
+    ) -> Result<Option<Claimed>, Refusal> {
+        let state = self.cache.any();
+        for candidate in candidates {
+            if self.is_claimed(&state, candidate) && !strikes(Bug::ClaimTakenTwice) {
+                continue;
+            }
+            if dry_run == DryRun::Yes {
+                return Ok(Some(Claimed { claim: candidate, at: None }));
+            }
+            let claimed = self.try_claim(target, candidate).await.map_err(Refusal::Failed)?;
+            if claimed.is_some() {
+                return Ok(claimed);
+            }
+        }
+        Ok(None)
+    }
+
+    async fn check_range(&self, claim: Claim) -> Result<(), Refusal> {
+        let config = &self.config.services;
+        let range = match claim {
+            Claim::Port(port) if config.node_ports.contains(&port) => return Ok(()),
+            Claim::Port(_) => format!("{}-{}", config.node_ports.start(), config.node_ports.end()),
+            Claim::Address(address) => {
+                let open = |state: &State| self.open_networks(state, Family::of(address));
+                if open(&self.cache.any()).contain(address) {
+                    return Ok(());
+                }
+                // Another replica may have opened the network a moment ago.
+                let fresh = self.cache.fresh().await.map_err(|error| Refusal::Failed(error.into()))?;
+                let open = open(&fresh);
+                if open.contain(address) {
+                    return Ok(());
+                }
+                if let Some(error) = open.unreadable {
+                    return Err(Refusal::Failed(error));
+                }
+                "the provided network does not match the current range".to_owned()
+            }
+        };
+        Err(Refusal::OutOfRange { claim, range })
+    }
+
+    fn is_claimed(&self, state: &State, claim: Claim) -> bool {
+        self.claim_object(state, claim).is_some()
+    }
+
+    fn claim_object(&self, state: &State, claim: Claim) -> Option<Arc<Object>> {
+        let (resource, name) = self.claim_key(claim)?;
+        state.get(resource, "", &name)
+    }
+
+    fn claim_key(&self, claim: Claim) -> Option<(ResourceId, String)> {
+        Some(match claim {
+            Claim::Port(port) => (self.hidden.node_ports.id(), port.to_string()),
+            Claim::Address(address) => {
+                let addresses = self.resources.get(&Gvr::fixed("networking.k8s.io/v1", "ipaddresses"))?;
+                (addresses.id, address.to_string())
+            }
+        })
+    }
+
+    /// Tries to claim; `None` if the claim belongs to somebody else.
+    async fn try_claim(&self, target: Target<'_>, claim: Claim) -> Result<Option<Claimed>, Error> {
+        let made = match claim {
+            Claim::Address(address) => self.try_claim_address(target, address).await,
+            Claim::Port(port) => self.try_claim_port(target, port).await,
+        };
+        let claimed = |(resource, revision)| Claimed {
+            claim,
+            at: Some(Requirement {
+                key: Key::new(resource, "", &claim.name()),
+                expect: Expect::At(revision),
+            }),
+        };
+        match made? {
+            None if strikes(Bug::ClaimTakenTwice) => Ok(Some(Claimed { claim, at: None })),
+            made => Ok(made.map(claimed)),
+        }
+    }
+
+    async fn try_claim_address(
+        &self,
+        target: Target<'_>,
+        address: IpAddr,
+    ) -> Result<Option<(ResourceId, Revision)>, Error> {
+        let Some(addresses) = self.resources.get(&Gvr::fixed("networking.k8s.io/v1", "ipaddresses")) else {
+            return Ok(None);
+        };
+        let object = json!({
+            "kind": "IPAddress",
+            "apiVersion": "networking.k8s.io/v1",
+            "metadata": {
+                "name": address.to_string(),
+                "labels": {FAMILY_LABEL: Family::of(address).as_str(), MANAGER_LABEL: MANAGER},
+            },
+            "spec": {"parentRef": parent_of(target)},
+        });
+        let Value::Object(object) = object else { return Ok(None) };
+        let name = address.to_string();
+        let mutation =
+            self.create_mutation(Target { resource: addresses, namespace: "", name: &name }, object)?;
+        self.try_write(mutation).await
+    }
+
+    /// Writes a claim; `None` if somebody else has it.
+    async fn try_write(&self, mutation: Mutation) -> Result<Option<(ResourceId, Revision)>, Error> {
+        let resource = mutation.key.resource;
+        match self.store.write(mutation).await? {
+            Written::Committed { revision, .. } => Ok(Some((resource, revision))),
+            Written::Conflict { judged_at, .. } | Written::Unmet { judged_at, .. } => {
+                self.cache.at_least(judged_at).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn try_claim_port(
+        &self,
+        target: Target<'_>,
+        port: u16,
+    ) -> Result<Option<(ResourceId, Revision)>, Error> {
+        let name = port.to_string();
+        let uid = self.runtime.random.uuid().to_string();
+        let object = json!({
+            "kind": "NodePort",
+            "apiVersion": hidden_rows::VERSION,
+            "metadata": {"name": name, "uid": uid, "creationTimestamp": self.now()},
+            "spec": {"parentRef": parent_of(target)},
+        });
+        let Value::Object(object) = object else { return Ok(None) };
+        let change = Change::Put {
+            uid: uid.as_str().into(),
+            stored_version: hidden_rows::VERSION.into(),
+            draft: Draft::encode("", &name, object, StorageMediaType::Json),
+        };
+        let key = Key::new(self.hidden.node_ports.id(), "", &name);
+        self.try_write(Mutation::new(key, Expect::Absent, change)).await
+    }
+
+    /// Releases claims of a Service. Claims that cannot be released now are found by the sweep.
+    pub(super) async fn release(&self, target: Target<'_>, claims: &[Claim]) {
+        if claims.is_empty() || strikes(Bug::ClaimKept) {
+            return;
+        }
+        let Ok(state) = self.cache.fresh().await else { return };
+        for claim in claims {
+            if let Err(error) = self.release_one(target, *claim, state.clone()).await {
+                tracing::warn!(%error, name = claim.name(), "cannot release what a Service had");
+            }
+        }
+    }
+
+    /// Releases a claim, unless the Service holds it: a failover may have taken back why it is released. If the state is
+    /// too old to tell, the newest one is asked for.
+    async fn release_one(
+        &self,
+        target: Target<'_>,
+        claim: Claim,
+        mut state: Arc<State>,
+    ) -> Result<(), Error> {
+        let Some((resource, name)) = self.claim_key(claim) else { return Ok(()) };
+        for _ in 0..ATTEMPTS {
+            let Some(object) = state.get(resource, "", &name) else { return Ok(()) };
+            let service = state.get(target.resource.id, target.namespace, target.name);
+            let is_held = service.as_ref().is_some_and(|service| self.may_hold(service, &name));
+            let is_held = is_held && !strikes(Bug::ClaimDroppedEarly);
+            if is_held || !is_parent(&object, target.namespace, target.name) {
+                return Ok(());
+            }
+            let orphan = Orphan { resource, object, without: without(target.key(), service.as_deref()) };
+            if self.drop_claim(&orphan).await? {
+                return Ok(());
+            }
+            state = self.cache.fresh().await?;
+        }
+        Ok(())
+    }
+
+    /// Removes a claim if neither it nor its Service has changed. Returns whether it is removed.
+    async fn drop_claim(&self, orphan: &Orphan) -> Result<bool, Error> {
+        let Orphan { resource, object, without } = orphan;
+        let key = Key::new(*resource, "", object.name());
+        let mutation = Mutation::new(key, Expect::At(object.revision()), Change::Delete);
+        let written = self.store.write(mutation.requiring([without.clone()])).await?;
+        Ok(matches!(written, Written::Committed { .. }))
+    }
+
+    /// Claims that no Service holds in this server's state.
+    pub fn orphaned_claims(&self, state: &State) -> Vec<Orphan> {
+        let Some(services) = self.resources.get(&Gvr::fixed("v1", "services")) else { return Vec::new() };
+        let addresses = self
+            .resources
+            .get(&Gvr::fixed("networking.k8s.io/v1", "ipaddresses"))
+            .map(|addresses| addresses.id);
+        let mut orphans = Vec::new();
+        for resource in addresses.into_iter().chain([self.hidden.node_ports.id()]) {
+            for object in state.objects(resource).range(&Range::of(None)) {
+                let claimed =
+                    resource == self.hidden.node_ports.id() || object.label(MANAGER_LABEL) == Some(MANAGER);
+                let parent = match parent(object) {
+                    Ok(parent) => parent.filter(|_| claimed),
+                    Err(error) => {
+                        self.unreadable.tell("service-claims", object, error);
+                        continue;
+                    }
+                };
+                let Some((namespace, name)) = parent else { continue };
+                let service = state.get(services.id, &namespace, &name);
+                if !service.as_ref().is_some_and(|service| self.may_hold(service, object.name())) {
+                    let key = Key::new(services.id, &namespace, &name);
+                    let without = without(key, service.as_deref());
+                    orphans.push(Orphan { resource, object: object.clone(), without });
+                }
+            }
+        }
+        orphans
+    }
+
+    /// Whether a Service holds the claim of this name. A Service that cannot be read may hold it.
+    fn may_hold(&self, service: &Object, claim: &str) -> bool {
+        let service_map = match service.to_map() {
+            Ok(map) => map,
+            Err(error) => {
+                self.unreadable.tell("service-claims", service, error);
+                return true;
+            }
+        };
+        let held = fields::object(&service_map, "spec").map(super::wants::held).unwrap_or_default();
+        held.iter().any(|held| held.name() == claim)
+    }
+
+    /// Deletes an orphaned claim, unless it or its Service has been written meanwhile.
+    pub async fn sweep(&self, orphan: &Orphan) -> Result<(), Error> {
+        self.drop_claim(orphan).await.map(drop)
+    }
+
+    /// Releases everything that a deleted Service had.
+    pub(crate) async fn release_all(&self, target: Target<'_>, last: &ObjectMap) {
+        if let Some(spec) = fields::object(last, "spec") {
+            self.release(target, &super::wants::held(spec)).await;
+        }
+    }
+}
+
+/// A claim that no Service holds.
+#[derive(Clone, Debug)]
+pub struct Orphan {
+    resource: ResourceId,
+    object: Arc<Object>,
+    /// The version of its Service that does not hold it.
+    without: Requirement,
+}
+
+impl Orphan {
+    /// Whether both are the same claim. One created later under the same name is a different claim.
+    pub fn is(&self, other: &Self) -> bool {
+        self.resource == other.resource
+            && self.object.name() == other.object.name()
+            && self.object.revision() == other.object.revision()
+    }
+}
+
+impl Claim {
+    fn name(self) -> String {
+        match self {
+            Self::Address(address) => address.to_string(),
+            Self::Port(port) => port.to_string(),
+        }
+    }
+}
+
+fn parent_of(target: Target<'_>) -> Value {
+    json!({"resource": "services", "namespace": target.namespace, "name": target.name})
+}
+
+/// Namespace and name of the Service for which the claim was made.
+fn parent(object: &Object) -> Result<Option<(String, String)>, Undecodable> {
+    let map = object.to_map()?;
+    let reference = fields::at(&map, &["spec", "parentRef"]).and_then(Value::as_object);
+    Ok(reference.and_then(|reference| {
+        let text = |name: &str| fields::text(reference, &[name]).to_owned();
+        let of_service = text("resource") == "services" && text("group").is_empty();
+        of_service.then(|| (text("namespace"), text("name")))
+    }))
+}
+
+/// The requirement that the Service is still as it was found.
+fn without(key: Key, service: Option<&Object>) -> Requirement {
+    Requirement { key, expect: service.map_or(Expect::Absent, |service| Expect::At(service.revision())) }
+}
+
+/// Whether the claim was made for this Service; false if it cannot be read, so that it stays.
+fn is_parent(object: &Object, namespace: &str, name: &str) -> bool {
+    let parent = parent(object).ok().flatten();
+    parent.is_some_and(|parent| (&*parent.0, &*parent.1) == (namespace, name))
+}

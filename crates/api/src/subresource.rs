@@ -1,0 +1,9 @@
+//! Subresources, and what is sent to be done rather than stored: a file for each.
+
+pub(crate) mod action;
+pub(crate) mod binding;
+pub mod connect;
+pub(crate) mod eviction;
+pub(crate) mod rescale;
+pub mod reviews;
+pub mod token_request;

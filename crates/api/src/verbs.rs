@@ -1,0 +1,12 @@
+//! The verbs of the API, a file for each: one generic implementation for all resources.
+
+pub mod apply;
+pub mod component_statuses;
+pub mod create;
+pub mod delete;
+pub mod deletecollection;
+pub mod get;
+pub mod list;
+pub mod patch;
+pub mod update;
+pub mod watch;

@@ -1,0 +1,178 @@
+//! The first phase: opens the store, loads the cache, and makes the cluster on them.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::api::catalog::Served;
+use crate::api::cluster::{Cluster, Parts};
+use crate::api::concerns;
+use crate::api::config::TokenIssuing;
+use crate::api::hidden::HiddenResources;
+use crate::api::kubelets::Kubelets;
+use crate::api::meta::generate_name;
+use crate::api::namespace_contents::NamespaceContents;
+use crate::api::service_routes::{self, ServiceRoutes};
+use crate::api::verbs::list::token_keys::read_token_keys;
+use crate::auth::rbac::Rbac;
+use crate::cache::{Cache, LoadProgress};
+use crate::encryption::{Encryption, Opening};
+use crate::kinds::built_in;
+use crate::random::Random;
+use crate::revision::Revision;
+use crate::runtime::Runtime;
+use crate::schema::names::GroupResource;
+use crate::schema::registry::Registry;
+use crate::server::config::{Config, Controllers};
+use crate::server::datastore::Datastore;
+use crate::server::service_accounts;
+use crate::server::start::BuildError;
+use crate::storage::{self, Backend, HighWaterMark, SAFETY_GAP, Store};
+use crate::tasks::{Failure, Tasks};
+
+/// A store that is open, and the cache that follows it.
+pub struct Opened {
+    /// The database, behind encryption if that is on.
+    pub backend: Arc<dyn Backend>,
+    pub mark: Arc<HighWaterMark>,
+    pub hidden: HiddenResources,
+    /// The group of the writer's and the cache's tasks.
+    pub storing: Runtime,
+    store: Store,
+    cache: Cache,
+    built_in: Arc<Served>,
+    encryption: Encryption,
+}
+
+impl Opened {
+    pub async fn open(
+        backend: Arc<dyn Backend>,
+        config: &Config,
+        runtime: &Runtime,
+        progress: &LoadProgress,
+    ) -> Result<Self, BuildError> {
+        let mark = Arc::new(mark_path(config).map_or_else(HighWaterMark::default, HighWaterMark::load));
+        backend.hold_to(&mark).await?;
+        repair_clock(&*backend, &mark).await?;
+        let registry = Arc::new(Registry::new(built_in::definitions_stored_in(
+            &config.storage_versions,
+            &config.enablement,
+        )));
+        for name in config.enablement.absent() {
+            tracing::warn!(name, "--runtime-config enables what is not here");
+        }
+        let encryption = match &config.encryption {
+            Some(config) => {
+                let groups = registry.stored().map(|(name, _)| name.group.clone()).collect();
+                Encryption::start(config, backend.clone(), groups, runtime.clone()).await?
+            }
+            None => Encryption::default(),
+        };
+        let backend = match encryption.is_on() {
+            true => Arc::new(Opening { inner: backend, encryption: encryption.clone() }),
+            false => backend,
+        };
+        let ids = resource_ids(&*backend, &registry).await?;
+        let hidden = HiddenResources::register(&*backend).await?;
+        let mut loaded: Vec<_> = ids.values().copied().chain(hidden.ids()).collect();
+        loaded.sort_unstable();
+        let storing = runtime.group();
+        end_when_broken(&storing.tasks, &backend);
+        let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, progress).await?;
+        let limit = config.limits.max_object_bytes;
+        let store = Store::start_limited(backend.clone(), Some(sink), mark.clone(), &storing, limit);
+        let served = Served::new(registry, &ids, config.storage_media_type, concerns::of_definition);
+        Ok(Self { backend, mark, hidden, storing, store, cache, built_in: Arc::new(served), encryption })
+    }
+
+    /// The cluster on the store.
+    pub async fn cluster(
+        self,
+        config: &Config,
+        address: Option<SocketAddr>,
+        (server_authority, audiences): (Option<String>, Arc<[String]>),
+        runtime: &Runtime,
+    ) -> Result<Cluster, BuildError> {
+        let Self { backend, hidden, store, cache, built_in, encryption, .. } = self;
+        let service_routes = ServiceRoutes::new(
+            config.service_routes.clone(),
+            cache.clone(),
+            built_in.ids(&service_routes::RESOURCES),
+            runtime.random.clone(),
+            address,
+        );
+        let contents = NamespaceContents { root_ca: server_authority };
+        Ok(Cluster::new(Parts {
+            rbac: Rbac::new(cache.clone(), |resource| Some(built_in.get(resource)?.id)),
+            store,
+            cache,
+            resources: built_in,
+            hidden,
+            service_routes,
+            kubelets: Kubelets::new(config.kubelets.clone())?,
+            token_keys: read_token_keys(&*backend, &runtime.clock).await?,
+            tokens: TokenIssuing { issuer: service_accounts::issuer(config, runtime).await?, audiences },
+            encryption,
+            config: crate::api::config::Config {
+                min_request_timeout: config.limits.min_request_timeout,
+                services: config.services.clone(),
+                namespace_contents: config.namespace_contents.then_some(contents),
+                cluster_controllers: config.controllers != Controllers::OfServer,
+                garbage_collection: config.garbage_collection,
+                generate_name: names_from(runtime.random.fork()),
+            },
+            runtime: runtime.clone(),
+        }))
+    }
+}
+
+fn names_from(random: Random) -> Arc<dyn Fn(&str) -> String + Send + Sync> {
+    Arc::new(move |prefix| random.with(|rng| generate_name(prefix, rng)))
+}
+
+/// The path of the high-water mark: one file per database, since each has a clock of its own. A store in memory has
+/// none, since it cannot come back in an older state.
+fn mark_path(config: &Config) -> Option<PathBuf> {
+    if config.datastore == Datastore::Memory {
+        return None;
+    }
+    let digest = Sha256::digest(config.datastore.to_string());
+    let name: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    Some(config.data_dir.as_ref()?.join(format!("mark-{name}")))
+}
+
+/// Advances the clock of a database that has lost revisions which it had acknowledged.
+async fn repair_clock(backend: &dyn Backend, mark: &HighWaterMark) -> Result<(), storage::Error> {
+    let (clock, floor) = (backend.clock().await?, mark.get());
+    if clock.revision < floor {
+        tracing::error!(
+            found = %clock.revision,
+            %floor,
+            "the database has lost acknowledged commits; its clock is moved ahead and older history is given up"
+        );
+        backend.advance_clock(Revision(floor.0 + SAFETY_GAP)).await?;
+    }
+    Ok(())
+}
+
+async fn resource_ids(
+    backend: &dyn Backend,
+    registry: &Registry,
+) -> Result<HashMap<GroupResource, storage::ResourceId>, storage::Error> {
+    let mut names: Vec<GroupResource> = registry.stored().map(|(name, _)| name.clone()).collect();
+    names.sort_unstable();
+    let ids = backend.resource_ids(&names).await?;
+    Ok(names.into_iter().zip(ids).collect())
+}
+
+/// Ends the server when the contents of its database cannot be relied on any more.
+fn end_when_broken(tasks: &Tasks, backend: &Arc<dyn Backend>) {
+    let (backend, server) = (backend.clone(), tasks.clone());
+    tasks.run("store-failure", async move {
+        server.fail(Failure::Store(backend.broken().await));
+        std::future::pending::<()>().await;
+    });
+}
