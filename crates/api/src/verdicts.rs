@@ -42,7 +42,7 @@ fn some<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Valu
 type Verdict = BTreeSet<(String, String, String)>;
 
 fn compare(name: &str) {
-    let path = format!("{}/testdata/validation/cases/{name}.json.gz", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../testdata/validation/cases/{name}.json.gz", env!("CARGO_MANIFEST_DIR"));
     let mut text = String::new();
     GzDecoder::new(&std::fs::read(path).unwrap()[..]).read_to_string(&mut text).unwrap();
     let (mut compared, mut differences) = (0, Vec::new());

@@ -13,7 +13,7 @@ use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
 use crate::tree::{Value, json};
 
-const CASES: &[u8] = include_bytes!("../../../../../testdata/policies/cases.jsonl.gz");
+const CASES: &[u8] = include_bytes!("../../../../../../testdata/policies/cases.jsonl.gz");
 
 pub fn lines() -> Vec<Value> {
     let mut text = String::new();

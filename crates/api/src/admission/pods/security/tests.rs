@@ -9,7 +9,7 @@ use crate::tree::{Value, json};
 
 #[test]
 fn every_version_of_every_level_says_what_upstream_says() {
-    let packed = &include_bytes!("../../../../../testdata/podsecurity/cases.jsonl.gz")[..];
+    let packed = &include_bytes!("../../../../../../testdata/podsecurity/cases.jsonl.gz")[..];
     let mut text = String::new();
     flate2::read::GzDecoder::new(packed).read_to_string(&mut text).expect("gzip");
     let mut compared = 0;

@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 use super::*;
 use crate::catalog::samples;
 
-const CASES: &[u8] = include_bytes!("../../../../../../testdata/policies/cases.jsonl.gz");
+const CASES: &[u8] = include_bytes!("../../../../../../../testdata/policies/cases.jsonl.gz");
 
 #[test]
 fn expressions_are_warned_about_as_upstreams_are() {
