@@ -275,6 +275,9 @@ pub enum Error {
     Closed,
 }
 
+/// The error of a database's driver. Its type stays in the store; callers have its text and its sources.
+pub type DriverError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Why a store could not be opened. Each variant prints as one line for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -294,7 +297,7 @@ pub enum OpenError {
     #[error("the database {url} is not used: {reason}")]
     Refused { url: String, reason: String },
     #[error("the database {url} cannot be opened: {source}")]
-    Unreachable { url: String, source: sqlx::Error },
+    Unreachable { url: String, source: DriverError },
 }
 
 /// A stream of rows. An error ends it; the rows before the error are then an incomplete answer.

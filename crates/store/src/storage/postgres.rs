@@ -56,8 +56,8 @@ use self::session::{Connector, Purpose};
 use self::ticket::Tickets;
 use super::migrations::embedded_migrations;
 use super::{
-    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error,
-    HighWaterMark, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, DriverError,
+    Error, HighWaterMark, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
     migrations,
 };
 use crate::codec::at_rest::ValueFormat;
@@ -147,8 +147,8 @@ fn connector(address: &Address, used: Use) -> Result<(Connector, String), OpenEr
     Ok((Connector::new(hosts, Lineage::new(address.accepted)), shown))
 }
 
-fn unreachable(shown: &str, source: sqlx::Error) -> OpenError {
-    OpenError::Unreachable { url: shown.to_owned(), source }
+fn unreachable(shown: &str, source: impl Into<DriverError>) -> OpenError {
+    OpenError::Unreachable { url: shown.to_owned(), source: source.into() }
 }
 
 fn not_opened(shown: &str, error: lineage::Error) -> OpenError {
@@ -157,9 +157,7 @@ fn not_opened(shown: &str, error: lineage::Error) -> OpenError {
         lineage::Error::Refused(refusal) => {
             OpenError::Refused { url: shown.to_owned(), reason: refusal.to_string() }
         }
-        nowhere @ lineage::Error::Nowhere(_) => {
-            unreachable(shown, sqlx::Error::Io(std::io::Error::other(nowhere.to_string())))
-        }
+        nowhere @ lineage::Error::Nowhere(_) => unreachable(shown, nowhere.to_string()),
     }
 }
 

@@ -42,8 +42,8 @@ use super::counting::counted_versions;
 use super::judge::{Found, judge_under};
 use super::migrations::{self, embedded_migrations};
 use super::{
-    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error,
-    OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, DriverError,
+    Error, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -91,26 +91,27 @@ impl Sqlite {
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
         let url = format!("sqlite:{}", path.display());
         let files = Files::claim(path).map_err(|error| error.of(&url))?;
-        let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
+        let unreachable = |source: DriverError| OpenError::Unreachable { url: url.clone(), source };
         let (writing, reading) = options(files.path());
         let first = if files.is_new().map_err(|error| unreachable(error.into()))? {
             creating(&writing)
         } else {
             writing.clone()
         };
-        let mut connection = first.connect().await.map_err(unreachable)?;
+        let mut connection = first.connect().await.map_err(|error| unreachable(error.into()))?;
         let failure = Failure::default();
-        let anchor = Anchor::new(anchor(&reading).await.map_err(unreachable)?, failure.clone());
+        let anchor = anchor(&reading).await.map_err(|error| unreachable(error.into()))?;
+        let anchor = Anchor::new(anchor, failure.clone());
         let log = files.open_log().map_err(|error| unreachable(error.into()))?;
         upkeep::fold(&mut connection, &log, &url).await.map_err(|error| {
             failure.set(error.to_string());
-            unreachable(error)
+            unreachable(error.into())
         })?;
         migrations::apply(&MIGRATIONS, &mut connection, &url).await?;
         files.narrow();
         let opened = Opened { connection, anchor, files, log, failure };
         let writer = WriteConnection::open(opened, writing).await;
-        let writer = writer.map_err(|error| unreachable(sqlx::Error::Configuration(error.into())))?;
+        let writer = writer.map_err(|error| unreachable(error.into()))?;
         let pool = |connections| {
             let options = SqlitePoolOptions::new().max_connections(connections).test_before_acquire(false);
             options.connect_lazy_with(reading.clone())
