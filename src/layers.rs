@@ -224,3 +224,33 @@ fn types_of_built_in_kinds_are_asked_for_in_one_place() {
     let callers: Vec<PathBuf> = callers.map(|(path, _)| path).collect();
     assert_eq!(callers, [Path::new("schema/builtin.rs")]);
 }
+
+/// Where the store calls the drivers of its databases.
+const DRIVEN: [&str; 3] = ["storage/sqlite", "storage/postgres", "storage/migrations.rs"];
+
+#[test]
+fn no_type_of_a_driver_leaves_the_store() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let shown = path.display().to_string();
+        if !DRIVEN.iter().any(|own| shown.starts_with(own)) && production(&path, text).contains("sqlx") {
+            wrong.push(shown);
+        }
+    }
+    assert!(wrong.is_empty(), "name the driver: {wrong:#?}");
+}
+
+/// The bytes of objects at rest are the store's business; objects are not.
+#[test]
+fn the_store_knows_no_objects() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        if module_of(&path) == "storage" {
+            let text = production(&path, text);
+            let known = ["codec::object", "schema::builtin", "kinds::"];
+            let known = known.iter().filter(|name| text.contains(**name));
+            wrong.extend(known.map(|name| format!("{}: {name}", path.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "name what values mean: {wrong:#?}");
+}

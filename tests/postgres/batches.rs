@@ -9,11 +9,11 @@ use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
 use rowplane::runtime::Runtime;
 use rowplane::schema::names::GroupResource;
-use rowplane::storage::counting::{Account, Charge, Ledger, count};
+use rowplane::storage::counting::{Account, Charge, Ledger};
 use rowplane::storage::postgres::Postgres;
 use rowplane::storage::{
     Backend, Change, Commit, Error, Expect, HighWaterMark, Key, Mutation, OpenError, Outcome, ResourceId,
-    Store, Written,
+    Store, Terms, Units, Upkeep as _, Written,
 };
 use sqlx::{AssertSqlSafe, Connection as _};
 
@@ -437,7 +437,7 @@ async fn writes_of_the_largest_values_at_once_pass() {
     let writes = (0..WRITES).map(|n| {
         let key = Key::new(resource, "ns", &n.to_string());
         let draft = Draft::of_json("ns", &key.name, format!("{{\"a\":\"{n}{text}\"}}").into());
-        let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+        let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), value: draft.into() };
         store.write(Mutation::new(key, Expect::Absent, change))
     });
     for written in join_all(writes).await {
@@ -475,7 +475,7 @@ impl Account for Number {
     fn change(&self) -> Change {
         let Number(key, used, limit) = self;
         let draft = Draft::of_json("ns", &key.name, format!("{used}/{limit}").into());
-        Change::Put { uid: "u".into(), stored_version: "v1".into(), draft }
+        Change::Put { uid: "u".into(), stored_version: "v1".into(), value: draft.into() }
     }
 }
 
@@ -506,10 +506,10 @@ async fn servers_that_charge_one_row_at_once_count_right() {
                     let key = Key::new(resource, "ns", &format!("{server}-{n}"));
                     let amounts = [("used".into(), "1".into())].into();
                     let charge = Charge { key: counter.clone(), ledger: &Numbers, amounts, limited: true };
-                    let mut batch = vec![create(&key, 1).charging(vec![charge])];
-                    count(&mut batch);
+                    let mut batch = Units::from(vec![create(&key, 1).charging(vec![charge])]);
+                    batch.count();
                     let at = Instant::now();
-                    let commit = backend.commit(&batch, Revision(0)).await.expect("commit");
+                    let commit = backend.commit_under(&mut batch, Terms::default()).await.expect("commit");
                     slowest = slowest.max(at.elapsed());
                     match commit.outcomes[0] {
                         Outcome::Committed(_) => passed += 1,

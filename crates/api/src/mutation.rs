@@ -40,7 +40,7 @@ impl Cluster {
     ) -> Result<Mutation, Error> {
         let mut encoded = encode(target, object)?;
         encoded.draft = encoded.draft.replacing(replaces);
-        if drops_managers && self.store.is_too_long(&encoded.draft) {
+        if drops_managers && encoded.draft.limited_length() > self.store.max_object_bytes() {
             encoded = without_managers(target, encoded)?;
         }
         self.sealed(target, expect, encoded)
@@ -50,7 +50,7 @@ impl Cluster {
         let Encoded { uid, stored_version, draft } = encoded;
         let key = target.key();
         let draft = self.encryption.seal(&key, draft).map_err(|error| Error::Internal(error.to_string()))?;
-        Ok(Mutation::new(key, expect, Change::Put { uid, stored_version, draft }))
+        Ok(Mutation::new(key, expect, Change::Put { uid, stored_version, value: draft.into() }))
     }
 
     /// The mutation that a create of an object of the server's own would end in.

@@ -19,6 +19,7 @@ use crate::api::service_routes::{self, ServiceRoutes};
 use crate::api::verbs::list::token_keys::read_token_keys;
 use crate::auth::rbac::Rbac;
 use crate::cache::{Cache, LoadProgress};
+use crate::codec::object::Draft;
 use crate::encryption::{Encryption, Opening};
 use crate::kinds::built_in;
 use crate::random::Random;
@@ -81,7 +82,7 @@ impl Opened {
         loaded.sort_unstable();
         let storing = runtime.group();
         end_when_broken(&storing.tasks, &backend);
-        let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, progress).await?;
+        let (cache, sink) = Cache::start(backend.clone(), Draft::parse, &loaded, mark.clone(), &storing, progress).await?;
         let limit = config.limits.max_object_bytes;
         let store = Store::start_limited(backend.clone(), Some(sink), mark.clone(), &storing, limit);
         let served = Served::new(registry, &ids, config.storage_media_type, concerns::of_definition);

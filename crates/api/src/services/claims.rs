@@ -272,7 +272,7 @@ impl Cluster {
         let change = Change::Put {
             uid: uid.as_str().into(),
             stored_version: hidden_rows::VERSION.into(),
-            draft: Draft::encode("", &name, object, StorageMediaType::Json),
+            value: Draft::encode("", &name, object, StorageMediaType::Json).into(),
         };
         let key = Key::new(self.hidden.node_ports.id(), "", &name);
         self.try_write(Mutation::new(key, Expect::Absent, change)).await

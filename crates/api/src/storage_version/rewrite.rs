@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::codec::at_rest::StorageMediaType;
-use crate::codec::object::{Object, Replaces};
+use crate::codec::object::Object;
 use crate::concerns::{self, ObjectChange};
 use crate::error::Error;
 use crate::kinds::behavior::part::Part;
@@ -106,5 +106,5 @@ async fn again(
             (effects, Mutation::new(target.key(), expect, Change::Delete))
         }
     };
-    Ok(effects.onto(mutation.replacing(Replaces::Anything)))
+    Ok(effects.onto(mutation.unlimited()))
 }

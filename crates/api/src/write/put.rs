@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Admitted, Current, Existing, Next, Reads, Ready, Write};
 use crate::audit::Record;
 use crate::codec::managed;
-use crate::codec::object::Replaces;
+use crate::codec::object::{Object, Replaces};
 use crate::concerns::{self, ObjectChange};
 use crate::effects::Effects;
 use crate::error::{Error, Exists};
@@ -102,7 +102,7 @@ impl Api {
                 let written = self.store.write_joined(joined, mutation).await;
                 reserved.settle(self, target, Some(&written)).await;
                 let outcome = if expect == Expect::Absent { Outcome::Created } else { Outcome::Updated };
-                Ok(match written? {
+                Ok(match written?.of::<Object>() {
                     Written::Committed { object: Some(object), .. } => {
                         write.request.committed();
                         audited.committed();

@@ -70,10 +70,12 @@ fn open_error(url: &str, error: MigrateError) -> OpenError {
             );
             OpenError::Refused { url: url.to_owned(), reason }
         }
-        MigrateError::Execute(source) => OpenError::Unreachable { url: url.to_owned(), source },
+        MigrateError::Execute(source) => {
+            OpenError::Unreachable { url: url.to_owned(), source: source.into() }
+        }
         // Others are using the tables.
         MigrateError::ExecuteMigration(source, _) if waited_in_vain(&source) => {
-            OpenError::Unreachable { url: url.to_owned(), source }
+            OpenError::Unreachable { url: url.to_owned(), source: source.into() }
         }
         other => OpenError::ForeignSchema(other.to_string()),
     }

@@ -42,8 +42,9 @@ use super::counting::counted_versions;
 use super::judge::{Found, judge_under};
 use super::migrations::{self, embedded_migrations};
 use super::{
-    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error,
-    OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, Changes, Clock, Commit, Commits, DriverError,
+    Error, Feed, OpenError, Reads, Registry, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms,
+    TokenKey, Upkeep,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -91,26 +92,27 @@ impl Sqlite {
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
         let url = format!("sqlite:{}", path.display());
         let files = Files::claim(path).map_err(|error| error.of(&url))?;
-        let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
+        let unreachable = |source: DriverError| OpenError::Unreachable { url: url.clone(), source };
         let (writing, reading) = options(files.path());
         let first = if files.is_new().map_err(|error| unreachable(error.into()))? {
             creating(&writing)
         } else {
             writing.clone()
         };
-        let mut connection = first.connect().await.map_err(unreachable)?;
+        let mut connection = first.connect().await.map_err(|error| unreachable(error.into()))?;
         let failure = Failure::default();
-        let anchor = Anchor::new(anchor(&reading).await.map_err(unreachable)?, failure.clone());
+        let anchor = anchor(&reading).await.map_err(|error| unreachable(error.into()))?;
+        let anchor = Anchor::new(anchor, failure.clone());
         let log = files.open_log().map_err(|error| unreachable(error.into()))?;
         upkeep::fold(&mut connection, &log, &url).await.map_err(|error| {
             failure.set(error.to_string());
-            unreachable(error)
+            unreachable(error.into())
         })?;
         migrations::apply(&MIGRATIONS, &mut connection, &url).await?;
         files.narrow();
         let opened = Opened { connection, anchor, files, log, failure };
         let writer = WriteConnection::open(opened, writing).await;
-        let writer = writer.map_err(|error| unreachable(sqlx::Error::Configuration(error.into())))?;
+        let writer = writer.map_err(|error| unreachable(error.into()))?;
         let pool = |connections| {
             let options = SqlitePoolOptions::new().max_connections(connections).test_before_acquire(false);
             options.connect_lazy_with(reading.clone())
@@ -154,19 +156,7 @@ async fn anchor(reading: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx
 }
 
 #[async_trait]
-impl Backend for Sqlite {
-    fn name(&self) -> &'static str {
-        "sqlite"
-    }
-
-    fn pipeline_depth(&self) -> usize {
-        BATCHES_IN_FLIGHT
-    }
-
-    fn shared(&self) -> bool {
-        false
-    }
-
+impl Commits for Sqlite {
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
         let mut turn = self.writer.turn().await?;
         let mutations = batch.close();
@@ -200,6 +190,13 @@ impl Backend for Sqlite {
         Ok(commit)
     }
 
+    fn pipeline_depth(&self) -> usize {
+        BATCHES_IN_FLIGHT
+    }
+}
+
+#[async_trait]
+impl Reads for Sqlite {
     async fn clock(&self) -> Result<Clock, Error> {
         let mut connection = self.readers.acquire().await.map_err(unavailable)?;
         let clock = reads::clock(&mut connection).await?;
@@ -238,7 +235,10 @@ impl Backend for Sqlite {
     async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
         stale::count(&self.readers, stale).await
     }
+}
 
+#[async_trait]
+impl Feed for Sqlite {
     async fn changes(
         &self,
         after: Revision,
@@ -246,6 +246,22 @@ impl Backend for Sqlite {
         limit: u32,
     ) -> Result<Changes, Error> {
         reads::changes(&self.readers, self.writer.durable(), after, resource, limit).await
+    }
+
+    /// Never returns: no other server commits to this file.
+    async fn hint(&self) {
+        std::future::pending().await
+    }
+
+    fn shared(&self) -> bool {
+        false
+    }
+}
+
+#[async_trait]
+impl Upkeep for Sqlite {
+    fn name(&self) -> &'static str {
+        "sqlite"
     }
 
     async fn compact(&self, to: Revision) -> Result<Clock, Error> {
@@ -285,6 +301,22 @@ impl Backend for Sqlite {
         Ok(clock)
     }
 
+    async fn broken(&self) -> Arc<str> {
+        tokio::select! {
+            reason = self.writer.failed() => reason,
+            reason = self.writer.replaced() => reason,
+        }
+    }
+
+    async fn close(&self) {
+        self.scans.close().await;
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}
+
+#[async_trait]
+impl Registry for Sqlite {
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
         let mut turn = self.writer.turn().await?;
         let ids = self.writer.heed(upkeep::resource_ids(&mut turn.connection, resources).await)?;
@@ -316,23 +348,5 @@ impl Backend for Sqlite {
         let removed = self.writer.heed(audit::remove(&mut turn.connection, removal).await)?;
         turn.leave().await?;
         Ok(removed)
-    }
-
-    /// Never returns: no other server commits to this file.
-    async fn hint(&self) {
-        std::future::pending().await
-    }
-
-    async fn broken(&self) -> Arc<str> {
-        tokio::select! {
-            reason = self.writer.failed() => reason,
-            reason = self.writer.replaced() => reason,
-        }
-    }
-
-    async fn close(&self) {
-        self.scans.close().await;
-        self.readers.close().await;
-        self.writer.close().await;
     }
 }

@@ -116,7 +116,7 @@ async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
     let (connector, shown) = connector(address, Use::Reading)?;
     let connected = connector.connect(Purpose::Whole).await;
     let (mut connection, host) = connected.map_err(|error| not_opened(&shown, error))?;
-    let unreachable = |source| unreachable(&shown, source);
+    let unreachable = |source: sqlx::Error| unreachable(&shown, source);
     let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
     let schema: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
     migrations::refuse_newer(&MIGRATIONS, schema)?;

@@ -120,7 +120,8 @@ struct Snapshot {
 
 async fn snapshot(path: &Path) -> Result<Snapshot, Error> {
     let url = format!("sqlite:{}", path.display());
-    let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
+    let unreachable =
+        |source: sqlx::Error| OpenError::Unreachable { url: url.clone(), source: source.into() };
     files::refuse_links(path).map_err(|error| error.of(&url))?;
     let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
     let options = options.disable_statement_logging();
