@@ -43,8 +43,6 @@ pub struct Upkeep {
     pub give_back: fn(),
     /// Does so now and then. Called whenever a thread has nothing to do.
     pub tidy: fn(),
-    /// Gives back what only the start of a server has needed.
-    pub has_started: fn(),
 }
 
 /// The whole program: parses `arguments`, runs the subcommand, and reports a failure in one line.
@@ -132,7 +130,7 @@ fn as_called(mut arguments: Vec<OsString>) -> Vec<OsString> {
 
 fn serve(config: Config, banner: Banner, upkeep: Upkeep) -> Result<(), Error> {
     let runtime = runtime(upkeep)?;
-    let served = runtime.block_on(serve::serve(config, banner, upkeep.has_started));
+    let served = runtime.block_on(serve::serve(config, banner));
     // Tasks that did not end within the grace period are not waited for.
     runtime.shutdown_background();
     served

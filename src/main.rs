@@ -3,7 +3,6 @@ use std::process::ExitCode;
 use rowplane::cli::{self, Upkeep};
 
 mod allocator;
-mod program_pages;
 
 use allocator::Allocator;
 
@@ -14,7 +13,6 @@ static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
     allocator::share();
-    let upkeep =
-        Upkeep { give_back: allocator::give_back, tidy: allocator::tidy, has_started: program_pages::unmap };
+    let upkeep = Upkeep { give_back: allocator::give_back, tidy: allocator::tidy };
     cli::main(std::env::args_os().collect(), upkeep)
 }

@@ -16,9 +16,6 @@ use crate::tasks::Failure;
 /// How long a server that has failed may take to end.
 const ABANDONED: Duration = Duration::from_secs(5);
 
-/// How long after a server is ready its start counts as over: what it does every few seconds has been done once by then.
-const START: Duration = Duration::from_secs(10);
-
 /// Whether to print a message once the server is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Banner {
@@ -29,19 +26,14 @@ pub enum Banner {
     Omit,
 }
 
-/// Runs a server until a signal arrives. `has_started` is called once, when the start is over.
-pub async fn serve(config: Config, banner: Banner, has_started: fn()) -> Result<(), Error> {
+/// Runs a server until a signal arrives.
+pub async fn serve(config: Config, banner: Banner) -> Result<(), Error> {
     let build: Build = Box::new(|environment| application::build(environment).boxed());
-    serve_with(config, banner, build, has_started).await
+    serve_with(config, banner, build).await
 }
 
 /// Like [`serve`], for an application that `build` makes.
-pub(super) async fn serve_with(
-    config: Config,
-    banner: Banner,
-    build: Build,
-    has_started: fn(),
-) -> Result<(), Error> {
+pub(super) async fn serve_with(config: Config, banner: Banner, build: Build) -> Result<(), Error> {
     let mut signals = Signals::catch().map_err(Error::Signals)?;
     open_files::raise_limit();
     let store = config.datastore.clone();
@@ -53,15 +45,9 @@ pub(super) async fn serve_with(
     if let Banner::Print { kubeconfig } = banner {
         banner::print(&server, &store, kubeconfig);
     }
-    let started = async {
-        tokio::time::sleep(START).await;
-        has_started();
-        std::future::pending::<()>().await
-    };
     tokio::select! {
         signal = signals.next() => tracing::info!(signal, "shutting down"),
         failure = server.failed() => return abandon(server, failure).await,
-        () = started => {}
     }
     let failure = server.failure();
     tokio::select! {

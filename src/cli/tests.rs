@@ -131,7 +131,7 @@ async fn serve_until_failure(
         Ok(Application { responder: Arc::new(axum::Router::new()), stop })
     };
     let build = Box::new(move |environment| build(environment).boxed());
-    let served = serve::serve_with(config, Banner::Print { kubeconfig: None }, build, || {});
+    let served = serve::serve_with(config, Banner::Print { kubeconfig: None }, build);
     (served.await.unwrap_err(), stopped.load(Ordering::SeqCst))
 }
 

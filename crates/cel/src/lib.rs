@@ -32,7 +32,7 @@ pub use types::Type;
 
 use source::Problem;
 use syntax::parser::{DEEPEST, Failure, Parser};
-use syntax::{ast::Ast, complaint, lexer};
+use syntax::{ast::Ast, lexer, mismatch};
 
 /// Texts of more letters are not looked at.
 const LONGEST: usize = 100_000;
@@ -71,19 +71,19 @@ fn parse(text: &str, bindings: bool) -> Result<Ast, Vec<Problem>> {
     }
     let (tokens, unrecognized) = lexer::tokens(text);
     let mut problems: Vec<Problem> =
-        unrecognized.iter().map(|lost| complaint::unrecognized(text, &lost.span)).collect();
+        unrecognized.iter().map(|lost| mismatch::unrecognized(text, &lost.span)).collect();
     match Parser::new(text, &tokens, bindings).parse() {
         Ok((ast, wrong)) => {
             problems.extend(wrong.into_iter().map(|wrong| Problem::at(wrong.start, wrong.message)));
             if problems.is_empty() { Ok(ast) } else { Err(problems) }
         }
         Err(failure) => {
-            problems.extend(match failure {
-                Failure::Syntax => complaint::complaints(text, &tokens),
+            problems.push(match failure {
+                Failure::Syntax(problem) => problem,
                 Failure::TooDeep => {
-                    vec![Problem::of_all(format!("expression recursion limit exceeded: {DEEPEST}"))]
+                    Problem::of_all(format!("expression recursion limit exceeded: {DEEPEST}"))
                 }
-                Failure::TooDeepTree => vec![Problem::of_all("max recursion depth exceeded".to_owned())],
+                Failure::TooDeepTree => Problem::of_all("max recursion depth exceeded".to_owned()),
             });
             Err(problems)
         }

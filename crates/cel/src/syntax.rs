@@ -1,8 +1,8 @@
 //! From text to a tree: tokens, grammar, macros.
 
 pub mod ast;
-pub mod complaint;
 pub mod lexer;
 mod macros;
+pub mod mismatch;
 pub mod parser;
 mod unescape;

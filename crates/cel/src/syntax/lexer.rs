@@ -55,7 +55,7 @@ pub struct Unrecognized {
 }
 
 /// Words and signs, longer ones before their beginnings.
-const SIGNS: [(&str, Kind); 25] = [
+pub const SIGNS: [(&str, Kind); 25] = [
     ("==", Kind::Equals),
     ("!=", Kind::NotEquals),
     ("<=", Kind::LessEquals),

@@ -5,9 +5,11 @@ use smol_str::SmolStr;
 
 use super::ast::{Ast, Entry, Expr, Field, Id, Literal};
 use super::lexer::{Kind, Token};
+use super::mismatch;
 use super::{macros, unescape};
 use crate::operators;
 use crate::reserved::is_reserved;
+use crate::source::Problem;
 
 pub const DEEPEST: u16 = 250;
 
@@ -18,10 +20,10 @@ pub struct Wrong {
     pub message: String,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Failure {
-    /// The tokens are no expression.
-    Syntax,
+    /// A token that does not fit.
+    Syntax(Problem),
     /// A rule within itself too often.
     TooDeep,
     /// Branches below each other, too many together.
@@ -35,11 +37,34 @@ pub struct Parser<'t> {
     bindings: bool,
     ast: Ast,
     wrong: Vec<Wrong>,
+    /// Tokens that may stand in place of an expression, and where.
+    instead: (usize, &'static [Kind]),
     /// How often each rule is entered.
     exprs: u16,
     relations: u16,
     calcs: u16,
 }
+
+const NAMES: [Kind; 2] = [Kind::Identifier, Kind::Escaped];
+
+/// The kinds of tokens that an expression may begin with.
+const EXPRESSION: [Kind; 15] = [
+    Kind::LeftBracket,
+    Kind::LeftBrace,
+    Kind::LeftParen,
+    Kind::Dot,
+    Kind::Minus,
+    Kind::Exclamation,
+    Kind::True,
+    Kind::False,
+    Kind::Null,
+    Kind::Float,
+    Kind::Int,
+    Kind::Uint,
+    Kind::String,
+    Kind::Bytes,
+    Kind::Identifier,
+];
 
 /// A node, and how many branches that cel-go counts are below each other in it.
 type Parsed = (Id, u16);
@@ -48,7 +73,8 @@ impl<'t> Parser<'t> {
     pub fn new(text: &'t str, tokens: &'t [Token], bindings: bool) -> Self {
         let ast = Ast::default();
         let wrong = Vec::new();
-        Self { text, tokens, at: 0, bindings, ast, wrong, exprs: 0, relations: 0, calcs: 0 }
+        let instead = (usize::MAX, &[][..]);
+        Self { text, tokens, at: 0, bindings, ast, wrong, instead, exprs: 0, relations: 0, calcs: 0 }
     }
 
     pub fn parse(mut self) -> Result<(Ast, Vec<Wrong>), Failure> {
@@ -95,11 +121,24 @@ impl<'t> Parser<'t> {
     }
 
     fn expect(&mut self, kind: Kind) -> Result<u32, Failure> {
-        if self.kind() == kind {
-            Ok(if kind == Kind::End { self.start() } else { self.take() })
-        } else {
-            Err(Failure::Syntax)
+        self.expect_one_of(&[kind])
+    }
+
+    /// Takes a token of the first kind; the other kinds would have been taken before.
+    fn expect_one_of(&mut self, kinds: &[Kind]) -> Result<u32, Failure> {
+        match self.kind() {
+            kind if kind != kinds[0] => Err(self.mismatch(kinds)),
+            Kind::End => Ok(self.start()),
+            _ => Ok(self.take()),
         }
+    }
+
+    /// The error that the current token is of none of these kinds.
+    fn mismatch(&self, kinds: &[Kind]) -> Failure {
+        let (at, instead) = self.instead;
+        let instead = if at == self.at { instead } else { &[] };
+        let (tokens, is_outermost) = (&self.tokens[self.at..], self.exprs == 1);
+        Failure::Syntax(mismatch::mismatch(self.text, tokens, &[kinds, instead].concat(), is_outermost))
     }
 
     fn tell(&mut self, start: u32, message: String) -> Id {
@@ -207,6 +246,7 @@ impl<'t> Parser<'t> {
                 Kind::Dot => self.dot(id, depth)?,
                 Kind::LeftBracket => {
                     let start = self.take();
+                    self.instead = (self.at, &[Kind::Question]);
                     let optional = self.takes(Kind::Question);
                     let (index, deep) = self.expr()?;
                     self.expect(Kind::RightBracket)?;
@@ -224,6 +264,9 @@ impl<'t> Parser<'t> {
         let start = self.take();
         let optional = self.takes(Kind::Question);
         let at = self.start();
+        if !optional && !NAMES.contains(&self.kind()) {
+            return Err(Failure::Syntax(mismatch::no_name(self.text, start, &self.tokens[self.at])));
+        }
         let (name, escaped) = self.name()?;
         if optional {
             let field = self.ast.push(at, Expr::Literal(Literal::String(name)));
@@ -244,7 +287,7 @@ impl<'t> Parser<'t> {
         let name = match self.kind() {
             Kind::Identifier => (text.into(), false),
             Kind::Escaped => (text[1..text.len() - 1].into(), true),
-            _ => return Err(Failure::Syntax),
+            _ => return Err(self.mismatch(&NAMES)),
         };
         self.at += 1;
         Ok(name)
@@ -269,7 +312,7 @@ impl<'t> Parser<'t> {
         let first = self.start();
         let dot = self.takes(Kind::Dot);
         if self.kind() != Kind::Identifier {
-            return Err(Failure::Syntax);
+            return Err(Failure::Syntax(mismatch::no_name(self.text, first, &self.tokens[self.at])));
         }
         if self.is_message() {
             return self.message(dot);
@@ -308,6 +351,7 @@ impl<'t> Parser<'t> {
         }
         let start = self.take();
         let (mut fields, mut depth) = (Vec::new(), 0);
+        self.instead = (self.at, &[Kind::RightBrace, Kind::Comma, Kind::Question]);
         while self.kind() != Kind::RightBrace && !(fields.is_empty() && self.kind() == Kind::Comma) {
             let optional = self.takes(Kind::Question);
             let (name, _) = self.name()?;
@@ -323,13 +367,14 @@ impl<'t> Parser<'t> {
         if fields.is_empty() {
             self.takes(Kind::Comma);
         }
-        self.expect(Kind::RightBrace)?;
+        self.expect_one_of(&[Kind::RightBrace, Kind::Comma])?;
         Ok((self.ast.push(start, Expr::Struct { name: name.into(), fields: fields.into() }), depth))
     }
 
     fn list(&mut self) -> Result<Parsed, Failure> {
         let start = self.take();
         let (mut elements, mut optional, mut depth) = (Vec::new(), Vec::new(), 0);
+        self.instead = (self.at, &[Kind::RightBracket, Kind::Comma, Kind::Question]);
         while self.kind() != Kind::RightBracket && !(elements.is_empty() && self.kind() == Kind::Comma) {
             optional.push(self.takes(Kind::Question));
             let (element, deep) = self.expr()?;
@@ -342,7 +387,7 @@ impl<'t> Parser<'t> {
         if elements.is_empty() {
             self.takes(Kind::Comma);
         }
-        self.expect(Kind::RightBracket)?;
+        self.expect_one_of(&[Kind::RightBracket, Kind::Comma])?;
         let list = Expr::List { elements: elements.into(), optional: optional.into() };
         Ok((self.ast.push(start, list), depth))
     }
@@ -350,6 +395,7 @@ impl<'t> Parser<'t> {
     fn map(&mut self) -> Result<Parsed, Failure> {
         let start = self.take();
         let (mut entries, mut depth) = (Vec::new(), 0);
+        self.instead = (self.at, &[Kind::RightBrace, Kind::Comma, Kind::Question]);
         while self.kind() != Kind::RightBrace && !(entries.is_empty() && self.kind() == Kind::Comma) {
             let optional = self.takes(Kind::Question);
             let (key, one) = self.expr()?;
@@ -364,13 +410,14 @@ impl<'t> Parser<'t> {
         if entries.is_empty() {
             self.takes(Kind::Comma);
         }
-        self.expect(Kind::RightBrace)?;
+        self.expect_one_of(&[Kind::RightBrace, Kind::Comma])?;
         Ok((self.ast.push(start, Expr::Map(entries.into())), depth))
     }
 
     /// Arguments up to the closing sign, which is taken.
     fn expressions(&mut self, close: Kind) -> Result<(Vec<Id>, u16), Failure> {
         let (mut all, mut depth) = (Vec::new(), 0);
+        self.instead = (self.at, &[Kind::RightParen]);
         if !self.takes(close) {
             loop {
                 let (one, deep) = self.expr()?;
@@ -390,9 +437,9 @@ impl<'t> Parser<'t> {
         let negative = self.takes(Kind::Minus);
         let (kind, text) = (self.kind(), self.text());
         if negative && !matches!(kind, Kind::Int | Kind::Float) {
-            return Err(Failure::Syntax);
+            return Err(self.mismatch(&[Kind::Int, Kind::Float]));
         }
-        let read = literal_of(kind, text, negative).ok_or(Failure::Syntax)?;
+        let Some(read) = literal_of(kind, text, negative) else { return Err(self.mismatch(&EXPRESSION)) };
         self.at += 1;
         Ok(match read {
             Ok(literal) => self.ast.push(start, Expr::Literal(literal)),
