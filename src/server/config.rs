@@ -277,7 +277,7 @@ pub enum Controllers {
     Run,
     /// The controllers of kube-apiserver, as definitions, Services and its own leases need them. What
     /// kube-controller-manager does is not done here: no garbage is collected, no namespace emptied, no ClusterRole
-    /// aggregated, no quota counted for the first time.
+    /// aggregated, no quota counted for the first time, no StorageVersion cleared that only dead servers know of.
     OfServer,
     /// None. What is done with a write, such as aggregating ClusterRoles and counting quotas, is done.
     Off,
