@@ -290,11 +290,12 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     }
 
     add_checks(&mut health, &api.cache);
-    if api.encryption.has_health() {
+    // Not of `/livez`: no restart makes a service well.
+    for (index, name) in api.encryption.health_checks().iter().enumerate() {
         let encryption = api.encryption.clone();
-        health.add("kms-providers", &Endpoint::ALL, move || {
+        health.add(name, &[Endpoint::Healthz, Endpoint::Readyz], move || {
             let encryption = encryption.clone();
-            async move { encryption.check().await }
+            async move { encryption.check(index).await }
         });
     }
     let issuer = &api.tokens.issuer;
