@@ -26,6 +26,7 @@ use crate::http::door::cors::Cors;
 use crate::http::limits::InFlightLimits;
 use crate::http::{server, tls};
 use crate::kinds::built_in::enablement::Enablement;
+use crate::metrics::AllowedLabels;
 use crate::schema::names::{GroupResource, GroupVersion};
 use crate::storage::{Compaction, MAX_OBJECT_BYTES};
 
@@ -58,6 +59,8 @@ pub struct Config {
     pub storage_media_type: StorageMediaType,
     /// `None` stores all values as they are.
     pub encryption: Option<encryption::Config>,
+    /// Values of labels in `/metrics` that are shown; all of those that are not named.
+    pub allowed_labels: AllowedLabels,
     pub limits: ApiLimits,
     pub services: services::Config,
     /// The addresses at which webhooks of Services are called.
@@ -99,6 +102,7 @@ impl Default for Config {
             cluster_authentication: true,
             storage_media_type: StorageMediaType::default(),
             encryption: None,
+            allowed_labels: AllowedLabels::default(),
             limits: ApiLimits::default(),
             services: services::Config::default(),
             service_routes: service_routes::Config::default(),

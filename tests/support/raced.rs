@@ -75,6 +75,10 @@ impl Backend for Raced {
         self.inner.clock().await
     }
 
+    async fn size(&self) -> Result<Option<u64>, Error> {
+        self.inner.size().await
+    }
+
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         self.inner.scan(scan, at).await
     }

@@ -107,6 +107,10 @@ impl Backend for Opening {
         self.inner.clock().await
     }
 
+    async fn size(&self) -> Result<Option<u64>, Error> {
+        self.inner.size().await
+    }
+
     async fn live_revisions(
         &self,
         resources: &[ResourceId],

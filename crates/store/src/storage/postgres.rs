@@ -270,6 +270,12 @@ impl Backend for Postgres {
         checked(connection, clock)
     }
 
+    async fn size(&self) -> Result<Option<u64>, Error> {
+        let mut connection = self.pool.acquire().await?;
+        let size = short(reads::size(&mut connection)).await;
+        checked(connection, size).map(Some)
+    }
+
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         reads::scan(&self.scans, scan, at).await
     }

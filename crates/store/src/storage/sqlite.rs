@@ -206,6 +206,10 @@ impl Backend for Sqlite {
         Ok(clock.until(self.writer.durable()))
     }
 
+    async fn size(&self) -> Result<Option<u64>, Error> {
+        reads::size(&self.readers).await.map(Some)
+    }
+
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         reads::scan(&self.scans, self.writer.durable(), scan, at).await
     }
