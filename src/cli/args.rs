@@ -8,6 +8,7 @@ mod certificates;
 mod controllers;
 mod encryption;
 mod kubelets;
+mod metrics;
 mod oidc_flags;
 mod service_accounts;
 mod service_routes;
@@ -30,6 +31,7 @@ use self::certificates::CertificateArgs;
 use self::controllers::{ControllerArgs, ControllerConfig};
 use self::encryption::EncryptionArgs;
 use self::kubelets::KubeletArgs;
+use self::metrics::MetricArgs;
 use self::service_routes::ServiceRouteArgs;
 use self::tls::{TlsArgs, TlsConfig};
 use super::auth::AuthCommand;
@@ -310,6 +312,9 @@ pub struct ServeArgs {
     #[command(flatten)]
     encryption: EncryptionArgs,
 
+    #[command(flatten)]
+    metrics: MetricArgs,
+
     /// Lines of token,user,uid,"group1,group2" that authenticate bearer tokens
     #[arg(long, env = "ROWPLANE_TOKEN_AUTH_FILE", value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
@@ -579,6 +584,7 @@ impl ServeArgs {
             advertise_address: self.advertise_address,
             storage_media_type: self.storage_media_type,
             encryption: self.encryption.into_config()?,
+            allowed_labels: self.metrics.into_config()?,
             limits: ApiLimits {
                 max_request_body_bytes: self.max_request_body_bytes,
                 max_object_bytes: self.max_object_bytes,

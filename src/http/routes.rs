@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -11,6 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
+use tokio::time::timeout;
 
 use super::app::App;
 use super::documents;
@@ -30,7 +32,7 @@ use crate::api::error::Error;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::cache::serving;
 use crate::flow_control::FlowControl;
-use crate::metrics::{RequestKind, RequestLabels, Scope};
+use crate::metrics::{RequestKind, RequestLabels, Scope, sorted};
 use crate::schema::registry::Group;
 use crate::user::MASTERS;
 
@@ -175,7 +177,7 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
     Ok(match path {
         "/" | "/index.html" => documents::plain(publication.documents.index()),
         "/version" | "/version/" => documents::plain(&publication.documents.version),
-        "/metrics" => metrics(app),
+        "/metrics" => metrics(app).await,
         "/flagz" => zpage(app, Page::Flagz, parts)?,
         "/statusz" => zpage(app, Page::Statusz, parts)?,
         "/debug/api_priority_and_fairness/dump_priority_levels" => queues(app, FlowControl::dump_levels),
@@ -211,15 +213,22 @@ fn zpage(app: &App, page: Page, parts: &Parts) -> Result<Response, Error> {
     app.zpages.respond(page, parts, app.api.runtime.clock.timestamp())
 }
 
+/// How long `/metrics` waits for the database.
+const DATABASE_TIME: Duration = Duration::from_secs(1);
+
 /// The metrics in Prometheus' text format.
-fn metrics(app: &App) -> Response {
+async fn metrics(app: &App) -> Response {
     if let Some(control) = &app.door.flow_control {
         control.observe();
     }
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     let mut text = app.metrics.render();
     app.metrics.render_objects(&mut text, &app.api.object_counts());
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
+    // A database that does not answer hides no other metric.
+    if let Ok(Ok(Some(bytes))) = timeout(DATABASE_TIME, app.api.cache.backend().size()).await {
+        app.metrics.render_size(&mut text, bytes);
+    }
+    ([(header::CONTENT_TYPE, kind)], sorted(&text)).into_response()
 }
 
 /// The state of the queues of Priority and Fairness, for whoever may look.

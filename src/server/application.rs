@@ -217,11 +217,12 @@ fn add_checks(health: &mut HealthChecks, api: &Api) {
         let result = cache.check(Instant::now());
         async { result }
     });
-    if api.encryption.has_health() {
+    // Not of `/livez`: no restart makes a service well.
+    for (index, name) in api.encryption.health_checks().iter().enumerate() {
         let encryption = api.encryption.clone();
-        health.add("kms-providers", &Endpoint::ALL, move || {
+        health.add(name, &[Endpoint::Healthz, Endpoint::Readyz], move || {
             let encryption = encryption.clone();
-            async move { encryption.check().await }
+            async move { encryption.check(index).await }
         });
     }
 }

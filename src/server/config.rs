@@ -26,6 +26,7 @@ use crate::http::door::cors::Cors;
 use crate::http::limits::InFlightLimits;
 use crate::http::{server, tls};
 use crate::kinds::built_in::enablement::Enablement;
+use crate::metrics::AllowedLabels;
 use crate::schema::names::{GroupResource, GroupVersion};
 use crate::storage::{Compaction, MAX_OBJECT_BYTES};
 
@@ -58,6 +59,8 @@ pub struct Config {
     pub storage_media_type: StorageMediaType,
     /// `None` stores all values as they are.
     pub encryption: Option<encryption::Config>,
+    /// Values of labels in `/metrics` that are shown; all of those that are not named.
+    pub allowed_labels: AllowedLabels,
     pub limits: ApiLimits,
     pub services: services::Config,
     /// The addresses at which webhooks of Services are called.
@@ -99,6 +102,7 @@ impl Default for Config {
             cluster_authentication: true,
             storage_media_type: StorageMediaType::default(),
             encryption: None,
+            allowed_labels: AllowedLabels::default(),
             limits: ApiLimits::default(),
             services: services::Config::default(),
             service_routes: service_routes::Config::default(),
@@ -277,7 +281,7 @@ pub enum Controllers {
     Run,
     /// The controllers of kube-apiserver, as definitions, Services and its own leases need them. What
     /// kube-controller-manager does is not done here: no garbage is collected, no namespace emptied, no ClusterRole
-    /// aggregated, no quota counted for the first time.
+    /// aggregated, no quota counted for the first time, no StorageVersion cleared that only dead servers know of.
     OfServer,
     /// None. What is done with a write, such as aggregating ClusterRoles and counting quotas, is done.
     Off,

@@ -1,9 +1,9 @@
-//! The certificates and tokens of a running server. Their files are read regularly, and the server's own certificates
-//! are renewed before they expire. A file that cannot be used changes nothing, and is logged.
+//! The certificates and tokens of a running server. Their files are read when they change, and every minute, and the server's own
+//! certificates are renewed before they expire. A file that cannot be used changes nothing, and is logged.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 
@@ -16,9 +16,7 @@ use crate::auth::trust::Trust;
 use crate::auth::{pki, token_file};
 use crate::http::tls::{self, Authorities, Certificates, NamedCertificate, Proxies, ServingCertificate, Tls};
 use crate::wall_clock::WallClock;
-
-/// The time between two checks of the files; upstream's period.
-const PERIOD: Duration = Duration::from_secs(60);
+use crate::watched_file::WatchedPaths;
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +36,36 @@ pub struct Credentials {
     clock: WallClock,
 }
 
+/// The time at which the certificate ends that the server has made for itself. Clones share it.
+#[derive(Clone)]
+pub struct OwnCertificate {
+    until: Arc<ArcSwap<Option<SystemTime>>>,
+    clock: WallClock,
+}
+
+impl OwnCertificate {
+    pub fn new(serving: &Serving, clock: WallClock) -> Self {
+        Self { until: Arc::new(ArcSwap::from_pointee(serving.own_until)), clock }
+    }
+
+    /// Fails if clients cannot believe the server any more, because it could not renew its certificate in time. A certificate that
+    /// was given is none of its business. The name and the words are upstream's, whose server speaks with itself by such a one.
+    pub fn check(&self) -> Result<(), String> {
+        match **self.until.load() {
+            Some(until) if self.clock.now() > until => {
+                Err("loopback serving certificate is expired".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn replace(&self, serving: &Serving) {
+        self.until.store(Arc::new(serving.own_until));
+    }
+}
+
 pub struct Loaded {
+    pub own: OwnCertificate,
     pub sources: Sources,
     pub token_file: Option<PathBuf>,
     pub serving: Serving,
@@ -61,10 +88,17 @@ impl Credentials {
 
     /// Checks the files for ever.
     pub async fn run(self) {
+        let mut watched = WatchedPaths::of(self.files()).await;
         loop {
-            tokio::time::sleep(PERIOD).await;
+            // What has changed before the first look is found, too.
             self.reload().await;
+            watched.changed().await;
         }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let loaded = self.loaded.lock().unwrap_or_else(|e| e.into_inner());
+        loaded.sources.overrides.files().chain(&loaded.token_file).cloned().collect()
     }
 
     /// The text of the admin's kubeconfig, and the path of its file.
@@ -114,6 +148,7 @@ impl Loaded {
             return Ok(false);
         }
         self.tls.replace(certificates(&serving, &named), self.authorities.clone())?;
+        self.own.replace(&serving);
         self.serving = serving;
         self.named = named;
         Ok(true)
@@ -174,4 +209,35 @@ pub fn certificates(serving: &Serving, named: &[(Serving, Vec<String>)]) -> Cert
         .iter()
         .map(|(serving, names)| NamedCertificate { certificate: certificate(serving), names: names.clone() });
     Certificates { default: certificate(serving), named: named.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::auth::pki::{Overrides, ServingNames};
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    #[test]
+    fn an_own_certificate_is_healthy_until_it_ends() {
+        let dir = TempDir::new().unwrap();
+        let names = ServingNames { bind_address: [127, 0, 0, 1].into(), hostname: None, extra: Vec::new() };
+        let own = Sources { dir: dir.path().join("pki"), names, overrides: Overrides::default() };
+        let now = SystemTime::now();
+        let serving = own.ensure(now).unwrap().serving;
+        let clock = |days: u32| WallClock::new(move || now + DAY * days);
+        let at = |serving: &Serving, days| OwnCertificate::new(serving, clock(days)).check();
+        assert_eq!(at(&serving, 1), Ok(()));
+        assert_eq!(at(&serving, 400), Err("loopback serving certificate is expired".to_owned()));
+        let late = OwnCertificate::new(&serving, clock(400));
+        late.replace(&own.serving(now + DAY * 300).unwrap());
+        assert_eq!(late.check(), Ok(()));
+        let files = (dir.path().join("pki/apiserver.crt"), dir.path().join("pki/apiserver.key"));
+        let given = Sources { overrides: Overrides { serving: Some(files), ..Overrides::default() }, ..own };
+        assert_eq!(at(&given.serving(now).unwrap(), 4000), Ok(()));
+    }
 }

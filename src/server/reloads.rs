@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use crate::metrics::{ReloadMetrics, ReloadedFile};
 use crate::runtime::Runtime;
-use crate::watched_file::{Stamp, WatchedFile};
+use crate::watched_file::{WatchedFile, WatchedPaths};
 
 /// Reads something again, if it has changed.
 pub type Reload = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
@@ -88,11 +88,11 @@ impl Reloads {
 
 /// Runs a reload for ever: now, when the file changes, and now and then.
 pub async fn run_when_changed(path: PathBuf, reload: Reload) {
-    let mut stamp = Stamp::of(&path).await;
+    let mut watched = WatchedPaths::of(vec![path]).await;
     loop {
-        // What has changed before the stamp was taken is found, too.
+        // What has changed before the first look is found, too.
         reload().await;
-        stamp.changed(&path).await;
+        watched.changed().await;
     }
 }
 

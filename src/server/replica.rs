@@ -110,7 +110,7 @@ impl Replica {
             namespace: identity_lease_gc::NAMESPACE,
             name: own.server(),
         });
-        if let Err(error) = api.withdraw(lease, |_, server| server == own.server()).await {
+        if let Err(error) = api.withdraw(lease, |_, _, server| server == own.server()).await {
             tracing::warn!(%error, "cannot withdraw the storage versions of this server");
         }
     }

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::announcement::Announcement;
 use super::config::{Authentication, Config, Https, IdentityConfig};
-use super::credentials::{Credentials, Loaded, authorities, certificates};
+use super::credentials::{Credentials, Loaded, OwnCertificate, authorities, certificates};
 use super::data_dir::{self, Temporary};
 use super::error::Error;
 use super::reloads::Reloads;
@@ -39,6 +39,7 @@ use crate::http::server::{self as listener, Ending, Responder, Routes};
 use crate::http::tls::{Authorities, Tls};
 use crate::identity::ServerIdentity;
 use crate::kinds::behavior::format;
+use crate::metrics::AllowedLabels;
 use crate::runtime::Runtime;
 
 /// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is reported unchanged.
@@ -77,6 +78,9 @@ pub struct Application {
 
 /// Starts a server. Returns once requests are answered and the kubeconfig is written.
 pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Result<Server, Error> {
+    if config.allowed_labels != AllowedLabels::default() {
+        runtime.metrics.allow_labels(config.allowed_labels.clone());
+    }
     let ending = Ending::new(config.shutdown_grace);
     let unfinished = Unfinished::new(&runtime.tasks, &ending);
     if let Some(dir) = &config.data_dir {
@@ -94,7 +98,8 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
     let door = Arc::new(door(&config, authenticator, audit.clone(), &ending.draining, &runtime));
     let revocations = door.revocations.clone();
     let startup = Startup::default();
-    let routes = Routes::new(Starting::new(door.clone(), health(&ending.stopping, &startup)));
+    let own = network.as_ref().map(|network| network.own.clone());
+    let routes = Routes::new(Starting::new(door.clone(), health(&ending.stopping, &startup, own.clone())));
     let network = match network {
         Some(network) => Some(network.listen(&routes, &ending, &runtime).await?),
         None => None,
@@ -113,7 +118,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
         door,
         identity,
         progress: startup.progress.clone(),
-        health: health(&ending.stopping, &startup),
+        health: health(&ending.stopping, &startup, own),
         runtime: runtime.clone(),
     };
     let application = tokio::select! {
@@ -155,6 +160,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
 /// The parts of start-up that concern the network.
 struct Network {
     https: Https,
+    own: OwnCertificate,
     sources: Sources,
     pki: Pki,
     named: Vec<(Serving, Vec<String>)>,
@@ -186,6 +192,7 @@ impl Network {
         let trust = Arc::new(ArcSwap::from_pointee(authorities.trust(front_proxy)));
         Ok(Self {
             https: https.clone(),
+            own: OwnCertificate::new(&pki.serving, runtime.clock.clone()),
             sources,
             pki,
             named,
@@ -232,9 +239,11 @@ impl Network {
         revocations: Revocations,
         runtime: &Runtime,
     ) -> Listening {
-        let Self { https, sources, pki, named, authorities, trust, tls, authenticator, temporary } = self;
+        let Self { https, own, sources, pki, named, authorities, trust, tls, authenticator, temporary } =
+            self;
         let Pki { serving, admin, .. } = pki;
         let loaded = Loaded {
+            own,
             sources,
             token_file: https.token_auth_file,
             serving,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
+use super::credentials::OwnCertificate;
 use crate::cache::LoadProgress;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::server::Ending;
@@ -50,8 +51,14 @@ impl Startup {
 }
 
 /// The health checks that exist from the first request on.
-pub fn health(stopping: &CancellationToken, startup: &Startup) -> HealthChecks {
+pub fn health(stopping: &CancellationToken, startup: &Startup, own: Option<OwnCertificate>) -> HealthChecks {
     let mut health = HealthChecks::default();
+    if let Some(own) = own {
+        health.add("loopback-serving-certificate", &[Endpoint::Healthz, Endpoint::Livez], move || {
+            let result = own.check();
+            async { result }
+        });
+    }
     let startup = startup.clone();
     health.add("startup", &[Endpoint::Readyz, Endpoint::Healthz], move || {
         let result = startup.check();

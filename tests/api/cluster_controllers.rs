@@ -9,6 +9,7 @@ const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const SECRETS: &str = "/api/v1/namespaces/t/secrets";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
+const VERSIONS: &str = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions";
 const QUOTA: &str = "/api/v1/namespaces/t/resourcequotas";
 
 on_every_store! {
@@ -20,6 +21,7 @@ on_every_store! {
     secrets_get_no_tokens,
     the_types_of_policies_are_not_checked,
     nothing_is_migrated,
+    storage_versions_of_nobody_stay,
 }
 
 async fn start(setup: &mut Setup) -> TestServer {
@@ -159,4 +161,31 @@ async fn nothing_is_migrated(mut setup: Setup) {
     own_controllers_have_passed(&server, "passings").await;
     let status = server.get(format!("{MIGRATIONS}/m")).await.ok()["status"].clone();
     assert!(status["conditions"].is_null(), "{status}");
+}
+
+async fn storage_versions_of_nobody_stay(mut setup: Setup) {
+    setup.register("rowplane-0");
+    let server = start(&mut setup).await;
+    let entry = |id: &str| json!({"apiServerID": id, "encodingVersion": "v1", "decodableVersions": ["v1"]});
+    let write = async |name: &str, servers: &[&str]| {
+        let path = format!("{VERSIONS}/{name}");
+        let mut object = server.get(&path).await.ok();
+        let entries = object["status"]["storageVersions"].as_array().cloned().unwrap_or_default();
+        object["status"]["storageVersions"] =
+            entries.into_iter().chain(servers.iter().map(|id| entry(id))).collect();
+        object["status"]["commonEncodingVersion"] = "v1".into();
+        server.put(format!("{path}/status"), &object).await.ok();
+    };
+    server.post(VERSIONS, &json!({"metadata": {"name": "sv1.test"}})).await.expect(201);
+    write("sv1.test", &["nobody"]).await;
+    // Where this server is registered, nobody else may hold it up.
+    write("core.pods", &["nobody"]).await;
+    let names_nobody = async |name: &str| {
+        server.get(format!("{VERSIONS}/{name}")).await.ok()["status"].to_string().contains("nobody")
+    };
+    while names_nobody("core.pods").await {
+        tokio::task::yield_now().await;
+    }
+    assert!(names_nobody("sv1.test").await);
+    server.stop().await;
 }

@@ -95,7 +95,6 @@ async fn a_token_that_is_taken_out_of_the_file_is_refused() {
     root.get(CONFIGMAPS).await.ok();
     std::fs::write(setup.file("tokens.csv"), format!("{ALICE}new-root,root,u-2,\"system:masters\"\n"))
         .expect("write");
-    root.get(CONFIGMAPS).await.ok();
     server.reload_credentials().await;
     root.get(CONFIGMAPS).await.fails(401, "Unauthorized", "Unauthorized", Value::Null);
     server.token("new-root").get(CONFIGMAPS).await.ok();

@@ -82,6 +82,7 @@ async fn health_checks(setup: Setup) {
         assert!(verbose.starts_with("[+]ping ok\n"), "{verbose}");
         assert!(verbose.ends_with(&format!("{} check passed\n", &path[1..])), "{verbose}");
         assert_eq!(text_of(&server.get(format!("{path}/ping")).await), "ok");
+        assert_eq!(verbose.contains("[+]loopback-serving-certificate ok\n"), path != "/readyz", "{verbose}");
     }
     let excluded = text_of(&server.get("/readyz?verbose&exclude=ping&exclude=none").await);
     assert!(excluded.contains("[+]ping excluded: ok\n"), "{excluded}");

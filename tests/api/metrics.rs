@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
+use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, config_map};
 
 on_every_store! {
     what_rules_and_dashboards_read_is_there,
+    metrics_are_in_order_and_tell_of_the_database,
     requests_are_told_apart_as_upstream_does,
 }
 
@@ -33,6 +35,23 @@ fn families(text: &str) -> Families<'_> {
         lines.push(labels.strip_suffix('}').expect("braces"));
     }
     families
+}
+
+/// As Go's client library prints them; and the size of the database, if there is one outside of memory.
+async fn metrics_are_in_order_and_tell_of_the_database(setup: Setup) {
+    let server = setup.start().await;
+    let text = server.get("/metrics").await.text();
+    let names = || text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    assert!(names().is_sorted(), "{:?}", names().collect::<Vec<_>>());
+    let mut size = text.lines().filter(|line| line.starts_with("apiserver_storage_size_bytes{"));
+    match size.next() {
+        None => assert!(matches!(setup.database, Database::Memory(_))),
+        Some(line) => {
+            let bytes = line.strip_prefix("apiserver_storage_size_bytes{storage_cluster_id=\"etcd-0\"} ");
+            assert!(bytes.expect("one label").parse::<u64>().expect("bytes") > 10_000, "{line}");
+        }
+    }
+    assert_eq!(size.next(), None);
 }
 
 /// `testdata/metrics/read.txt` after a mixed load.

@@ -72,6 +72,7 @@ async fn a029_tokens_of_an_issuer() {
     for (wrong, why) in [
         (token(&good, &site, json!({})), "oidc: required claim hd not present in ID token"),
         (with("exp", (now() - 60).into()), "oidc: verify token: oidc: token is expired"),
+        (with("exp", now().into()), "oidc: verify token: oidc: token is expired"),
         (with("aud", "you".into()), "oidc: verify token: oidc: expected audience in [\"me\"] got [\"you\"]"),
         (
             with("nbf", (now() + 600).into()),

@@ -1,5 +1,6 @@
 //! Clients that speak protobuf see what clients that speak JSON see.
 
+use http::Method;
 use rowplane::api::protobuf_messages::look;
 use rowplane::cache::Range;
 use rowplane::codec::protobuf::{Envelope, decode, encode};
@@ -29,6 +30,7 @@ on_every_store! {
     metadata_alone,
     reviews_and_scales,
     discovery,
+    sets_of_managers_that_are_no_json_are_dropped,
     what_is_refused,
     limits_of_depth_and_size,
     what_has_no_such_form,
@@ -303,6 +305,34 @@ async fn discovery(setup: Setup) {
             let length = |document: &Value| document[list].as_array().map(Vec::len);
             assert_eq!(length(&decoded), length(&printed), "{path} {list}");
         }
+    }
+}
+
+async fn sets_of_managers_that_are_no_json_are_dropped(setup: Setup) {
+    let server = setup.start().await;
+    let with = |name: &str, data: Value, set: &str| {
+        let mut object = in_t(name);
+        object["data"] = data;
+        object["metadata"]["managedFields"] = json!([{"manager": "mine", "operation": "Update", "apiVersion": "v1",
+            "time": "2020-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": set}]);
+        object
+    };
+    let owned = |object: &Value| {
+        let managers = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        managers.into_iter().map(|mut manager| manager["fieldsV1"].take()).collect::<Vec<Value>>()
+    };
+    let write = async |method: Method, path: &str, object: &Value, status: u16| {
+        expect(&server.request(method, path).sending(object).await, status)
+    };
+    for (at, set) in [r#"{"f:data":{"f:k":{}}}{"more":"data"}"#, "{", "x", " "].into_iter().enumerate() {
+        let made = write(Method::POST, CONFIGMAPS, &with(&format!("empty-{at}"), json!({}), set), 201).await;
+        assert_eq!(owned(&made), [] as [Value; 0], "{set}");
+        let name = format!("full-{at}");
+        let made = write(Method::POST, CONFIGMAPS, &with(&name, json!({"k": "v"}), set), 201).await;
+        assert_eq!(owned(&made), [json!({"f:data": {".": {}, "f:k": {}}})], "{set}");
+        let path = format!("{CONFIGMAPS}/{name}");
+        let put = write(Method::PUT, &path, &with(&name, json!({"k": "w", "l": "v"}), set), 200).await;
+        assert_eq!(owned(&put), [json!({"f:data": {".": {}, "f:k": {}, "f:l": {}}})], "{set}");
     }
 }
 

@@ -112,7 +112,7 @@ async fn s31_a_collection_never_takes_a_registration_away(setup: Setup) {
     let (old, new) = (OwnRegistration::new("old", "1"), OwnRegistration::new("new", "1"));
     for _ in 0..10 {
         api.register(&old, &Extent::Whole).await.expect("register");
-        let collect = async || api.withdraw(None, |_, server| server == "old").await.expect("collect");
+        let collect = async || api.withdraw(None, |_, _, server| server == "old").await.expect("collect");
         let register = async || api.register(&new, &Extent::Whole).await.expect("register");
         tokio::join!(collect(), register(), collect());
         assert_eq!(
@@ -120,7 +120,7 @@ async fn s31_a_collection_never_takes_a_registration_away(setup: Setup) {
             setup.database.number("SELECT COUNT(*) FROM storage_versions").await
         );
         assert_eq!(setup.database.number("SELECT COUNT(*) FROM servers WHERE id = 'new'").await, 1);
-        api.withdraw(None, |_, server| server == "new").await.expect("collect");
+        api.withdraw(None, |_, _, server| server == "new").await.expect("collect");
         assert_eq!(entry_count(&api), 0);
     }
 }

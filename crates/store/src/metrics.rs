@@ -6,6 +6,7 @@
 //! is not.
 
 mod admission;
+mod allowed;
 mod attempts;
 mod audit;
 mod authorization;
@@ -14,6 +15,7 @@ mod encryption;
 mod external_signer;
 mod flow_control;
 mod histograms;
+mod order;
 mod process;
 mod request;
 mod stored;
@@ -27,9 +29,11 @@ use std::time::{Duration, SystemTime};
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+pub use self::allowed::AllowedLabels;
 use self::authorization::ConfigInfos;
 use self::certificates::KeySets;
 use self::histograms::Histograms;
+pub use self::order::sorted;
 use crate::schema::names::{GroupResource, Gvr};
 
 pub use admission::{
@@ -100,6 +104,7 @@ const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
 const COUNTERS: &[(&str, &str)] = &[
+    (allowed::UNEXPECTED, "The count of unexpected categorizations during cardinality enforcement."),
     (external_signer::FETCHES, "Total attempts at syncing supported JWKs"),
     (external_signer::SIGNATURES, "Total attempts at signing JWT"),
     (
@@ -374,23 +379,24 @@ const GAUGES: &[(&str, &str)] = &[
 struct Registry {
     recorder: PrometheusRecorder,
     histograms: Histograms,
+    allowed: OnceLock<AllowedLabels>,
 }
 
 impl Default for Registry {
     fn default() -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
         describe(&recorder);
-        Self { recorder, histograms: Histograms::default() }
+        Self { recorder, histograms: Histograms::default(), allowed: OnceLock::new() }
     }
 }
 
 impl Registry {
     fn counter(&self, name: &'static str, labels: Vec<Label>) -> Counter {
-        self.recorder.register_counter(&Key::from_parts(name, labels), &METADATA)
+        self.recorder.register_counter(&Key::from_parts(name, self.allowed(name, labels)), &METADATA)
     }
 
     fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {
-        self.recorder.register_gauge(&Key::from_parts(name, labels), &METADATA)
+        self.recorder.register_gauge(&Key::from_parts(name, self.allowed(name, labels)), &METADATA)
     }
 
     /// A histogram of those in [`HISTOGRAMS`].
@@ -398,7 +404,19 @@ impl Registry {
         let known = HISTOGRAMS.iter().find(|(known, ..)| *known == name);
         debug_assert!(known.is_some(), "{name} has no buckets");
         let limits = known.map_or(&[][..], |(_, limits, _)| limits);
-        self.histograms.register(name, &labels, limits).into()
+        self.histograms.register(name, &self.allowed(name, labels), limits).into()
+    }
+
+    /// The labels with the values that may be shown.
+    fn allowed(&self, name: &'static str, mut labels: Vec<Label>) -> Vec<Label> {
+        let Some(allowed) = self.allowed.get() else { return labels };
+        let unexpected = allowed.constrain(name, &mut labels);
+        if unexpected > 0 {
+            self.recorder
+                .register_counter(&Key::from_name(allowed::UNEXPECTED), &METADATA)
+                .increment(unexpected);
+        }
+        labels
     }
 
     fn render_histograms(&self, out: &mut String) {
@@ -453,6 +471,11 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// Shows only some values of labels of the metrics that are made from now on. Called once.
+    pub fn allow_labels(&self, allowed: AllowedLabels) {
+        let _ = self.registry.allowed.set(allowed);
+    }
+
     /// Publishes the document of `/version` as `kubernetes_build_info`.
     pub fn set_build_info(&self, version: &crate::tree::Value) {
         self.gauge("kubernetes_build_info", build_labels(version)).set(1.0);
@@ -672,7 +695,12 @@ impl Metrics {
         stored::render(text, counts);
     }
 
-    /// The text of `/metrics`, without what only others know.
+    /// Adds the bytes that the database takes to the text of `/metrics`.
+    pub fn render_size(&self, text: &mut String, bytes: u64) {
+        stored::render_size(text, bytes);
+    }
+
+    /// The text of `/metrics`, in no order ([`sorted`]), without what only others know.
     pub fn render(&self) -> String {
         for (kind, count) in [(RequestKind::ReadOnly, &self.reading), (RequestKind::Mutating, &self.mutating)]
         {

@@ -1,9 +1,11 @@
-//! A file, or the files of a directory, that are read again when they change.
+//! Files, or the files of a directory, that are read again when they change.
 
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
 
 /// The time between two looks at the file's metadata.
 const LOOK: Duration = Duration::from_secs(1);
@@ -17,9 +19,16 @@ pub struct WatchedFile {
     text: Vec<u8>,
 }
 
+/// Files and directories that are looked at together.
+#[derive(Debug)]
+pub struct WatchedPaths {
+    paths: Vec<PathBuf>,
+    seen: Vec<Stamp>,
+}
+
 /// The stamp that tells most changes of a file, or of a directory and the files in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
+struct Stamp {
     modified: Option<SystemTime>,
     length: u64,
 }
@@ -46,7 +55,7 @@ impl WatchedFile {
 }
 
 impl Stamp {
-    pub async fn of(path: &Path) -> Self {
+    async fn of(path: &Path) -> Self {
         let metadata = tokio::fs::metadata(path).await.ok();
         let mut stamp = Self::default();
         stamp.add(metadata.as_ref());
@@ -65,15 +74,31 @@ impl Stamp {
         self.modified = self.modified.max(metadata.modified().ok());
         self.length += metadata.len();
     }
+}
 
-    /// Waits until the file or directory seems to have changed, or until it is time to read it anyway.
-    pub async fn changed(&mut self, path: &Path) {
+impl WatchedPaths {
+    pub async fn of(paths: Vec<PathBuf>) -> Self {
+        let mut this = Self { paths, seen: Vec::new() };
+        this.seen = this.stamps().await;
+        this
+    }
+
+    async fn stamps(&self) -> Vec<Stamp> {
+        let mut stamps = Vec::with_capacity(self.paths.len());
+        for path in &self.paths {
+            stamps.push(Stamp::of(path).await);
+        }
+        stamps
+    }
+
+    /// Waits until one of them seems to have changed, or until it is time to read them anyway.
+    pub async fn changed(&mut self) {
         let start = Instant::now();
         loop {
             tokio::time::sleep(LOOK).await;
-            let now = Self::of(path).await;
-            if now != *self || start.elapsed() >= PERIOD {
-                *self = now;
+            let now = self.stamps().await;
+            if now != self.seen || start.elapsed() >= PERIOD {
+                self.seen = now;
                 return;
             }
         }
@@ -97,5 +122,22 @@ mod tests {
         assert_eq!(watched.read().await.expect("reads").as_deref(), Some(&b"b"[..]));
         std::fs::remove_file(file.path()).expect("removes");
         assert!(watched.read().await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_of_any_file_is_seen_at_the_next_look() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let paths = ["a", "b"].map(|name| dir.path().join(name));
+        paths.iter().for_each(|path| std::fs::write(path, "x").expect("writes"));
+        let mut watched = WatchedPaths::of(paths.to_vec()).await;
+        for change in ["longer", ""] {
+            std::fs::write(&paths[1], change).expect("writes");
+            let start = Instant::now();
+            watched.changed().await;
+            assert!(start.elapsed() < 2 * LOOK);
+        }
+        let start = Instant::now();
+        watched.changed().await;
+        assert!(start.elapsed() >= PERIOD);
     }
 }

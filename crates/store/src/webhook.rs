@@ -1,4 +1,4 @@
-//! Calls of webhooks: a POST of JSON over HTTPS, with upstream's words for what goes wrong.
+//! Calls of webhooks: a POST of JSON over HTTPS (or HTTP, if a kubeconfig says so), with upstream's words for what goes wrong.
 //!
 //! The caller resolves Services, and says what the answer has to be. A connection is kept for the next call; it is
 //! driven by the call that uses it, so that no task runs for it.
@@ -59,12 +59,21 @@ pub struct Failed {
 /// The address of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
+    pub scheme: Scheme,
     /// `host:port`, as errors show it and as the hook reads it.
     pub authority: String,
     /// The name that the hook's certificate has to be of.
     pub server_name: String,
     /// With its leading slash.
     pub path: String,
+}
+
+/// How a hook is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    Https,
+    /// Without TLS, which only kubeconfigs may ask for.
+    Http,
 }
 
 /// Finds the addresses (`host:port`) of a hook, in the order in which they are tried; asked when a connection is made. Its
@@ -101,13 +110,14 @@ impl Endpoint {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         };
-        Some(Self { authority, server_name, path: cleaned(url.path()) })
+        Some(Self { scheme: Scheme::Https, authority, server_name, path: cleaned(url.path()) })
     }
 
     /// A Service, as upstream names it.
     pub fn of_service(namespace: &str, name: &str, port: u16, path: &str) -> Self {
         let server_name = format!("{name}.{namespace}.svc");
-        Self { authority: format!("{server_name}:{port}"), server_name, path: cleaned(path) }
+        let authority = format!("{server_name}:{port}");
+        Self { scheme: Scheme::Https, authority, server_name, path: cleaned(path) }
     }
 
     /// Whether it is on this machine.
@@ -120,7 +130,20 @@ impl Endpoint {
     /// The host and port to connect to unless a Service leads elsewhere.
     pub fn address(&self) -> String {
         let has_port = self.authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        if has_port { self.authority.clone() } else { format!("{}:443", self.authority) }
+        match self.scheme {
+            _ if has_port => self.authority.clone(),
+            Scheme::Https => format!("{}:443", self.authority),
+            Scheme::Http => format!("{}:80", self.authority),
+        }
+    }
+
+    /// The URL of a path there.
+    fn url(&self, path: &str) -> String {
+        let scheme = match self.scheme {
+            Scheme::Https => "https",
+            Scheme::Http => "http",
+        };
+        format!("{scheme}://{}{path}", self.authority)
     }
 }
 
@@ -207,7 +230,7 @@ impl Webhook {
 
     /// The error of a call that could not be made within its time.
     pub fn failed_within(&self, time: Duration, why: &str) -> String {
-        format!("Post \"https://{}{}\": {why}", self.endpoint.authority, self.path_within(time))
+        format!("Post \"{}\": {why}", self.endpoint.url(&self.path_within(time)))
     }
 
     /// The hook is told seconds, rounded up.
@@ -244,14 +267,16 @@ impl Webhook {
 
     /// The URL as upstream prints it.
     fn url(&self) -> String {
-        let seconds = self.timeout.as_secs();
-        format!("https://{}{}?timeout={seconds}s", self.endpoint.authority, self.endpoint.path)
+        self.endpoint.url(&self.path())
     }
 
     /// A connection that was kept may have ended meanwhile, so the first failure of one leads to a new one.
     async fn exchange(&self, addresses: Addresses<'_>, body: Bytes) -> Result<Response, String> {
-        let path = format!("{}?timeout={}s", self.endpoint.path, self.timeout.as_secs());
-        self.exchange_at(addresses, &path, &body).await
+        self.exchange_at(addresses, &self.path(), &body).await
+    }
+
+    fn path(&self) -> String {
+        format!("{}?timeout={}s", self.endpoint.path, self.timeout.as_secs())
     }
 
     async fn exchange_at(
@@ -263,8 +288,7 @@ impl Webhook {
         let mut path = Cow::Borrowed(path);
         for _ in 0..=redirect::MOST {
             let response = self.exchange_once(addresses, &path, body).await?;
-            let from = format!("https://{}{path}", self.endpoint.authority);
-            match redirect::target(&response, &KEEPING_METHOD, &from)? {
+            match redirect::target(&response, &KEEPING_METHOD, &self.endpoint.url(&path))? {
                 Some(target) => path = target.into(),
                 None => return Ok(response),
             }
@@ -290,10 +314,15 @@ impl Webhook {
             self.keep(link);
             return Ok(answer);
         }
-        let tls = self.tls.clone()?;
-        let name =
-            ServerName::try_from(self.endpoint.server_name.clone()).map_err(|error| error.to_string())?;
-        match Opened::at(&addresses()?, tls, name).await? {
+        let opened = match self.endpoint.scheme {
+            Scheme::Http => Opened::without_tls(&addresses()?).await?,
+            Scheme::Https => {
+                let tls = self.tls.clone()?;
+                let name = ServerName::try_from(self.endpoint.server_name.clone());
+                Opened::at(&addresses()?, tls, name.map_err(|error| error.to_string())?).await?
+            }
+        };
+        match opened {
             Opened::One(mut link) => {
                 let answer = link.exchange(self.request(path, body)?, LARGEST_ANSWER).await?;
                 self.keep(link);

@@ -1,6 +1,8 @@
 //! Removes the StorageVersion entries of servers whose lease is gone, and StorageVersions that are left without entries.
 //!
-//! A lease that has expired still counts: [`super::identity_lease_gc`] deletes it in time.
+//! A lease that has expired still counts: [`super::identity_lease_gc`] deletes it in time. This is kube-controller-manager's
+//! elsewhere. Where it is left to that one, only StorageVersions in which a live server has an entry are seen to, since these
+//! decide what it may encode in.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +10,7 @@ use std::sync::Arc;
 use super::identity_lease_gc::{is_server, leases};
 use crate::api::error::Error;
 use crate::api::resource::Resource;
-use crate::api::{Api, storage_version};
+use crate::api::{Api, ObjectMap, storage_version};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
 use crate::schema::names::Gvr;
@@ -23,21 +25,23 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     let mut versions = api.cache.watch(resource.id, state.revision);
     let mut leases = api.cache.watch(leases.id, state.revision);
     loop {
+        let mut changed: Vec<Arc<Object>> = Vec::new();
         loop {
             let events = versions.next().await?;
             if events.is_empty() {
                 break;
             }
-            events
-                .iter()
-                .filter_map(|event| event.current.as_ref())
-                .for_each(|now| servers.add(&api, resource, now));
+            changed.extend(events.iter().filter_map(|event| event.current.clone()));
         }
         while !leases.next().await?.is_empty() {}
         state = api.cache.fresh().await?;
+        changed.iter().for_each(|now| servers.add(&api, resource, &state, now));
         if servers.0.iter().any(|server| !is_server(&api, &state, server)) {
             // Decided on the newest state, and written only if the StorageVersions have not changed since.
-            api.withdraw(None, |state, server| !is_server(&api, state, server)).await?;
+            let gone = |state: &State, object: &ObjectMap, server: &str| {
+                !is_server(&api, state, server) && is_seen_to(&api, state, object)
+            };
+            api.withdraw(None, gone).await?;
             servers = Servers::of(&api, resource, &api.cache.any());
         }
         tokio::select! {
@@ -45,6 +49,11 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
             () = leases.changed() => {}
         }
     }
+}
+
+fn is_seen_to(api: &Api, state: &State, object: &ObjectMap) -> bool {
+    api.config.cluster_controllers
+        || storage_version::servers(object).any(|server| is_server(api, state, server))
 }
 
 /// The servers that have entries, and perhaps some that had. So a StorageVersion is read when it changes, and all of them
@@ -56,13 +65,14 @@ impl Servers {
     fn of(api: &Api, resource: &Resource, state: &State) -> Self {
         let mut servers = Self::default();
         for object in state.objects(resource.id).range(&Range::of(None)) {
-            servers.add(api, resource, object);
+            servers.add(api, resource, state, object);
         }
         servers
     }
 
-    fn add(&mut self, api: &Api, resource: &Resource, object: &Object) {
+    fn add(&mut self, api: &Api, resource: &Resource, state: &State, object: &Object) {
         match resource.decode_closed(object) {
+            Ok(object) if !is_seen_to(api, state, &object) => {}
             Ok(object) => {
                 for server in storage_version::servers(&object) {
                     if !self.0.contains(server) {

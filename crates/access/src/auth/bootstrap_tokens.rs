@@ -66,8 +66,7 @@ impl BootstrapTokens {
             return false;
         }
         let parsed = std::str::from_utf8(until).ok().and_then(|text| parse_time(text, Fraction::Any).ok());
-        let now = i64::try_from(self.clock.seconds()).unwrap_or(i64::MAX);
-        parsed.is_none_or(|until| gotext::timestamp(until).as_second() < now)
+        parsed.is_none_or(|until| gotext::timestamp(until) <= self.clock.timestamp())
     }
 }
 

@@ -129,7 +129,7 @@ impl Oidc {
         let now = i64::try_from(self.clock.seconds()).unwrap_or(i64::MAX);
         let hash = hash(token);
         if let Some(known) = self.known.get(&hash)
-            && now <= known.until
+            && now < known.until
             && known.provider.generation() == known.generation
             && self.providers.load().iter().any(|provider| Arc::ptr_eq(provider, &known.provider))
         {
@@ -204,7 +204,8 @@ async fn vouched(provider: &Provider, token: &str, now: i64) -> Result<Vouched, 
     let compact = Compact::parse(token).ok_or_else(malformed)?;
     let standard: Standard = compact.claims().ok_or_else(malformed)?;
     let until = standard.exp.map_or(0, |exp| exp.0);
-    if until < now {
+    // Of the second in which it ends, some part is over.
+    if until <= now {
         return Err("oidc: token is expired".to_owned());
     }
     if standard.nbf.is_some_and(|from| now.saturating_add(EARLY) < from.0) {

@@ -70,6 +70,15 @@ pub struct Overrides {
     pub published: Option<PathBuf>,
 }
 
+impl Overrides {
+    /// The files that others write.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let serving = self.serving.iter().flat_map(|(certificate, key)| [certificate, key]);
+        let named = self.named.iter().flat_map(|named| [&named.certificate, &named.key]);
+        serving.chain(named).chain(&self.client_ca_file).chain(&self.front_proxy_ca_file)
+    }
+}
+
 /// A certificate and its key for clients that ask for certain names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedFiles {
@@ -92,6 +101,8 @@ pub struct Sources {
 pub struct Serving {
     pub chain: Vec<CertificateDer<'static>>,
     pub key: PrivateKeyDer<'static>,
+    /// The time after which the server's own certificate is valid no more; `None` for one that was given.
+    pub own_until: Option<SystemTime>,
     pem: String,
 }
 
@@ -137,7 +148,9 @@ impl Sources {
         if let Some(dir) = &self.overrides.published {
             publish(dir, &format!("{}{}", leaf.certificate, ca.pem), &leaf.key)?;
         }
-        Serving::load(&self.dir.join("apiserver.crt"), &self.dir.join("apiserver.key"))
+        let serving = Serving::load(&self.dir.join("apiserver.crt"), &self.dir.join("apiserver.key"))?;
+        let own_until = serving.chain.first().and_then(issue::until);
+        Ok(Serving { own_until, ..serving })
     }
 
     /// The present certificates for clients that ask for certain names, with these names.
@@ -218,6 +231,7 @@ impl Serving {
             chain: certificates(certificate, &pem)?,
             pem: String::from_utf8_lossy(&pem).into_owned(),
             key: private_key(key, &files::read(key)?)?,
+            own_until: None,
         })
     }
 }

@@ -201,12 +201,12 @@ impl Api {
         self.put_mutation(target, Expect::At(found.revision()), new)
     }
 
-    /// Removes the entries of servers that are `gone` according to a state, StorageVersions that are left without
+    /// Removes the entries of servers that are `gone` from an object according to a state, StorageVersions that are left without
     /// entries, and the object `also`: the lease that would let the server count as alive.
     pub async fn withdraw(
         &self,
         also: Option<Target<'_>>,
-        gone: impl Fn(&State, &str) -> bool,
+        gone: impl Fn(&State, &ObjectMap, &str) -> bool,
     ) -> Result<(), Error> {
         let resource = self.storage_versions()?;
         self.change_together(|state| {
@@ -222,11 +222,13 @@ impl Api {
                         continue;
                     }
                 };
-                let leaving = storage_version::servers(&object).filter(|server| gone(state, server));
+                let leaving = storage_version::servers(&object).filter(|server| gone(state, &object, server));
                 let before = mutations.len();
                 for server in leaving {
                     if before == mutations.len() {
-                        mutations.push(self.removal(resource, found, &object, |server| gone(state, server))?);
+                        mutations.push(
+                            self.removal(resource, found, &object, |server| gone(state, &object, server))?,
+                        );
                     }
                     if !servers.iter().any(|known| &**known == server) {
                         servers.push(server.into());

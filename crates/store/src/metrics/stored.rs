@@ -1,4 +1,4 @@
-//! How many objects there are of each resource.
+//! How many objects there are of each resource, and how much room they take.
 
 use std::fmt::Write as _;
 
@@ -7,6 +7,17 @@ use crate::schema::names::GroupResource;
 const OBJECTS: &str = "apiserver_resource_objects";
 /// The name before v1.34, with one label.
 const OLD_OBJECTS: &str = "apiserver_storage_objects";
+
+const SIZE: &str = "apiserver_storage_size_bytes";
+
+/// Adds the size of the database. Its name is that under which ComponentStatuses tell of it.
+pub(super) fn render_size(out: &mut String, bytes: u64) {
+    let help = "Size of the storage database file physically allocated in bytes.";
+    let _ = writeln!(
+        out,
+        "# HELP {SIZE} {help}\n# TYPE {SIZE} gauge\n{SIZE}{{storage_cluster_id=\"etcd-0\"}} {bytes}"
+    );
+}
 
 /// Adds the text of `/metrics`. The names must be those of what is served.
 pub(super) fn render(out: &mut String, counts: &[(GroupResource, usize)]) {

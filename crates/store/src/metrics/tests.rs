@@ -28,6 +28,25 @@ fn assert_line(text: &str, line: &str) {
 }
 
 #[test]
+fn values_of_labels_that_are_not_allowed_are_one() {
+    let metrics = metrics();
+    let mut allowed = AllowedLabels::default();
+    allowed.allow("apiserver_request_total,code", "201,500").unwrap();
+    allowed.allow("apiserver_request_duration_seconds,verb", "POST").unwrap();
+    assert!(allowed.allow("apiserver_request_total", "200").is_err());
+    metrics.allow_labels(allowed);
+    for code in [200, 201, 404] {
+        metrics.request(&list_pods()).finished(code, Duration::from_millis(10), Duration::ZERO);
+    }
+    let text = metrics.render();
+    assert_line(&text, &format!("apiserver_request_total{{{COUNTED},code=\"201\"}} 1"));
+    assert_line(&text, &format!("apiserver_request_total{{{COUNTED},code=\"unexpected\"}} 2"));
+    let constrained = COUNTED.replace("LIST", "unexpected");
+    assert_line(&text, &format!("apiserver_request_duration_seconds_count{{{constrained}}} 3"));
+    assert_line(&text, "cardinality_enforcement_unexpected_categorizations_total 3");
+}
+
+#[test]
 fn requests() {
     let metrics = metrics();
     let finished = |code, took| metrics.request(&list_pods()).finished(code, took, Duration::ZERO);

@@ -57,6 +57,7 @@ layers! {
     }
     Reads {
         async fn clock() -> Result<Clock, Error>;
+        async fn size() -> Result<Option<u64>, Error>;
         async fn scan(scan: Scan, at: Revision) -> Result<RowStream, Error>;
         async fn live_revisions(resources: &[ResourceId], at: Revision) -> Result<Vec<Vec<Revision>>, Error>;
         async fn rows_of(revisions: Vec<Revision>) -> Result<BlockStream, Error>;

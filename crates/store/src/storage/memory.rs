@@ -105,6 +105,10 @@ impl Reads for Memory {
         Ok(self.lock().tables.clock)
     }
 
+    async fn size(&self) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         Ok(reads::scan(self.picture_at(at)?, scan, at))
     }

@@ -247,6 +247,12 @@ impl Reads for Postgres {
         checked(connection, clock)
     }
 
+    async fn size(&self) -> Result<Option<u64>, Error> {
+        let mut connection = self.pool.acquire().await?;
+        let size = short(reads::size(&mut connection)).await;
+        checked(connection, size).map(Some)
+    }
+
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         reads::scan(&self.scans, scan, at).await
     }

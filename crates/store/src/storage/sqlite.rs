@@ -203,6 +203,10 @@ impl Reads for Sqlite {
         Ok(clock.until(self.writer.durable()))
     }
 
+    async fn size(&self) -> Result<Option<u64>, Error> {
+        reads::size(&self.readers).await.map(Some)
+    }
+
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         reads::scan(&self.scans, self.writer.durable(), scan, at).await
     }

@@ -7,7 +7,7 @@ use hyper::header::HeaderValue;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::{Client, Endpoint, Webhook};
+use super::{Client, Endpoint, Scheme, Webhook};
 use crate::codec::yaml;
 use crate::gotext::{decode_base64, encode_base64};
 use crate::tree::Value;
@@ -102,9 +102,14 @@ impl<'a> Kubeconfig<'a> {
             return Err("has a user with exec or auth-provider, which are not supported".to_owned());
         }
         let server = text(cluster, "server");
-        let mut endpoint = Endpoint::parse(server)
-            .filter(|_| server.starts_with("https://"))
-            .ok_or_else(|| format!("has the server {server:?}, which is no https URL"))?;
+        let scheme = match server.split_once("://") {
+            Some(("https", _)) => Some(Scheme::Https),
+            Some(("http", _)) => Some(Scheme::Http),
+            _ => None,
+        };
+        let endpoint = scheme.and_then(|scheme| Some(Endpoint { scheme, ..Endpoint::parse(server)? }));
+        let mut endpoint =
+            endpoint.ok_or_else(|| format!("has the server {server:?}, which is no URL of https or http"))?;
         let name = text(cluster, "tls-server-name");
         if !name.is_empty() {
             endpoint.server_name = name.to_owned();
@@ -213,12 +218,15 @@ mod tests {
         assert_eq!(hook.client.authorization.expect("a token"), "Bearer secret");
         let basic = read(&config("server: 'https://h'", "username: u, password: p")).expect("a hook");
         assert_eq!(basic.client.authorization.expect("a password"), "Basic dTpw");
+        let plain = read(&config("server: 'http://h/audit'", "")).expect("a hook");
+        assert_eq!((plain.endpoint.scheme, plain.endpoint.address()), (Scheme::Http, "h:80".to_owned()));
     }
 
     #[test]
     fn what_cannot_be_done_is_refused() {
         for (cluster, user, why) in [
-            ("server: 'http://h'", "token: t", "has the server \"http://h\", which is no https URL"),
+            ("server: 'ftp://h'", "token: t", "has the server \"ftp://h\", which is no URL of https or http"),
+            ("server: 'h:80'", "token: t", "has the server \"h:80\", which is no URL of https or http"),
             ("server: 'https://h', proxy-url: x", "", "has proxy-url, which is not supported"),
             (
                 "server: 'https://h'",

@@ -21,13 +21,16 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 
 use super::words;
 use crate::answers::client;
 use crate::answers::interim::{Interim, TOO_MANY};
 use crate::answers::lenient::Lenient;
 
-type Driver = Pin<Box<http1::Connection<TokioIo<Lenient<TlsStream<TcpStream>>>, Full<Bytes>>>>;
+/// A connection with TLS, or without.
+type Stream = Lenient<Either<TlsStream<TcpStream>, TcpStream>>;
+type Driver = Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>;
 
 /// When a connection of HTTP/2 that says nothing is asked whether it is still there, and how long it may think about it, as
 /// client-go has it.
@@ -68,7 +71,11 @@ async fn connect(addresses: &[String]) -> Result<TcpStream, String> {
     let mut first = None;
     for address in addresses {
         match TcpStream::connect(address).await {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => {
+                // A review is one small request and its answer.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
             Err(error) => first = first.or_else(|| Some(words::dial(address, &error))),
         }
     }
@@ -90,13 +97,10 @@ impl Opened {
         name: ServerName<'static>,
     ) -> Result<Self, String> {
         let stream = connect(addresses).await?;
-        // A review is one small request and its answer.
-        let _ = stream.set_nodelay(true);
         let stream = TlsConnector::from(tls).connect(name, stream).await;
         let stream = stream.map_err(|error| words::handshake(&error))?;
         let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let stream = TokioIo::new(Lenient(stream));
-        let failed = |error: hyper::Error| error.to_string();
+        let stream = Lenient(Either::Left(stream));
         if speaks_http2 {
             let mut builder = http2::Builder::new(TokioExecutor::new());
             builder
@@ -104,11 +108,22 @@ impl Opened {
                 .keep_alive_interval(PING_INTERVAL)
                 .keep_alive_timeout(PING_TIMEOUT)
                 .max_header_list_size(LARGEST_HEAD);
-            let (sender, connection) = builder.handshake(stream).await.map_err(failed)?;
+            let (sender, connection) =
+                builder.handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
             tokio::spawn(connection);
             return Ok(Self::Many(Multiplexed(sender)));
         }
-        let (sender, connection) = client().handshake(stream).await.map_err(failed)?;
+        Self::one(stream).await
+    }
+
+    /// Connects in the same way, without TLS.
+    pub async fn without_tls(addresses: &[String]) -> Result<Self, String> {
+        Self::one(Lenient(Either::Right(connect(addresses).await?))).await
+    }
+
+    async fn one(stream: Stream) -> Result<Self, String> {
+        let handshake = client().handshake(TokioIo::new(stream)).await;
+        let (sender, connection) = handshake.map_err(|error| error.to_string())?;
         Ok(Self::One(Link { sender, connection: Some(Box::pin(connection)) }))
     }
 }

@@ -1,5 +1,7 @@
 mod exchanges;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
 use super::*;
 
 #[test]
@@ -34,6 +36,32 @@ async fn a_hook_that_does_not_listen() {
         format!(
             "Post \"https://{address}/convert?timeout=30s\": dial tcp {address}: connect: connection refused"
         )
+    );
+}
+
+#[tokio::test]
+async fn a_hook_without_tls() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        let mut sent = Vec::new();
+        while !sent.ends_with(b"hello") {
+            assert_ne!(stream.read_buf(&mut sent).await.expect("reads"), 0);
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").await.expect("writes");
+        String::from_utf8(sent).expect("text")
+    });
+    let endpoint = Endpoint::parse(&format!("http://{address}/convert")).expect("a URL");
+    let hook = Webhook::new(Endpoint { scheme: Scheme::Http, ..endpoint }, b"", Duration::from_secs(30))
+        .over_http2();
+    let post = async || hook.post(&|| Ok(vec![address.clone()]), Bytes::from_static(b"hello")).await;
+    assert_eq!(post().await, Ok(Bytes::from_static(b"hi")));
+    assert!(server.await.expect("served").starts_with("POST /convert?timeout=30s HTTP/1.1\r\n"));
+    let error = post().await.expect_err("nobody listens any more");
+    assert!(
+        error.0.starts_with(&format!("Post \"http://{address}/convert?timeout=30s\": dial tcp")),
+        "{error}"
     );
 }
 

@@ -276,6 +276,13 @@ fn valid_at(certificate: &X509Certificate<'_>, time: SystemTime) -> bool {
     validity.not_before.timestamp() <= seconds && seconds <= validity.not_after.timestamp()
 }
 
+/// The end of a certificate's validity; `None` if it cannot be read.
+pub fn until(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let seconds = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0);
+    UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+}
+
 fn first(chain: Vec<CertificateDer<'static>>, path: &Path) -> Result<CertificateDer<'static>, Error> {
     chain.into_iter().next().ok_or_else(|| Error::BadCertificate {
         path: path.to_owned(),

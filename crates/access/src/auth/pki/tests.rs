@@ -222,6 +222,21 @@ fn our_ca_is_trusted_beside_others_where_their_file_names_it() {
 }
 
 #[test]
+fn files_that_others_write_are_all_watched() {
+    let path = |name: &str| std::path::PathBuf::from(name);
+    let named = NamedFiles { certificate: path("c"), key: path("d"), names: Vec::new() };
+    let overrides = Overrides {
+        client_ca_file: Some(path("e")),
+        serving: Some((path("a"), path("b"))),
+        front_proxy_ca_file: Some(path("f")),
+        named: vec![named],
+        published: Some(path("written")),
+    };
+    assert_eq!(overrides.files().collect::<Vec<_>>(), ["a", "b", "c", "d", "e", "f"].map(path).each_ref());
+    assert_eq!(Overrides::default().files().count(), 0);
+}
+
+#[test]
 fn a_server_that_runs_renews_its_own_certificates_and_makes_no_new_ca() {
     let dir = TempDir::new().unwrap();
     let before = ensure(&dir, "127.0.0.1").unwrap();
@@ -229,6 +244,7 @@ fn a_server_that_runs_renews_its_own_certificates_and_makes_no_new_ca() {
     let late = SystemTime::now() + 300 * DAY;
     let serving = running.serving(late).unwrap();
     assert_ne!(serving, before.serving);
+    assert!(before.serving.own_until.unwrap() > late && serving.own_until > before.serving.own_until);
     let renewed = running.admin(&serving, late).unwrap().unwrap();
     assert_ne!(renewed.certificate, admin(&before).certificate);
     assert_eq!(

@@ -138,7 +138,7 @@ fn check_time(claims: &TokenClaims, now: i64) -> Result<(), &'static str> {
     if claims.nbf.is_some_and(|from| now.saturating_add(LEEWAY) < from.0) {
         return Err("service account token is not valid yet");
     }
-    if claims.exp.is_some_and(|until| now.saturating_sub(LEEWAY) > until.0) {
+    if claims.exp.is_some_and(|until| now.saturating_sub(LEEWAY) >= until.0) {
         return Err("service account token has expired");
     }
     if claims.iat.is_some_and(|at| now.saturating_add(LEEWAY) < at.0) {

@@ -59,7 +59,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
             Format::Raw => {
                 let raw = octets(0).unwrap_or_default();
                 match self.closed && message.name == "FieldsV1" {
-                    true => self.set(raw),
+                    true => Ok(Self::set(raw)),
                     false => self.raw(raw, depth),
                 }
             }
@@ -120,14 +120,16 @@ impl<'t, 'm> Decoder<'t, 'm> {
         Ok(value)
     }
 
-    /// Decodes a manager's set as text.
-    fn set(&mut self, bytes: &'m [u8]) -> Result<Value, Error> {
-        if bytes.is_empty() {
-            return Ok(Value::Null);
-        }
+    /// Decodes a manager's set as text. Bytes that are no JSON become a value that is no set, so that the managers are dropped:
+    /// upstream does not look at them before it decodes the managers.
+    fn set(bytes: &[u8]) -> Value {
         let text = utf8(bytes);
-        serde_json::from_str::<IgnoredAny>(&text)?;
-        Ok(if text.trim_ascii() == "null" { Value::Null } else { text.into() })
+        match text.trim_ascii() {
+            "" if bytes.is_empty() => Value::Null,
+            "null" => Value::Null,
+            _ if serde_json::from_str::<IgnoredAny>(&text).is_err() => Value::Bool(false),
+            _ => text.into(),
+        }
     }
 
     /// Decodes a protobuf object inside another one, as in `List.items`.

@@ -26,6 +26,13 @@ pub async fn clock(connection: &mut SqliteConnection) -> Result<Clock, Error> {
     Ok(Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) })
 }
 
+/// The bytes of the database's pages.
+pub async fn size(pool: &SqlitePool) -> Result<u64, Error> {
+    let size = sqlx::query_scalar("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
+    let size: i64 = size.fetch_one(pool).await.map_err(unavailable)?;
+    Ok(size.unsigned_abs())
+}
+
 pub async fn oldest_change(pool: &SqlitePool) -> Result<Option<Revision>, Error> {
     let oldest: Option<i64> = sqlx::query_scalar("SELECT MIN(resource_version) FROM changes")
         .fetch_one(pool)

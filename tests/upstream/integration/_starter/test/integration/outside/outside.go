@@ -75,6 +75,9 @@ func Start(t T, o Options) (*Server, error) {
 	}
 	var gates []string
 	for name, on := range wanted(byFlags) {
+		if !Upstream() && elsewhere[name] {
+			continue
+		}
 		if !Upstream() && !switchable[name] {
 			Leave(t, "the server's process inside: it switches %s=%v", name, on)
 		}

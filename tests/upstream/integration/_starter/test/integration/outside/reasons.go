@@ -49,6 +49,13 @@ func functionAt(frame runtime.Frame) string {
 // switchable are the features that rowplane can switch (docs/features.md).
 var switchable = map[string]bool{"APIServerIdentity": true, "StorageVersionAPI": true, "AllAlpha": true, "AllBeta": true}
 
+// elsewhere are features that no code of an API server reads, but the scheduler, controllers and kubelets.
+var elsewhere = map[string]bool{
+	"CloudControllerManagerWatchBasedRoutesReconciliation": true, "InterPodAffinityHostnameFastPath": true,
+	"KubeletCrashLoopBackOffMax": true, "NominatedNodeNameForExpectation": true, "SchedulerAsyncAPICalls": true,
+	"StaleControllerConsistencyDaemonSet": true,
+}
+
 // gatesIn are the features that flags set, and the other flags.
 func gatesIn(flags []string) (gates map[string]bool, rest []string) {
 	gates = map[string]bool{}
