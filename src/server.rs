@@ -1,4 +1,4 @@
-//! A server as a value: made by a [`Builder`], spoken to in process or over the network, stopped when it is dropped.
+//! A server as a value. A [`Builder`] makes it; it is spoken to in process or over the network, and stopped when it is dropped.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

@@ -1,4 +1,4 @@
-//! The server's knowledge of built-in kinds, in one place per kind: `kinds/<group>/<kind>.rs`, with a folder of the
+//! The server's knowledge of built-in kinds, in one place per kind. It is `kinds/<group>/<kind>.rs`, with a folder of the
 //! same name if the file would be long. The value `KIND` at the top of a file is its table of contents.
 //!
 //! Only the kinds in their group's list exist, and each of them is served: discovery, OpenAPI, storage and all verbs

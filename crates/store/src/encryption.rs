@@ -1,4 +1,4 @@
-//! Encryption at rest (`--encryption-provider-config`): values of configured resources are sealed before they are
+//! Encryption at rest (`--encryption-provider-config`). Values of configured resources are sealed before they are
 //! written, and opened when they are read.
 //!
 //! A value is sealed once, where its [`Draft`] is made, and opened by [`Opening`], a [layer](storage::Layer) in front of the store's

@@ -1,4 +1,4 @@
-//! Tests that ARCHITECTURE.md says correctly where a kind's behavior is.
+//! Tests that docs/internals/kinds.md says correctly where a kind's behavior is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,9 +12,9 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The section of ARCHITECTURE.md about adding a kind.
+/// The section of docs/internals/kinds.md about adding a kind.
 fn guide() -> String {
-    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map");
+    let text = fs::read_to_string(root().join("docs/internals/kinds.md")).expect("the page");
     let (_, rest) = text.split_once("## How a kind is added\n").expect("the section");
     rest.split("\n## ").next().unwrap_or_default().to_owned()
 }
