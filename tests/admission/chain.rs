@@ -78,7 +78,7 @@ impl Admission for Recorder {
 
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
         Verdict::Later(Box::pin(async move {
-            attempt.api.cache.fresh().await?;
+            attempt.cluster.cache.fresh().await?;
             tokio::task::yield_now().await;
             self.record("mutate", attempt)
         }))
@@ -373,8 +373,8 @@ impl Admission for Relies {
 
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
         Verdict::Later(Box::pin(async move {
-            let configmaps = attempt.api.resources.get(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
-            let state = attempt.api.cache.fresh().await?;
+            let configmaps = attempt.cluster.resources.get(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
+            let state = attempt.cluster.cache.fresh().await?;
             let limit = state.get(configmaps.id, "t", "limit").expect("the limit");
             let is_first = {
                 let mut seen = self.seen.lock().unwrap();
@@ -385,11 +385,11 @@ impl Admission for Relies {
             attempt.require(Requirement { key, expect: Expect::At(limit.revision()) });
             if is_first {
                 let target = Target { resource: configmaps, namespace: "t", name: "limit" };
-                let patch = json!({"data": {"k": limit.revision().0.to_string()}}).to_string();
-                attempt
-                    .api
-                    .patch(&Request::own(Verb::Patch, target), PatchKind::Merge, patch.as_bytes())
-                    .await?;
+                let mut object = configmaps.decode_closed(&limit)?;
+                object.insert("data", json!({"k": limit.revision().0.to_string()}));
+                let expect = Expect::At(limit.revision());
+                let mutation = attempt.cluster.put_mutation(target, expect, object)?;
+                attempt.cluster.store.write(mutation).await?;
             }
             Ok(())
         }))

@@ -193,6 +193,7 @@ pub async fn commits_reach_the_sink_before_the_writer(database: &Database) {
     assert_eq!((commit.base, commit.writes.len()), (base, 1));
     assert_eq!((&commit.writes[0].key, commit.writes[0].revision.0), (&key, base.0 + 1));
     let object = commit.writes[0].object.clone().expect("the object");
+    let object = object.downcast::<Object>().expect("an object");
     let text = String::from_utf8(object.json().expect("decodable").to_vec()).expect("text");
     assert!(text.contains(&format!("\"resourceVersion\":\"{}\"", base.0 + 1)), "{text}");
     commit.published.send(()).expect("somebody waits");

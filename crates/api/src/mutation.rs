@@ -20,7 +20,7 @@ const MANAGER: &str = "kube-apiserver";
 
 impl Cluster {
     /// The mutation that writes an object in the request's version, encrypted if its resource is configured so.
-    pub(crate) fn put_mutation(
+    pub fn put_mutation(
         &self,
         target: Target<'_>,
         expect: Expect,
