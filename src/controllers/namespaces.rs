@@ -150,7 +150,7 @@ async fn delete_all(api: &Api, resources: &[&Arc<Resource>], namespace: &str) ->
             remains.failed(&error);
         }
     }
-    // Every create requires the version of the namespace with which it was admitted (`api/admission/namespace.rs`), so
+    // Every create requires the version of the namespace with which it was admitted (`api/src/admission/namespace.rs`), so
     // none commits after the namespace was marked: a fresh state without content is final.
     let state = api.cache.fresh().await?;
     let mut turn = Turn::default();

@@ -1,4 +1,4 @@
-//! Admission: a chain of plugins that see every write between decoding and the store, and may change or refuse it.
+//! Admission: plugins that see every write before the store does, and may change or refuse it.
 //!
 //! First all plugins complete the object ([`Admission::mutate`]). This happens after its field managers were
 //! determined, so that no manager owns what plugins add, and before the kind's own changes. When the object has been

@@ -1,5 +1,4 @@
-//! Concerns: the rules that writes of some resources have beyond the object, such as quotas, names of definitions, or
-//! rights to grant rights.
+//! Rules of some writes beyond the object: quotas, names of definitions, rights to grant rights.
 //!
 //! Each concern is one implementation of [`Concern`] in a file of this folder. [`ALL`] lists them in the order in which they
 //! are asked; a resource knows from the catalogue which of them its writes concern, so that an ordinary object pays for one or

@@ -1,4 +1,4 @@
-//! Custom objects that only a webhook can convert: a step before an object is decoded, and before one is stored.
+//! Custom objects that only a webhook can convert. It is called before one is decoded, and before one is stored.
 //!
 //! Everything behind this step finds objects in the version that it asks for. A resource without a webhook passes it by
 //! one look at the resource, and an object that has the version already by a look at its `apiVersion`. Results are kept, so

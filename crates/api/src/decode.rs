@@ -1,5 +1,5 @@
-//! Turns a body into an object of its kind: checks the kind it claims, reports what strict decoding finds, and words
-//! the errors.
+//! Bodies as objects of their kind. Checks the kind that a body claims, reports what strict decoding finds, and words the
+//! errors.
 
 pub mod breadth;
 pub mod claims;

@@ -1,5 +1,4 @@
-//! Options of requests: the query string (or the body of a DELETE) is parsed once, into types that cannot be
-//! inconsistent.
+//! Options of requests: the query, or the body of a DELETE, as types that cannot be inconsistent.
 
 pub mod continue_token;
 pub mod delete;

@@ -1,4 +1,4 @@
-//! Quotas: what the objects of a namespace may use together, counted in the transactions that write them.
+//! Quotas: what objects of a namespace may use together, counted in the transactions of writes.
 //!
 //! A write that changes what an object uses carries a [`Charge`] for each quota that counts the object, and requires the
 //! namespace's set of quotas to be as the write has seen it: a row that nobody serves, which changes with every quota

@@ -1,5 +1,4 @@
-//! `status` of a StorageVersion: how every server encodes a resource, and whether all servers agree. The rules are
-//! those of upstream's `k8s.io/apiserver/pkg/storageversion`.
+//! Encodings of all servers: `status` of StorageVersions, as `k8s.io/apiserver/pkg/storageversion`.
 
 pub mod gate;
 pub mod registration;

@@ -54,7 +54,7 @@ pub enum Bug {
     RightNotRequired,
     RightNotConfirmed,
     NamespaceEndsEarly,
-    // Deletions (`api/deletion.rs`, `api/deletecollection.rs`, `controllers/garbage/collect.rs`).
+    // Deletions (`api/src/deletion.rs`, `api/deletecollection.rs`, `controllers/garbage/collect.rs`).
     FinalizerIgnored,
     GraceIgnored,
     OwnerGoesFirst,

@@ -1,4 +1,4 @@
-//! Calls of webhooks: a POST of JSON over HTTPS (or HTTP, if a kubeconfig says so), with upstream's words for what goes wrong.
+//! Calls of webhooks: a POST of JSON over HTTPS, with upstream's words for what goes wrong. HTTP is for kubeconfigs that say so.
 //!
 //! The caller resolves Services, and says what the answer has to be. A connection is kept for the next call; it is
 //! driven by the call that uses it, so that no task runs for it.

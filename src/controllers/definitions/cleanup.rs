@@ -1,7 +1,7 @@
 //! The end of a definition: its objects are deleted, and when the last one is gone, so is what keeps the definition.
 //!
 //! No object is created after the revision that marks a definition for deletion, on whichever server, since each create
-//! requires the definition to be as it was (`api/definitions.rs`). So a state without objects is the end.
+//! requires the definition to be as it was (`api/src/definitions.rs`). So a state without objects is the end.
 
 use std::sync::Arc;
 

@@ -20,7 +20,7 @@ use crate::server::start::BuildError;
 use crate::server::{authentication, manifests};
 use crate::webhook::Webhook;
 
-/// What the door needs to know of a cluster before it opens.
+/// The door, and the settings of what it has to know of a cluster before it opens.
 pub struct Access<'a> {
     pub config: &'a Config,
     pub door: &'a Arc<Door>,

@@ -33,7 +33,7 @@ impl Concern for Quotas {
         Ok(())
     }
 
-    /// What an object that cannot be read has used is given back when its quotas are counted again.
+    /// The usage of an object that cannot be read is given back when its quotas are counted again.
     fn remove(&self, change: &ObjectChange<'_>, effects: &mut Effects) -> Result<(), Error> {
         let ObjectChange { cluster, target, part, old, .. } = *change;
         let quota = cluster.release_quota(target);

@@ -49,5 +49,5 @@ pub static GROUP: Group = Group {
     }],
 };
 
-/// An action, not an object: a pod is bound to a node (`api/subresource/binding.rs`).
+/// An action, not an object: a pod is bound to a node (`api/src/subresource/binding.rs`).
 pub static BINDING: BuiltIn = BuiltIn::not_stored(namespaced("bindings", "Binding"));

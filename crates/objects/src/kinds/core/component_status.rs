@@ -1,4 +1,4 @@
-//! ComponentStatuses: what the server finds out when somebody asks (`api/component_statuses.rs`).
+//! ComponentStatuses: what the server finds out when somebody asks (`api/src/verbs/component_statuses.rs`).
 
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
