@@ -205,11 +205,8 @@ impl Flush for Counting {
 
 fn update(name: &str, expect: Expect, size: usize) -> Mutation {
     let value = format!(r#"{{"metadata":{{}},"data":"{}"}}"#, "x".repeat(size));
-    let change = Change::Put {
-        uid: "u".into(),
-        stored_version: "v1".into(),
-        value: Bytes::from(value).into(),
-    };
+    let change =
+        Change::Put { uid: "u".into(), stored_version: "v1".into(), value: Bytes::from(value).into() };
     Mutation::new(Key::new(ResourceId(1), "ns", name), expect, change)
 }
 
