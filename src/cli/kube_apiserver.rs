@@ -30,22 +30,22 @@ const BIND_ADDRESS: &str = "0.0.0.0";
 const DATASTORE: &str = "memory:";
 
 /// The result of parsing a command line.
-pub enum Outcome {
+pub enum ParsedCommand {
     /// The configuration, and notes about flags for the log.
     Run(Box<ServeConfig>, Vec<String>),
     Print(String),
 }
 
 /// Parses a command line without the program's name.
-pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Outcome, Error> {
+pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<ParsedCommand, Error> {
     let own = serve_flags();
     let form = |name: &str| match known(name) {
         Some(flag) => Some(flag.form),
         None => own.iter().find(|(own, _)| own == name).map(|(_, form)| *form),
     };
     match command_line::read(arguments, form).map_err(Error::Refused)? {
-        Asked::Help => Ok(Outcome::Print(help(&own))),
-        Asked::Version(kind) => Ok(Outcome::Print(version_text(&kind))),
+        Asked::Help => Ok(ParsedCommand::Print(help(&own))),
+        Asked::Version(kind) => Ok(ParsedCommand::Print(version_text(&kind))),
         Asked::Run(values) => Translation::new(&values).into_config(),
     }
 }
@@ -196,7 +196,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn into_config(mut self) -> Result<Outcome, Error> {
+    fn into_config(mut self) -> Result<ParsedCommand, Error> {
         self.check_files();
         // Upstream lets everybody do everything unless it is told otherwise.
         if self.last("authorization-config").is_none_or(str::is_empty) {
@@ -228,7 +228,7 @@ impl<'a> Translation<'a> {
             *serving = serving.take().or_else(|| serving_pair(&cert_dir));
             https.certificates.published = published;
         }
-        Ok(Outcome::Run(Box::new(config), notes))
+        Ok(ParsedCommand::Run(Box::new(config), notes))
     }
 }
 

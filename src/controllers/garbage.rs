@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use self::collect::{Collector, Elsewhere, Verdict};
+use self::collect::{CollectResult, Collector, Elsewhere};
 use self::graph::{Graph, Node};
 use crate::api::Api;
 use crate::api::catalog::Served;
@@ -79,11 +79,11 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
             }
             let collector = Collector { api: &api, elsewhere: &elsewhere, decided_at: state.revision };
             match collector.collect(&graph, &node).await {
-                Ok(Verdict::Done) => {}
-                Ok(Verdict::Undecided) => {
+                Ok(CollectResult::Done) => {}
+                Ok(CollectResult::Undecided) => {
                     undecided.insert(node);
                 }
-                Ok(Verdict::Later) => retry.push(node),
+                Ok(CollectResult::Later) => retry.push(node),
                 Err(error) => {
                     tracing::debug!(%error, name = node.name(), "not collected yet");
                     retry.push(node);

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use self::definition::Turn;
+use self::definition::MigrationPhase;
 use self::report::Reporter;
 use self::svm::{Migration, Next, Step};
 use self::work::Work;
@@ -115,11 +115,11 @@ impl Migrator {
             }
             match svm::next(&migrations) {
                 Some(Next::CleanUp(migration)) => {
-                    self.reporter.tell_definition(migration, Turn::Ends).await?;
+                    self.reporter.tell_definition(migration, MigrationPhase::Ends).await?;
                     self.reporter.step(&migration.name, &Step::CleanUp).await?;
                 }
                 Some(Next::Promote(migration)) => {
-                    self.reporter.tell_definition(migration, Turn::Starts).await?;
+                    self.reporter.tell_definition(migration, MigrationPhase::Starts).await?;
                     self.reporter.step(&migration.name, &Step::Start).await?;
                 }
                 Some(Next::Work(migration)) => waits |= self.work(&state, migration).await?,

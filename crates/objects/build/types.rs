@@ -279,7 +279,8 @@ fn strategic(options: &Options) -> String {
     format!("Some(&Strategic {{ strategy: {strategy:?}, merge_key: {merge_key:?} }})")
 }
 
-/// A member of a message's JSON: the message that declares it, its index there, and the messages that lend it.
+/// A member of a message's JSON: the message that declares the field, the field's index in that message, and the inlined
+/// messages on the way to it.
 struct Member {
     message: usize,
     index: usize,

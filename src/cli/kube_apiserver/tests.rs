@@ -6,8 +6,8 @@ use crate::server::config::{Config, Registration};
 
 fn run(arguments: &[&str]) -> Result<(Config, String), String> {
     match parse(arguments.iter().map(|argument| (*argument).to_owned())) {
-        Ok(Outcome::Run(config, notes)) => Ok((config.server, notes.join(", "))),
-        Ok(Outcome::Print(text)) => panic!("{text}"),
+        Ok(ParsedCommand::Run(config, notes)) => Ok((config.server, notes.join(", "))),
+        Ok(ParsedCommand::Print(text)) => panic!("{text}"),
         Err(error) => Err(error.one_line()),
     }
 }
@@ -181,13 +181,13 @@ fn refusals() {
 
 #[test]
 fn help_shows_what_is_accepted() {
-    let Ok(Outcome::Print(help)) = parse(["--help".to_owned()]) else { panic!("no help") };
+    let Ok(ParsedCommand::Print(help)) = parse(["--help".to_owned()]) else { panic!("no help") };
     for flag in ["--etcd-servers", "--cert-dir", "--datastore", "--v", "--help"] {
         assert!(help.lines().any(|line| line.split_whitespace().next() == Some(flag)), "{flag}");
     }
     // envtest would pass this flag if the help contained it.
     assert!(!help.contains("--insecure-port"));
-    let Ok(Outcome::Print(version)) = parse(["--version".to_owned()]) else { panic!("no version") };
+    let Ok(ParsedCommand::Print(version)) = parse(["--version".to_owned()]) else { panic!("no version") };
     assert_eq!(version, "Kubernetes v1.37.0\n");
 }
 

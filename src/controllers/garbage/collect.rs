@@ -58,7 +58,7 @@ pub struct Collector<'a> {
     pub decided_at: Revision,
 }
 
-pub enum Verdict {
+pub enum CollectResult {
     Done,
     /// An owner is undecided: it may be known when something else is served.
     Undecided,
@@ -90,11 +90,11 @@ struct Owners<'a> {
 }
 
 impl Collector<'_> {
-    pub async fn collect(&self, graph: &Graph, node: &Node) -> Result<Verdict, Error> {
-        let Some(resource) = self.resource(node) else { return Ok(Verdict::Done) };
+    pub async fn collect(&self, graph: &Graph, node: &Node) -> Result<CollectResult, Error> {
+        let Some(resource) = self.resource(node) else { return Ok(CollectResult::Done) };
         let found = self.api.cache.any().get(node.resource, node.namespace(), node.name());
-        let Some(object) = found else { return Ok(Verdict::Done) };
-        let Some(facts) = self.facts(&object) else { return Ok(Verdict::Done) };
+        let Some(object) = found else { return Ok(CollectResult::Done) };
+        let Some(facts) = self.facts(&object) else { return Ok(CollectResult::Done) };
         let target = Target { resource: &resource, namespace: node.namespace(), name: node.name() };
         if facts.is_deleting() {
             if facts.has_finalizer(ORPHAN) {
@@ -103,7 +103,7 @@ impl Collector<'_> {
             if facts.has_finalizer(FOREGROUND) {
                 return self.wait_for_dependents(graph, target, &object, &facts).await;
             }
-            return Ok(Verdict::Done);
+            return Ok(CollectResult::Done);
         }
         self.collect_dependent(graph, target, &object, &facts).await
     }
@@ -114,27 +114,27 @@ impl Collector<'_> {
         target: Target<'_>,
         object: &Object,
         facts: &Facts,
-    ) -> Result<Verdict, Error> {
+    ) -> Result<CollectResult, Error> {
         let owners = self.owners(target, facts);
         self.tell_of_other_namespaces(target, facts).await;
         if owners.unknown {
-            return Ok(Verdict::Undecided);
+            return Ok(CollectResult::Undecided);
         }
         if owners.dangling.is_empty() && owners.waiting.is_empty() || strikes(Bug::DependentForgotten) {
-            return Ok(Verdict::Done);
+            return Ok(CollectResult::Done);
         }
         if !owners.solid.is_empty() {
             let gone: Vec<&str> =
                 owners.dangling.iter().chain(&owners.waiting).map(|owner| owner.uid.as_str()).collect();
             self.remove_references(target, object, facts, &gone).await?;
-            return Ok(Verdict::Done);
+            return Ok(CollectResult::Done);
         }
         let has_dependents = graph.dependents(&facts.uid).next().is_some();
         let blocks = facts.owner_references.iter().any(OwnerReference::blocks);
         if !owners.waiting.is_empty() && blocks && self.has_waiting_dependent(graph, facts) {
             // There may be a cycle of objects that wait for each other. Upstream breaks it here, too.
             self.unblock_owners(target, object, facts).await?;
-            return Ok(Verdict::Later);
+            return Ok(CollectResult::Later);
         }
         let policy = if !owners.waiting.is_empty() && has_dependents || facts.has_finalizer(FOREGROUND) {
             Propagation::Foreground
@@ -154,9 +154,9 @@ impl Collector<'_> {
         };
         let request = self.request(Verb::Delete, target).with(&options);
         match self.api.delete(&request).await {
-            Ok(_) | Err(Error::NotFound { .. }) => Ok(Verdict::Done),
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(CollectResult::Done),
             // The object has changed meanwhile; a report of its new version will arrive.
-            Err(Error::Conflict { .. }) => Ok(Verdict::Later),
+            Err(Error::Conflict { .. }) => Ok(CollectResult::Later),
             Err(error) => Err(error),
         }
     }
@@ -266,7 +266,7 @@ impl Collector<'_> {
         target: Target<'_>,
         owner: &Object,
         facts: &Facts,
-    ) -> Result<Verdict, Error> {
+    ) -> Result<CollectResult, Error> {
         // As of orphans: a dependent that was made before the owner was marked may not have been reported yet.
         let mut waits = !self.knows_all(graph) || !graph.covers(owner.revision(), &self.api.cache.any());
         for node in graph.dependents(&facts.uid) {
@@ -293,10 +293,10 @@ impl Collector<'_> {
             }
         }
         if waits && !strikes(Bug::OwnerGoesFirst) {
-            return Ok(Verdict::Later);
+            return Ok(CollectResult::Later);
         }
         self.remove_finalizer(target, owner, facts, FOREGROUND).await?;
-        Ok(Verdict::Done)
+        Ok(CollectResult::Done)
     }
 
     async fn orphan_dependents(
@@ -305,25 +305,25 @@ impl Collector<'_> {
         target: Target<'_>,
         owner: &Object,
         facts: &Facts,
-    ) -> Result<Verdict, Error> {
+    ) -> Result<CollectResult, Error> {
         // A dependent missed here would be collected after its owner is gone. So the graph must contain everything that
         // existed when the owner was deleted, and no object with unknown owners.
         if !self.knows_all(graph)
             || !graph.covers(owner.revision(), &self.api.cache.any())
             || graph.may_hide_dependents(target.namespace)
         {
-            return Ok(Verdict::Later);
+            return Ok(CollectResult::Later);
         }
         for node in graph.dependents(&facts.uid).filter(|_| !strikes(Bug::ReferencesKept)) {
             let Some(resource) = self.resource(node) else { continue };
             let found = self.api.cache.any().get(node.resource, node.namespace(), node.name());
             let Some(object) = found else { continue };
-            let Some(dependent) = self.facts(&object) else { return Ok(Verdict::Later) };
+            let Some(dependent) = self.facts(&object) else { return Ok(CollectResult::Later) };
             let target = Target { resource: &resource, namespace: node.namespace(), name: node.name() };
             self.remove_references(target, &object, &dependent, &[&facts.uid]).await?;
         }
         self.remove_finalizer(target, owner, facts, ORPHAN).await?;
-        Ok(Verdict::Done)
+        Ok(CollectResult::Done)
     }
 
     fn has_waiting_dependent(&self, graph: &Graph, facts: &Facts) -> bool {

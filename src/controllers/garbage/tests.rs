@@ -143,7 +143,7 @@ impl Overtaken {
         }
     }
 
-    async fn collect(&self) -> Verdict {
+    async fn collect(&self) -> CollectResult {
         let collector = Collector { api: &self.api, elsewhere: &Elsewhere::default(), decided_at: self.at };
         collector.collect(&self.graph, &self.owner).await.expect("a verdict")
     }
@@ -161,9 +161,9 @@ impl Overtaken {
 async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut overtaken = Overtaken::deleted(directory.path(), Propagation::Orphan).await;
-    assert!(matches!(overtaken.collect().await, Verdict::Later) && overtaken.has_owner(), "it waits");
+    assert!(matches!(overtaken.collect().await, CollectResult::Later) && overtaken.has_owner(), "it waits");
     overtaken.report();
-    assert!(matches!(overtaken.collect().await, Verdict::Done) && !overtaken.has_owner());
+    assert!(matches!(overtaken.collect().await, CollectResult::Done) && !overtaken.has_owner());
     let left = overtaken.found_dependent().expect("it stays").to_map().expect("readable");
     assert_eq!(left["metadata"].get("ownerReferences"), None);
 }
@@ -172,14 +172,14 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
 async fn a_foreground_deletion_waits_for_the_reports_of_what_was_made_before() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut overtaken = Overtaken::deleted(directory.path(), Propagation::Foreground).await;
-    assert!(matches!(overtaken.collect().await, Verdict::Later) && overtaken.has_owner(), "it waits");
+    assert!(matches!(overtaken.collect().await, CollectResult::Later) && overtaken.has_owner(), "it waits");
     overtaken.report();
     assert!(
-        matches!(overtaken.collect().await, Verdict::Later) && overtaken.has_owner(),
+        matches!(overtaken.collect().await, CollectResult::Later) && overtaken.has_owner(),
         "for the dependent"
     );
     assert!(overtaken.found_dependent().is_none());
-    assert!(matches!(overtaken.collect().await, Verdict::Done) && !overtaken.has_owner());
+    assert!(matches!(overtaken.collect().await, CollectResult::Done) && !overtaken.has_owner());
 }
 
 /// The owner of an object was deleted, and a failover may have taken that back since.
@@ -206,6 +206,6 @@ async fn what_was_decided_before_a_failover_deletes_nothing() {
     let state = api.cache.at_least(jumped.revision).await.expect("a state");
     assert_eq!((state.revision, state.loaded_at), (jumped.revision, jumped.revision), "it was loaded anew");
     let collector = Collector { api: &api, elsewhere: &Elsewhere::default(), decided_at: state.revision };
-    assert!(matches!(collector.collect(&graph, node).await, Ok(Verdict::Done)));
+    assert!(matches!(collector.collect(&graph, node).await, Ok(CollectResult::Done)));
     assert!(!is_there());
 }

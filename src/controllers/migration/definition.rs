@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 5;
 
 /// The beginning or the end of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum MigrationPhase {
     Starts,
     Ends,
 }
@@ -43,7 +43,7 @@ struct News {
 
 impl Reporter {
     /// Tells the definition of the migrated resource, if it has one.
-    pub async fn tell_definition(&self, migration: &Migration, turn: Turn) -> Result<(), Error> {
+    pub async fn tell_definition(&self, migration: &Migration, turn: MigrationPhase) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
             match self.try_to_tell(migration, turn).await {
                 Err(Error::Conflict { .. }) => {}
@@ -54,7 +54,7 @@ impl Reporter {
         Ok(())
     }
 
-    async fn try_to_tell(&self, migration: &Migration, turn: Turn) -> Result<(), Error> {
+    async fn try_to_tell(&self, migration: &Migration, turn: MigrationPhase) -> Result<(), Error> {
         let api = &*self.api;
         let Some(resource) = api.resources.get(&DEFINITIONS) else { return Ok(()) };
         let name = format!("{}.{}", migration.resource.plural, migration.resource.group);
@@ -62,8 +62,8 @@ impl Reporter {
         let Some(found) = state.get(resource.id, "", &name) else { return Ok(()) };
         let definition = resource.decode(&found)?;
         let news = match turn {
-            Turn::Starts => News::of_start(&definition, migration),
-            Turn::Ends => News::of_end(api, &definition, migration).await?,
+            MigrationPhase::Starts => News::of_start(&definition, migration),
+            MigrationPhase::Ends => News::of_end(api, &definition, migration).await?,
         };
         if news.is_told_by(&definition) {
             return Ok(());

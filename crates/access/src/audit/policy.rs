@@ -76,7 +76,7 @@ impl FromIterator<Stage> for Stages {
 
 /// The policy's verdict on a request that is to be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct RequestAuditConfig {
     pub level: Level,
     pub omitted: Stages,
     pub omits_managed_fields: bool,
@@ -91,7 +91,7 @@ pub struct Policy {
 /// A rule with the policy's defaults filled in. Empty lists match everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
-    verdict: Verdict,
+    verdict: RequestAuditConfig,
     users: Vec<String>,
     groups: Vec<String>,
     verbs: Vec<String>,
@@ -131,7 +131,8 @@ impl Policy {
 
     /// Metadata of all writes but those of leases and events, which nobody asks about.
     pub fn of_writes() -> Self {
-        let none = Verdict { level: Level::None, omitted: Stages::default(), omits_managed_fields: true };
+        let none =
+            RequestAuditConfig { level: Level::None, omitted: Stages::default(), omits_managed_fields: true };
         let resources = |group: &str, resource: &str| GroupResources {
             group: group.to_owned(),
             resources: vec![resource.to_owned()],
@@ -152,13 +153,13 @@ impl Policy {
             resources("events.k8s.io", "events"),
         ];
         let omitted = [Stage::RequestReceived].into_iter().collect();
-        let metadata = Verdict { level: Level::Metadata, omitted, omits_managed_fields: true };
+        let metadata = RequestAuditConfig { level: Level::Metadata, omitted, omits_managed_fields: true };
         let writes = ["create", "update", "patch", "delete", "deletecollection"];
         Self { rules: vec![rule(none, &[], frequent), rule(metadata, &writes, Vec::new())] }
     }
 
     /// The verdict on a request; `None` if it is not to be recorded.
-    pub fn evaluate(&self, attributes: &Attributes<'_>) -> Option<Verdict> {
+    pub fn evaluate(&self, attributes: &Attributes<'_>) -> Option<RequestAuditConfig> {
         let rule = self.rules.iter().find(|rule| rule.matches(attributes))?;
         Some(rule.verdict).filter(|verdict| verdict.level > Level::None)
     }

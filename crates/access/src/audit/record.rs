@@ -10,8 +10,7 @@ use jiff::Timestamp;
 
 use super::event::{Event, Growing, Impersonated, ObjectReference, ResponseStatus};
 use super::head::Head;
-use super::policy::{Level, Stage, Verdict};
-use super::sink::{Due, Sink};
+use super::policy::{Level, RequestAuditConfig, Stage};
 use super::{Audit, Receipt};
 use crate::auth::authorizer::Attributes;
 use crate::codec::managed;
@@ -34,7 +33,7 @@ pub type Storing = BoxFuture<'static, Stored>;
 /// The record of one request. It is shared by all that have something to add.
 pub struct Record {
     audit: Arc<Audit>,
-    verdict: Verdict,
+    verdict: RequestAuditConfig,
     head: Head,
     growing: Mutex<Growing>,
 }
@@ -42,7 +41,7 @@ pub struct Record {
 impl Record {
     pub(super) fn new(
         audit: Arc<Audit>,
-        verdict: Verdict,
+        verdict: RequestAuditConfig,
         head: Head,
         object: Option<ObjectReference>,
     ) -> Self {

@@ -1,8 +1,8 @@
 //! Authentication: the chain of authenticators that finds out who makes a request.
 //!
 //! The order is upstream's: the headers of a front proxy, the client's certificate, a bearer token in a header, one in a
-//! WebSocket's subprotocol. The first that knows the user decides. One that refuses what it was shown leaves it to the next
-//! ones, but then nobody is anonymous any more: who shows a bad credential and no good one is refused on every path.
+//! WebSocket's subprotocol. The first that knows the user decides. If an authenticator refuses a credential, the next ones are
+//! still asked, but the request cannot become anonymous any more: a bad credential without a good one is refused on every path.
 
 mod anonymous;
 mod bearer;

@@ -63,11 +63,11 @@ pub struct Oidc {
     clock: WallClock,
     metrics: Arc<Metrics>,
     /// Tokens that were accepted, by their hashes.
-    known: Recent<[u8; 32], Arc<Known>>,
+    known: Recent<[u8; 32], Arc<AcceptedToken>>,
 }
 
 /// A token that was accepted before.
-struct Known {
+struct AcceptedToken {
     user: Arc<User>,
     until: i64,
     /// The keys that the issuer had then.
@@ -142,7 +142,8 @@ impl Oidc {
         Some(match check(provider, token, now).await {
             Ok((user, until)) => {
                 let user = Arc::new(user);
-                let known = Known { user: user.clone(), until, generation, provider: provider.clone() };
+                let known =
+                    AcceptedToken { user: user.clone(), until, generation, provider: provider.clone() };
                 self.known.put(hash, Arc::new(known));
                 Ok(user)
             }

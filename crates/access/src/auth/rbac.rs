@@ -12,7 +12,7 @@ mod rule;
 use std::sync::{Arc, OnceLock, RwLockReadGuard};
 
 use self::binding::Binding;
-use self::policy::{Policy, Verdict};
+use self::policy::{Policy, PolicyDecision};
 use super::authorizer::{
     Answer, Attributes, Authorizer, Decision, Explain, Foresight, Grant, Reason, UserRules,
 };
@@ -171,9 +171,9 @@ fn rules_of(role: &Arc<Object>) -> Arc<Rules> {
 impl Authorizer for Rbac {
     fn decide<'a>(&'a self, attributes: &'a Attributes<'a>) -> Answer<'a> {
         Answer::Now(match self.shared.newest().decide(attributes) {
-            Verdict::Allowed(binding) => Decision::Allow(Reason::Explained(binding.clone())),
-            Verdict::NotAllowed { missing: false } => Decision::NoOpinion(Reason::None),
-            Verdict::NotAllowed { missing: true } => {
+            PolicyDecision::Allowed(binding) => Decision::Allow(Reason::Explained(binding.clone())),
+            PolicyDecision::NotAllowed { missing: false } => Decision::NoOpinion(Reason::None),
+            PolicyDecision::NotAllowed { missing: true } => {
                 Decision::NoOpinion(Reason::Explained(self.shared.clone()))
             }
         })
@@ -181,7 +181,7 @@ impl Authorizer for Rbac {
 
     fn foresee(&self, attributes: &Attributes<'_>) -> Foresight {
         let policy = self.shared.newest();
-        let Verdict::Allowed(binding) = policy.decide(attributes) else { return Foresight::Unknown };
+        let PolicyDecision::Allowed(binding) = policy.decide(attributes) else { return Foresight::Unknown };
         match self.shared.grant(&policy, binding) {
             Some(rows) => {
                 Foresight::Allowed(Grant { reason: Reason::Explained(binding.clone()), rows: rows.into() })

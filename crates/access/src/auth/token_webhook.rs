@@ -25,10 +25,10 @@ pub struct TokenWebhook {
     version: String,
     lifetime: Duration,
     /// The webhook's last answers, by the hashes of tokens and audiences.
-    answers: Recent<[u8; 32], Arc<Kept>>,
+    answers: Recent<[u8; 32], Arc<CachedReview>>,
 }
 
-struct Kept {
+struct CachedReview {
     answer: Answer,
     until: Instant,
 }
@@ -53,7 +53,7 @@ impl TokenWebhook {
             refused.add(why);
             refused
         })?;
-        let kept = Kept { answer: answer.clone(), until: Instant::now() + self.lifetime };
+        let kept = CachedReview { answer: answer.clone(), until: Instant::now() + self.lifetime };
         self.answers.put(hash, Arc::new(kept));
         Ok(answer)
     }

@@ -38,8 +38,8 @@ impl Hand {
     }
 }
 
-/// Hashes flows by a key that nobody knows, so that nobody can choose a name whose hand is that of somebody else.
-/// Upstream's SHA-256 has no key, and takes longer.
+/// A hash with a random key. Clients do not know the key, so they cannot pick a flow whose hand of queues is the same as
+/// another flow's. Upstream's SHA-256 has no key, and takes longer.
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// The hash of a flow: its FlowSchema's name, and what distinguishes it within that.

@@ -130,8 +130,8 @@ impl FlowControl {
         tabulated(&rows)
     }
 
-    /// A line for each request that waits or runs. One that has only just begun to do so has not told what it is, and is
-    /// left out.
+    /// A line for each request that waits or runs. Requests whose description has not arrived yet, since they have only just
+    /// been queued or started, are left out.
     pub fn dump_requests(&self, with_details: bool) -> String {
         let mut rows = vec![row(REQUESTS)];
         if with_details {

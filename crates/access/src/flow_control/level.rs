@@ -11,7 +11,7 @@ use super::allocation::{Limits, Shares};
 use super::demand::Smoothed;
 use super::dump;
 use super::occupied::Occupied;
-use super::queue_set::{Discipline, Place, QueueSet, SetState, Start, Ticket, Width};
+use super::queue_set::{Discipline, QueueSet, QueuedRequest, SetState, Start, Ticket, Width};
 use super::retry_after::RetryAfter;
 use crate::fields;
 use crate::metrics::LevelMetrics;
@@ -177,7 +177,7 @@ impl Level {
     async fn wait(
         self: &Arc<Self>,
         occupied: &Arc<Occupied>,
-        place: Place,
+        place: QueuedRequest,
         until: Instant,
     ) -> Result<Seat, Refused> {
         let mut waiter = Waiter { level: self.clone(), occupied: occupied.clone(), place: Some(place) };
@@ -202,7 +202,7 @@ struct Waiter {
     level: Arc<Level>,
     occupied: Arc<Occupied>,
     /// `None` once it has left the queue.
-    place: Option<Place>,
+    place: Option<QueuedRequest>,
 }
 
 impl Waiter {
@@ -214,7 +214,7 @@ impl Waiter {
 
     /// Leaves the queue, or takes the seat that was given meanwhile.
     fn leave(&mut self) -> Option<Seat> {
-        let Place { queue, id, mut dispatched } = self.place.take()?;
+        let QueuedRequest { queue, id, mut dispatched } = self.place.take()?;
         if self.level.set().cancel(queue, id, Instant::now()) {
             return None;
         }

@@ -90,14 +90,14 @@ impl Ticket {
 #[derive(Debug)]
 pub enum Start {
     Runs(Ticket),
-    Waits(Place),
+    Waits(QueuedRequest),
     /// Refused, for this reason in metrics.
     Refused(&'static str),
 }
 
 /// A request in a queue.
 #[derive(Debug)]
-pub struct Place {
+pub struct QueuedRequest {
     pub queue: usize,
     pub id: u64,
     pub dispatched: oneshot::Receiver<Ticket>,
@@ -445,7 +445,7 @@ impl QueueSet {
         best
     }
 
-    fn enqueue(&mut self, index: usize, width: Width) -> Place {
+    fn enqueue(&mut self, index: usize, width: Width) -> QueuedRequest {
         let (dispatch, dispatched) = oneshot::channel();
         self.ids += 1;
         let waiting = Waiting { id: self.ids, arrival_r: self.r, width, dispatch, waiter: None };
@@ -456,7 +456,7 @@ impl QueueSet {
         self.waiting += 1;
         self.waiting_seats += width.seats();
         self.requested += width.seats();
-        Place { queue: index, id: self.ids, dispatched }
+        QueuedRequest { queue: index, id: self.ids, dispatched }
     }
 
     fn forget_waiting(&mut self, index: usize, width: Width) {

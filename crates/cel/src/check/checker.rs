@@ -8,7 +8,7 @@ use super::substitution::{Substitution, most_general};
 use super::{Checked, Reference, literals};
 use crate::environment::{Environment, Field};
 use crate::source::Problem;
-use crate::syntax::ast::{Ast, Comprehension, Entry, Expr, Id, Literal};
+use crate::syntax::ast::{Ast, Comprehension, Expr, Id, Literal, MapEntry};
 use crate::types::{Generic, Type};
 
 pub struct Checker<'e> {
@@ -119,7 +119,7 @@ impl Checker<'_> {
         }
     }
 
-    fn map(&mut self, entries: &[Entry]) -> Type {
+    fn map(&mut self, entries: &[MapEntry]) -> Type {
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for entry in entries {
             keys.push((entry.key, self.check(entry.key)));

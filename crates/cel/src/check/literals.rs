@@ -1,7 +1,7 @@
 //! Texts that functions could not read, seen before they are called (cel-go `cel/validator.go`, `ext/formatting.go`).
 
 use crate::library::conversions;
-use crate::library::formatting::{self, Known, unprintable};
+use crate::library::formatting::{self, ArgumentTypes, unprintable};
 use crate::pattern;
 use crate::source::Problem;
 use crate::syntax::ast::{Ast, Expr, Id, Literal};
@@ -69,7 +69,7 @@ struct Arguments<'a> {
     elements: &'a [Id],
 }
 
-impl Known for Arguments<'_> {
+impl ArgumentTypes for Arguments<'_> {
     type Place = Id;
 
     fn problem(&self, argument: usize, letter: char) -> Option<(Id, String)> {

@@ -16,7 +16,7 @@ type Path = Vec<SmolStr>;
 
 /// The sizes of what a list or map holds.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct ElementSizes {
     is_list: bool,
     key: Range,
     value: Range,
@@ -27,7 +27,7 @@ struct Local {
     name: SmolStr,
     path: Path,
     size: Option<Range>,
-    entry: Option<Entry>,
+    entry: Option<ElementSizes>,
 }
 
 pub struct Walk<'c> {
@@ -35,7 +35,7 @@ pub struct Walk<'c> {
     sizes_of: Sizes<'c>,
     paths: Vec<Path>,
     sizes: Vec<Option<Range>>,
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<ElementSizes>>,
     locals: Vec<Local>,
 }
 
@@ -98,7 +98,7 @@ impl<'c> Walk<'c> {
                     key = key.union(self.size_or_unknown(entry.key));
                     value = value.union(self.size_or_unknown(entry.value));
                 }
-                self.entries[id as usize] = Some(Entry { is_list: false, key, value });
+                self.entries[id as usize] = Some(ElementSizes { is_list: false, key, value });
                 cost
             }
             Expr::Struct { fields, .. } => {
@@ -115,7 +115,7 @@ impl<'c> Walk<'c> {
             cost = cost.plus(self.cost(*element));
             value = value.union(self.size_or_unknown(*element));
         }
-        self.entries[id as usize] = Some(Entry { is_list: true, key: Range::exactly(1), value });
+        self.entries[id as usize] = Some(ElementSizes { is_list: true, key: Range::exactly(1), value });
         cost
     }
 
@@ -258,7 +258,7 @@ impl<'c> Walk<'c> {
         Some(Range { min: 0, max })
     }
 
-    pub fn entry(&self, id: Id) -> Option<Entry> {
+    pub fn entry(&self, id: Id) -> Option<ElementSizes> {
         if let Some(entry) = self.entries[id as usize] {
             return Some(entry);
         }
@@ -281,7 +281,7 @@ impl<'c> Walk<'c> {
     pub fn join_entries(&mut self, to: Id, one: Id, other: Id) {
         if let (Some(one), Some(other)) = (self.entry(one), self.entry(other)) {
             let (key, value) = (one.key.union(other.key), one.value.union(other.value));
-            self.entries[to as usize] = Some(Entry { is_list: one.is_list, key, value });
+            self.entries[to as usize] = Some(ElementSizes { is_list: one.is_list, key, value });
         }
     }
 

@@ -10,13 +10,17 @@ use crate::value::{Error, List, Value};
 const PRECISION: usize = 6;
 
 /// The checker's knowledge of the arguments of `format`: whether a letter may print one; else why not, and where.
-pub trait Known {
+pub trait ArgumentTypes {
     type Place;
     fn problem(&self, argument: usize, letter: char) -> Option<(Self::Place, String)>;
 }
 
 /// The first error of a pattern for so many arguments, and the place in the argument that is at fault, if one is.
-pub fn check<K: Known>(pattern: &str, arguments: usize, known: &K) -> Result<(), (Option<K::Place>, String)> {
+pub fn check<K: ArgumentTypes>(
+    pattern: &str,
+    arguments: usize,
+    known: &K,
+) -> Result<(), (Option<K::Place>, String)> {
     let (mut rest, mut next) = (pattern, 0);
     while let Some(at) = rest.find('%') {
         rest = &rest[at + 1..];

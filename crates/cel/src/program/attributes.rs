@@ -1,12 +1,12 @@
 //! Variables, and what is looked up in them (cel-go `interpreter/attributes.go`).
 
-use super::evaluate::{Fault, Frame, Outcome};
+use super::evaluate::{EvalResult, Fault, Frame};
 use super::{Attribute, Base, Qualifier, QualifierKey};
 use crate::value::{Error, Value};
 
 impl<'a> Frame<'a, '_> {
     /// An attribute on its own costs 1, a conditional only its parts.
-    pub(super) fn observed(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+    pub(super) fn observed(&mut self, attribute: &'a Attribute) -> EvalResult<'a> {
         if attribute.qualifiers.is_empty()
             && let Some(value) = self.values.held(&attribute.base).cloned()
         {
@@ -22,7 +22,7 @@ impl<'a> Frame<'a, '_> {
         outcome
     }
 
-    fn base(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+    fn base(&mut self, attribute: &'a Attribute) -> EvalResult<'a> {
         match &attribute.base {
             Base::Local(slot) => Ok(self.local(*slot)??),
             Base::Variable(number) => Ok(self.variable(*number)?),
@@ -35,7 +35,7 @@ impl<'a> Frame<'a, '_> {
         }
     }
 
-    fn resolve(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+    fn resolve(&mut self, attribute: &'a Attribute) -> EvalResult<'a> {
         let (mut value, mut optional, rest) = match self.field(attribute, false) {
             Some(found) => {
                 self.spend(1)?;

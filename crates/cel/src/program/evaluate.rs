@@ -47,7 +47,7 @@ impl From<Error> for Fault {
     }
 }
 
-pub(super) type Outcome<'a> = Result<Value<'a>, Fault>;
+pub(super) type EvalResult<'a> = Result<Value<'a>, Fault>;
 
 /// The cost limit of an evaluation, and what is spent and left.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl Program {
         outcome
     }
 
-    fn run<'a>(&'a self, variables: &dyn Variables<'a>, budget: Budget<'_>) -> (Outcome<'a>, u64, usize) {
+    fn run<'a>(&'a self, variables: &dyn Variables<'a>, budget: Budget<'_>) -> (EvalResult<'a>, u64, usize) {
         let variables = self.variables.iter().map(|name| variables.get(name)).collect();
         let locals = vec![Local::Empty; self.slots];
         let mut frame = Frame { values: Values { program: self, variables, locals }, budget };
@@ -164,7 +164,7 @@ impl Program {
 pub(super) type Part<'a> = Result<Value<'a>, Error>;
 
 /// An error becomes a value; what ends the evaluation goes on.
-fn settled(outcome: Outcome<'_>) -> Result<Part<'_>, Fault> {
+fn settled(outcome: EvalResult<'_>) -> Result<Part<'_>, Fault> {
     match outcome {
         Ok(value) => Ok(Ok(value)),
         Err(Fault::Error(error)) => Ok(Err(error)),
@@ -188,7 +188,7 @@ impl<'a> Frame<'a, '_> {
     }
 
     /// The value of a node. This function recurses, so that whatever takes much stack is in functions of its own.
-    pub(super) fn node(&mut self, id: NodeId) -> Outcome<'a> {
+    pub(super) fn node(&mut self, id: NodeId) -> EvalResult<'a> {
         let program = self.values.program;
         match &program.nodes[id as usize] {
             Node::Constant(value) => Ok(borrowed(value)),
@@ -265,7 +265,7 @@ impl<'a> Frame<'a, '_> {
 
     /// Adds an element to the list of a loop, which nobody else holds.
     #[inline(never)]
-    fn append(&mut self, to: Slot, element: NodeId) -> Outcome<'a> {
+    fn append(&mut self, to: Slot, element: NodeId) -> EvalResult<'a> {
         self.spend(1)?;
         let before = self.local(to)?;
         // A list of a constant is a constant.
@@ -274,7 +274,7 @@ impl<'a> Frame<'a, '_> {
         self.spend(if is_constant { 1 } else { 11 })?;
         let list = before?;
         let element = element?;
-        // The copy in the variable goes, so that the list can grow where it is.
+        // Empties the variable, so that `items` is the only reference to the list, which then grows without a copy.
         self.values.locals[to as usize] = Local::Empty;
         let Value::List(list) = list else { return Err(Error::no_such_overload().into()) };
         let mut items = match list {
@@ -286,7 +286,7 @@ impl<'a> Frame<'a, '_> {
     }
 
     #[inline(never)]
-    fn call(&mut self, call: &'a Call) -> Outcome<'a> {
+    fn call(&mut self, call: &'a Call) -> EvalResult<'a> {
         let (mut few, mut many) = ([Value::Null, Value::Null, Value::Null], Vec::new());
         let arguments = match call.arguments.len() {
             count if count <= few.len() => &mut few[..count],
@@ -347,7 +347,7 @@ impl<'a> Frame<'a, '_> {
         }
     }
 
-    fn apply(&mut self, call: &Call, arguments: &[Value<'a>]) -> Outcome<'a> {
+    fn apply(&mut self, call: &Call, arguments: &[Value<'a>]) -> EvalResult<'a> {
         if let Some(found) = call.quick.and_then(|quick| quick.call(arguments)) {
             return Ok(found);
         }
@@ -368,7 +368,7 @@ impl<'a> Frame<'a, '_> {
         text: &Text<'a>,
         pattern: &str,
         most: Option<&Value<'a>>,
-    ) -> Outcome<'a> {
+    ) -> EvalResult<'a> {
         let read;
         let pattern = match &call.pattern {
             Some(pattern) => pattern.compiled()?,
@@ -416,7 +416,7 @@ impl<'a> Frame<'a, '_> {
         if steps > LONG_SEARCH { self.spend(steps) } else { Ok(()) }
     }
 
-    fn optional_or(&mut self, left: NodeId, right: NodeId, value: bool) -> Outcome<'a> {
+    fn optional_or(&mut self, left: NodeId, right: NodeId, value: bool) -> EvalResult<'a> {
         match self.node(left)? {
             Value::Optional(Some(inner)) if value => Ok((*inner).clone()),
             Value::Optional(None) => self.node(right),
@@ -426,7 +426,7 @@ impl<'a> Frame<'a, '_> {
     }
 
     #[inline(never)]
-    fn list(&mut self, elements: &[NodeId], optional: &[bool]) -> Outcome<'a> {
+    fn list(&mut self, elements: &[NodeId], optional: &[bool]) -> EvalResult<'a> {
         let mut values = Vec::with_capacity(elements.len());
         for (element, optional) in elements.iter().zip(optional) {
             let value = match self.part(*element)? {
@@ -454,7 +454,7 @@ impl<'a> Frame<'a, '_> {
     }
 
     #[inline(never)]
-    fn map(&mut self, entries: &[(NodeId, NodeId, bool)]) -> Outcome<'a> {
+    fn map(&mut self, entries: &[(NodeId, NodeId, bool)]) -> EvalResult<'a> {
         let made = self.entries(entries);
         if matches!(made, Ok(_) | Err(Fault::Error(_))) {
             self.spend(30)?;
@@ -487,7 +487,7 @@ impl<'a> Frame<'a, '_> {
 
     /// Objects that patches are made of.
     #[inline(never)]
-    fn structure(&mut self, name: &SmolStr, fields: &'a [(SmolStr, NodeId, bool)]) -> Outcome<'a> {
+    fn structure(&mut self, name: &SmolStr, fields: &'a [(SmolStr, NodeId, bool)]) -> EvalResult<'a> {
         let made = self.fields(fields);
         if matches!(made, Ok(_) | Err(Fault::Error(_))) {
             self.spend(40)?;

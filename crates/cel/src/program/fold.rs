@@ -3,7 +3,7 @@
 //! The loops of `all`, `exists`, `map` and `filter` keep their results so far beside the variables. They cost what their
 //! expansions do: each round pays for the looks at the accumulator.
 
-use super::evaluate::{Fault, Frame, Local, Outcome, Part};
+use super::evaluate::{EvalResult, Fault, Frame, Local, Part};
 use super::truth::Truth;
 use super::{Fold, FoldShape, NodeId, Slot};
 use crate::value::{Error, Map, Text, Value, view};
@@ -30,7 +30,7 @@ impl<'a> Frame<'a, '_> {
     }
 
     #[inline(never)]
-    pub(super) fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
+    pub(super) fn fold(&mut self, fold: &'a Fold) -> EvalResult<'a> {
         match fold.shape {
             FoldShape::Quantifier { body, decides } => self.quantify(fold, body, decides)?.into_outcome(),
             FoldShape::Collection { condition, element } => self.collect(fold, condition, element),
@@ -38,7 +38,7 @@ impl<'a> Frame<'a, '_> {
         }
     }
 
-    fn accumulate(&mut self, fold: &'a Fold) -> Outcome<'a> {
+    fn accumulate(&mut self, fold: &'a Fold) -> EvalResult<'a> {
         let range = self.node(fold.range)?;
         self.values.locals[fold.accumulator as usize] = Local::Lazy(fold.init);
         self.each(fold, range, |frame| {
@@ -78,7 +78,7 @@ impl<'a> Frame<'a, '_> {
     }
 
     /// `map` and `filter`.
-    fn collect(&mut self, fold: &'a Fold, condition: Option<NodeId>, element: NodeId) -> Outcome<'a> {
+    fn collect(&mut self, fold: &'a Fold, condition: Option<NodeId>, element: NodeId) -> EvalResult<'a> {
         let range = self.node(fold.range)?;
         let growth = if self.is_constant(element) { 1 } else { 11 };
         let mut so_far = Ok(Vec::new());

@@ -1,6 +1,6 @@
 //! Conditions: expressions of which only the truth is wanted, so that no value is made of the result.
 
-use super::evaluate::{Fault, Frame, Outcome, compare, is_member};
+use super::evaluate::{EvalResult, Fault, Frame, compare, is_member};
 use super::{Attribute, FoldShape, Node, NodeId};
 use crate::value::{Error, Value};
 
@@ -14,7 +14,7 @@ pub(super) enum Truth {
 
 impl Truth {
     /// The value of an operator, which is never [`Truth::Odd`].
-    pub(super) fn into_outcome<'a>(self) -> Outcome<'a> {
+    pub(super) fn into_outcome<'a>(self) -> EvalResult<'a> {
         match self {
             Self::Is(is) => Ok(Value::Bool(is)),
             Self::Odd => Err(Error::no_such_overload().into()),
@@ -109,7 +109,8 @@ impl<'a> Frame<'a, '_> {
         })
     }
 
-    /// `&&` and `||`: the side that decides does so, whatever the other one is.
+    /// `&&` (decided by false) and `||` (decided by true). A side with the deciding value wins, even if the other side is an
+    /// error.
     fn logical(&mut self, left: NodeId, right: NodeId, decides: bool) -> Result<Truth, Fault> {
         let mut first = Truth::Is(!decides);
         for side in [left, right] {

@@ -41,7 +41,7 @@ fn missing() -> String {
     "does not refer to a valid field".to_owned()
 }
 
-/// The schema of a member; `None` if all that is said of it is that it may be there.
+/// The schema of a member; `None` if the member is allowed by `additionalProperties: true`, which has no schema.
 fn step<'s>(at: &'s Value, name: &str, out: &mut String) -> Result<Option<&'s Value>, String> {
     let properties = at.get("properties").and_then(Value::as_object).filter(|all| !all.is_empty());
     if let Some(properties) = properties {

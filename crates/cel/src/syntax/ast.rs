@@ -36,7 +36,7 @@ pub enum Expr {
         elements: Box<[Id]>,
         optional: Box<[bool]>,
     },
-    Map(Box<[Entry]>),
+    Map(Box<[MapEntry]>),
     Struct {
         name: SmolStr,
         fields: Box<[Field]>,
@@ -45,7 +45,7 @@ pub enum Expr {
 }
 
 #[derive(Debug)]
-pub struct Entry {
+pub struct MapEntry {
     pub key: Id,
     pub value: Id,
     pub optional: bool,

@@ -3,7 +3,7 @@
 
 use smol_str::SmolStr;
 
-use super::ast::{Ast, Entry, Expr, Field, Id, Literal};
+use super::ast::{Ast, Expr, Field, Id, Literal, MapEntry};
 use super::lexer::{Kind, Token};
 use super::mismatch;
 use super::{macros, unescape};
@@ -402,7 +402,7 @@ impl<'t> Parser<'t> {
             self.expect(Kind::Colon)?;
             let (value, other) = self.expr()?;
             depth = depth.max(one).max(other);
-            entries.push(Entry { key, value, optional });
+            entries.push(MapEntry { key, value, optional });
             if !self.takes(Kind::Comma) {
                 break;
             }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::tree::Map;
 
-use self::kept::Kept;
+use self::kept::ExactBytes;
 use self::layout::Layout;
 use self::protobuf::Slot;
 use super::managed;
@@ -32,7 +32,7 @@ pub use self::protobuf::{Message, Unencodable};
 pub struct Object {
     revision: Revision,
     key: Box<str>,
-    json: Kept,
+    json: ExactBytes,
     layout: Option<Layout>,
     /// The encoding of [`Object::protobuf`]. Most objects never have one.
     message: Slot,
@@ -74,7 +74,7 @@ pub struct Undecodable {
 }
 
 impl Object {
-    fn new(revision: Revision, key: Box<str>, json: Kept, layout: Option<Layout>) -> Self {
+    fn new(revision: Revision, key: Box<str>, json: ExactBytes, layout: Option<Layout>) -> Self {
         Self { revision, key, json, layout, message: Slot::default(), settled: Mark::default() }
     }
 

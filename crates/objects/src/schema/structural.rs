@@ -37,7 +37,7 @@ pub use default_rules::{DefaultFindings, DefaultRules, violation_causes};
 pub use defaults::DefaultsTooLarge;
 pub use format::Format;
 pub use intern::Schemas;
-pub use place::Place;
+pub use place::ValuePath;
 pub use validate::blocks_rules;
 
 use defaults::DefaultRoom;

@@ -12,17 +12,17 @@ pub(super) fn apply<'a>(filter: &'a Filter, input: Vec<Found<'a>>, budget: &mut 
         let Found::Value(Value::Array(items)) = value else { return Some(Step::failed(input)) };
         for item in items {
             match verdict(filter, item, budget)? {
-                Verdict::Passes => found.push(Found::Value(item)),
-                Verdict::Fails => {}
-                Verdict::Broken => return Some(Step::failed(input)),
-                Verdict::Incomparable => return Some(Step::failed(found)),
+                FilterResult::Passes => found.push(Found::Value(item)),
+                FilterResult::Fails => {}
+                FilterResult::Broken => return Some(Step::failed(input)),
+                FilterResult::Incomparable => return Some(Step::failed(found)),
             }
         }
     }
     Some(Step::found(found))
 }
 
-enum Verdict {
+enum FilterResult {
     Passes,
     Fails,
     /// One side is no single value; the filter hands on what it was given.
@@ -31,26 +31,26 @@ enum Verdict {
     Incomparable,
 }
 
-fn verdict<'a>(filter: &'a Filter, item: &'a Value, budget: &mut Budget) -> Option<Verdict> {
+fn verdict<'a>(filter: &'a Filter, item: &'a Value, budget: &mut Budget) -> Option<FilterResult> {
     let left = walk(&filter.left, vec![Found::Value(item)], budget)?;
     let Some((operator, right)) = &filter.compared else {
-        return Some(if left.found.is_empty() { Verdict::Fails } else { Verdict::Passes });
+        return Some(if left.found.is_empty() { FilterResult::Fails } else { FilterResult::Passes });
     };
     let left = match (left.failed, &left.found[..]) {
-        (false, []) => return Some(Verdict::Fails),
+        (false, []) => return Some(FilterResult::Fails),
         (false, [left]) => *left,
-        _ => return Some(Verdict::Broken),
+        _ => return Some(FilterResult::Broken),
     };
     let right = walk(right, vec![Found::Value(item)], budget)?;
     let right = match (right.failed, &right.found[..]) {
-        (false, []) => return Some(Verdict::Fails),
+        (false, []) => return Some(FilterResult::Fails),
         (false, [right]) => *right,
-        _ => return Some(Verdict::Broken),
+        _ => return Some(FilterResult::Broken),
     };
     Some(match compare(operator, left, right) {
-        Some(true) => Verdict::Passes,
-        Some(false) => Verdict::Fails,
-        None => Verdict::Incomparable,
+        Some(true) => FilterResult::Passes,
+        Some(false) => FilterResult::Fails,
+        None => FilterResult::Incomparable,
     })
 }
 

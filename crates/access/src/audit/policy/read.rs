@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::{GroupResources, Level, Policy, Rule, Stage, Stages, Verdict};
+use super::{GroupResources, Level, Policy, RequestAuditConfig, Rule, Stage, Stages};
 use crate::codec::yaml;
 use crate::gotext::quote;
 use crate::kinds::behavior::format::dns1123_subdomain;
@@ -95,7 +95,7 @@ fn check_type(file: &File) -> Result<(), String> {
 
 impl FileRule {
     fn compiled(self, omitted: Stages, omits_managed_fields: bool) -> Rule {
-        let verdict = Verdict {
+        let verdict = RequestAuditConfig {
             level: level(&self.level).unwrap_or(Level::None),
             omitted: omitted.union(stages(&self.omit_stages)),
             omits_managed_fields: self.omit_managed_fields.unwrap_or(omits_managed_fields),

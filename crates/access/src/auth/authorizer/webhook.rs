@@ -26,10 +26,10 @@ pub struct WebhookAuthorizer {
     settings: WebhookSettings,
     metrics: WebhookMetrics,
     /// The webhook's last answers, by the hashes of questions.
-    answers: Recent<[u8; 32], Arc<Kept>>,
+    answers: Recent<[u8; 32], Arc<CachedStatus>>,
 }
 
-struct Kept {
+struct CachedStatus {
     status: Status,
     until: Instant,
 }
@@ -112,7 +112,7 @@ impl WebhookAuthorizer {
             if status.allowed { self.settings.authorized_ttl } else { self.settings.unauthorized_ttl };
         if let Some(lifetime) = lifetime.filter(|_| length(attributes) < LONGEST) {
             let until = Instant::now() + lifetime;
-            self.answers.put(hash, Arc::new(Kept { status: status.clone(), until }));
+            self.answers.put(hash, Arc::new(CachedStatus { status: status.clone(), until }));
         }
         Ok(status)
     }

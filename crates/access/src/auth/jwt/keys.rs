@@ -142,7 +142,7 @@ impl PublicKey {
         })
     }
 
-    /// A key in PKIX form; `None` if it is none that tokens are signed with.
+    /// A public key in PKIX form; `None` if it is of a type or a curve with which no token can be signed.
     pub fn of_pkix(bytes: &[u8]) -> Option<Self> {
         Self::of_spki(bytes).ok().flatten()
     }

@@ -56,8 +56,7 @@ pub struct Policy {
 #[derive(Debug)]
 enum Grants {
     One(Arc<Binding>),
-    /// The box keeps the usual case small.
-    #[expect(clippy::box_collection)]
+    #[expect(clippy::box_collection, reason = "the box keeps the usual case small")]
     Many(Box<Vec<Arc<Binding>>>),
 }
 
@@ -80,7 +79,7 @@ struct Role {
 }
 
 /// The verdict of a user's bindings on a request.
-pub enum Verdict<'a> {
+pub enum PolicyDecision<'a> {
     Allowed(&'a Arc<Binding>),
     /// Nothing allows it. `missing` tells whether a role that the user is bound to does not exist.
     NotAllowed {
@@ -89,7 +88,7 @@ pub enum Verdict<'a> {
 }
 
 impl Policy {
-    pub fn decide(&self, attributes: &Attributes<'_>) -> Verdict<'_> {
+    pub fn decide(&self, attributes: &Attributes<'_>) -> PolicyDecision<'_> {
         let mut missing = false;
         let mut allowing = None;
         let mut has_large = false;
@@ -111,7 +110,7 @@ impl Policy {
             }
             Some(_) => true,
         });
-        allowing.map_or(Verdict::NotAllowed { missing }, Verdict::Allowed)
+        allowing.map_or(PolicyDecision::NotAllowed { missing }, PolicyDecision::Allowed)
     }
 
     /// The rules of all bindings of a user in a namespace, as far as they fit, whether these are all, and what was wrong with

@@ -104,8 +104,8 @@ fn a51_a52_a53_a55_decisions_and_reasons_are_upstreams() {
             let attributes = asked(request, &mut user);
             let reasons = texts(&request["Reasons"]);
             let (allowed, reason) = match policy.decide(&attributes) {
-                Verdict::Allowed(binding) => (true, binding.explain(&attributes)),
-                Verdict::NotAllowed { missing } => {
+                PolicyDecision::Allowed(binding) => (true, binding.explain(&attributes)),
+                PolicyDecision::NotAllowed { missing } => {
                     let missing_roles = policy.missing_roles(attributes.user, attributes.namespace);
                     assert_eq!(missing, missing_roles.is_some(), "{request}");
                     counts[2] += usize::from(missing);
@@ -138,7 +138,7 @@ fn an_index_forgets_what_goes() {
         let user = User { name: name.to_owned(), ..User::default() };
         let attributes =
             Attributes { resource: "pods", namespace: "n", ..Attributes::of_path(&user, verb, "") };
-        matches!(policy.decide(&attributes), Verdict::Allowed(_))
+        matches!(policy.decide(&attributes), PolicyDecision::Allowed(_))
     };
     let reader = role("reader", "get");
     policy.take_in(&OnceLock::new(), ROLES_PLACE, reader.key(), Some(&reader));
@@ -189,8 +189,8 @@ fn a_large_role_is_looked_at_once_however_often_a_user_is_bound_to_it() {
     let ask =
         |name| Attributes { resource: "pods", namespace: "t", name, ..Attributes::of_path(&user, "get", "") };
     for _ in 0..2 {
-        assert!(matches!(policy.decide(&ask("none")), Verdict::NotAllowed { missing: false }));
-        assert!(matches!(policy.decide(&ask("p49999")), Verdict::Allowed(_)));
+        assert!(matches!(policy.decide(&ask("none")), PolicyDecision::NotAllowed { missing: false }));
+        assert!(matches!(policy.decide(&ask("p49999")), PolicyDecision::Allowed(_)));
     }
     assert_eq!(policy.held(&user, "t").0.iter().map(|role| role.rules().len()).sum::<usize>(), 100_000);
     let (told, is_whole, error) = policy.rules(&user, "t");

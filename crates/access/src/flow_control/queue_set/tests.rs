@@ -14,7 +14,7 @@ fn runs(start: Start) -> Ticket {
     }
 }
 
-fn waits(start: Start) -> Place {
+fn waits(start: Start) -> QueuedRequest {
     match start {
         Start::Waits(place) => place,
         other => panic!("{other:?}"),
@@ -47,7 +47,7 @@ fn a_full_queue_refuses() {
     let now = Instant::now();
     let mut set = QueueSet::new(QUEUES, 1, now);
     let _running = runs(set.start(Width::ONE, flow(1), now));
-    let _waiting: Vec<Place> = (0..4).map(|_| waits(set.start(Width::ONE, flow(2), now))).collect();
+    let _waiting: Vec<QueuedRequest> = (0..4).map(|_| waits(set.start(Width::ONE, flow(2), now))).collect();
     assert!(matches!(set.start(Width::ONE, flow(2), now), Start::Refused("queue-full")));
     waits(set.start(Width::ONE, flow(3), now));
 }
@@ -80,7 +80,8 @@ fn a_flood_in_one_queue_does_not_hold_another_up() {
     let discipline = Discipline::Queue { queues: 8, hand: 1, length: 1000 };
     let mut set = QueueSet::new(discipline, 1, now);
     let mut running = runs(set.start(Width::ONE, flow(1), now));
-    let mut flood: Vec<Place> = (0..500).map(|_| waits(set.start(Width::ONE, flow(1), now))).collect();
+    let mut flood: Vec<QueuedRequest> =
+        (0..500).map(|_| waits(set.start(Width::ONE, flow(1), now))).collect();
     // The flood has been served for a while when another flow comes.
     let mut time = 0;
     for place in flood.iter_mut().take(100) {
@@ -88,7 +89,7 @@ fn a_flood_in_one_queue_does_not_hold_another_up() {
         set.finish(&running, at(now, time));
         running = place.dispatched.try_recv().expect("its turn");
     }
-    let mut other: Vec<Place> =
+    let mut other: Vec<QueuedRequest> =
         (0..20).map(|_| waits(set.start(Width::ONE, flow(2), at(now, time)))).collect();
     let (mut served, mut rest) = (0, flood.iter_mut().skip(100));
     let mut next_of_flood = rest.next().expect("more");

@@ -1,6 +1,6 @@
 //! Offsets of certain members in the JSON of an object.
 
-use super::kept::{Kept, keep};
+use super::kept::{ExactBytes, keep};
 use super::tree::BEFORE_VERSION;
 use crate::json::scan::{self, Members, key_is, raw_string};
 use crate::revision::Revision;
@@ -87,12 +87,12 @@ impl Layout {
     }
 
     /// Inserts a resourceVersion into text that has none.
-    pub fn put_version(self, json: &[u8], revision: Revision) -> (Kept, Self) {
+    pub fn put_version(self, json: &[u8], revision: Revision) -> (ExactBytes, Self) {
         self.splice(json, 0, &self.version_member(revision))
     }
 
     /// Replaces the resourceVersion `from` by `to`.
-    pub fn replace_version(self, json: &[u8], from: Revision, to: Revision) -> (Kept, Self) {
+    pub fn replace_version(self, json: &[u8], from: Revision, to: Revision) -> (ExactBytes, Self) {
         self.splice(json, self.version_member(from).len(), &self.version_member(to))
     }
 
@@ -121,7 +121,7 @@ impl Layout {
     }
 
     /// Replaces the `old` bytes at the slot by `member`.
-    fn splice(self, json: &[u8], old: usize, member: &str) -> (Kept, Self) {
+    fn splice(self, json: &[u8], old: usize, member: &str) -> (ExactBytes, Self) {
         let slot = self.slot as usize;
         let spliced = keep(&[&json[..slot], member.as_bytes(), &json[slot + old..]]);
         let shift = |at: u32| match at as usize {

@@ -111,7 +111,7 @@ pub struct Tolerated {
 
 /// Parts of the stored definition that the new one may keep, although a new definition could not have them.
 #[derive(Default)]
-pub struct Kept {
+pub struct Ratcheting {
     /// The versions that may have more selectable fields than there may be; no name stands for what all have in common.
     many_fields: BTreeSet<String>,
     /// The versions whose schemas have not changed.
@@ -128,7 +128,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         errors.invalid(&name, name.text(), "must be spec.names.plural+\".\"+spec.group");
     }
     let tolerated = Tolerated { invalid_bundle: true, ..Tolerated::default() };
-    whole(object, tolerated, &Kept::default(), errors);
+    whole(object, tolerated, &Ratcheting::default(), errors);
     if object.get("spec").and_then(|spec| spec.get("preserveUnknownFields")) == Some(&Value::Bool(true)) {
         preserves_unknown(object, errors);
     }
@@ -155,10 +155,10 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
         invalid_bundle: !established || !bundle::of_conversion_is_valid(old),
     };
     let spec = At::member(new, "spec");
-    let mut kept = Kept {
+    let mut kept = Ratcheting {
         many_fields: unchanged_many_fields(&spec, &old_spec),
         schemas: unchanged_schemas(&spec, &old_spec),
-        ..Kept::default()
+        ..Ratcheting::default()
     };
     schemas(&old_spec).for_each(|schema| kept.expressions.read(schema));
     whole(new, tolerated, &kept, errors);
@@ -177,7 +177,7 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     names::validate(&At::member(new, "status").get("acceptedNames"), errors);
 }
 
-fn whole(object: &ObjectMap, tolerated: Tolerated, kept: &Kept, errors: &mut Errors) {
+fn whole(object: &ObjectMap, tolerated: Tolerated, kept: &Ratcheting, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     self::spec(&spec, tolerated, kept, errors);
     let status = At::member(object, "status");
@@ -239,7 +239,7 @@ fn schemas<'v>(spec: &At<'v, '_>) -> impl Iterator<Item = &'v Value> + use<'v> {
     versions.iter().filter_map(|version| version.get("schema")?.get("openAPIV3Schema"))
 }
 
-pub fn spec(spec: &At<'_, '_>, tolerated: Tolerated, kept: &Kept, errors: &mut Errors) {
+pub fn spec(spec: &At<'_, '_>, tolerated: Tolerated, kept: &Ratcheting, errors: &mut Errors) {
     let group = spec.get("group");
     let messages = dns1123_subdomain(group.text());
     if group.text().is_empty() {
@@ -273,7 +273,7 @@ fn common<'v>(versions: &At<'v, '_>, member: &str) -> Option<&'v Value> {
     list.iter().all(same).then_some(first)
 }
 
-fn versions(spec: &At<'_, '_>, tolerated: Tolerated, kept: &Kept, errors: &mut Errors) {
+fn versions(spec: &At<'_, '_>, tolerated: Tolerated, kept: &Ratcheting, errors: &mut Errors) {
     let versions = spec.get("versions");
     let (schema, subresources) = (common(&versions, "schema"), common(&versions, "subresources"));
     let columns = common(&versions, "additionalPrinterColumns");
@@ -317,7 +317,7 @@ fn versions(spec: &At<'_, '_>, tolerated: Tolerated, kept: &Kept, errors: &mut E
         }
         if selectable.is_none() {
             let own = version.dig(&["schema", "openAPIV3Schema"]);
-            // Upstream looks for it where it no longer is once it has found it equal in all versions.
+            // Upstream moves a schema that is equal in all versions to the top, and then no longer finds it in the version.
             let schema_here = if schema.is_none() { own.value() } else { &Value::Null };
             let without = "may only be set when `version.schema.openAPIV3Schema` is not included";
             let fields = version.get("selectableFields");

@@ -1,7 +1,7 @@
 //! Members that embedded resources have in common with all objects: kind and apiVersion, which are strings, and metadata.
 
 use super::outcome::shown;
-use super::place::Place;
+use super::place::ValuePath;
 use super::{SchemaNode, Structural};
 use crate::causes::Cause;
 use crate::schema::kind::GoShape;
@@ -13,7 +13,7 @@ impl Structural {
     /// upstream's about the first value of the wrong type.
     pub(super) fn coerce_embedded(&self, object: &mut Map) -> Result<bool, String> {
         let mut coercer = Coercer { metadata: &self.metadata, unknown: false, drops_misfits: false };
-        let coerced = coercer.members(&self.root, object, &Place::ROOT);
+        let coerced = coercer.members(&self.root, object, &ValuePath::ROOT);
         coerced.map_err(|cause| format!("{}: {}", cause.field, cause.message))?;
         Ok(coercer.unknown)
     }
@@ -27,7 +27,7 @@ impl Structural {
             drop_misfits(&self.metadata, metadata);
         }
         let mut coercer = Coercer { metadata: &self.metadata, unknown: false, drops_misfits: true };
-        _ = coercer.members(&self.root, object, &Place::ROOT);
+        _ = coercer.members(&self.root, object, &ValuePath::ROOT);
     }
 }
 
@@ -42,7 +42,7 @@ fn drop_misfits(shape: &GoShape, metadata: &mut Map) {
 pub fn coerce_resource(
     schema: &SchemaNode,
     value: &mut Value,
-    at: &Place<'_>,
+    at: &ValuePath<'_>,
     metadata: &GoShape,
 ) -> Result<(), Cause> {
     Coercer { metadata, unknown: false, drops_misfits: false }.value(schema, value, at)
@@ -50,7 +50,7 @@ pub fn coerce_resource(
 
 /// Brings metadata in a default into its type's form; what is wrong with it is for validation to say.
 pub fn coerce_default(schema: &SchemaNode, default: &mut Value, metadata: &GoShape) {
-    _ = coerce_resource(schema, default, &Place::ROOT, metadata);
+    _ = coerce_resource(schema, default, &ValuePath::ROOT, metadata);
 }
 
 struct Coercer<'a> {
@@ -61,7 +61,7 @@ struct Coercer<'a> {
 }
 
 impl Coercer<'_> {
-    fn members(&mut self, schema: &SchemaNode, object: &mut Map, at: &Place<'_>) -> Result<(), Cause> {
+    fn members(&mut self, schema: &SchemaNode, object: &mut Map, at: &ValuePath<'_>) -> Result<(), Cause> {
         for (name, value) in object.iter_mut() {
             let (below, place) = match (schema.properties.get(name), schema.additional.schema()) {
                 (Some(property), _) => (property, at.property(name)),
@@ -73,7 +73,7 @@ impl Coercer<'_> {
         Ok(())
     }
 
-    fn value(&mut self, schema: &SchemaNode, value: &mut Value, at: &Place<'_>) -> Result<(), Cause> {
+    fn value(&mut self, schema: &SchemaNode, value: &mut Value, at: &ValuePath<'_>) -> Result<(), Cause> {
         match value {
             Value::Object(object) => {
                 if schema.embedded {
@@ -90,7 +90,7 @@ impl Coercer<'_> {
         }
     }
 
-    fn resource(&mut self, object: &mut Map, at: &Place<'_>) -> Result<(), Cause> {
+    fn resource(&mut self, object: &mut Map, at: &ValuePath<'_>) -> Result<(), Cause> {
         if self.drops_misfits {
             object.retain(|name, value| !matches!(name.as_str(), "apiVersion" | "kind") || value.is_string());
             match object.get_mut("metadata") {
@@ -125,6 +125,6 @@ impl Coercer<'_> {
     }
 }
 
-fn misfit(at: &Place<'_>, name: &str, value: &Value, why: &str) -> Cause {
+fn misfit(at: &ValuePath<'_>, name: &str, value: &Value, why: &str) -> Cause {
     Cause::invalid(at.property(name).to_string(), shown(value), why)
 }

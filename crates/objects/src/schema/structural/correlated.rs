@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use super::outcome::Outcome;
-use super::place::Place;
+use super::outcome::ValidationResult;
+use super::place::ValuePath;
 use super::validate::{Walk, after_members, each_member, object_size};
 use super::view::View;
 use super::{ListType, SchemaNode, Structural, ValueType};
@@ -17,8 +17,8 @@ impl Structural {
     /// The errors of a new version of an object, in what has changed.
     pub fn validate_update(&self, new: &Map, old: &Map) -> Causes {
         let mut walk = Walk::default();
-        let mut found = Outcome::default();
-        walk.update(&self.root, View::Object(new), View::Object(old), &Place::ROOT, &mut found);
+        let mut found = ValidationResult::default();
+        walk.update(&self.root, View::Object(new), View::Object(old), &ValuePath::ROOT, &mut found);
         walk.end(found, "")
     }
 
@@ -26,27 +26,27 @@ impl Structural {
     pub fn validate_status(&self, new: &Value, old: Option<&Value>) -> Causes {
         let Some(schema) = self.root.properties.get("status") else { return Causes::default() };
         let mut walk = Walk::default();
-        let mut found = Outcome::default();
+        let mut found = ValidationResult::default();
         let old = old.map_or(View::Null, View::from);
-        walk.update(schema, new.into(), old, &Place::ROOT, &mut found);
+        walk.update(schema, new.into(), old, &ValuePath::ROOT, &mut found);
         walk.end(found, "status")
     }
 }
 
 impl Walk {
-    /// Holds a value to a schema unless it is what it was, which is returned.
+    /// Validates the parts of a value that have changed (ratcheting). Returns whether the value is unchanged as a whole.
     fn update(
         &mut self,
         schema: &SchemaNode,
         new: View<'_>,
         old: View<'_>,
-        at: &Place<'_>,
-        found: &mut Outcome,
+        at: &ValuePath<'_>,
+        found: &mut ValidationResult,
     ) -> bool {
         if !self.goes_on() {
             return false;
         }
-        let mut below = Outcome::default();
+        let mut below = ValidationResult::default();
         match (new, old) {
             (View::Object(members), View::Object(of_old)) => {
                 if self.members(schema, members, of_old, at, &mut below) {
@@ -78,8 +78,8 @@ impl Walk {
         schema: &SchemaNode,
         members: &Map,
         of_old: &Map,
-        at: &Place<'_>,
-        found: &mut Outcome,
+        at: &ValuePath<'_>,
+        found: &mut ValidationResult,
     ) -> bool {
         let mut known = 0;
         let mut same = members.len() == of_old.len();
@@ -92,7 +92,13 @@ impl Walk {
             };
             if at.is_root() && matches!(name, "kind" | "apiVersion") {
                 self.value(of_member, member.into(), &place, found);
-                same &= self.update(of_member, member.into(), old.into(), &place, &mut Outcome::default());
+                same &= self.update(
+                    of_member,
+                    member.into(),
+                    old.into(),
+                    &place,
+                    &mut ValidationResult::default(),
+                );
             } else {
                 same &= self.update(of_member, member.into(), old.into(), &place, found);
             }
@@ -106,8 +112,8 @@ impl Walk {
         schema: &SchemaNode,
         items: &[Value],
         of_old: &[Value],
-        at: &Place<'_>,
-        found: &mut Outcome,
+        at: &ValuePath<'_>,
+        found: &mut ValidationResult,
     ) -> bool {
         let ListType::Map(keys) = &schema.list_type else {
             if items == of_old {

@@ -9,7 +9,7 @@ use rowplane_cel::rules::{
 
 use super::coerce::coerce_resource;
 use super::outcome::shown;
-use super::place::Place;
+use super::place::ValuePath;
 use super::prune::Pruner;
 use super::{OBJECT_MEMBERS, SchemaNode, Schemas, Structural};
 use crate::causes::{Cause, CauseReason, Causes, aggregate};
@@ -62,7 +62,7 @@ impl DefaultRules<'_> {
             no_stack: Cell::new(false),
         };
         let place = Surroundings { resource: &shape.root, steps: &[], in_metadata: false, rules };
-        walk.node(members, &shape.root, place, &Place::root(path), &mut found.causes);
+        walk.node(members, &shape.root, place, &ValuePath::root(path), &mut found.causes);
         found.no_stack = walk.no_stack.get();
         found
     }
@@ -103,13 +103,14 @@ struct Surroundings<'s> {
 enum RulesHere<'s> {
     None,
     Compiled(RulesAt<'s>),
-    /// There are some below, of which those around know nothing, since expressions cannot speak of what is between.
+    /// The schema has rules further down. The compiled rules around do not reach them, since expressions cannot name the
+    /// fields in between.
     Below,
 }
 
 impl<'s> RulesHere<'s> {
-    /// The rules of a schema below: those that the ones around know, or else its own, for which `apart` is the place.
-    /// Upstream compiles them for each default apart.
+    /// The rules of a schema below: from the compiled rules around it, which `known` looks up, or else compiled for this
+    /// schema alone and kept in `apart`. Upstream compiles the rules of each default separately.
     fn below(
         self,
         known: impl FnOnce(RulesAt<'s>) -> Option<RulesAt<'s>>,
@@ -156,7 +157,7 @@ impl DefaultWalk<'_> {
         schema: &Map,
         node: &SchemaNode,
         around: Surroundings<'_>,
-        at: &Place<'_>,
+        at: &ValuePath<'_>,
         causes: &mut Causes,
     ) {
         work::count(1);
@@ -217,7 +218,7 @@ impl DefaultWalk<'_> {
         causes: &mut Causes,
     ) {
         let mut coerced = default.clone();
-        let misfit = coerce_resource(node, &mut coerced, &Place::root(path), &self.shape.metadata);
+        let misfit = coerce_resource(node, &mut coerced, &ValuePath::root(path), &self.shape.metadata);
         if !self.rules.may_be_unpruned {
             let mut pruned = default.clone();
             Pruner::default().value(Some(node), &mut pruned, node.unknown_members());
@@ -230,7 +231,7 @@ impl DefaultWalk<'_> {
             return causes.push(cause);
         }
         let mut found = Causes::default();
-        node.embedded_in(&coerced, &Place::root(path), &mut |place, object| {
+        node.embedded_in(&coerced, &ValuePath::root(path), &mut |place, object| {
             (self.rules.resource)(&place.to_string(), object, &mut found);
         });
         if found.is_empty() {
@@ -282,12 +283,13 @@ impl DefaultWalk<'_> {
             let why = format!("must result in valid metadata: {why}");
             causes.push(Cause::invalid(path, shown(default), &why));
         };
-        if let Err(cause) = coerce_resource(around.resource, &mut object, &Place::ROOT, &self.shape.metadata)
+        if let Err(cause) =
+            coerce_resource(around.resource, &mut object, &ValuePath::ROOT, &self.shape.metadata)
         {
             return refuse(format!("{}: {}", cause.field, cause.message), causes);
         }
         let mut found = Causes::default();
-        around.resource.embedded_in(&object, &Place::ROOT, &mut |place, object| {
+        around.resource.embedded_in(&object, &ValuePath::ROOT, &mut |place, object| {
             (self.rules.resource)(&place.to_string(), object, &mut found);
         });
         match found.is_empty() {

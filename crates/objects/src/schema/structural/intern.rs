@@ -14,11 +14,11 @@ use crate::tree::{Map, Text};
 /// All schemas of a server, and what they share. Nothing in here keeps a schema alive.
 pub struct Schemas {
     types: Arc<Types>,
-    known: Mutex<Known>,
+    known: Mutex<InternTable>,
 }
 
 #[derive(Default)]
-pub struct Known {
+pub struct InternTable {
     /// By a hash of their own words and the addresses of the nodes below, which are known already.
     nodes: HashMap<u64, Vec<Weak<SchemaNode>>>,
     patterns: HashMap<Text, Weak<Pattern>>,
@@ -49,7 +49,7 @@ impl Schemas {
     }
 }
 
-impl Known {
+impl InternTable {
     /// The node that says the same, which may be this one.
     pub fn node(&mut self, node: SchemaNode) -> Node {
         let mut hasher = DefaultHasher::new();

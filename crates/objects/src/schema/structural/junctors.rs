@@ -1,15 +1,21 @@
 //! anyOf, oneOf, allOf and not.
 
 use super::check::Check;
-use super::outcome::Outcome;
-use super::place::Place;
+use super::outcome::ValidationResult;
+use super::place::ValuePath;
 use super::validate::Walk;
 use super::view::View;
 use super::{Node, SchemaNode};
 use crate::gotext::quote;
 
 /// Holds a value to the schemas of junctors. Nothing below them is excused for being as it was.
-pub fn junctors(walk: &mut Walk, schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+pub fn junctors(
+    walk: &mut Walk,
+    schema: &SchemaNode,
+    value: View<'_>,
+    at: &ValuePath<'_>,
+    found: &mut ValidationResult,
+) {
     found.matched += 2;
     for check in &schema.checks {
         match check {
@@ -26,25 +32,31 @@ pub fn junctors(walk: &mut Walk, schema: &SchemaNode, value: View<'_>, at: &Plac
     }
 }
 
-fn name(at: &Place<'_>) -> String {
+fn name(at: &ValuePath<'_>) -> String {
     quote(&at.dotted())
 }
 
-fn outcome(walk: &mut Walk, schema: &SchemaNode, value: View<'_>, at: &Place<'_>) -> Outcome {
-    let mut found = Outcome::default();
+fn outcome(walk: &mut Walk, schema: &SchemaNode, value: View<'_>, at: &ValuePath<'_>) -> ValidationResult {
+    let mut found = ValidationResult::default();
     walk.value(schema, value, at, &mut found);
     found
 }
 
 /// The outcome that has passed more checks; of two that are as good, the first one.
-fn better(best: Option<Outcome>, other: Outcome) -> Outcome {
+fn better(best: Option<ValidationResult>, other: ValidationResult) -> ValidationResult {
     match best {
         Some(best) if best.matched >= other.matched => best,
         _ => other,
     }
 }
 
-fn any_of(walk: &mut Walk, schemas: &[Node], value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+fn any_of(
+    walk: &mut Walk,
+    schemas: &[Node],
+    value: View<'_>,
+    at: &ValuePath<'_>,
+    found: &mut ValidationResult,
+) {
     let mut best = None;
     for schema in schemas {
         let outcome = outcome(walk, schema, value, at);
@@ -57,7 +69,13 @@ fn any_of(walk: &mut Walk, schemas: &[Node], value: View<'_>, at: &Place<'_>, fo
     best.into_iter().for_each(|best| found.merge(best));
 }
 
-fn one_of(walk: &mut Walk, schemas: &[Node], value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+fn one_of(
+    walk: &mut Walk,
+    schemas: &[Node],
+    value: View<'_>,
+    at: &ValuePath<'_>,
+    found: &mut ValidationResult,
+) {
     let (mut best, mut first, mut valid) = (None, None, 0);
     for schema in schemas {
         let outcome = outcome(walk, schema, value, at);
@@ -77,7 +95,13 @@ fn one_of(walk: &mut Walk, schemas: &[Node], value: View<'_>, at: &Place<'_>, fo
     best.into_iter().filter(|_| valid == 0).for_each(|best| found.merge(best));
 }
 
-fn all_of(walk: &mut Walk, schemas: &[Node], value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+fn all_of(
+    walk: &mut Walk,
+    schemas: &[Node],
+    value: View<'_>,
+    at: &ValuePath<'_>,
+    found: &mut ValidationResult,
+) {
     let mut valid = 0;
     for schema in schemas {
         let outcome = outcome(walk, schema, value, at);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::outcome::{shown, sorted_json};
-use super::place::Place;
+use super::place::ValuePath;
 use super::{ListType, SchemaNode, Structural};
 use crate::causes::{Cause, Causes};
 use crate::tree::{Map, Text, Value, work};
@@ -13,18 +13,18 @@ impl Structural {
     /// before.
     pub fn list_type_causes(&self, object: &Map) -> Causes {
         let mut causes = Causes::default();
-        members(&self.root, object, &Place::ROOT, &mut causes);
+        members(&self.root, object, &ValuePath::ROOT, &mut causes);
         causes
     }
 }
 
-fn members(schema: &SchemaNode, object: &Map, at: &Place<'_>, causes: &mut Causes) {
+fn members(schema: &SchemaNode, object: &Map, at: &ValuePath<'_>, causes: &mut Causes) {
     super::validate::each_member(schema, object, &mut |of_member, name, value, step| {
         below(of_member, value, &step.from(at, name), causes);
     });
 }
 
-fn below(schema: &SchemaNode, value: &Value, at: &Place<'_>, causes: &mut Causes) {
+fn below(schema: &SchemaNode, value: &Value, at: &ValuePath<'_>, causes: &mut Causes) {
     work::count(1);
     match value {
         Value::Object(object) => members(schema, object, at, causes),
@@ -73,7 +73,7 @@ impl<'v> Item<'v> {
 }
 
 /// Tells of each item that is there more than once at its second place.
-fn repeated(items: &[Item<'_>], at: &Place<'_>, causes: &mut Causes, show: impl Fn(&Item<'_>) -> String) {
+fn repeated(items: &[Item<'_>], at: &ValuePath<'_>, causes: &mut Causes, show: impl Fn(&Item<'_>) -> String) {
     if items.len() < 2 {
         return;
     }
@@ -87,7 +87,7 @@ fn repeated(items: &[Item<'_>], at: &Place<'_>, causes: &mut Causes, show: impl 
     }
 }
 
-fn map(keys: &[Text], items: &[Value], at: &Place<'_>, causes: &mut Causes) {
+fn map(keys: &[Text], items: &[Value], at: &ValuePath<'_>, causes: &mut Causes) {
     let stray = items.iter().enumerate().find(|(_, item)| !(item.is_object() || item.is_null()));
     if let Some((index, item)) = stray {
         let why = "must be an object for an array of list-type map";

@@ -1,8 +1,8 @@
 //! Numbers as Go holds them: integers of 64 bits, or floating-point.
 
 use super::check::Check;
-use super::outcome::{Kind, Outcome};
-use super::place::Place;
+use super::outcome::{Kind, ValidationResult};
+use super::place::ValuePath;
 use super::validate::Expected;
 use super::{Bound, Format, SchemaNode, ValueType};
 use crate::gotext;
@@ -57,7 +57,7 @@ impl Quantity {
         }
     }
 
-    /// Whether this number, converted to the type of the other one, is the other one.
+    /// Whether this number equals `other` once it is converted to the type of `other`.
     pub fn equals(self, other: Self) -> bool {
         match (self, other) {
             (Self::Integer(one), Self::Integer(other)) => one == other,
@@ -67,7 +67,7 @@ impl Quantity {
     }
 
     /// Range of the type, multiple, minimum, maximum.
-    pub fn check(self, schema: &SchemaNode, at: &Place<'_>, found: &mut Outcome) {
+    pub fn check(self, schema: &SchemaNode, at: &ValuePath<'_>, found: &mut ValidationResult) {
         self.in_range(schema, "Checked", at, found);
         for check in &schema.checks {
             match check {
@@ -97,8 +97,8 @@ impl Quantity {
         bound: Bound,
         words: Words,
         (fails, fails_integer): (impl Fn(f64, f64) -> bool, impl Fn(i64, i64) -> bool),
-        at: &Place<'_>,
-        found: &mut Outcome,
+        at: &ValuePath<'_>,
+        found: &mut ValidationResult,
     ) {
         let comparable = Self::Float(bound.0).in_range(schema, words.bound, at, found);
         match self {
@@ -116,7 +116,7 @@ impl Quantity {
         }
     }
 
-    fn multiple(self, schema: &SchemaNode, factor: f64, at: &Place<'_>, found: &mut Outcome) {
+    fn multiple(self, schema: &SchemaNode, factor: f64, at: &ValuePath<'_>, found: &mut ValidationResult) {
         let comparable = Self::Float(factor).in_range(schema, MULTIPLE.bound, at, found);
         let positive = |place: &str, factor: &str| {
             format!("factor MultipleOf declared for {place} must be positive: {factor}")
@@ -143,13 +143,26 @@ impl Quantity {
         }
     }
 
-    fn should(self, words: Words, bound: String, value: String, at: &Place<'_>, found: &mut Outcome) {
+    fn should(
+        self,
+        words: Words,
+        bound: String,
+        value: String,
+        at: &ValuePath<'_>,
+        found: &mut ValidationResult,
+    ) {
         let text = |place: &str| format!("{place} in body should be {} {bound}", words.should);
         found.add(Kind::Invalid, at, || value, text);
     }
 
     /// Whether the type and the format of the schema hold the number.
-    fn in_range(self, schema: &SchemaNode, what: &'static str, at: &Place<'_>, found: &mut Outcome) -> bool {
+    fn in_range(
+        self,
+        schema: &SchemaNode,
+        what: &'static str,
+        at: &ValuePath<'_>,
+        found: &mut ValidationResult,
+    ) -> bool {
         let kind = match schema.value_type {
             _ if schema.int_or_string => "",
             ValueType::Integer => "integer",

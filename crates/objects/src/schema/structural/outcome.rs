@@ -1,17 +1,17 @@
 //! Findings of a validation, as kube-openapi's `validate.Result` keeps them.
 
-use super::place::Place;
+use super::place::ValuePath;
 use crate::causes::{Cause, CauseReason, Causes, KEPT_MAX};
 use crate::gotext;
 use crate::tree::Value;
 
 /// The errors of a value, and how well it did.
 #[derive(Default)]
-pub struct Outcome {
+pub struct ValidationResult {
     kept: Vec<Violation>,
     untold: usize,
-    /// How many checks were passed: of several schemas of which one has to fit, the errors of that one are told that came
-    /// furthest.
+    /// How many checks were passed. If none of several alternative schemas fits, the answer has the errors of the schema
+    /// with the most passed checks.
     pub matched: u64,
 }
 
@@ -36,7 +36,7 @@ pub enum Kind {
     Invalid,
 }
 
-impl Outcome {
+impl ValidationResult {
     pub fn is_valid(&self) -> bool {
         self.kept.is_empty()
     }
@@ -45,7 +45,7 @@ impl Outcome {
     pub fn add(
         &mut self,
         kind: Kind,
-        at: &Place<'_>,
+        at: &ValuePath<'_>,
         value: impl FnOnce() -> String,
         text: impl FnOnce(&str) -> String,
     ) {

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// A place, as links on the stack: a walk costs nothing until there is an error to tell.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'p> {
-    parent: Option<&'p Place<'p>>,
+pub struct ValuePath<'p> {
+    parent: Option<&'p ValuePath<'p>>,
     step: Step<'p>,
 }
 
@@ -18,26 +18,26 @@ enum Step<'p> {
     Item(usize),
 }
 
-impl<'p> Place<'p> {
-    pub const ROOT: Place<'static> = Place::root("");
+impl<'p> ValuePath<'p> {
+    pub const ROOT: ValuePath<'static> = ValuePath::root("");
 
     /// The whole value, which stands in something larger.
     pub const fn root(path: &'p str) -> Self {
-        Place { parent: None, step: Step::Root(path) }
+        ValuePath { parent: None, step: Step::Root(path) }
     }
 
     /// A member that the schema names.
     pub fn property(&'p self, name: &'p str) -> Self {
-        Place { parent: Some(self), step: Step::Property(name) }
+        ValuePath { parent: Some(self), step: Step::Property(name) }
     }
 
     /// A member of a map.
     pub fn key(&'p self, key: &'p str) -> Self {
-        Place { parent: Some(self), step: Step::Key(key) }
+        ValuePath { parent: Some(self), step: Step::Key(key) }
     }
 
     pub fn item(&'p self, index: usize) -> Self {
-        Place { parent: Some(self), step: Step::Item(index) }
+        ValuePath { parent: Some(self), step: Step::Item(index) }
     }
 
     pub fn is_root(&self) -> bool {
@@ -73,7 +73,7 @@ impl<'p> Place<'p> {
 }
 
 /// The path as apimachinery's `field.Path` spells it: with keys of maps in brackets.
-impl fmt::Display for Place<'_> {
+impl fmt::Display for ValuePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
             parent.fmt(f)?;

@@ -1,6 +1,6 @@
 //! Problems that strict decoding finds in an object with a structural schema.
 
-use super::place::Place;
+use super::place::ValuePath;
 use super::prune::UnknownMembers;
 use super::{Additional, SchemaNode, Structural};
 use crate::gotext::quote;
@@ -18,7 +18,7 @@ impl Structural {
             found.extend(unknown_in(&self.metadata, metadata).map(|path| field(&format!("metadata.{path}"))));
         }
         let mut unknown = Unknown { metadata: &self.metadata, found: Vec::new(), of_metadata: Vec::new() };
-        unknown.value(Some(&self.root), text, self.root.unknown_members(), &Place::ROOT);
+        unknown.value(Some(&self.root), text, self.root.unknown_members(), &ValuePath::ROOT);
         // What is there twice was told above, and is unknown once.
         unknown.found.sort();
         unknown.found.dedup();
@@ -50,7 +50,13 @@ struct Unknown<'a> {
 }
 
 impl Unknown<'_> {
-    fn value(&mut self, schema: Option<&SchemaNode>, node: &Node, unknown: UnknownMembers, at: &Place<'_>) {
+    fn value(
+        &mut self,
+        schema: Option<&SchemaNode>,
+        node: &Node,
+        unknown: UnknownMembers,
+        at: &ValuePath<'_>,
+    ) {
         match node {
             Node::Object(members) => {
                 members.iter().for_each(|(name, value)| self.member(schema, name, value, unknown, at));
@@ -72,7 +78,7 @@ impl Unknown<'_> {
         name: &Text,
         value: &Node,
         unknown: UnknownMembers,
-        at: &Place<'_>,
+        at: &ValuePath<'_>,
     ) {
         let Some(schema) = schema.filter(|schema| schema.knows(name)) else {
             if unknown == UnknownMembers::Dropped {

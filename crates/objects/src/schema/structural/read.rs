@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::check::{Bound, Check};
 use super::coerce::coerce_default;
-use super::intern::Known;
+use super::intern::InternTable;
 use super::prune::Pruner;
 use super::{
     Additional, Format, ListType, MAX_DEPTH, Node, NotStructural, Properties, SchemaNode, ValueType,
@@ -14,7 +14,7 @@ use crate::schema::kind::GoShape;
 use crate::tree::{Map, Text, Value};
 
 /// A whole schema: its object has kind, apiVersion and metadata whatever it says.
-pub fn root(schema: &Map, metadata: &GoShape, known: &mut Known) -> Result<Node, NotStructural> {
+pub fn root(schema: &Map, metadata: &GoShape, known: &mut InternTable) -> Result<Node, NotStructural> {
     let mut reader = Reader { path: Vec::new(), metadata, known, room: Arc::default() };
     let root = SchemaNode { embedded: true, ..reader.node(schema)? };
     Ok(reader.share(root))
@@ -24,7 +24,7 @@ struct Reader<'r> {
     /// The path to the schema that is being read.
     path: Vec<String>,
     metadata: &'r GoShape,
-    known: &'r mut Known,
+    known: &'r mut InternTable,
     /// For the programs of patterns that no schema has had before.
     room: Arc<Room>,
 }

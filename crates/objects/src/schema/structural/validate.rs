@@ -5,8 +5,8 @@
 use super::check::Check;
 use super::junctors::junctors;
 use super::numbers::Quantity;
-use super::outcome::{Kind, Outcome, shown, sorted_json};
-use super::place::Place;
+use super::outcome::{Kind, ValidationResult, shown, sorted_json};
+use super::place::ValuePath;
 use super::view::View;
 use super::{Additional, SchemaNode, Structural, ValueType};
 use crate::causes::{CauseReason, Causes};
@@ -24,8 +24,8 @@ impl Structural {
 
     pub(super) fn validate_within(&self, object: &Map, steps: u64) -> Causes {
         let mut walk = Walk { steps_left: steps, ..Walk::default() };
-        let mut found = Outcome::default();
-        walk.value(&self.root, View::Object(object), &Place::ROOT, &mut found);
+        let mut found = ValidationResult::default();
+        walk.value(&self.root, View::Object(object), &ValuePath::ROOT, &mut found);
         walk.end(found, "")
     }
 }
@@ -34,8 +34,8 @@ impl SchemaNode {
     /// The errors of a default that stands at a path.
     pub(super) fn validate_default(&self, value: &Value, path: &str) -> Causes {
         let mut walk = Walk { reading: Reading::Structural, ..Walk::default() };
-        let mut found = Outcome::default();
-        walk.value(self, value.into(), &Place::ROOT, &mut found);
+        let mut found = ValidationResult::default();
+        walk.value(self, value.into(), &ValuePath::ROOT, &mut found);
         walk.end(found, path)
     }
 
@@ -118,8 +118,8 @@ impl Walk {
     }
 
     /// The causes, the first of them that not all was looked at.
-    pub fn end(&self, found: Outcome, path: &str) -> Causes {
-        let mut all = Outcome::default();
+    pub fn end(&self, found: ValidationResult, path: &str) -> Causes {
+        let mut all = ValidationResult::default();
         if self.steps_left == 0 {
             let text = "the object asks for too many checks by its schema, and not all were made";
             all.add_unplaced(|| text.to_owned());
@@ -129,7 +129,13 @@ impl Walk {
     }
 
     /// Holds a value to a schema.
-    pub fn value(&mut self, schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+    pub fn value(
+        &mut self,
+        schema: &SchemaNode,
+        value: View<'_>,
+        at: &ValuePath<'_>,
+        found: &mut ValidationResult,
+    ) {
         if !self.goes_on() {
             return;
         }
@@ -162,8 +168,8 @@ impl Walk {
         &mut self,
         schema: &SchemaNode,
         value: View<'_>,
-        at: &Place<'_>,
-        found: &mut Outcome,
+        at: &ValuePath<'_>,
+        found: &mut ValidationResult,
     ) {
         check_type(schema, self.reading, value, at, found);
         junctors(self, schema, value, at, found);
@@ -178,7 +184,7 @@ impl Walk {
         }
     }
 
-    fn string(&mut self, schema: &SchemaNode, text: &str, at: &Place<'_>, found: &mut Outcome) {
+    fn string(&mut self, schema: &SchemaNode, text: &str, at: &ValuePath<'_>, found: &mut ValidationResult) {
         found.matched += 1;
         let fails = schema.checks.iter().find_map(|check| self.string_check(check, text));
         if let Some(failure) = fails {
@@ -230,7 +236,7 @@ pub enum MemberStep {
 }
 
 impl MemberStep {
-    pub fn from<'p>(self, at: &'p Place<'p>, name: &'p str) -> Place<'p> {
+    pub fn from<'p>(self, at: &'p ValuePath<'p>, name: &'p str) -> ValuePath<'p> {
         match self {
             Self::Property => at.property(name),
             Self::Key => at.key(name),
@@ -273,7 +279,7 @@ fn sorted(members: &Map) -> Vec<(&Text, &Value)> {
 }
 
 /// The checks that upstream makes after those of members and items.
-pub fn after_members(schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+pub fn after_members(schema: &SchemaNode, value: View<'_>, at: &ValuePath<'_>, found: &mut ValidationResult) {
     match value {
         View::Array(items) => {
             items_count(schema, items.len(), at, found);
@@ -286,7 +292,7 @@ pub fn after_members(schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found
 }
 
 /// Upstream asks of a null only whether it may be one, and whether it is enumerated, which none is.
-fn null(schema: &SchemaNode, reading: Reading, at: &Place<'_>, found: &mut Outcome) {
+fn null(schema: &SchemaNode, reading: Reading, at: &ValuePath<'_>, found: &mut ValidationResult) {
     match schema.type_names(reading) {
         Some(names) if !schema.nullable => type_error(names, "null", at, found),
         _ => found.matched += 1,
@@ -294,12 +300,18 @@ fn null(schema: &SchemaNode, reading: Reading, at: &Place<'_>, found: &mut Outco
     check_enum(schema, View::Null, at, found);
 }
 
-fn type_error(want: &str, is: &str, at: &Place<'_>, found: &mut Outcome) {
+fn type_error(want: &str, is: &str, at: &ValuePath<'_>, found: &mut ValidationResult) {
     let text = |place: &str| format!("{place} in body must be of type {want}: {}", quote(is));
     found.add(Kind::TypeInvalid, at, || quote(is), text);
 }
 
-fn check_type(schema: &SchemaNode, reading: Reading, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+fn check_type(
+    schema: &SchemaNode,
+    reading: Reading,
+    value: View<'_>,
+    at: &ValuePath<'_>,
+    found: &mut ValidationResult,
+) {
     let format = schema.checked_format(reading);
     let names = schema.type_names(reading);
     let expected = Expected { names };
@@ -338,7 +350,7 @@ struct StringFailure {
     words: String,
 }
 
-fn items_count(schema: &SchemaNode, count: usize, at: &Place<'_>, found: &mut Outcome) {
+fn items_count(schema: &SchemaNode, count: usize, at: &ValuePath<'_>, found: &mut ValidationResult) {
     let size = i64::try_from(count).unwrap_or(i64::MAX);
     for check in &schema.checks {
         match check {
@@ -357,7 +369,7 @@ fn items_count(schema: &SchemaNode, count: usize, at: &Place<'_>, found: &mut Ou
 }
 
 /// How many members there are, and whether there may be keys that the schema does not name.
-pub fn object_size(schema: &SchemaNode, members: &Map, at: &Place<'_>, found: &mut Outcome) {
+pub fn object_size(schema: &SchemaNode, members: &Map, at: &ValuePath<'_>, found: &mut ValidationResult) {
     let size = i64::try_from(members.len()).unwrap_or(i64::MAX);
     for check in &schema.checks {
         match check {
@@ -380,7 +392,7 @@ pub fn object_size(schema: &SchemaNode, members: &Map, at: &Place<'_>, found: &m
     }
 }
 
-fn required(schema: &SchemaNode, members: &Map, at: &Place<'_>, found: &mut Outcome) {
+fn required(schema: &SchemaNode, members: &Map, at: &ValuePath<'_>, found: &mut ValidationResult) {
     for check in &schema.checks {
         let Check::Required(names) = check else { continue };
         for name in names.iter().filter(|name| !members.contains_key(name)) {
@@ -391,12 +403,12 @@ fn required(schema: &SchemaNode, members: &Map, at: &Place<'_>, found: &mut Outc
     found.matched += 1;
 }
 
-fn enumerated(schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+fn enumerated(schema: &SchemaNode, value: View<'_>, at: &ValuePath<'_>, found: &mut ValidationResult) {
     found.matched += 1;
     check_enum(schema, value, at, found);
 }
 
-fn check_enum(schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+fn check_enum(schema: &SchemaNode, value: View<'_>, at: &ValuePath<'_>, found: &mut ValidationResult) {
     for check in &schema.checks {
         let Check::Enum(members) = check else { continue };
         if members.iter().any(|member| is_member(value, member)) {

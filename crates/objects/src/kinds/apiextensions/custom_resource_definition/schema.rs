@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rowplane_cel::rules::FieldPath;
 
 use crate::kinds::apiextensions::custom_resource_definition::expressions::{Expressions, Spot};
-use crate::kinds::apiextensions::custom_resource_definition::{Kept, Tolerated, structural};
+use crate::kinds::apiextensions::custom_resource_definition::{Ratcheting, Tolerated, structural};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::object_meta;
@@ -48,7 +48,7 @@ const AT_THE_ROOT: [(&str, &str); 22] = [
 
 /// The place of a schema, as far as its validation depends on it.
 #[derive(Clone, Copy)]
-struct Place {
+struct SchemaPosition {
     root: bool,
     in_metadata: bool,
     /// Why there may be no default.
@@ -62,7 +62,7 @@ pub fn validate(
     version: &str,
     has_status: bool,
     tolerated: Tolerated,
-    kept: &Kept,
+    kept: &Ratcheting,
     errors: &mut Errors,
 ) {
     let schema = validation.get("openAPIV3Schema");
@@ -89,7 +89,7 @@ pub fn validate(
         let is_sound = errors.len() == before;
         expressions = is_sound.then(|| Expressions::new(&kept.expressions, is_unlimited, errors));
     }
-    let place = Place { root: true, in_metadata: false, no_default: None, tolerated };
+    let place = SchemaPosition { root: true, in_metadata: false, no_default: None, tolerated };
     let spot = expressions.is_some().then(|| Spot::root(schema.value(), true));
     Walk { errors: &mut *errors, expressions: expressions.as_mut() }.node(&schema, place, spot.as_ref());
     if let Some(expressions) = expressions {
@@ -210,7 +210,7 @@ struct Walk<'w, 's> {
 
 impl Walk<'_, '_> {
     /// `spot` is nothing where no rules may stand.
-    fn node(&mut self, schema: &At<'_, '_>, place: Place, spot: Option<&Spot<'_>>) {
+    fn node(&mut self, schema: &At<'_, '_>, place: SchemaPosition, spot: Option<&Spot<'_>>) {
         if !schema.value().is_object() {
             return;
         }
@@ -220,7 +220,7 @@ impl Walk<'_, '_> {
             let why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
             self.errors.forbidden(&schema.get("uniqueItems"), why);
         }
-        let below = Place { root: false, ..place };
+        let below = SchemaPosition { root: false, ..place };
         self.members(schema, place, spot);
         self.node(&schema.get("not"), below, None);
         for name in ["allOf", "oneOf", "anyOf"] {
@@ -243,7 +243,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn members(&mut self, schema: &At<'_, '_>, place: Place, spot: Option<&Spot<'_>>) {
+    fn members(&mut self, schema: &At<'_, '_>, place: SchemaPosition, spot: Option<&Spot<'_>>) {
         let (additional, properties) = (schema.get("additionalProperties"), schema.get("properties"));
         if additional.is_set() {
             if !properties.is_empty() && additional.opt_flag() != Some(true) {
@@ -256,11 +256,11 @@ impl Walk<'_, '_> {
                 place.no_default
             };
             let of_values = spot.map(|spot| spot.values(schema, additional.value()));
-            self.node(&additional, Place { root: false, no_default, ..place }, of_values.as_ref());
+            self.node(&additional, SchemaPosition { root: false, no_default, ..place }, of_values.as_ref());
         }
         let embedded = schema.get("x-kubernetes-embedded-resource").flag();
         for (name, property) in properties.entries() {
-            let mut below = Place { root: false, ..place };
+            let mut below = SchemaPosition { root: false, ..place };
             if (place.root || embedded) && METADATA.contains(&name) {
                 below.in_metadata = true;
                 if place.root {
@@ -277,7 +277,7 @@ impl Walk<'_, '_> {
     }
 }
 
-fn unsupported(schema: &At<'_, '_>, place: Place, errors: &mut Errors) {
+fn unsupported(schema: &At<'_, '_>, place: SchemaPosition, errors: &mut Errors) {
     let kind = schema.get("type");
     if !kind.text().is_empty() && !TYPES.contains(&kind.text()) && !place.tolerated.odd_types {
         errors.not_supported(&kind, kind.text(), &TYPES);

@@ -44,7 +44,7 @@ const COUNTED: [&str; 9] = [
     "services.loadbalancers",
 ];
 
-/// Billionths of an amount; absent ones and those that are none are zero.
+/// An amount in billionths; zero if the amount is absent or cannot be parsed.
 pub fn nanos(at: &At<'_, '_>) -> i128 {
     quantity::nanos(&amount_text(at.value())).unwrap_or_default()
 }

@@ -18,7 +18,7 @@ pub fn same(left: &Value, right: &Value) -> bool {
 /// Members that hold JSON as it is (those of drivers of devices), or texts by name.
 const RAW: &str = "parameters";
 
-/// Structs that upstream always has, so that an empty one is none.
+/// Members that are structs without a pointer in upstream's types: an empty one equals an absent one.
 const ALWAYS_THERE: [&str; 5] = ["metadata", "resources", "securityContext", "strategy", "updateStrategy"];
 
 /// Refuses a change.

@@ -7,7 +7,7 @@ use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::resource;
 use crate::kinds::behavior::rules::resource::Owner;
-use crate::kinds::core::pod_spec::volume::Known;
+use crate::kinds::core::pod_spec::volume::VolumesByName;
 use crate::kinds::core::pod_spec::{env, mount, probe, security};
 
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
@@ -15,7 +15,7 @@ const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 /// Facts about the pod that the rules of all containers need.
 pub struct Shared<'v, 'p> {
     pub spec: At<'v, 'p>,
-    pub volumes: Known<'v>,
+    pub volumes: VolumesByName<'v>,
     /// The names of the pod's resource claims.
     pub claims: BTreeSet<&'v str>,
     pub grace: i64,

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::path_text::{descending, has_backsteps};
-use crate::kinds::core::pod_spec::volume::Known;
+use crate::kinds::core::pod_spec::volume::VolumesByName;
 
 /// Validates `volumeMounts` of a container.
-pub fn mounts(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors) {
+pub fn mounts(container: &At<'_, '_>, volumes: &VolumesByName<'_>, errors: &mut Errors) {
     let (list, devices) = (container.get("volumeMounts"), container.get("volumeDevices"));
     let (device_names, device_paths) = (texts(&devices, "name"), texts(&devices, "devicePath"));
     let mut paths = BTreeSet::new();
@@ -77,7 +77,7 @@ fn propagation(mount: &At<'_, '_>, list: &At<'_, '_>, container: &At<'_, '_>, er
 }
 
 /// Validates `volumeDevices` of a container.
-pub fn devices(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors) {
+pub fn devices(container: &At<'_, '_>, volumes: &VolumesByName<'_>, errors: &mut Errors) {
     let mounts = container.get("volumeMounts");
     let (mount_names, mount_paths) = (texts(&mounts, "name"), texts(&mounts, "mountPath"));
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());

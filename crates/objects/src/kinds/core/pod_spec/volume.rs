@@ -14,7 +14,7 @@ use crate::kinds::core::{persistent_volume_claim, volume_source};
 use crate::tree::Value;
 
 /// The definitions of valid volumes, by name.
-pub type Known<'v> = BTreeMap<&'v str, &'v Value>;
+pub type VolumesByName<'v> = BTreeMap<&'v str, &'v Value>;
 
 /// A volume and the owner of its spec.
 #[derive(Clone, Copy)]
@@ -69,8 +69,8 @@ const SOURCES: [(&str, &str, Rule); 30] = [
 ];
 
 /// Validates all volumes of a pod. Returns the valid ones.
-pub fn volumes<'v>(list: &At<'v, '_>, owner: Owner<'v>, errors: &mut Errors) -> Known<'v> {
-    let mut known = Known::new();
+pub fn volumes<'v>(list: &At<'v, '_>, owner: Owner<'v>, errors: &mut Errors) -> VolumesByName<'v> {
+    let mut known = VolumesByName::new();
     let claims = if let Owner::StatefulTemplate(claims) = owner { claims } else { &[] };
     for (index, name) in claims.iter().enumerate() {
         claim_volume(&list.index(index).get("name"), name, &mut known, errors);
@@ -94,7 +94,7 @@ pub fn volumes<'v>(list: &At<'v, '_>, owner: Owner<'v>, errors: &mut Errors) -> 
 }
 
 /// A volume that a stateful set adds for one of its claims.
-fn claim_volume<'v>(at: &At<'_, '_>, name: &'v str, known: &mut Known<'v>, errors: &mut Errors) {
+fn claim_volume<'v>(at: &At<'_, '_>, name: &'v str, known: &mut VolumesByName<'v>, errors: &mut Errors) {
     static CLAIM: LazyLock<Value> = LazyLock::new(|| crate::tree::json!({"persistentVolumeClaim": {}}));
     let messages = dns1123_label(name);
     if name.is_empty() {
@@ -108,7 +108,7 @@ fn claim_volume<'v>(at: &At<'_, '_>, name: &'v str, known: &mut Known<'v>, error
     }
 }
 
-fn validate(volume: &At<'_, '_>, owner: Owner<'_>, known: &Known<'_>, errors: &mut Errors) {
+fn validate(volume: &At<'_, '_>, owner: Owner<'_>, known: &VolumesByName<'_>, errors: &mut Errors) {
     let name = volume.get("name");
     validate_source(volume, VolumeContext { volume: name.text(), owner }, errors);
     errors.required_in_format(&name, dns1123_label);
