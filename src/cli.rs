@@ -101,8 +101,8 @@ fn run(arguments: Vec<OsString>, upkeep: Upkeep) -> Result<(), Error> {
         Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command)),
         Command::EnvtestAssets(arguments) => envtest_assets::fill(&arguments.dir),
         Command::KubeApiserver(others) => match kube_apiserver::parse(others.arguments)? {
-            kube_apiserver::Outcome::Print(text) => print(&text),
-            kube_apiserver::Outcome::Run(config, notes) => {
+            kube_apiserver::ParsedCommand::Print(text) => print(&text),
+            kube_apiserver::ParsedCommand::Run(config, notes, _temporary) => {
                 logging::init(config.log);
                 if !notes.is_empty() {
                     tracing::warn!(flags = notes.join(", "), "flags without effect here");

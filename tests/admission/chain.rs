@@ -373,7 +373,8 @@ impl Admission for Relies {
 
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
         Verdict::Later(Box::pin(async move {
-            let configmaps = attempt.cluster.resources.get(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
+            let configmaps =
+                attempt.cluster.resources.get(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
             let state = attempt.cluster.cache.fresh().await?;
             let limit = state.get(configmaps.id, "t", "limit").expect("the limit");
             let is_first = {

@@ -61,7 +61,7 @@ impl Site {
     pub fn publish(&self, keys: &[&SigningKey]) {
         let keys: Vec<Value> = keys
             .iter()
-            .map(|key| serde_json::from_str(&key.public.to_jwk().expect("a key").to_string()).expect("JSON"))
+            .map(|key| serde_json::from_str(&key.public.to_jwk().to_string()).expect("JSON"))
             .collect();
         self.put("/keys", &json!({"keys": keys}));
         let url = self.url();

@@ -36,15 +36,11 @@ impl Trusted {
 
     /// The certificates of a PEM text that can be read, as client-go and Go's clients take a bundle; at least one.
     pub fn of_bundle(pem: &[u8]) -> Result<Self, String> {
+        x509::check_authorities(pem)?;
         let blocks = x509::blocks(pem).0.into_iter();
         let certificates = blocks.filter(|block| block.label == "CERTIFICATE" && !block.has_headers);
         let roots: Pool = certificates.filter_map(|block| Certificate::parse(&block.bytes).ok()).collect();
-        match roots.certificates().is_empty() {
-            true => {
-                Err("unable to load root certificates: no valid certificate authority data seen".to_owned())
-            }
-            false => Ok(Self { roots: Arc::new(roots) }),
-        }
+        Ok(Self { roots: Arc::new(roots) })
     }
 
     /// The authorities that the system trusts, read once for all (as Go does) and shared. Blocks.

@@ -368,8 +368,7 @@ impl Webhook {
 }
 
 fn client_config(ca_bundle: &[u8], identity: Option<Identity>) -> Result<Arc<ClientConfig>, String> {
-    let trusted =
-        if ca_bundle.trim_ascii().is_empty() { Trusted::system() } else { Trusted::of_bundle(ca_bundle)? };
+    let trusted = if ca_bundle.is_empty() { Trusted::system() } else { Trusted::of_bundle(ca_bundle)? };
     // One connection of HTTP/2 with many requests would not be spread over the replicas of a Service.
     server_trust::client_config(Some(trusted), identity)
 }

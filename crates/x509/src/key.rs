@@ -85,6 +85,13 @@ pub(crate) fn algorithm(mut content: Der<'_>) -> Result<(&[u8], &[u8]), Error> {
 }
 
 impl PublicKey {
+    /// Reads a `SubjectPublicKeyInfo` that nothing follows (Go's `ParsePKIXPublicKey`).
+    pub fn of_spki(der: &[u8]) -> Result<Self, Error> {
+        let mut input = Der(der);
+        let info = input.read(SEQUENCE).ok_or_else(|| Error::malformed("malformed spki"))?;
+        if input.is_empty() { Self::read(info) } else { Err(Error::malformed("trailing data")) }
+    }
+
     /// Reads the content of a `SubjectPublicKeyInfo`.
     pub(crate) fn read(mut info: Der<'_>) -> Result<Self, Error> {
         let identifier = info.read(SEQUENCE);
@@ -130,8 +137,7 @@ fn rsa(parameters: &[u8], data: &[u8]) -> Result<PublicKey, Error> {
     let exponent =
         exponent.ok_or_else(|| Error::malformed("RSA public exponent is not a positive number"))?;
     let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
-    let pkcs1 = [element.raw].concat();
-    Ok(PublicKey::Rsa(RsaKey { pkcs1, modulus: modulus[zeros..].to_vec(), exponent }))
+    Ok(PublicKey::Rsa(RsaKey { pkcs1: element.raw.to_vec(), modulus: modulus[zeros..].to_vec(), exponent }))
 }
 
 fn ec(parameters: &[u8], data: &[u8]) -> Result<PublicKey, Error> {

@@ -4,7 +4,7 @@
 //! A parser of its own stands here because a second reading of the same bytes is a hole: what a lenient parser overlooks
 //! (a string type, a second value, a longer length) another program of the cluster, which is written in Go, acts upon.
 //! Signatures and keys are aws-lc's, and the `rsa` crate's for RSA keys of 1024 to 2047 bits, which aws-lc has for some
-//! schemes only.
+//! schemes only, and for the salts of tokens.
 #![forbid(unsafe_code)]
 
 mod certificate;
@@ -29,8 +29,9 @@ pub use self::der::is_der;
 pub use self::error::Error;
 pub use self::extensions::AlternativeNames;
 pub use self::handshake::{SCHEMES, verify_handshake};
-pub use self::key::{Curve, PublicKey};
+pub use self::key::{Curve, PublicKey, RsaKey};
 pub use self::name::{Attribute, Name};
-pub use self::pem::{Block, blocks, certificates};
+pub use self::pem::{Block, blocks, certificates, check_authorities};
 pub use self::request::CertificateRequest;
+pub use self::signature::{Hash, Padding};
 pub use self::verify::{Options, Pool, Purpose, verify};

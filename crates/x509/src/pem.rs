@@ -36,6 +36,27 @@ pub fn certificates(text: &[u8]) -> Result<Vec<Certificate>, Error> {
     wanted.map(|block| Certificate::parse(&block.bytes)).collect()
 }
 
+/// Whether Go's clients of TLS take a bundle of authorities that has any byte: if one of its certificates can be read. The error
+/// is that of client-go's `rootCertPool`.
+pub fn check_authorities(text: &[u8]) -> Result<(), String> {
+    let (mut broken, mut rest) = (None, text);
+    while let Some((block, _, after)) = next(rest) {
+        rest = after;
+        if block.label != "CERTIFICATE" || block.has_headers {
+            continue;
+        }
+        match Certificate::parse(&block.bytes) {
+            Ok(_) => return Ok(()),
+            Err(error) => broken = broken.or(Some(format!("failed to parse certificate: {error}"))),
+        }
+    }
+    let none = match rest {
+        [] => "no valid certificate authority data seen",
+        _ => "unable to parse bytes as PEM block",
+    };
+    Err(format!("unable to load root certificates: {}", broken.as_deref().unwrap_or(none)))
+}
+
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|window| window == wanted)
 }

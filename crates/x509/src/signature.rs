@@ -121,10 +121,27 @@ fn pss(parameters: &[u8]) -> Option<Hash> {
     (mask == MGF1 && mask_hash == hash && salt == size && trailer == 1).then_some(hash)
 }
 
-#[derive(Clone, Copy)]
-enum Padding {
+/// Padding of an RSA signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Padding {
     Pkcs1,
+    /// PSS with a salt as long as the hash, as certificates and handshakes have it.
     Pss,
+    /// PSS with a salt of any length, as Go verifies tokens.
+    PssOfAnySalt,
+}
+
+impl RsaKey {
+    /// Verifies a signature over `message`. Keys have 1024 to 8192 bits; over SHA-1 there is PKCS #1 alone.
+    pub fn verify(
+        &self,
+        padding: Padding,
+        hash: Hash,
+        message: &[u8],
+        signature: &[u8],
+    ) -> Result<(), Error> {
+        rsa(self, padding, hash, message, signature)
+    }
 }
 
 fn rsa(key: &RsaKey, padding: Padding, hash: Hash, message: &[u8], signature: &[u8]) -> Result<(), Error> {
@@ -133,7 +150,10 @@ fn rsa(key: &RsaKey, padding: Padding, hash: Hash, message: &[u8], signature: &[
         ..1024 => Err(Error::Signature(
             "crypto/rsa: keys of less than 1024 bits are insecure (see https://go.dev/pkg/crypto/rsa#hdr-Minimum_key_size)",
         )),
-        1024..2048 if hash != Hash::Sha1 => short_rsa(key, padding, hash, message, signature).ok_or(failed),
+        1024..2048 if hash != Hash::Sha1 => plain_rsa(key, padding, hash, message, signature).ok_or(failed),
+        1024..=8192 if padding == Padding::PssOfAnySalt => {
+            plain_rsa(key, padding, hash, message, signature).ok_or(failed)
+        }
         1024..=8192 => {
             let verifier: &dyn VerificationAlgorithm = match (padding, hash) {
                 (Padding::Pkcs1, Hash::Sha1) => &aws::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
@@ -143,7 +163,9 @@ fn rsa(key: &RsaKey, padding: Padding, hash: Hash, message: &[u8], signature: &[
                 (Padding::Pss, Hash::Sha256) => &aws::RSA_PSS_2048_8192_SHA256,
                 (Padding::Pss, Hash::Sha384) => &aws::RSA_PSS_2048_8192_SHA384,
                 (Padding::Pss, Hash::Sha512) => &aws::RSA_PSS_2048_8192_SHA512,
-                (Padding::Pss, Hash::Sha1) => return Err(Error::UnsupportedAlgorithm),
+                (Padding::Pss, Hash::Sha1) | (Padding::PssOfAnySalt, _) => {
+                    return Err(Error::UnsupportedAlgorithm);
+                }
             };
             UnparsedPublicKey::new(verifier, &key.pkcs1).verify(message, signature).map_err(|_| failed)
         }
@@ -151,8 +173,9 @@ fn rsa(key: &RsaKey, padding: Padding, hash: Hash, message: &[u8], signature: &[
     }
 }
 
-/// Keys of 1024 to 2047 bits. `None` if the signature is wrong.
-fn short_rsa(key: &RsaKey, padding: Padding, hash: Hash, message: &[u8], signature: &[u8]) -> Option<()> {
+/// Signatures that aws-lc does not verify: those of keys of 1024 to 2047 bits, and PSS with a salt of any length. `None` if
+/// the signature is wrong.
+fn plain_rsa(key: &RsaKey, padding: Padding, hash: Hash, message: &[u8], signature: &[u8]) -> Option<()> {
     let modulus = BoxedUint::from_be_slice_vartime(&key.modulus);
     let key = rsa::PublicKey::new(modulus, BoxedUint::from(key.exponent)).ok()?;
     let hashed = match hash {
@@ -168,9 +191,16 @@ fn short_rsa(key: &RsaKey, padding: Padding, hash: Hash, message: &[u8], signatu
         (Padding::Pss, Hash::Sha256) => key.verify(Pss::<Sha256>::new_with_salt(32), &hashed, signature),
         (Padding::Pss, Hash::Sha384) => key.verify(Pss::<Sha384>::new_with_salt(48), &hashed, signature),
         (Padding::Pss, Hash::Sha512) => key.verify(Pss::<Sha512>::new_with_salt(64), &hashed, signature),
+        (Padding::PssOfAnySalt, Hash::Sha256) => key.verify(any_salt::<Sha256>(), &hashed, signature),
+        (Padding::PssOfAnySalt, Hash::Sha384) => key.verify(any_salt::<Sha384>(), &hashed, signature),
+        (Padding::PssOfAnySalt, Hash::Sha512) => key.verify(any_salt::<Sha512>(), &hashed, signature),
         (_, Hash::Sha1) => return None,
     };
     verified.ok()
+}
+
+fn any_salt<D: sha2::Digest>() -> Pss<D> {
+    Pss { salt_len: None, ..Pss::new() }
 }
 
 fn ecdsa(curve: Curve, hash: Hash) -> Option<&'static dyn VerificationAlgorithm> {

@@ -82,7 +82,8 @@ impl Opened {
         loaded.sort_unstable();
         let storing = runtime.group();
         end_when_broken(&storing.tasks, &backend);
-        let (cache, sink) = Cache::start(backend.clone(), Draft::parse, &loaded, mark.clone(), &storing, progress).await?;
+        let (cache, sink) =
+            Cache::start(backend.clone(), Draft::parse, &loaded, mark.clone(), &storing, progress).await?;
         let limit = config.limits.max_object_bytes;
         let store = Store::start_limited(backend.clone(), Some(sink), mark.clone(), &storing, limit);
         let served = Served::new(registry, &ids, config.storage_media_type, concerns::of_definition);

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rowplane::api::service_routes::{Config, FixedAddresses, Routing, parse_fixed};
 use serde_json::{Value, json};
 
@@ -211,16 +213,22 @@ async fn a51_a54_a55_a56_who_is_not_reached(setup: Setup) {
     assert_eq!(web.seen()[0].headers["host"], format!("hook.t.svc:{port}"));
     let wrong =
         "tls: failed to verify certificate: x509: certificate is valid for hook.t.svc, not other.t.svc";
+    let of_bundle = |bundle: &str, why: &str| {
+        let config = json!({"url": web.url("/"), "caBundle": STANDARD.encode(bundle)});
+        (config, failed(&format!("could not get REST client: unable to load root certificates: {why}")))
+    };
+    let block = |kind: &str| format!("-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n");
+    let no_block = "unable to parse bytes as PEM block";
     for (config, text) in [
+        of_bundle("no PEM", no_block),
+        of_bundle("\n", no_block),
+        of_bundle("-----BEGIN CERTIFICATE-----\n", no_block),
+        of_bundle(&format!("{}rest", block("PUBLIC KEY")), no_block),
+        of_bundle(&block("PUBLIC KEY"), "no valid certificate authority data seen"),
+        of_bundle(&block("CERTIFICATE"), "failed to parse certificate: x509: malformed certificate"),
         (service("other", port), to_service("other", port, wrong)),
         (service("nobody", 443), to_service("nobody", 443, "service \"nobody\" not found")),
         (service("in", 443), to_service("in", 443, "no service port 443 found for service \"in\"")),
-        (
-            json!({"url": web.url("/"), "caBundle": "AAAA"}),
-            failed(
-                "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block",
-            ),
-        ),
     ] {
         only(&server, VALIDATING, hook("h", config, json!({}), json!({}))).await;
         assert_eq!(told(&attempt(&server).await.failure()), (500, text));

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::event::{Event, Growing, Impersonated, ObjectReference, ResponseStatus};
 use super::head::Head;
 use super::policy::{Level, RequestAuditConfig, Stage};
+use super::sink::{Due, Sink};
 use super::{Audit, Receipt};
 use crate::auth::authorizer::Attributes;
 use crate::codec::managed;

@@ -70,6 +70,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0008_identity.sql",
     "0009_turns.sql",
     "0010_audit_other_events.sql",
+    "0011_audit_event_sizes.sql",
 );
 
 /// Connections for the batches under way, upkeep, and short reads. Few, since the database is shared with other replicas.
@@ -248,9 +249,7 @@ impl Reads for Postgres {
     }
 
     async fn size(&self) -> Result<Option<u64>, Error> {
-        let mut connection = self.pool.acquire().await?;
-        let size = short(reads::size(&mut connection)).await;
-        checked(connection, size).map(Some)
+        short(upkeep::size(&self.pool)).await.map(Some)
     }
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {

@@ -58,6 +58,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0005_value_formats.sql",
     "0006_audit_events.sql",
     "0007_audit_other_events.sql",
+    "0008_audit_event_sizes.sql",
 );
 
 /// With larger pages, every key of a batch logs a larger page of the index; with smaller ones, fewer rows of 2 KB share

@@ -7,9 +7,8 @@ use aws_lc_rs::signature::{
     self, ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, ECDSA_P521_SHA512_FIXED_SIGNING,
     EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair, UnparsedPublicKey, VerificationAlgorithm,
 };
+use rowplane_x509::{self as x509, Certificate, Curve, Hash, Padding, RsaKey};
 use sha2::{Digest as _, Sha256};
-use x509_parser::prelude::{FromDer as _, SubjectPublicKeyInfo, X509Certificate};
-use x509_parser::public_key::RSAPublicKey;
 
 use super::encode;
 use crate::tree::{Value, json};
@@ -21,6 +20,9 @@ pub enum KeyError {
     NoPublicKey,
     #[error("data does not contain a valid RSA or ECDSA private key")]
     NoPrivateKey,
+    /// A private RSA key that verifies at most.
+    #[error("RSA keys of 2048 to 8192 bits can sign tokens, this one has {bits} bits")]
+    Size { bits: usize },
 }
 
 /// How a token is signed.
@@ -53,36 +55,25 @@ impl Algorithm {
         })
     }
 
-    fn verifier(self) -> &'static dyn VerificationAlgorithm {
+    fn scheme(self) -> Scheme {
         match self {
-            Self::Rs256 => &signature::RSA_PKCS1_2048_8192_SHA256,
-            Self::Rs384 => &signature::RSA_PKCS1_2048_8192_SHA384,
-            Self::Rs512 => &signature::RSA_PKCS1_2048_8192_SHA512,
-            Self::Ps256 => &signature::RSA_PSS_2048_8192_SHA256,
-            Self::Ps384 => &signature::RSA_PSS_2048_8192_SHA384,
-            Self::Ps512 => &signature::RSA_PSS_2048_8192_SHA512,
-            Self::Es256 => &signature::ECDSA_P256_SHA256_FIXED,
-            Self::Es384 => &signature::ECDSA_P384_SHA384_FIXED,
-            Self::Es512 => &signature::ECDSA_P521_SHA512_FIXED,
-        }
-    }
-
-    fn family(self) -> Family {
-        match self {
-            Self::Es256 => Family::P256,
-            Self::Es384 => Family::P384,
-            Self::Es512 => Family::P521,
-            _ => Family::Rsa,
+            Self::Rs256 => Scheme::Rsa(Padding::Pkcs1, Hash::Sha256),
+            Self::Rs384 => Scheme::Rsa(Padding::Pkcs1, Hash::Sha384),
+            Self::Rs512 => Scheme::Rsa(Padding::Pkcs1, Hash::Sha512),
+            Self::Ps256 => Scheme::Rsa(Padding::PssOfAnySalt, Hash::Sha256),
+            Self::Ps384 => Scheme::Rsa(Padding::PssOfAnySalt, Hash::Sha384),
+            Self::Ps512 => Scheme::Rsa(Padding::PssOfAnySalt, Hash::Sha512),
+            Self::Es256 => Scheme::Ecdsa(Curve::P256, &signature::ECDSA_P256_SHA256_FIXED),
+            Self::Es384 => Scheme::Ecdsa(Curve::P384, &signature::ECDSA_P384_SHA384_FIXED),
+            Self::Es512 => Scheme::Ecdsa(Curve::P521, &signature::ECDSA_P521_SHA512_FIXED),
         }
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
-    Rsa,
-    P256,
-    P384,
-    P521,
+#[derive(Clone, Copy)]
+enum Scheme {
+    Rsa(Padding, Hash),
+    Ecdsa(Curve, &'static dyn VerificationAlgorithm),
 }
 
 /// A key that verifies.
@@ -90,139 +81,158 @@ enum Family {
 pub struct PublicKey {
     /// Upstream's: the hash of the key in PKIX form.
     pub id: String,
-    family: Family,
-    /// For RSA a `RSAPublicKey` in DER, else the point on the curve.
-    raw: Vec<u8>,
+    key: Key,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Key {
+    Rsa(RsaKey),
+    P256(Vec<u8>),
+    P384(Vec<u8>),
+    P521(Vec<u8>),
+}
+
+impl Key {
+    /// `None` for a key that no tokens are signed with.
+    fn new(key: x509::PublicKey) -> Option<Self> {
+        Some(match key {
+            x509::PublicKey::Rsa(key) => Self::Rsa(key),
+            x509::PublicKey::Ec(Curve::P256, point) => Self::P256(point),
+            x509::PublicKey::Ec(Curve::P384, point) => Self::P384(point),
+            x509::PublicKey::Ec(Curve::P521, point) => Self::P521(point),
+            _ => return None,
+        })
+    }
+
+    /// The key in PKIX form.
+    fn spki(&self) -> Vec<u8> {
+        match self {
+            Self::Rsa(key) => spki(&[der::RSA, der::NULL], &key.pkcs1),
+            Self::P256(point) => spki(&[der::EC, der::P256], point),
+            Self::P384(point) => spki(&[der::EC, der::P384], point),
+            Self::P521(point) => spki(&[der::EC, der::P521], point),
+        }
+    }
 }
 
 impl PublicKey {
-    fn new(family: Family, raw: Vec<u8>) -> Self {
-        let id = encode(&Sha256::digest(spki(family, &raw)));
-        Self { id, family, raw }
+    fn new(key: Key) -> Self {
+        Self { id: encode(&Sha256::digest(key.spki())), key }
     }
 
-    /// The key of a modulus and an exponent, as key sets have them.
-    pub fn of_rsa(modulus: &[u8], exponent: &[u8]) -> Self {
-        Self::new(Family::Rsa, der::sequence(&[der::integer(modulus), der::integer(exponent)]))
+    /// The key of a modulus and an exponent, as key sets have them; `None` if they are none.
+    pub fn of_rsa(modulus: &[u8], exponent: &[u8]) -> Option<Self> {
+        Self::of_pkcs1(&der::sequence(&[der::integer(modulus), der::integer(exponent)]))
     }
 
-    /// The key of a point, as key sets have them; `None` for a curve that is not known here.
+    fn of_pkcs1(key: &[u8]) -> Option<Self> {
+        Self::of_pkix(&spki(&[der::RSA, der::NULL], key))
+    }
+
+    /// The key of a point, as key sets have them; `None` for a curve that is not known here, and for a point beside it.
     pub fn of_point(curve: &str, x: &[u8], y: &[u8]) -> Option<Self> {
-        let (family, size) = match curve {
-            "P-256" => (Family::P256, 32),
-            "P-384" => (Family::P384, 48),
-            "P-521" => (Family::P521, 66),
+        let (curve, size) = match curve {
+            "P-256" => (der::P256, 32),
+            "P-384" => (der::P384, 48),
+            "P-521" => (der::P521, 66),
             _ => return None,
         };
-        (x.len() == size && y.len() == size).then(|| Self::new(family, [&[4], x, y].concat()))
+        let has_size = x.len() == size && y.len() == size;
+        has_size.then(|| Self::of_pkix(&spki(&[der::EC, curve], &[&[4], x, y].concat()))).flatten()
     }
 
     /// All keys of a file in PEM, public ones and those that belong to private ones. Blocks of other things are passed over.
     pub fn of_pem(text: &[u8]) -> Result<Vec<Self>, KeyError> {
         let blocks = pem::parse_many(text).map_err(|_| KeyError::NoPublicKey)?;
-        let mut keys = Vec::new();
-        for block in &blocks {
-            keys.extend(Self::of_block(block)?);
-        }
+        let keys: Vec<Self> = blocks.iter().filter_map(Self::of_block).collect();
         if keys.is_empty() { Err(KeyError::NoPublicKey) } else { Ok(keys) }
     }
 
-    fn of_block(block: &pem::Pem) -> Result<Option<Self>, KeyError> {
-        Ok(match block.tag() {
-            "PUBLIC KEY" => Self::of_spki(block.contents())?,
-            "RSA PUBLIC KEY" => Some(Self::new(Family::Rsa, block.contents().to_vec())),
-            "CERTIFICATE" => {
-                let parsed = X509Certificate::from_der(block.contents()).ok();
-                match parsed {
-                    Some((_, certificate)) => Self::of_spki(certificate.public_key().raw)?,
-                    None => None,
-                }
-            }
-            _ => SigningKey::of_block(block)?.map(|key| key.public),
-        })
+    fn of_block(block: &pem::Pem) -> Option<Self> {
+        let bytes = block.contents();
+        match block.tag() {
+            "PUBLIC KEY" => Self::of_pkix(bytes),
+            "RSA PUBLIC KEY" => Self::of_pkcs1(bytes),
+            "CERTIFICATE" => Key::new(Certificate::parse(bytes).ok()?.key).map(Self::new),
+            _ => match SigningKey::of_block(block) {
+                Ok(key) => key.map(|key| key.public),
+                Err(_) => Self::of_private_rsa(block),
+            },
+        }
+    }
+
+    /// The public half of a private RSA key, in PKCS #1 or #8.
+    fn of_private_rsa(block: &pem::Pem) -> Option<Self> {
+        let mut bytes = block.contents();
+        if block.tag() == "PRIVATE KEY" {
+            let (_, fields) = der::take(2, der::take(0x30, bytes)?.0)?;
+            let (_, fields) = der::take(0x30, fields)?;
+            bytes = der::take(4, fields)?.0;
+        }
+        let (_, fields) = der::take(2, der::take(0x30, bytes)?.0)?;
+        let (modulus, fields) = der::take(2, fields)?;
+        let (exponent, _) = der::take(2, fields)?;
+        Self::of_rsa(modulus, exponent)
     }
 
     /// A public key in PKIX form; `None` if it is of a type or a curve with which no token can be signed.
     pub fn of_pkix(bytes: &[u8]) -> Option<Self> {
-        Self::of_spki(bytes).ok().flatten()
-    }
-
-    fn of_spki(bytes: &[u8]) -> Result<Option<Self>, KeyError> {
-        let Ok((_, info)) = SubjectPublicKeyInfo::from_der(bytes) else { return Ok(None) };
-        let raw = info.subject_public_key.data.to_vec();
-        Ok(match info.algorithm.algorithm.to_id_string().as_str() {
-            der::RSA_ID => Some(Self::new(Family::Rsa, raw)),
-            der::EC_ID => {
-                let curve = info.algorithm.parameters.as_ref().and_then(|curve| curve.as_oid().ok());
-                match curve.map(|curve| curve.to_id_string()).as_deref() {
-                    Some(der::P256_ID) => Some(Self::new(Family::P256, raw)),
-                    Some(der::P384_ID) => Some(Self::new(Family::P384, raw)),
-                    Some(der::P521_ID) => Some(Self::new(Family::P521, raw)),
-                    _ => None,
-                }
-            }
-            _ => None,
-        })
+        x509::PublicKey::of_spki(bytes).ok().and_then(Key::new).map(Self::new)
     }
 
     pub fn verify(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
-        let key = UnparsedPublicKey::new(algorithm.verifier(), &self.raw);
-        algorithm.family() == self.family && key.verify(message, signature).is_ok()
+        match (&self.key, algorithm.scheme()) {
+            (Key::Rsa(key), Scheme::Rsa(padding, hash)) => {
+                key.verify(padding, hash, message, signature).is_ok()
+            }
+            (Key::P256(point), Scheme::Ecdsa(Curve::P256, verifier))
+            | (Key::P384(point), Scheme::Ecdsa(Curve::P384, verifier))
+            | (Key::P521(point), Scheme::Ecdsa(Curve::P521, verifier)) => {
+                UnparsedPublicKey::new(verifier, point).verify(message, signature).is_ok()
+            }
+            _ => false,
+        }
     }
 
     /// The algorithm that key sets name.
     pub fn algorithm(&self) -> &'static str {
-        match self.family {
-            Family::Rsa => "RS256",
-            Family::P256 => "ES256",
-            Family::P384 => "ES384",
-            Family::P521 => "ES512",
+        match self.key {
+            Key::Rsa(_) => "RS256",
+            Key::P256(_) => "ES256",
+            Key::P384(_) => "ES384",
+            Key::P521(_) => "ES512",
         }
     }
 
     /// In PKIX form, as a block of PEM.
     pub fn to_pem(&self) -> String {
-        pem::encode(&pem::Pem::new("PUBLIC KEY", spki(self.family, &self.raw))).replace("\r\n", "\n")
+        pem::encode(&pem::Pem::new("PUBLIC KEY", self.key.spki())).replace("\r\n", "\n")
     }
 
-    /// The key as an element of a key set. `None` for an RSA key that cannot be read.
-    pub fn to_jwk(&self) -> Option<Value> {
+    /// The key as an element of a key set.
+    pub fn to_jwk(&self) -> Value {
         let (id, algorithm) = (&self.id, self.algorithm());
-        let curve = match self.family {
-            Family::P256 => "P-256",
-            Family::P384 => "P-384",
-            Family::P521 => "P-521",
-            Family::Rsa => {
-                let (_, key) = RSAPublicKey::from_der(&self.raw).ok()?;
-                let number = |bytes: &[u8]| {
-                    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-                    encode(&bytes[zeros..])
-                };
-                let (n, e) = (number(key.modulus), number(key.exponent));
-                return Some(
-                    json!({"use": "sig", "kty": "RSA", "kid": id, "alg": algorithm, "n": n, "e": e}),
-                );
+        let (curve, point) = match &self.key {
+            Key::P256(point) => ("P-256", point),
+            Key::P384(point) => ("P-384", point),
+            Key::P521(point) => ("P-521", point),
+            Key::Rsa(key) => {
+                let exponent = key.exponent.to_be_bytes();
+                let zeros = exponent.iter().take_while(|byte| **byte == 0).count();
+                let (n, e) = (encode(&key.modulus), encode(&exponent[zeros..]));
+                return json!({"use": "sig", "kty": "RSA", "kid": id, "alg": algorithm, "n": n, "e": e});
             }
         };
-        let point = self.raw.strip_prefix(&[4])?;
-        let (x, y) = point.split_at_checked(point.len() / 2)?;
+        // The first byte says that the point is not compressed.
+        let (x, y) = point[1..].split_at(point.len() / 2);
         let (x, y) = (encode(x), encode(y));
-        Some(json!({"use": "sig", "kty": "EC", "kid": id, "crv": curve, "alg": algorithm, "x": x, "y": y}))
+        json!({"use": "sig", "kty": "EC", "kid": id, "crv": curve, "alg": algorithm, "x": x, "y": y})
     }
 }
 
-/// The key in PKIX form.
-fn spki(family: Family, raw: &[u8]) -> Vec<u8> {
-    der::sequence(&[algorithm_identifier(family), der::bit_string(raw)])
-}
-
-fn algorithm_identifier(family: Family) -> Vec<u8> {
-    match family {
-        Family::Rsa => der::sequence(&[der::RSA.to_vec(), der::NULL.to_vec()]),
-        Family::P256 => der::sequence(&[der::EC.to_vec(), der::P256.to_vec()]),
-        Family::P384 => der::sequence(&[der::EC.to_vec(), der::P384.to_vec()]),
-        Family::P521 => der::sequence(&[der::EC.to_vec(), der::P521.to_vec()]),
-    }
+/// A `SubjectPublicKeyInfo` of an algorithm's identifier, its parameters and a key.
+fn spki(algorithm: &[&[u8]; 2], key: &[u8]) -> Vec<u8> {
+    der::sequence(&[der::sequence(&[algorithm.concat()]), der::bit_string(key)])
 }
 
 /// A key that signs.
@@ -254,33 +264,42 @@ impl SigningKey {
         Err(KeyError::NoPrivateKey)
     }
 
+    /// `None` for a block of something else.
     fn of_block(block: &pem::Pem) -> Result<Option<Self>, KeyError> {
         let bytes = block.contents();
-        Ok(match block.tag() {
-            "RSA PRIVATE KEY" => RsaKeyPair::from_der(bytes).ok().map(Self::of_rsa),
-            "PRIVATE KEY" => {
-                RsaKeyPair::from_pkcs8(bytes).ok().map(Self::of_rsa).or_else(|| Self::of_ec(bytes))
+        let (rsa, ec) = match block.tag() {
+            "RSA PRIVATE KEY" => (RsaKeyPair::from_der(bytes).ok(), None),
+            "PRIVATE KEY" => (RsaKeyPair::from_pkcs8(bytes).ok(), Self::of_ec(bytes)),
+            "EC PRIVATE KEY" => (None, Self::of_ec(bytes)),
+            _ => return Ok(None),
+        };
+        if let Some(key) = rsa.and_then(Self::of_rsa).or(ec) {
+            return Ok(Some(key));
+        }
+        match PublicKey::of_private_rsa(block).map(|public| public.key) {
+            Some(Key::Rsa(key)) if !(2048..=8192).contains(&key.bits()) => {
+                Err(KeyError::Size { bits: key.bits() })
             }
-            "EC PRIVATE KEY" => Self::of_ec(bytes),
-            _ => None,
-        })
+            _ => Ok(None),
+        }
     }
 
-    fn of_rsa(pair: RsaKeyPair) -> Self {
-        let public = PublicKey::new(Family::Rsa, pair.public_key().as_ref().to_vec());
-        Self { pair: Pair::Rsa(Box::new(pair)), public }
+    fn of_rsa(pair: RsaKeyPair) -> Option<Self> {
+        let public = PublicKey::of_pkcs1(pair.public_key().as_ref())?;
+        Some(Self { pair: Pair::Rsa(Box::new(pair)), public })
     }
 
     /// A key on a curve, in PKCS#8 or in SEC 1.
     fn of_ec(bytes: &[u8]) -> Option<Self> {
-        let curves = [
-            (Family::P256, &ECDSA_P256_SHA256_FIXED_SIGNING),
-            (Family::P384, &ECDSA_P384_SHA384_FIXED_SIGNING),
-            (Family::P521, &ECDSA_P521_SHA512_FIXED_SIGNING),
+        type OfPoint = fn(Vec<u8>) -> Key;
+        let curves: [(OfPoint, _); 3] = [
+            (Key::P256, &ECDSA_P256_SHA256_FIXED_SIGNING),
+            (Key::P384, &ECDSA_P384_SHA384_FIXED_SIGNING),
+            (Key::P521, &ECDSA_P521_SHA512_FIXED_SIGNING),
         ];
-        curves.into_iter().find_map(|(family, algorithm)| {
+        curves.into_iter().find_map(|(of_point, algorithm)| {
             let pair = EcdsaKeyPair::from_private_key_der(algorithm, bytes).ok()?;
-            let public = PublicKey::new(family, pair.public_key().as_ref().to_vec());
+            let public = PublicKey::new(of_point(pair.public_key().as_ref().to_vec()));
             Some(Self { pair: Pair::Ecdsa(Box::new(pair)), public })
         })
     }

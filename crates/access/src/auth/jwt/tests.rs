@@ -70,12 +70,12 @@ fn a_key_has_one_id_in_all_its_forms() {
 fn keys_come_back_out_of_key_sets() {
     let decode = |jwk: &crate::tree::Value, name: &str| super::decode(jwk[name].as_str().unwrap()).unwrap();
     let rsa = PublicKey::of_pem(RSA_PUBLIC.as_bytes()).unwrap().remove(0);
-    let jwk = rsa.to_jwk().unwrap();
+    let jwk = rsa.to_jwk();
     assert_eq!((&jwk["kty"], &jwk["alg"], &jwk["e"]), (&json!("RSA"), &json!("RS256"), &json!("AQAB")));
-    assert_eq!(PublicKey::of_rsa(&decode(&jwk, "n"), &decode(&jwk, "e")), rsa);
+    assert_eq!(PublicKey::of_rsa(&decode(&jwk, "n"), &decode(&jwk, "e")), Some(rsa));
     for (pem, curve) in [(P256_PKCS8, "P-256"), (P384_SEC1, "P-384"), (P521, "P-521")] {
         let key = PublicKey::of_pem(pem.as_bytes()).unwrap().remove(0);
-        let jwk = key.to_jwk().unwrap();
+        let jwk = key.to_jwk();
         assert_eq!(jwk["crv"], curve);
         assert_eq!(PublicKey::of_point(curve, &decode(&jwk, "x"), &decode(&jwk, "y")), Some(key));
     }
@@ -99,6 +99,35 @@ fn tokens_of_another_library_are_verified() {
     let (head, _) = token.rsplit_once('.').unwrap();
     let zeros = format!("{head}.{}", encode(&[0; 132]));
     assert!(Compact::parse(&zeros).unwrap().verify([&key].into_iter()).is_err());
+}
+
+/// Tokens of RSA keys of 768 to 4096 bits that Go has signed, and what go-jose says of them (`tests/upstream/tokens`).
+#[test]
+fn keys_of_all_sizes_verify_as_upstream() {
+    let packed = &include_bytes!("../../../../../testdata/jwt/rsa-tokens.jsonl.gz")[..];
+    let mut lines = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(packed), &mut lines).unwrap();
+    let mut verified = 0;
+    for line in lines.lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let token = Compact::parse(case["token"].as_str().unwrap()).unwrap();
+        let of_file = PublicKey::of_pem(case["pem"].as_str().unwrap().as_bytes()).unwrap().remove(0);
+        let number = |name: &str| decode(case["jwk"][name].as_str().unwrap()).unwrap();
+        let of_set = PublicKey::of_rsa(&number("n"), &number("e")).unwrap();
+        let found = [of_file, of_set].map(|key| token.verify([&key].into_iter()).is_ok());
+        let expected = ["ofFile", "ofSet"].map(|name| case[name].as_bool().unwrap());
+        assert_eq!(found, expected, "{} bits, {}", case["bits"], token.header.alg);
+        verified += usize::from(found == [true, true]);
+    }
+    assert!(verified > 90, "{verified}");
+}
+
+#[test]
+fn a_short_private_key_is_refused_by_its_length() {
+    let pem = include_str!("../../../../../testdata/jwt/rsa-1024.pem");
+    let why = SigningKey::of_pem(pem.as_bytes()).unwrap_err();
+    assert_eq!(why, KeyError::Size { bits: 1024 });
+    assert_eq!(PublicKey::of_pem(pem.as_bytes()).unwrap()[0].algorithm(), "RS256");
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn key(jwk: &Value) -> Option<(String, PublicKey)> {
         return None;
     }
     let key = match text("kty") {
-        "RSA" => PublicKey::of_rsa(&bytes("n")?, &bytes("e")?),
+        "RSA" => PublicKey::of_rsa(&bytes("n")?, &bytes("e")?)?,
         "EC" => PublicKey::of_point(text("crv"), &bytes("x")?, &bytes("y")?)?,
         _ => return None,
     };

@@ -169,7 +169,7 @@ impl IssuerDocuments {
 
     /// `/openid/v1/jwks`.
     pub fn key_set(&self) -> String {
-        let keys: Vec<Value> = self.keys().filter_map(|key| key.to_jwk()).collect();
+        let keys: Vec<Value> = self.keys().map(|key| key.to_jwk()).collect();
         json!({"keys": keys}).to_string()
     }
 

@@ -31,13 +31,6 @@ pub async fn clock(connection: &mut PgConnection) -> Result<Clock, Error> {
     Ok(clock_of(revision, compacted))
 }
 
-/// The bytes of the database's files.
-pub async fn size(connection: &mut PgConnection) -> Result<u64, Error> {
-    let size = sqlx::query_scalar("SELECT pg_database_size(current_database())");
-    let size: i64 = size.fetch_one(connection).await.map_err(unavailable)?;
-    Ok(size.unsigned_abs())
-}
-
 fn clock_of(revision: i64, compacted: i64) -> Clock {
     Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) }
 }

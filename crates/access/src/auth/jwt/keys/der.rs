@@ -1,11 +1,5 @@
 //! The little of DER that keys and certificates are wrapped in.
 
-pub const RSA_ID: &str = "1.2.840.113549.1.1.1";
-pub const EC_ID: &str = "1.2.840.10045.2.1";
-pub const P256_ID: &str = "1.2.840.10045.3.1.7";
-pub const P384_ID: &str = "1.3.132.0.34";
-pub const P521_ID: &str = "1.3.132.0.35";
-
 pub const RSA: &[u8] = &[6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
 pub const EC: &[u8] = &[6, 7, 0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
 pub const P256: &[u8] = &[6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];

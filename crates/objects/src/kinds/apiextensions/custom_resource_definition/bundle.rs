@@ -15,19 +15,5 @@ pub fn check(bundle: &str) -> Result<(), String> {
     if bundle.is_empty() {
         return Ok(());
     }
-    let bytes = decode_base64(bundle).unwrap_or_default();
-    let (blocks, _) = x509::blocks(&bytes);
-    let is_certificate = |block: &&x509::Block| block.label == "CERTIFICATE" && !block.has_headers;
-    let mut broken = None;
-    for block in blocks.iter().filter(is_certificate) {
-        match x509::Certificate::parse(&block.bytes) {
-            Ok(_) => return Ok(()),
-            Err(error) => broken = broken.or(Some(format!("failed to parse certificate: {error}"))),
-        }
-    }
-    let none = match blocks.is_empty() {
-        true => "unable to parse bytes as PEM block",
-        false => "no valid certificate authority data seen",
-    };
-    Err(format!("unable to load root certificates: {}", broken.as_deref().unwrap_or(none)))
+    x509::check_authorities(&decode_base64(bundle).unwrap_or_default())
 }
