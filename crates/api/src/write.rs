@@ -257,9 +257,9 @@ impl<'a> Write<'a> {
 
     /// 422 if plugins have given a new object another name than the path has. Upstream stores such an object at the path, and
     /// refuses all its updates so; here each attempt would make the other object anew, and find the path empty again.
-    fn refuse_another_name(&self, object: &ObjectMap) -> Result<(), Error> {
+    fn refuse_another_name(&self, object: &ObjectMap, found: Option<&Current>) -> Result<(), Error> {
         let (target, name) = (self.request.target, given_name(object));
-        if self.existing == Existing::Refuse || name == *target.name {
+        if found.is_some() || self.existing == Existing::Refuse || name == *target.name {
             return Ok(());
         }
         let cause = Cause::invalid("metadata.name", gotext::quote(&name), "field is immutable");
@@ -367,7 +367,7 @@ impl Api {
         owners: Option<Owners>,
         found: Option<&Current>,
     ) -> Result<Ready, Error> {
-        let (request, now) = (write.request, self.now());
+        let (request, resource, now) = (write.request, write.request.target.resource, self.now());
         if request.is_foreseen() && concerns::need_confirmed_right(request) {
             Box::pin(request.confirm()).await?;
         }
@@ -382,10 +382,7 @@ impl Api {
         attempt.settle_rewritten()?;
         concerns::completed(&attempt).await?;
         let mut object = attempt.take_object()?;
-        if found.is_none() {
-            write.refuse_another_name(&object)?;
-        }
-        let resource = request.target.resource;
+        write.refuse_another_name(&object, found)?;
         let naming = found.is_none().then(|| new_object::stamp(self, resource, &mut object, &now));
         attempt.target = write.target(naming.as_ref());
         if let (Some(scaled), Some(found)) = (&scaled, found) {
@@ -393,9 +390,11 @@ impl Api {
         }
         write.prepare(&mut object, found, &now)?;
         self.judge(write, &attempt, &object, found).await?;
-        let is_scale = scaled.is_some();
-        let parent = is_scale.then(|| object.clone());
-        attempt.object = Some(if is_scale { scale::of(resource, &object)? } else { object });
+        let (shown, parent) = match &scaled {
+            Some(_) => (scale::of(resource, &object)?, Some(object)),
+            None => (object, None),
+        };
+        attempt.object = Some(shown);
         write.admit_as(self, &mut attempt, given.as_ref()).await?;
         let object = parent.map_or_else(|| attempt.take_object(), Ok)?;
         let (next, effects) = self.with_effects(write, attempt, object, found)?;

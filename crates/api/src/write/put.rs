@@ -62,60 +62,73 @@ impl Api {
                 }
                 Box::pin(self.remove(write, effects, current, shown)).await
             }
-            (Next::Put(mut object), current) => {
-                let target = write.target(naming.as_ref());
-                let dry_run = write.request.options.dry_run();
-                let old = current.as_ref().map(|current| &current.object);
-                let change = ObjectChange { target, ..self.change(write, current.as_ref()) };
-                let reserved = concerns::reserve(&change, &mut object, dry_run).await?;
-                advise(&object, old);
-                if dry_run == DryRun::Yes {
-                    return Box::pin(self.pretend(write, naming.as_ref(), object, old.is_some())).await;
-                }
-                let expect =
-                    current.as_ref().map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
-                let size = current.as_ref().map_or(0, |current| current.stored.size());
-                let replaces = write.replaces(current.as_ref());
-                if write.reads == Reads::AsServed {
-                    object = self.converter.to_stored(target.resource, object).await?;
-                }
-                // Freed before the wait: other requests reuse the memory of its trees, which is in the processor's
-                // cache now.
-                drop(current);
-                let encode = || {
-                    write.refuse_version(naming.as_ref())?;
-                    self.put_mutation_replacing((target, replaces), expect, object, write.manager.is_some())
-                };
-                let audited = write.audited(target.name, expect == Expect::Absent);
-                let (joined, mutation) = match self.lanes.run(size, encode).await {
-                    Ok(mutation) => {
-                        let mut effects = effects;
-                        effects.require(reserved.requires());
-                        let decided_at = write.request.decided_at;
-                        effects.onto(Mutation { audit: audited.row(), decided_at, ..mutation })
-                    }
-                    Err(error) => {
-                        reserved.settle(self, target, None).await;
-                        return Err(error);
-                    }
-                };
-                let written = self.store.write_joined(joined, mutation).await;
-                reserved.settle(self, target, Some(&written)).await;
-                let outcome = if expect == Expect::Absent { Outcome::Created } else { Outcome::Updated };
-                Ok(match written?.of::<Object>() {
-                    Written::Committed { object: Some(object), .. } => {
-                        write.request.committed();
-                        audited.committed();
-                        Placed::done(Answer::Stored(object), outcome)
-                    }
-                    Written::Committed { object: None, .. } => {
-                        return Err(Error::Internal("a write came back without its object".to_owned()));
-                    }
-                    Written::Conflict { judged_at, .. } => Placed::Lost { judged_at, naming },
-                    Written::Unmet { judged_at, .. } => Placed::Unmet { judged_at },
-                })
+            (Next::Put(object), current) => {
+                self.put_object(write, object, effects, naming, advised, current).await
             }
         }
+    }
+
+    /// Writes an object with its effects: reserve what it needs, encode, commit.
+    async fn put_object(
+        &self,
+        write: Write<'_>,
+        mut object: ObjectMap,
+        mut effects: Effects,
+        naming: Option<Naming>,
+        advised: bool,
+        current: Option<Current>,
+    ) -> Result<Placed, Error> {
+        let target = write.target(naming.as_ref());
+        let dry_run = write.request.options.dry_run();
+        let old = current.as_ref().map(|current| &current.object);
+        let change = ObjectChange { target, ..self.change(write, current.as_ref()) };
+        let reserved = concerns::reserve(&change, &mut object, dry_run).await?;
+        if advised {
+            advise(write, &object, old);
+        }
+        if dry_run == DryRun::Yes {
+            return Box::pin(self.pretend(write, naming.as_ref(), object, old.is_some())).await;
+        }
+        let expect = current.as_ref().map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
+        let size = current.as_ref().map_or(0, |current| current.stored.size());
+        let replaces = write.replaces(current.as_ref());
+        if write.reads == Reads::AsServed {
+            object = self.converter.to_stored(target.resource, object).await?;
+        }
+        // Freed before the wait: other requests reuse the memory of its trees, which is in the processor's
+        // cache now.
+        drop(current);
+        let encode = || {
+            write.refuse_version(naming.as_ref())?;
+            self.put_mutation_replacing((target, replaces), expect, object, write.manager.is_some())
+        };
+        let audited = write.audited(target.name, expect == Expect::Absent);
+        let (joined, mutation) = match self.lanes.run(size, encode).await {
+            Ok(mutation) => {
+                effects.require(reserved.requires());
+                let decided_at = write.request.decided_at;
+                effects.onto(Mutation { audit: audited.row(), decided_at, ..mutation })
+            }
+            Err(error) => {
+                reserved.settle(self, target, None).await;
+                return Err(error);
+            }
+        };
+        let written = self.store.write_joined(joined, mutation).await;
+        reserved.settle(self, target, Some(&written)).await;
+        let outcome = if expect == Expect::Absent { Outcome::Created } else { Outcome::Updated };
+        Ok(match written?.of::<Object>() {
+            Written::Committed { object: Some(object), .. } => {
+                write.request.committed();
+                audited.committed();
+                Placed::done(Answer::Stored(object), outcome)
+            }
+            Written::Committed { object: None, .. } => {
+                return Err(Error::Internal("a write came back without its object".to_owned()));
+            }
+            Written::Conflict { judged_at, .. } => Placed::Lost { judged_at, naming },
+            Written::Unmet { judged_at, .. } => Placed::Unmet { judged_at },
+        })
     }
 
     async fn remove(
