@@ -63,6 +63,8 @@ mod discovery;
 mod documents;
 #[path = "api/draining.rs"]
 mod draining;
+#[path = "api/effects.rs"]
+mod effects;
 #[path = "api/encodings.rs"]
 mod encodings;
 #[path = "api/encryption.rs"]
