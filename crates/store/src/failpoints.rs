@@ -54,7 +54,7 @@ pub enum Bug {
     RightNotRequired,
     RightNotConfirmed,
     NamespaceEndsEarly,
-    // Deletions (`api/src/deletion.rs`, `api/deletecollection.rs`, `controllers/garbage/collect.rs`).
+    // Deletions (`api/src/deletion.rs`, `api/src/verbs/deletecollection.rs`, `controllers/garbage/collect.rs`).
     FinalizerIgnored,
     GraceIgnored,
     OwnerGoesFirst,
@@ -62,7 +62,7 @@ pub enum Bug {
     DependentForgotten,
     CollectionPassesOver,
     CollectionTooWide,
-    // Services (`api/services.rs`).
+    // Services (`api/src/services.rs`).
     ClaimNotRequired,
     ClaimTakenTwice,
     ClaimDroppedEarly,
