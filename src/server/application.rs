@@ -226,8 +226,9 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     if let Some(rbac) = rbac {
         controlling.tasks.run("rbac", rbac.follow());
     }
+    let own = trust.borrow().clone();
     if config.cluster_authentication
-        && let Err(error) = cluster_authentication::reconcile(&api, &trust.load_full()).await
+        && let Err(error) = cluster_authentication::reconcile(&api, &own).await
     {
         tracing::warn!(%error, "cannot say how this server authenticates, will try again");
     }
