@@ -28,9 +28,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 
 use crate::api::Api;
 use crate::api::error::Error;
@@ -119,7 +119,7 @@ impl Runner {
     /// Starts the loop that keeps what others need to know about authentication.
     pub fn spawn_cluster_authentication(
         &self,
-        trust: Arc<ArcSwap<Trust>>,
+        trust: watch::Sender<Trust>,
         gate: &Gate,
         election: &Arc<Election>,
     ) {

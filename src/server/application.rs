@@ -97,8 +97,9 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     let server = identity.as_ref().map(|identity| identity.id().to_owned());
     let access = Access { config: &config, door: &door, reloads: &reloads, server: server.as_deref() };
     access.authorize(&api, &controlling)?;
+    let own = trust.borrow().clone();
     if config.cluster_authentication
-        && let Err(error) = cluster_authentication::reconcile(&api, &trust.load_full()).await
+        && let Err(error) = cluster_authentication::reconcile(&api, &own).await
     {
         tracing::warn!(%error, "cannot say how this server authenticates, will try again");
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
+use tokio::sync::watch;
 
 use super::announcement::Announcement;
 use crate::auth::authn::Authenticator;
@@ -73,7 +74,7 @@ pub struct Loaded {
     pub named: Vec<(Serving, Vec<String>)>,
     pub authorities: Authorities,
     /// The authorities, as other servers are told of them.
-    pub trust: Arc<ArcSwap<Trust>>,
+    pub trust: watch::Sender<Trust>,
     pub admin: Option<Admin>,
     pub tls: Tls,
     pub authenticator: Authenticator,
@@ -155,13 +156,13 @@ impl Loaded {
     }
 
     fn reload_authorities(&mut self, now: SystemTime) -> Result<bool, Refused> {
-        let front_proxy = self.trust.load().front_proxy.clone();
+        let front_proxy = self.trust.borrow().front_proxy.clone();
         let authorities = authorities(&self.sources, &front_proxy.allowed_names, now)?;
         if authorities == self.authorities {
             return Ok(false);
         }
         self.tls.replace(certificates(&self.serving, &self.named), authorities.clone())?;
-        self.trust.store(Arc::new(authorities.trust(front_proxy)));
+        self.trust.send_replace(authorities.trust(front_proxy));
         self.authorities = authorities;
         Ok(true)
     }

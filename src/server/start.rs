@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -56,7 +56,7 @@ pub struct Environment {
     /// The certificates in PEM by which clients verify the server; `None` without a port.
     pub server_authority: Option<String>,
     /// The CAs that clients' certificates are checked with at present.
-    pub trust: Arc<ArcSwap<Trust>>,
+    pub trust: watch::Sender<Trust>,
     pub door: Arc<Door>,
     /// `None` if the configuration has no identity.
     pub identity: Option<ServerIdentity>,
@@ -110,7 +110,10 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
         reloads: reloads.clone(),
         config: config.clone(),
         address: network.as_ref().map(|(address, _)| *address),
-        trust: network.as_ref().map(|(_, network)| network.trust.clone()).unwrap_or_default(),
+        trust: network
+            .as_ref()
+            .map(|(_, network)| network.trust.clone())
+            .unwrap_or_else(|| watch::Sender::new(Trust::default())),
         server_authority: match &network {
             Some((_, network)) => Some(network.sources.server_authority(&network.pki.serving)?),
             None => None,
@@ -165,7 +168,7 @@ struct Network {
     pki: Pki,
     named: Vec<(Serving, Vec<String>)>,
     authorities: Authorities,
-    trust: Arc<ArcSwap<Trust>>,
+    trust: watch::Sender<Trust>,
     tls: Tls,
     authenticator: Authenticator,
     temporary: Option<Temporary>,
@@ -189,7 +192,7 @@ impl Network {
         let tls = Tls::new(certificates, authorities.clone(), https.tls.clone(), runtime.clock.clone())?;
         let authenticator = Authenticator::new(settings(config), tokens(https)?);
         let front_proxy = config.authentication.front_proxy.clone();
-        let trust = Arc::new(ArcSwap::from_pointee(authorities.trust(front_proxy)));
+        let trust = watch::Sender::new(authorities.trust(front_proxy));
         Ok(Self {
             https: https.clone(),
             own: OwnCertificate::new(&pki.serving, runtime.clock.clone()),

@@ -154,6 +154,13 @@ async fn a010_others_learn_whom_to_trust() {
     while watch.next().await.expect("an event")["type"] != "DELETED" {}
     let back = watch.expect_named("ADDED", "extension-apiserver-authentication").await;
     assert_eq!(back["data"], data);
+    // Who is trusted later stands beside who was.
+    let (another, _) = elsewhere();
+    copy(&another.path().join("ca.crt"), &foreign.path().join("ca.crt"));
+    server.reload_credentials().await;
+    let changed = watch.expect_named("MODIFIED", "extension-apiserver-authentication").await;
+    let both = changed["data"]["requestheader-client-ca-file"].as_str().expect("a text");
+    assert_eq!(both.matches("BEGIN CERTIFICATE").count(), 2, "{both}");
     server.stop().await;
 }
 

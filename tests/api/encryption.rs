@@ -607,14 +607,6 @@ async fn a110_a_service_wraps_a_seed_and_is_asked_for_nothing_else(mut setup: Se
     assert_eq!(names(&server.get(SECRETS).await.ok()), all);
     assert_eq!(kms.decrypted() - decrypted, 2, "two seeds have sealed all of them");
 
-    // Where the file is not read again, each service has a check of its own.
-    server.stop().await;
-    setup.encryption.as_mut().expect("a configuration").reload = Reload::No;
-    let server = setup.start_empty().await;
-    for (check, status) in [("kms-provider-0", 200), ("kms-provider-1", 404), ("kms-providers", 404)] {
-        assert_eq!(server.get(format!("/readyz/{check}")).await.status, status, "{check}");
-    }
-
     // A key that is lost takes its values with it, and nothing else.
     server.stop().await;
     kms.state.lost.lock().expect("lost").push("key-1".to_owned());

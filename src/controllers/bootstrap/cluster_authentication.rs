@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 use super::create::create;
 use crate::api::decode::Body;
@@ -14,6 +15,7 @@ use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::auth::trust::{self, Trust};
+use crate::cache::Watcher;
 use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::tree::{Map, Value, json};
@@ -22,7 +24,7 @@ const CONFIG_MAPS: Gvr = Gvr::fixed("v1", "configmaps");
 const NAMESPACE: &str = "kube-system";
 const TRUST: &str = "extension-apiserver-authentication";
 const TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
-/// Certificates that have expired are taken out, and new ones put in, at least so often.
+/// Certificates that have expired are taken out at least so often.
 const PERIOD: Duration = Duration::from_secs(60);
 
 /// Makes both ConfigMaps, or completes them.
@@ -38,32 +40,41 @@ pub async fn reconcile(api: &Api, trust: &Trust) -> Result<(), Error> {
 }
 
 /// Keeps both ConfigMaps.
-pub async fn run(api: Arc<Api>, trust: Arc<ArcSwap<Trust>>) -> Result<(), Error> {
+pub async fn run(api: Arc<Api>, trust: watch::Sender<Trust>) -> Result<(), Error> {
     let Some(resource) = api.resources.get(&CONFIG_MAPS).cloned() else {
         return std::future::pending().await;
     };
     let mut watcher = api.cache.watch(resource.id, api.cache.any().revision);
+    let mut told = trust.subscribe();
     loop {
-        reconcile(&api, &trust.load_full()).await?;
+        let own = told.borrow_and_update().clone();
+        reconcile(&api, &own).await?;
+        tokio::select! {
+            changed = somebody_changed_them(&mut watcher) => changed?,
+            // The sender lives as long as this.
+            _ = told.changed() => {}
+            () = sleep(PERIOD) => {}
+        }
+    }
+}
+
+/// Returns after a change of one of the ConfigMaps.
+async fn somebody_changed_them(watcher: &mut Watcher) -> Result<(), Error> {
+    loop {
+        watcher.changed().await;
+        let mut ours = false;
         loop {
-            if tokio::time::timeout(PERIOD, watcher.changed()).await.is_err() {
+            let events = watcher.next().await?;
+            if events.is_empty() {
                 break;
             }
-            let mut ours = false;
-            loop {
-                let events = watcher.next().await?;
-                let mut objects =
-                    events.iter().filter_map(|event| event.current.as_ref().or(event.previous.as_ref()));
-                ours |= objects.any(|object| {
-                    object.namespace() == NAMESPACE && [TRUST, TRACKING].contains(&object.name())
-                });
-                if events.is_empty() {
-                    break;
-                }
-            }
-            if ours {
-                break;
-            }
+            let mut objects =
+                events.iter().filter_map(|event| event.current.as_ref().or(event.previous.as_ref()));
+            ours |= objects
+                .any(|object| object.namespace() == NAMESPACE && [TRUST, TRACKING].contains(&object.name()));
+        }
+        if ours {
+            return Ok(());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use tokio::sync::watch;
 
 use crate::api::Api;
 use crate::api::protobuf_messages::drop_unused_messages;
@@ -49,7 +49,7 @@ impl Work<'_> {
     pub fn start(
         &self,
         backend: &dyn Backend,
-        (trust, identity): (Arc<ArcSwap<Trust>>, Option<ServerIdentity>),
+        (trust, identity): (watch::Sender<Trust>, Option<ServerIdentity>),
         door: &Door,
         health: &mut HealthChecks,
     ) -> Result<(Option<Replica>, Gate), BuildError> {

@@ -62,26 +62,18 @@ impl Transformers {
 }
 
 impl Encryption {
-    /// The names of the checks of health. If the file is read again, there is one of whatever services it names, else each service
-    /// has one, in their order.
-    pub fn health_checks(&self) -> Vec<String> {
-        let Some(shared) = &self.0 else { return Vec::new() };
-        match shared.config.reload {
-            Reload::Yes => vec!["kms-providers".to_owned()],
-            Reload::No => (0..shared.current.load().services.len())
-                .map(|index| format!("kms-provider-{index}"))
-                .collect(),
-        }
+    /// Whether the health of key management services is told.
+    pub fn has_health(&self) -> bool {
+        self.0.as_ref().is_some_and(|shared| {
+            shared.config.reload == Reload::Yes || !shared.current.load().services.is_empty()
+        })
     }
 
-    /// The health by the check at this place, not older than upstream has it.
-    pub async fn check(&self, index: usize) -> Result<(), String> {
-        let Some(shared) = &self.0 else { return Ok(()) };
-        let current = shared.current.load_full();
-        match (shared.config.reload, current.services.get(index)) {
-            (Reload::Yes, _) => current.check().await,
-            (Reload::No, Some(service)) => service.check().await,
-            (Reload::No, None) => Ok(()),
+    /// The health of all key management services, not older than upstream has it.
+    pub async fn check(&self) -> Result<(), String> {
+        match &self.0 {
+            Some(shared) => shared.current.load_full().check().await,
+            None => Ok(()),
         }
     }
 

@@ -52,7 +52,7 @@ var switchable = map[string]bool{"APIServerIdentity": true, "StorageVersionAPI":
 // elsewhere are features that no code of an API server reads, but the scheduler, controllers and kubelets.
 var elsewhere = map[string]bool{
 	"CloudControllerManagerWatchBasedRoutesReconciliation": true, "InterPodAffinityHostnameFastPath": true,
-	"KubeletCrashLoopBackOffMax": true, "NominatedNodeNameForExpectation": true, "SchedulerAsyncAPICalls": true,
+	"KubeletCrashLoopBackOffMax": true, "NominatedNodeNameForExpectation": true, "SchedulerAsyncAPICalls": true, "SchedulerAsyncPreemption": true,
 	"StaleControllerConsistencyDaemonSet": true,
 }
 
