@@ -132,8 +132,6 @@ impl Server {
         let routes = self.routes.clone();
         let (slot, held) = (Slot::default(), info.clone());
         let next = slot.clone();
-        let streams = Streams::of(connection.clone());
-        let announced = streams.clone();
         let answer = move |request| {
             requests.connection.note_request(requests.connections.now());
             respond(routes.now(), info.clone(), requests.clone(), next.clone(), request)
@@ -146,6 +144,8 @@ impl Server {
             let stream = FirstReads::new(stream, connection.clone(), places);
             let stream = Gathered::new(stream, GATHERED_BYTES);
             let sender = stream.handle();
+            let streams = Streams::of(connection.clone());
+            let announced = streams.clone();
             let builder = tuned_http2(streams.clone(), limits.streams);
             let service = service_fn(move |request: Request<Incoming>| {
                 announced.announce(&request);
