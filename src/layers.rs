@@ -46,6 +46,7 @@ const ROWS: &[&[&str]] = &[
         "warnings",
         "watched_file",
     ],
+    &["layered"],
 ];
 
 /// The sources of this crate and of `rowplane-objects`, whose modules are its lower rows, by their paths below `src`.

@@ -25,9 +25,9 @@ use tokio_rustls::client::TlsStream;
 use super::words;
 use crate::answers::client;
 use crate::answers::interim::{Interim, TOO_MANY};
-use crate::answers::lenient::Lenient;
+use crate::answers::lenient::{Lenient, LenientStream};
 
-type Driver = Pin<Box<http1::Connection<TokioIo<Lenient<TlsStream<TcpStream>>>, Full<Bytes>>>>;
+type Driver = Pin<Box<http1::Connection<TokioIo<LenientStream<TlsStream<TcpStream>>>, Full<Bytes>>>>;
 
 /// When a connection of HTTP/2 that says nothing is asked whether it is still there, and how long it may think about it, as
 /// client-go has it.
@@ -95,7 +95,7 @@ impl Opened {
         let stream = TlsConnector::from(tls).connect(name, stream).await;
         let stream = stream.map_err(|error| words::handshake(&error))?;
         let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let stream = TokioIo::new(Lenient(stream));
+        let stream = TokioIo::new(Lenient::over(stream));
         let failed = |error: hyper::Error| error.to_string();
         if speaks_http2 {
             let mut builder = http2::Builder::new(TokioExecutor::new());
