@@ -45,6 +45,7 @@ const ROWS: &[&[&str]] = &[
         "warnings",
         "watched_file",
     ],
+    &["layered"],
 ];
 
 /// The crates whose modules stand in [`ROWS`].

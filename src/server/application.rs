@@ -218,12 +218,12 @@ fn add_checks(health: &mut HealthChecks, api: &Api) {
         let result = cache.check(Instant::now());
         async { result }
     });
-    // Not of `/livez`: no restart makes a service well.
-    for (index, name) in api.encryption.health_checks().iter().enumerate() {
+    if api.encryption.has_health() {
         let encryption = api.encryption.clone();
-        health.add(name, &[Endpoint::Healthz, Endpoint::Readyz], move || {
+        // Not of `/livez`: no restart makes a service well.
+        health.add("kms-providers", &[Endpoint::Healthz, Endpoint::Readyz], move || {
             let encryption = encryption.clone();
-            async move { encryption.check(index).await }
+            async move { encryption.check().await }
         });
     }
 }

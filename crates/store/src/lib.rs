@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod failpoints;
 pub mod grpc;
 pub mod identity;
+pub mod layered;
 pub mod private_files;
 pub mod random;
 pub mod scheduling;

@@ -24,7 +24,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::connection_state::{Connection, Requests, Stage};
 use super::connections::ConnectionEntry;
-use super::debts::{Debts, Settled};
+use super::debts::{Debts, Settling};
 use super::delivery::deliver;
 use super::first_reads::FirstReads;
 use super::gather::Gathered;
@@ -33,9 +33,10 @@ use super::leaving::{Protocol, given_up, run_protocol};
 use super::sliced::Sliced;
 use super::streams::Streams;
 use super::takeover::{self, Slot};
-use super::turns::Turn;
+use super::turns::{Rationed, Turn};
 use super::unsent::Outgoing;
 use super::{ConnectionInfo, Responder, Server};
+use crate::layered::Layered;
 
 /// Upstream's `ReadHeaderTimeout`: a peer whose handshake takes longer is not a client.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(32);
@@ -135,20 +136,21 @@ impl Server {
         let routes = self.routes.clone();
         let (slot, held) = (Slot::default(), info.clone());
         let next = slot.clone();
-        let streams = Streams::of(connection.clone());
-        let announced = streams.clone();
         let answer = move |request| {
             requests.connection.note_request(requests.connections.now());
             respond(routes.now(), info.clone(), requests.clone(), next.clone(), request)
         };
         let limits = self.connections.limits();
         let http2 = is_http2(&stream);
-        let stream = Settled::new(Sliced(stream), debts);
+        let stream = Layered { stream: Sliced(stream), layer: Rationed };
+        let stream = Layered { stream, layer: Settling::new(debts) };
         let ended = if http2 {
             let places = self.connections.first_reads.clone();
-            let stream = FirstReads::new(stream, connection.clone(), places);
+            let stream = Layered { stream, layer: FirstReads::new(connection.clone(), places) };
             let stream = Gathered::new(stream, GATHERED_BYTES);
             let sender = stream.handle();
+            let streams = Streams::of(connection.clone());
+            let announced = streams.clone();
             let builder = tuned_http2(streams.clone(), limits.streams);
             let service = service_fn(move |request: Request<Incoming>| {
                 announced.announce(&request);
@@ -168,7 +170,8 @@ impl Server {
             ended
         } else {
             let builder = tuned_http1(limits.idle);
-            let (stream, read) = Heads::new(stream, connection.clone(), self.connections.places_for_heads());
+            let (layer, read) = Heads::new(connection.clone(), self.connections.places_for_heads());
+            let stream = Layered { stream, layer };
             let service = service_fn(move |request| heads::serve(read.clone(), request, answer.clone()));
             let protocol = builder.serve_connection(TokioIo::new(stream), service);
             let protocol = pin!(protocol.with_upgrades());

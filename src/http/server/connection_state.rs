@@ -40,6 +40,8 @@ pub struct Connection {
     turns: Arc<Turns>,
     /// Whether the task of a stream has begun or run since the connection was last asked.
     has_streams: AtomicBool,
+    /// The task of an HTTP/2 connection, which polls short streams itself.
+    task_of_streams: OnceLock<Id>,
     /// The user who has asked last, by the number that `turns` has given him.
     user: AtomicU16,
     /// Whether who has asked last is a member of `system:masters`.
@@ -74,6 +76,7 @@ impl Connection {
             authenticated: AtomicBool::default(),
             turns,
             has_streams: AtomicBool::default(),
+            task_of_streams: OnceLock::default(),
             user: AtomicU16::new(UNKNOWN),
             is_exempt: AtomicBool::default(),
             unsent: Unsent::of(unsent),
@@ -118,6 +121,16 @@ impl Connection {
     /// Whether the connection lets others go first, since its user keeps the processors busy.
     pub fn stands_back(&self) -> bool {
         self.turns.stands_back(self.user.load(Ordering::Relaxed))
+    }
+
+    /// Notes the task of an HTTP/2 connection, once.
+    pub fn set_task_of_streams(&self, task: Id) {
+        let _ = self.task_of_streams.set(task);
+    }
+
+    /// Whether this task, the connection's own, polls streams.
+    pub fn polls_streams_on(&self, task: Id) -> bool {
+        self.task_of_streams.get() == Some(&task)
     }
 
     /// Notes that the task of a stream begins or runs, which may have something to send.

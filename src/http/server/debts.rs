@@ -2,15 +2,15 @@
 //! are sent together are settled together, which costs one write of the audit log instead of one for each.
 
 use std::fmt;
-use std::io::{self, IoSlice};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::layered::Layer;
 
 /// The audit log to which connections owe events.
 pub trait Creditor: Send + Sync {
@@ -49,19 +49,27 @@ impl fmt::Debug for Debts {
     }
 }
 
-/// A stream that sends nothing while something is owed.
-pub struct Settled<S> {
-    stream: S,
+/// The layer of a stream that sends nothing while something is owed.
+pub struct Settling {
     debts: Arc<Debts>,
     settling: Option<BoxFuture<'static, ()>>,
 }
 
-impl<S> Settled<S> {
-    pub fn new(stream: S, debts: Arc<Debts>) -> Self {
-        Self { stream, debts, settling: None }
+impl Settling {
+    pub fn new(debts: Arc<Debts>) -> Self {
+        Self { debts, settling: None }
     }
+}
 
-    fn poll_settled(&mut self, context: &mut Context<'_>) -> Poll<()> {
+/// Settles the debts of answers that are never sent: what they tell of has happened all the same.
+impl Drop for Settling {
+    fn drop(&mut self) {
+        drop(self.debts.settle());
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Layer<S> for Settling {
+    fn poll_writable(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             if let Some(settling) = &mut self.settling {
                 ready!(settling.poll_unpin(context));
@@ -75,64 +83,28 @@ impl<S> Settled<S> {
     }
 }
 
-/// Settles the debts of answers that are never sent: what they tell of has happened all the same.
-impl<S> Drop for Settled<S> {
-    fn drop(&mut self) {
-        drop(self.debts.settle());
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Settled<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_settled(context));
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_settled(context));
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Settled<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::AtomicUsize;
 
-    use tokio::io::AsyncWriteExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::sync::oneshot;
 
     use super::*;
+    use crate::layered::Layered;
+
+    /// A stream that settles, and its peer.
+    fn settled(debts: &Arc<Debts>) -> (Layered<DuplexStream, Settling>, DuplexStream) {
+        let (stream, peer) = duplex(16);
+        (Layered { stream, layer: Settling::new(debts.clone()) }, peer)
+    }
+
+    async fn sent(mut peer: DuplexStream) -> String {
+        let mut text = String::new();
+        peer.read_to_string(&mut text).await.expect("read");
+        text
+    }
 
     /// Counts how often it is asked, and takes its time if it is given a receiver.
     #[derive(Default)]
@@ -152,15 +124,16 @@ mod tests {
     #[tokio::test]
     async fn answers_that_leave_together_are_settled_together() {
         let (log, debts) = (Arc::new(Log::default()), Arc::new(Debts::default()));
-        let mut sent = Settled::new(Vec::new(), debts.clone());
-        sent.write_all(b"a").await.expect("written");
+        let (mut stream, peer) = settled(&debts);
+        stream.write_all(b"a").await.expect("written");
         assert_eq!(log.asked.load(Ordering::Relaxed), 0, "nothing is owed");
         for _ in 0..3 {
             debts.owe(|| log.clone());
         }
-        sent.write_all(b"b").await.expect("written");
-        sent.write_all(b"c").await.expect("written");
-        assert_eq!((log.asked.load(Ordering::Relaxed), &*sent.stream), (1, &b"abc"[..]));
+        stream.write_all(b"b").await.expect("written");
+        stream.write_all(b"c").await.expect("written");
+        drop(stream);
+        assert_eq!((log.asked.load(Ordering::Relaxed), &*sent(peer).await), (1, "abc"));
     }
 
     #[tokio::test]
@@ -169,21 +142,22 @@ mod tests {
         let (stored, slow) = oneshot::channel();
         *log.slow.lock().expect("a lock") = Some(slow);
         debts.owe(|| log.clone());
-        let mut sent = Settled::new(Vec::new(), debts.clone());
-        assert!(sent.write_all(b"a").now_or_never().is_none());
-        assert_eq!(&*sent.stream, b"");
+        let (mut stream, mut peer) = settled(&debts);
+        assert!(stream.write_all(b"a").now_or_never().is_none());
+        assert!(peer.read_u8().now_or_never().is_none());
         // Owed while the first is being stored.
         debts.owe(|| log.clone());
         stored.send(()).expect("somebody waits");
-        sent.write_all(b"a").await.expect("written");
-        assert_eq!((log.asked.load(Ordering::Relaxed), &*sent.stream), (2, &b"a"[..]));
+        stream.write_all(b"a").await.expect("written");
+        drop(stream);
+        assert_eq!((log.asked.load(Ordering::Relaxed), &*sent(peer).await), (2, "a"));
     }
 
     #[test]
     fn a_connection_that_ends_settles() {
         let (log, debts) = (Arc::new(Log::default()), Arc::new(Debts::default()));
         debts.owe(|| log.clone());
-        drop(Settled::new(Vec::<u8>::new(), debts));
+        drop(settled(&debts));
         assert_eq!(log.asked.load(Ordering::Relaxed), 1);
     }
 }

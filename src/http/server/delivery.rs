@@ -58,13 +58,12 @@ pub async fn deliver(mut response: Response, request: Arc<Requests>) -> axum::ht
     if !is_long {
         return axum::http::Response::from_parts(head, body);
     }
-    let waker = poll_fn(|context| match context.waker() {
-        // The connection polls the stream. Since it has to wait here, it gets a task of its own.
-        waker if waker.will_wake(Waker::noop()) => Poll::Pending,
-        waker => Poll::Ready(waker.clone()),
+    let task = poll_fn(|context| match tokio::task::try_id() {
+        // A stream that the connection polls itself gets a task of its own, since it has to wait here.
+        Some(id) if request.connection.polls_streams_on(id) => Poll::Pending,
+        id => Poll::Ready(id.map(|id| (id, context.waker().clone()))),
     })
     .await;
-    let task = tokio::task::try_id().map(|id| (id, waker));
     let held = length.filter(|_| body.is_whole() && !is_shared).unwrap_or_default();
     let delivery = Arc::new(Delivery::new(&request.connections, terms.as_ref(), task, held));
     request.connection.add_delivery(delivery.clone());
@@ -257,6 +256,7 @@ mod tests {
             let entry = connections.admit([127, 0, 0, 1].into());
             let connection = entry.connection().clone();
             let requests = Requests::of(connection.clone(), connections);
+            connection.set_task_of_streams(tokio::task::id());
             let by_connection = || Context::from_waker(Waker::noop());
             let response = |length: u64| Response::new(Body::from(vec![0; length as usize]));
             let mut short = Box::pin(deliver(response(SHORT), requests.clone()));

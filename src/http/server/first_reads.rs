@@ -3,7 +3,7 @@
 //! The head of a request is held whole until it has come, and there may be many at once. What such a connection reads beyond
 //! [`FREE`] waits for one of a few places, which all of them share.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -14,15 +14,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::connection_state::Connection;
+use crate::layered::Layer;
 
 /// How many bytes each connection may read without a credential.
 pub const FREE: usize = 64 << 10;
 /// How many connections without a credential may read more than that at the same time.
 pub const PLACES: usize = 16;
 
-/// A stream that counts what it reads while its connection has shown no credential.
-pub struct FirstReads<S> {
-    stream: S,
+/// The layer of a stream that counts what it reads while its connection has shown no credential.
+pub struct FirstReads {
     connection: Arc<Connection>,
     places: Arc<Semaphore>,
     read: usize,
@@ -38,9 +38,9 @@ enum Place {
     },
 }
 
-impl<S> FirstReads<S> {
-    pub fn new(stream: S, connection: Arc<Connection>, places: Arc<Semaphore>) -> Self {
-        Self { stream, connection, places, read: 0, place: Place::None }
+impl FirstReads {
+    pub fn new(connection: Arc<Connection>, places: Arc<Semaphore>) -> Self {
+        Self { connection, places, read: 0, place: Place::None }
     }
 
     fn poll_place(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -60,51 +60,22 @@ impl<S> FirstReads<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for FirstReads<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> Layer<S> for FirstReads {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        &mut self,
+        stream: Pin<&mut S>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.connection.is_authenticated() {
             self.place = Place::None;
-            return Pin::new(&mut self.stream).poll_read(context, buffer);
+            return stream.poll_read(context, buffer);
         }
         ready!(self.poll_place(context));
         let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let read = stream.poll_read(context, buffer);
         self.read += buffer.filled().len() - before;
         read
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for FirstReads<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 
@@ -116,6 +87,7 @@ mod tests {
 
     use super::super::turns::Turns;
     use super::*;
+    use crate::layered::Layered;
 
     const HEAD: usize = 256 << 10;
     const AT_ONCE: usize = 16 << 10;
@@ -123,7 +95,7 @@ mod tests {
     /// A connection, the peer of which has sent a long head.
     struct Peer {
         connection: Arc<Connection>,
-        reads: FirstReads<DuplexStream>,
+        reads: Layered<DuplexStream, FirstReads>,
         _peer: DuplexStream,
     }
 
@@ -133,7 +105,7 @@ mod tests {
             peer.write_all(&vec![b'x'; HEAD]).await.expect("room");
             let turns = Arc::new(Turns::new());
             let connection = Arc::new(Connection::accepted_at(1, turns, Arc::new(AtomicUsize::new(0))));
-            let reads = FirstReads::new(stream, connection.clone(), places.clone());
+            let reads = Layered { stream, layer: FirstReads::new(connection.clone(), places.clone()) };
             Self { connection, reads, _peer: peer }
         }
 

@@ -13,7 +13,7 @@ mod unread;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +34,7 @@ use self::head::{Aside, Following, Framing, Refusal, Verdict};
 pub use self::head::{LONG, LongQuery};
 use self::unread::{Ends, MOST, kept};
 use super::connection_state::Connection;
+use crate::layered::Layer;
 
 /// The longest head, in bytes: Go's `DefaultMaxHeaderBytes`, and the buffer that it reads beyond.
 const LONGEST: usize = (1 << 20) + 4096;
@@ -95,9 +96,8 @@ enum State {
     Ended,
 }
 
-/// The stream of an HTTP/1 connection, as hyper reads it.
-pub struct Heads<S> {
-    stream: S,
+/// The layer of an HTTP/1 connection through which hyper reads it.
+pub struct Heads {
     connection: Arc<Connection>,
     announced: Arc<Announced>,
     state: State,
@@ -120,11 +120,10 @@ struct Lingering {
     timer: Pin<Box<Sleep>>,
 }
 
-impl<S> Heads<S> {
-    pub fn new(stream: S, connection: Arc<Connection>, places: PollSemaphore) -> (Self, Arc<Announced>) {
+impl Heads {
+    pub fn new(connection: Arc<Connection>, places: PollSemaphore) -> (Self, Arc<Announced>) {
         let announced = Arc::<Announced>::default();
         let heads = Self {
-            stream,
             connection,
             announced: announced.clone(),
             state: State::Head,
@@ -294,62 +293,16 @@ impl<S> Heads<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        loop {
-            if matches!(this.state, State::Undecided) {
-                this.pass_held();
-            }
-            if !this.ready.is_empty() {
-                this.give(buffer);
-                return Poll::Ready(Ok(()));
-            }
-            match this.state {
-                // hyper would take an end for one of the client.
-                State::Ended => return Poll::Pending,
-                State::Undecided if this.raw.len() > HELD => return Poll::Pending,
-                _ => ready!(this.poll_room(context)),
-            }
-            let start = buffer.filled().len();
-            ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
-            let read = buffer.filled().len() - start;
-            if read == 0 {
-                if matches!(this.state, State::Head) && !this.raw.is_empty() {
-                    this.refuse(head::UNFINISHED);
-                    continue;
-                }
-                return Poll::Ready(Ok(()));
-            }
-            let passed = if this.raw.is_empty() {
-                this.pass(&buffer.filled()[start..])
-            } else {
-                this.raw.extend_from_slice(&buffer.filled()[start..]);
-                this.pass_held();
-                0
-            };
-            buffer.set_filled(start + passed);
-            if passed > 0 {
-                return Poll::Ready(Ok(()));
-            }
-        }
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> Heads<S> {
+impl Heads {
     /// Reads what still comes away. A socket that is closed with unread bytes resets its connection, and the peer may not see
     /// the answer.
-    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_linger<S: AsyncRead>(&mut self, mut stream: Pin<&mut S>, context: &mut Context<'_>) -> Poll<()> {
         let lingering =
             self.lingering.get_or_insert_with(|| Lingering { left: MOST, timer: Box::pin(sleep(LINGER)) });
         let mut scratch = [0; 16 << 10];
         for _ in 0..16 {
             let mut buffer = ReadBuf::new(&mut scratch);
-            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+            match stream.as_mut().poll_read(context, &mut buffer) {
                 Poll::Pending => return lingering.timer.as_mut().poll(context),
                 Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
                     let read = buffer.filled().len() as u64;
@@ -365,37 +318,57 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Heads<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Heads<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
+impl<S: AsyncRead + AsyncWrite + Unpin> Layer<S> for Heads {
+    fn poll_read(
+        &mut self,
+        mut stream: Pin<&mut S>,
         context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            if matches!(self.state, State::Undecided) {
+                self.pass_held();
+            }
+            if !self.ready.is_empty() {
+                self.give(buffer);
+                return Poll::Ready(Ok(()));
+            }
+            match self.state {
+                // hyper would take an end for one of the client.
+                State::Ended => return Poll::Pending,
+                State::Undecided if self.raw.len() > HELD => return Poll::Pending,
+                _ => ready!(self.poll_room(context)),
+            }
+            let start = buffer.filled().len();
+            ready!(stream.as_mut().poll_read(context, buffer))?;
+            let read = buffer.filled().len() - start;
+            if read == 0 {
+                if matches!(self.state, State::Head) && !self.raw.is_empty() {
+                    self.refuse(head::UNFINISHED);
+                    continue;
+                }
+                return Poll::Ready(Ok(()));
+            }
+            let passed = if self.raw.is_empty() {
+                self.pass(&buffer.filled()[start..])
+            } else {
+                self.raw.extend_from_slice(&buffer.filled()[start..]);
+                self.pass_held();
+                0
+            };
+            buffer.set_filled(start + passed);
+            if passed > 0 {
+                return Poll::Ready(Ok(()));
+            }
+        }
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(&mut self, mut stream: Pin<&mut S>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.lingering.is_none() {
-            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+            ready!(stream.as_mut().poll_shutdown(context))?;
         }
         if matches!(self.state, State::Body(_) | State::Chunked(_) | State::Ended) {
-            ready!(self.poll_linger(context));
+            ready!(self.poll_linger(stream, context));
         }
         Poll::Ready(Ok(()))
     }

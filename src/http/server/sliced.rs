@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::turns;
 use crate::pieces::PIECE;
 
 /// The most slices of a write: enough for four full records, which rustls accepts at a time, and for the bytes around them.
@@ -38,28 +37,17 @@ impl<'b> Slices<'b> {
     }
 }
 
-/// Counts what was written.
-fn counted(written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-    if let Poll::Ready(Ok(bytes)) = &written {
-        turns::wrote(*bytes);
-    }
-    written
-}
-
 impl<S: AsyncWrite + Unpin> AsyncWrite for Sliced<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if !turns::may_write(context) {
-            return Poll::Pending;
-        }
         if bytes.len() <= PIECE {
-            return counted(Pin::new(&mut self.0).poll_write(context, bytes));
+            return Pin::new(&mut self.0).poll_write(context, bytes);
         }
         let slices = Slices::of(std::iter::once(bytes));
-        counted(Pin::new(&mut self.0).poll_write_vectored(context, slices.get()))
+        Pin::new(&mut self.0).poll_write_vectored(context, slices.get())
     }
 
     fn poll_write_vectored(
@@ -67,14 +55,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Sliced<S> {
         context: &mut Context<'_>,
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if !turns::may_write(context) {
-            return Poll::Pending;
-        }
         if buffers.iter().all(|buffer| buffer.len() <= PIECE) {
-            return counted(Pin::new(&mut self.0).poll_write_vectored(context, buffers));
+            return Pin::new(&mut self.0).poll_write_vectored(context, buffers);
         }
         let slices = Slices::of(buffers.iter().map(|buffer| &**buffer));
-        counted(Pin::new(&mut self.0).poll_write_vectored(context, slices.get()))
+        Pin::new(&mut self.0).poll_write_vectored(context, slices.get())
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -35,7 +35,9 @@ struct Next {
 }
 
 impl Streams {
+    /// Must be called on the connection's task.
     pub fn of(connection: Arc<Connection>) -> Self {
+        tokio::task::try_id().into_iter().for_each(|task| connection.set_task_of_streams(task));
         Self { connection, next: Arc::default() }
     }
 

@@ -15,7 +15,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
+use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::layered::Layer;
 use crate::scheduling::{self, StoreWork};
 
 /// Users by the hash of their names. Two that meet here count as one.
@@ -90,18 +92,21 @@ fn is_sampled() -> bool {
     drawn < u32::MAX / SAMPLED
 }
 
-/// Whether the task that is being polled may write now. If not, it is polled again soon.
-pub fn may_write(context: &Context<'_>) -> bool {
-    let may = ALLOWANCE.get() > 0;
-    if !may {
-        context.waker().wake_by_ref();
-    }
-    may
-}
+/// The layer of a stream that writes no more in one poll than the task that is being polled may.
+pub struct Rationed;
 
-/// Notes what the task that is being polled has written.
-pub fn wrote(bytes: usize) {
-    ALLOWANCE.set(ALLOWANCE.get().saturating_sub(bytes));
+impl<S: AsyncRead + AsyncWrite + Unpin> Layer<S> for Rationed {
+    fn poll_writable(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if ALLOWANCE.get() == 0 {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+
+    fn wrote(&mut self, bytes: usize) {
+        ALLOWANCE.set(ALLOWANCE.get().saturating_sub(bytes));
+    }
 }
 
 /// Restores the allowance of the thread, also after a panic.
@@ -281,10 +286,10 @@ mod tests {
     use std::future::poll_fn;
     use std::sync::{Arc, Mutex};
 
-    use tokio::io::AsyncWrite as _;
+    use tokio::io::{Empty, Join};
 
-    use super::super::sliced::Sliced;
     use super::*;
+    use crate::layered::Layered;
 
     const WINDOW_NANOS: u64 = WINDOW.as_nanos() as u64;
 
@@ -409,17 +414,21 @@ mod tests {
     async fn a_heavy_task_writes_a_slice_at_a_time() {
         let (turns, heavy, light) = busy();
         for (user, most) in [(heavy, SLICE_BYTES + (64 << 10)), (light, usize::MAX)] {
-            let (mut turn, mut sent, mut polls) = (Turn::default(), Sliced(Vec::new()), 0);
+            let stream = tokio::io::join(tokio::io::empty(), Vec::new());
+            let mut sent = Layered { stream, layer: Rationed };
+            let (mut turn, mut polls) = (Turn::default(), 0);
             let bytes = vec![0; 1 << 20];
+            let length = |sent: &Layered<Join<Empty, Vec<u8>>, Rationed>| sent.stream.writer().len();
             poll_fn(|context| {
                 turn.poll(&turns, user, context, |context| {
-                    let before = sent.0.len();
+                    let before = length(&sent);
                     polls += 1;
-                    while sent.0.len() < bytes.len() {
-                        let rest = &bytes[sent.0.len()..];
-                        let Poll::Ready(written) = std::pin::Pin::new(&mut sent).poll_write(context, rest)
+                    while length(&sent) < bytes.len() {
+                        let end = bytes.len().min(length(&sent) + (64 << 10));
+                        let part = &bytes[length(&sent)..end];
+                        let Poll::Ready(written) = std::pin::Pin::new(&mut sent).poll_write(context, part)
                         else {
-                            assert!(sent.0.len() - before <= most);
+                            assert!(length(&sent) - before <= most);
                             return Poll::Pending;
                         };
                         written.expect("written");
@@ -428,7 +437,7 @@ mod tests {
                 })
             })
             .await;
-            assert_eq!(sent.0.len(), bytes.len());
+            assert_eq!(length(&sent), bytes.len());
             assert_eq!(polls > 1, user == heavy, "{polls}");
         }
     }

@@ -84,17 +84,11 @@ impl<'a> Frame<'a, '_> {
         let found = match &qualifier.key {
             QualifierKey::Constant(Value::String(name)) => find_text(&of, name, qualifier.hint, optional),
             QualifierKey::Constant(key) => find(&of, key, optional),
-            QualifierKey::Attribute(attribute) => {
-                let bare = attribute.qualifiers.is_empty();
-                match self.values.held(&attribute.base).filter(|_| bare) {
-                    Some(key) => find(&of, key, optional),
-                    None => match self.resolve(attribute) {
-                        Ok(key) => find(&of, &key, optional),
-                        Err(Fault::Error(error)) => Err(error),
-                        Err(end) => return Err(end),
-                    },
-                }
-            }
+            QualifierKey::Attribute(attribute) => match self.resolve(attribute) {
+                Ok(key) => find(&of, &key, optional),
+                Err(Fault::Error(error)) => Err(error),
+                Err(end) => return Err(end),
+            },
             QualifierKey::Node(node) => match self.part(*node)? {
                 Ok(key) => find(&of, &key, optional),
                 Err(error) => Err(error),

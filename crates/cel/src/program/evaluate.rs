@@ -117,17 +117,6 @@ impl<'a> Values<'a> {
         };
         known.as_ref().ok()
     }
-
-    /// A constant or a variable, which need not be copied to be looked at, and what that costs.
-    fn bare(&self, node: NodeId) -> Option<(&Value<'a>, u64)> {
-        match &self.program.nodes[node as usize] {
-            Node::Constant(value) => Some((value, 0)),
-            Node::Attribute(Attribute { base, qualifiers }) if qualifiers.is_empty() => {
-                self.held(base).map(|value| (value, 1))
-            }
-            _ => None,
-        }
-    }
 }
 
 /// The plan is not much deeper than the tree, of which each level takes some hundreds of bytes of stack.
@@ -218,7 +207,7 @@ impl<'a> Frame<'a, '_> {
         }
     }
 
-    /// The result of an operator on two operands. Constants and variables are not copied for it if the right one is such.
+    /// The result of an operator on two operands.
     pub(super) fn operands<R>(
         &mut self,
         left: NodeId,
@@ -226,17 +215,7 @@ impl<'a> Frame<'a, '_> {
         cost: Cost,
         apply: impl FnOnce(&Value<'a>, &Value<'a>) -> Result<R, Error>,
     ) -> Result<Result<R, Error>, Fault> {
-        if let (Some((one, before)), Some((other, more))) = (self.values.bare(left), self.values.bare(right))
-        {
-            self.budget.spend(before + more + cost.of_two(one, other))?;
-            return Ok(apply(one, other));
-        }
-        let left = self.part(left)?;
-        if let (Ok(left), Some((right, before))) = (&left, self.values.bare(right)) {
-            self.budget.spend(before + cost.of_two(left, right))?;
-            return Ok(apply(left, right));
-        }
-        match (left, self.part(right)?) {
+        match (self.part(left)?, self.part(right)?) {
             (Ok(left), Ok(right)) => {
                 self.spend(cost.of_two(&left, &right))?;
                 Ok(apply(&left, &right))

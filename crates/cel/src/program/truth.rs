@@ -1,7 +1,7 @@
 //! Conditions: expressions of which only the truth is wanted, so that no value is made of the result.
 
 use super::evaluate::{EvalResult, Fault, Frame, compare, is_member};
-use super::{Attribute, FoldShape, Node, NodeId};
+use super::{FoldShape, Node, NodeId};
 use crate::value::{Error, Value};
 
 /// The result of a condition.
@@ -73,16 +73,6 @@ impl<'a> Frame<'a, '_> {
                     _ => Err(Error::no_such_overload().into()),
                 }
             }),
-            Node::Attribute(Attribute { base, qualifiers }) if qualifiers.is_empty() => {
-                let held = self.values.held(base).map(|value| value.as_bool().map_or(Truth::Odd, Truth::Is));
-                match held {
-                    Some(truth) => {
-                        self.spend(1)?;
-                        Ok(truth)
-                    }
-                    None => self.other(id),
-                }
-            }
             Node::Fold(fold) => match fold.shape {
                 FoldShape::Quantifier { body, decides } => match self.quantify(fold, body, decides) {
                     Err(Fault::Error(error)) => Ok(Truth::Error(error)),

@@ -11,7 +11,6 @@ pub mod conflict;
 pub mod fields;
 pub mod fields_v1;
 pub mod filter;
-mod first;
 mod items;
 pub mod managers;
 pub mod merge;

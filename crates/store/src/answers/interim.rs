@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
 
 use hyper::Request;
-use hyper::rt::{Read, ReadBufCursor, Write};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::layered::Layer;
 
 /// How many of them are read, as Go did before it counted their bytes.
 const MOST: u32 = 5;
@@ -33,53 +35,19 @@ impl Interim {
     }
 }
 
-/// A stream of which nothing more is read once there were too many. hyper reads them one after the other, as long as there
-/// are some to read.
-pub struct Bounded<S> {
-    pub stream: S,
-    pub interim: Interim,
-}
-
-impl<S: Read + Unpin> Read for Bounded<S> {
+/// The layer of a connection of which nothing more is read once there were too many. hyper reads them one after the other, as
+/// long as there are some to read.
+impl<S: AsyncRead + AsyncWrite + Unpin> Layer<S> for Interim {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        &mut self,
+        stream: Pin<&mut S>,
         context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.interim.are_too_many() {
+        match self.are_too_many() {
             true => Poll::Ready(Err(io::Error::other(TOO_MANY))),
-            false => Pin::new(&mut self.stream).poll_read(context, buffer),
+            false => stream.poll_read(context, buffer),
         }
-    }
-}
-
-impl<S: Write + Unpin> Write for Bounded<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 
@@ -87,13 +55,12 @@ impl<S: Write + Unpin> Write for Bounded<S> {
 mod tests {
     use std::task::Waker;
 
+    use super::super::client;
+    use super::*;
+    use crate::layered::Layered;
     use bytes::Bytes;
     use http_body_util::Empty;
     use hyper_util::rt::TokioIo;
-    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-    use super::super::client;
-    use super::*;
 
     const EARLY: &[u8] = b"HTTP/1.1 103 E\r\n\r\n";
 
@@ -148,7 +115,7 @@ mod tests {
         let mut request = Request::new(Empty::<Bytes>::new());
         let interim = Interim::of(&mut request);
         let peer = Talkative { read: read.clone(), is_asked: false, reader: None };
-        let bounded = Bounded { stream: TokioIo::new(peer), interim: interim.clone() };
+        let bounded = TokioIo::new(Layered { stream: peer, layer: interim.clone() });
         let (mut sender, connection) = client().handshake(bounded).await.expect("a connection");
         let (answer, _) = tokio::join!(sender.send_request(request), connection);
         assert!(answer.is_err() && interim.are_too_many());

@@ -1,53 +1,35 @@
 //! A stream whose peer may close it without TLS's goodbye, as many servers do, and Go's client allows. A body that says how long
 //! it is, or comes in chunks, is still known to be cut.
 
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-pub struct Lenient<S>(pub S);
+use crate::layered::{Layer, Layered};
 
-impl<S: AsyncRead + Unpin> AsyncRead for Lenient<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.0).poll_read(context, buffer) {
-            Poll::Ready(Err(error)) if error.kind() == ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
-            read => read,
-        }
+pub type LenientStream<S> = Layered<S, Lenient>;
+
+/// The layer to which a connection that was cut has ended.
+pub struct Lenient;
+
+impl Lenient {
+    pub fn over<S>(stream: S) -> LenientStream<S> {
+        Layered { stream, layer: Self }
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Lenient<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
+impl<S: AsyncRead + AsyncWrite + Unpin> Layer<S> for Lenient {
+    fn poll_read(
+        &mut self,
+        stream: Pin<&mut S>,
         context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match stream.poll_read(context, buffer) {
+            Poll::Ready(Err(error)) if error.kind() == ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
+            read => read,
+        }
     }
 }

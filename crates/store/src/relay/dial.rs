@@ -39,7 +39,7 @@ pub async fn dial(address: &Address) -> Result<Stream, String> {
     let Some(tls) = &address.tls else { return Ok(Box::new(stream)) };
     let name = ServerName::try_from(address.host.clone()).map_err(|error| error.to_string())?;
     match timeout(HANDSHAKE_TIME, TlsConnector::from(tls.clone()).connect(name, stream)).await {
-        Ok(Ok(stream)) => Ok(Box::new(Lenient(stream))),
+        Ok(Ok(stream)) => Ok(Box::new(Lenient::over(stream))),
         Ok(Err(error)) => Err(words::handshake(&error)),
         Err(_) => Err("net/http: TLS handshake timeout".to_owned()),
     }

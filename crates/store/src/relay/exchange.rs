@@ -15,7 +15,8 @@ use hyper_util::rt::TokioIo;
 
 use super::dial::Stream;
 use crate::answers::client;
-use crate::answers::interim::{Bounded, Interim, TOO_MANY};
+use crate::answers::interim::{Interim, TOO_MANY};
+use crate::layered::Layered;
 use crate::webhook::words;
 
 type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
@@ -30,7 +31,7 @@ where
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
     let interim = Interim::of(&mut request);
-    let bounded = Bounded { stream: TokioIo::new(stream), interim: interim.clone() };
+    let bounded = TokioIo::new(Layered { stream, layer: interim.clone() });
     let shaken = client().handshake(bounded).await;
     let (sender, connection): (SendRequest<B>, _) = shaken.map_err(|error| error.to_string())?;
     let mut driven = Driven(Some(Box::pin(connection.with_upgrades())));

@@ -26,10 +26,10 @@ use tokio_util::either::Either;
 use super::words;
 use crate::answers::client;
 use crate::answers::interim::{Interim, TOO_MANY};
-use crate::answers::lenient::Lenient;
+use crate::answers::lenient::{Lenient, LenientStream};
 
 /// A connection with TLS, or without.
-type Stream = Lenient<Either<TlsStream<TcpStream>, TcpStream>>;
+type Stream = LenientStream<Either<TlsStream<TcpStream>, TcpStream>>;
 type Driver = Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>;
 
 /// When a connection of HTTP/2 that says nothing is asked whether it is still there, and how long it may think about it, as
@@ -100,7 +100,7 @@ impl Opened {
         let stream = TlsConnector::from(tls).connect(name, stream).await;
         let stream = stream.map_err(|error| words::handshake(&error))?;
         let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let stream = Lenient(Either::Left(stream));
+        let stream = Lenient::over(Either::Left(stream));
         if speaks_http2 {
             let mut builder = http2::Builder::new(TokioExecutor::new());
             builder
@@ -118,7 +118,7 @@ impl Opened {
 
     /// Connects in the same way, without TLS.
     pub async fn without_tls(addresses: &[String]) -> Result<Self, String> {
-        Self::one(Lenient(Either::Right(connect(addresses).await?))).await
+        Self::one(Lenient::over(Either::Right(connect(addresses).await?))).await
     }
 
     async fn one(stream: Stream) -> Result<Self, String> {

@@ -5,16 +5,17 @@ use tokio::sync::Semaphore;
 
 use super::super::turns::Turns;
 use super::*;
+use crate::layered::Layered;
 
-fn heads(places: &Arc<Semaphore>) -> (Heads<DuplexStream>, DuplexStream, Arc<Connection>) {
+fn heads(places: &Arc<Semaphore>) -> (Layered<DuplexStream, Heads>, DuplexStream, Arc<Connection>) {
     let (stream, peer) = duplex(1 << 20);
     let connection = Arc::new(Connection::accepted_at(1, Arc::new(Turns::new()), Arc::default()));
-    let (heads, _) = Heads::new(stream, connection.clone(), PollSemaphore::new(places.clone()));
-    (heads, peer, connection)
+    let (layer, _) = Heads::new(connection.clone(), PollSemaphore::new(places.clone()));
+    (Layered { stream, layer }, peer, connection)
 }
 
 /// Whether something comes for hyper, or all is held back.
-fn gives(heads: &mut Heads<DuplexStream>) -> bool {
+fn gives(heads: &mut Layered<DuplexStream, Heads>) -> bool {
     let mut bytes = [0; 8192];
     let mut buffer = ReadBuf::new(&mut bytes);
     let read = Pin::new(heads).poll_read(&mut Context::from_waker(Waker::noop()), &mut buffer);
@@ -33,7 +34,7 @@ async fn large_heads_without_a_credential_wait_for_a_place() {
     second_peer.write_all(head.as_bytes()).await.expect("room");
     second_peer.write_all(b"\r\n\r\n").await.expect("room");
     assert!(!gives(&mut second), "there is no place");
-    assert!(second.raw.len() < head.len(), "and no more is read");
+    assert!(second.layer.raw.len() < head.len(), "and no more is read");
     connection.set_authenticated();
     assert!(gives(&mut second), "one with a credential needs none");
     drop((first, second));
@@ -51,7 +52,7 @@ async fn bytes_of_another_protocol_wait_until_the_answer_says_so() {
         let read = heads.read(&mut text).await.expect("a head");
         assert_eq!(&text[..read], upgrade.as_bytes());
         assert!(!gives(&mut heads));
-        heads.announced.switched.store(answer, Ordering::Release);
+        heads.layer.announced.switched.store(answer, Ordering::Release);
         peer.shutdown().await.expect("an end");
         let read = heads.read(&mut text).await.expect("the rest");
         assert_eq!(String::from_utf8_lossy(&text[..read]), want);

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::fields::{Entry, FieldSet};
-use super::items::Step;
 use super::path::{PathElement, Plain};
 use crate::gotext;
 use crate::json::scan;
@@ -147,7 +146,7 @@ fn write(set: &FieldSet, itself: bool, text: &mut String) {
 }
 
 /// The member that marks the step above it as a member of the set.
-pub const ITSELF: &str = "\".\":{}";
+const ITSELF: &str = "\".\":{}";
 
 fn write_step(text: &mut String, element: &PathElement) {
     let written = match element {
@@ -164,21 +163,10 @@ fn write_step(text: &mut String, element: &PathElement) {
 }
 
 /// Writes the step to a field, as a JSON key.
-pub fn write_field(text: &mut String, name: &str) {
+fn write_field(text: &mut String, name: &str) {
     match is_plain(name) {
         true => text.extend(["\"f:", name, "\""]),
         false => text.push_str(&Value::from(["f:", name].concat()).to_string()),
-    }
-}
-
-/// Writes the step to a list element, as a JSON key.
-pub fn write_item(text: &mut String, step: &Step<'_>) {
-    let written = match step {
-        Step::Value(_) => false,
-        keyed => write_key(text, keyed.fields().iter().copied()),
-    };
-    if !written {
-        write_step(text, &step.element());
     }
 }
 

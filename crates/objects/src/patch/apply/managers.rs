@@ -306,7 +306,7 @@ fn time(text: &str) -> Option<String> {
 }
 
 /// A closed entry with this set in JSON.
-pub(super) fn encode_entry(identity: &Identity, time: Option<&str>, fields: String) -> Value {
+fn encode_entry(identity: &Identity, time: Option<&str>, fields: String) -> Value {
     let Identity { name, operation, api_version, subresource } = identity;
     let mut entry = Map::with_capacity(7);
     let mut put = |field: &'static str, value: Value| {

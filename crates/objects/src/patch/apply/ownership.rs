@@ -4,7 +4,6 @@ use super::compare::{Comparison, compare};
 use super::conflict::Conflict;
 use super::fields::FieldSet;
 use super::filter::Filter;
-use super::first::{self, Unusual};
 use super::managers::{self, Identity, Manager, Managers, NEVER_OWNED};
 use super::merge::merge;
 use super::owned::owned;
@@ -122,15 +121,7 @@ pub fn encoded_first(
     new: &Object,
     acting: &Acting,
 ) -> Option<Value> {
-    let Identity { api_version, .. } = &acting.identity;
-    let schema = versions.schema(api_version)?;
-    match first::first(schema, zero, new, versions.filter()) {
-        Ok(fields) => {
-            let entry = managers::encode_entry(&acting.identity, Some(&acting.now), fields?);
-            Some(Value::Array(vec![entry]))
-        }
-        Err(Unusual) => first(versions, zero, new, acting)?.encode(),
-    }
+    first(versions, zero, new, acting)?.encode()
 }
 
 /// The only manager of an object that had no managers.

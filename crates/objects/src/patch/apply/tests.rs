@@ -21,7 +21,6 @@ use crate::schema::kind;
 use crate::schema::names::Gvk;
 use crate::tree::{Map, Value, work};
 
-mod first;
 mod properties;
 
 #[derive(Deserialize)]
