@@ -1,4 +1,5 @@
 //! Subcommands, flags, start-up and shutdown. The only module that reads flags or the environment.
+#![expect(clippy::disallowed_methods, reason = "a command has no server whose clock it could ask")]
 
 pub mod args;
 mod audit;
@@ -103,8 +104,8 @@ fn run(arguments: Vec<OsString>, upkeep: Upkeep) -> Result<(), Error> {
         Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command)),
         Command::EnvtestAssets(arguments) => envtest_assets::fill(&arguments.dir),
         Command::KubeApiserver(others) => match kube_apiserver::parse(others.arguments)? {
-            kube_apiserver::Outcome::Print(text) => print(&text),
-            kube_apiserver::Outcome::Run(config, notes) => {
+            kube_apiserver::ParsedCommand::Print(text) => print(&text),
+            kube_apiserver::ParsedCommand::Run(config, notes) => {
                 logging::init(config.log);
                 if !notes.is_empty() {
                     tracing::warn!(flags = notes.join(", "), "flags without effect here");

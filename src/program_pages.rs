@@ -1,6 +1,6 @@
 //! The memory that the program's own code and constants take.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "madvise of the program's own pages")]
 
 /// Takes the pages of the program's code and constants out of this process. What is used later comes back from the page cache, in
 /// microseconds, or from the file if the system needed the memory meanwhile.
