@@ -1,6 +1,6 @@
 //! mimalloc, with requests rounded to sizes that it serves fast.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "GlobalAlloc is an unsafe trait")]
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;

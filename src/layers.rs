@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The modules from the top down; a module imports only from rows below its own. `ARCHITECTURE.md` says what each is for.
+/// The modules from the top down; a module imports only from rows below its own. `ARCHITECTURE.md` shows them
+/// (`docs/pictures/layers` draws it).
 const ROWS: &[&[&str]] = &[
     &["main", "allocator"],
     &["cli"],
@@ -164,71 +165,6 @@ fn no_function_takes_a_version_and_a_kind_as_two_texts() {
         }
     }
     assert!(wrong.is_empty(), "take a Gvk or a Gvr: {wrong:#?}");
-}
-
-/// Where the system's time and chance may be asked without a server's clock and source.
-const OWN_TIME: [&str; 19] = [
-    // These are the clock and the source.
-    "wall_clock.rs",
-    "random.rs",
-    // No release has it.
-    "failpoints.rs",
-    // Commands have no server.
-    "cli/",
-    "server/data_dir.rs",
-    // Metrics tell real time.
-    "metrics.rs",
-    "metrics/",
-    // Secrets, and numbers that nobody may guess or meet twice, however often a test begins anew.
-    "auth/pki/",
-    "auth/signing/authority.rs",
-    "identity/instance.rs",
-    "storage/token_key.rs",
-    // Names of files and of sessions of databases, which other processes share.
-    "storage/mark/file.rs",
-    "storage/postgres/listener.rs",
-    "storage/postgres/link.rs",
-    // Which of a database's hosts is tried first has to differ between servers.
-    "storage/postgres/hosts.rs",
-    // Pauses between tries.
-    "webhook/patient.rs",
-    "audit/webhook.rs",
-    // A default of a type is a function of the object alone; one of them is the time of day.
-    "schema/defaults/scheduling.rs",
-    // A test.
-    "verdicts.rs",
-];
-
-#[test]
-fn time_and_chance_are_the_server_s() {
-    let asked = [
-        "SystemTime::now",
-        "Timestamp::now",
-        "Zoned::now",
-        "gotext::now",
-        "rand::rng",
-        "rand::random",
-        "Uuid::new_v4",
-    ];
-    let mut wrong = Vec::new();
-    for (path, text) in sources() {
-        let shown = path.display().to_string();
-        if OWN_TIME.iter().any(|own| shown.starts_with(own)) {
-            continue;
-        }
-        let text = production(&path, text);
-        wrong
-            .extend(asked.iter().filter(|name| text.contains(**name)).map(|name| format!("{shown}: {name}")));
-    }
-    assert!(wrong.is_empty(), "take the runtime's clock and random: {wrong:#?}");
-}
-
-#[test]
-fn types_of_built_in_kinds_are_asked_for_in_one_place() {
-    let production = sources().into_iter().map(|(path, text)| (path.clone(), production(&path, text)));
-    let callers = production.filter(|(_, text)| text.contains("Types::built_in()"));
-    let callers: Vec<PathBuf> = callers.map(|(path, _)| path).collect();
-    assert_eq!(callers, [Path::new("schema/builtin.rs")]);
 }
 
 /// Where the store calls the drivers of its databases.

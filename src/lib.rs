@@ -2,6 +2,7 @@
 //!
 //! A module imports only from modules below it in this list; `ARCHITECTURE.md` is the map.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
 
 pub mod cli;
 

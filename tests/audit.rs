@@ -3,10 +3,6 @@
 #[macro_use]
 mod support;
 
-#[allow(dead_code, reason = "it can do more than collect events")]
-#[path = "api/custom_resources/hook.rs"]
-mod hook;
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,8 +22,8 @@ use rowplane::storage::{AuditQuery, AuditRemoval, AuditRing};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::hook::Hook;
 use crate::support::client::{connect, connect_as_nobody};
+use crate::support::conversion_hook::Hook;
 use crate::support::database::Database;
 use crate::support::postgres::Schema;
 use crate::support::process::Installation;
@@ -135,7 +131,7 @@ async fn ask_everything(server: &TestServer) {
 
 /// 86, 87, 89: field by field.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a086_a087_a089_events_are_those_of_a_real_server() {
+async fn auth_86_87_89_events_are_those_of_a_real_server() {
     let setup = audited(Setup::new(Database::memory()), Mode::Blocking, EVERYTHING);
     let server = setup.start_empty().await;
     ask_everything(&server).await;
@@ -204,7 +200,7 @@ async fn answers_leave_after_their_lines() {
 
 /// 85.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a085_without_a_policy_there_are_ids_and_no_events() {
+async fn auth_85_without_a_policy_there_are_ids_and_no_events() {
     let setup = Setup::new(Database::memory());
     let server = setup.start().await;
     let answer = server.get(CONFIGMAPS).header("audit-id", "mine").await;
@@ -216,7 +212,7 @@ async fn a085_without_a_policy_there_are_ids_and_no_events() {
 
 /// 88, 90: what a policy leaves out, before and after it was changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a088_a090_policies_choose_and_are_read_again() {
+async fn auth_88_90_policies_choose_and_are_read_again() {
     let rules = "\n- {level: None, verbs: [get]}\n- {level: Metadata, omitStages: [RequestReceived]}";
     let setup = audited(Setup::new(Database::memory()), Mode::Blocking, rules);
     let server = setup.start().await;
@@ -239,7 +235,7 @@ async fn a088_a090_policies_choose_and_are_read_again() {
 
 /// 92.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a092_a_full_disk_stops_only_strict_servers() {
+async fn auth_92_a_full_disk_stops_only_strict_servers() {
     for (mode, status) in [(Mode::Blocking, 200), (Mode::BlockingStrict, 500)] {
         let mut setup = Setup::new(Database::memory());
         logging_to(&mut setup, "/dev/full".into(), mode, "\n- {level: Metadata, verbs: [list]}");
@@ -260,7 +256,7 @@ async fn a092_a_full_disk_stops_only_strict_servers() {
 
 /// 94: the body of one request takes its time, and nothing else tells that half a second has passed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a094_slow_requests_say_how_long_they_took() {
+async fn auth_94_slow_requests_say_how_long_they_took() {
     let setup = audited(Setup::new(Database::memory()), Mode::Blocking, "\n- {level: Metadata}");
     let server = setup.start().await;
     let body = config_map("slow", json!({})).to_string();
@@ -291,7 +287,7 @@ async fn a094_slow_requests_say_how_long_they_took() {
 
 /// 91: what is buffered when the server stops.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a091_buffered_events_are_written_at_the_end() {
+async fn auth_91_buffered_events_are_written_at_the_end() {
     let mut setup = audited(Setup::new(Database::memory()), Mode::Batch, "\n- {level: Metadata}");
     let log = setup.audit.log.as_mut().expect("a log");
     log.delivery.batches = Batching { largest: 10_000, wait: Duration::from_secs(3600), ..batching() };
@@ -535,7 +531,7 @@ fn ids(lists: &[Value]) -> Vec<Vec<String>> {
 
 /// 91: full batches go out, the rest when the server stops; and what the endpoint refuses is tried again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a091_a_webhook_gets_lists_of_events() {
+async fn auth_91_a_webhook_gets_lists_of_events() {
     let hook = Hook::start().await;
     hook.answer(200, "");
     let mut setup = Setup::new(Database::memory());
@@ -551,7 +547,7 @@ async fn a091_a_webhook_gets_lists_of_events() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a091_a_webhook_that_fails_holds_nobody_up_and_is_tried_again() {
+async fn auth_91_a_webhook_that_fails_holds_nobody_up_and_is_tried_again() {
     let hook = Hook::start().await;
     hook.answer(500, "no");
     let mut setup = Setup::new(Database::memory());
@@ -573,7 +569,7 @@ async fn a091_a_webhook_that_fails_holds_nobody_up_and_is_tried_again() {
 
 /// 43.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a043_both_users_of_an_impersonation_are_recorded() {
+async fn auth_43_both_users_of_an_impersonation_are_recorded() {
     let setup = audited(Setup::new(Database::memory()), Mode::Blocking, "\n- {level: Metadata}");
     let server = setup.start().await;
     let answer = server.get(CONFIGMAPS).header("impersonate-user", "bob").header("audit-id", "as bob").await;
@@ -624,7 +620,7 @@ async fn credentials_are_noted() {
 
 /// 116, at the level that logs most.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a116_logs_hold_no_secrets() {
+async fn auth_116_logs_hold_no_secrets() {
     let installation = Installation::sqlite().with("-v=10");
     let server = installation.start().await;
     let client = installation.client().await;

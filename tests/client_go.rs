@@ -1,5 +1,4 @@
 //! client-go and controller-runtime, used as most programs use them: `tests/upstream/live` against servers of its own.
-//! Numbers are items of the checklist in `docs/spec/list-watch.md`.
 
 mod support;
 
@@ -86,16 +85,14 @@ async fn envtest_starts_a_control_plane() {
     }
 }
 
-/// 96.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn informers_outlive_servers_on_sqlite() {
+async fn list_watch_96_informers_outlive_servers_on_sqlite() {
     let Some(live) = live().await else { return };
     outlive(&live, Installation::sqlite(), |other| other).await;
 }
 
-/// 96: the same on PostgreSQL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn informers_outlive_servers_on_postgres() {
+async fn list_watch_96_informers_outlive_servers_on_postgres() {
     let Some(live) = live().await else { return };
     let schema = Schema::create().await;
     let datastore = format!("--datastore={}", schema.url());

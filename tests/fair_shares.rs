@@ -67,7 +67,7 @@ fn open_to_everybody(mut setup: Setup) -> Setup {
 
 /// 95: what a kube-apiserver 1.37.2 has after its first start; and the next start changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a095_a_fresh_server_has_upstreams_objects() {
+async fn auth_95_a_fresh_server_has_upstreams_objects() {
     let setup = Setup::new(Database::sqlite());
     let server = setup.start().await;
     let expected: Value =
@@ -109,7 +109,7 @@ async fn a095_a_fresh_server_has_upstreams_objects() {
 
 /// 96, 98, 99.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a096_a098_a099_answers_tell_where_requests_are_counted() {
+async fn auth_96_98_99_answers_tell_where_requests_are_counted() {
     let setup = open_to_everybody(Setup::new(Database::memory()));
     let server = setup.start().await;
     let alice = server.token("alice-token");
@@ -136,7 +136,7 @@ async fn a096_a098_a099_answers_tell_where_requests_are_counted() {
 
 /// 97.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a097_mandatory_and_suggested_objects_are_kept() {
+async fn auth_97_mandatory_and_suggested_objects_are_kept() {
     let setup = Setup::new(Database::memory());
     let server = setup.start().await;
     for path in [format!("{FLOWS}/probes"), format!("{FLOWS}/exempt"), format!("{LEVELS}/exempt")] {
@@ -239,7 +239,7 @@ async fn seats(server: &TestServer, level: &str) -> String {
 
 /// 100.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a100_a_level_without_seats_refuses_and_others_go_on() {
+async fn auth_100_a_level_without_seats_refuses_and_others_go_on() {
     let setup = open_to_everybody(Setup::new(Database::memory()));
     let server = setup.start().await;
     let alice = server.token("alice-token");
@@ -265,7 +265,7 @@ async fn a100_a_level_without_seats_refuses_and_others_go_on() {
 
 /// 101: excess waits, and is served when a seat is free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a101_requests_wait_for_a_seat() {
+async fn auth_101_requests_wait_for_a_seat() {
     let mut setup = open_to_everybody(Setup::new(Database::memory()));
     // 5 of the 245 shares of a fresh server, and of those of the level that is added.
     (setup.limits.in_flight.reading, setup.limits.in_flight.mutating) = (25, 25);
@@ -337,7 +337,7 @@ async fn the_queues_can_be_looked_at(server: &TestServer) {
 
 /// 102.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a102_watches_occupy_no_seats() {
+async fn auth_102_watches_occupy_no_seats() {
     let setup = open_to_everybody(Setup::new(Database::memory()));
     let server = setup.start().await;
     let alice = server.token("alice-token");
@@ -354,7 +354,7 @@ async fn a102_watches_occupy_no_seats() {
 
 /// 103.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a103_without_priority_and_fairness_only_numbers_count() {
+async fn auth_103_without_priority_and_fairness_only_numbers_count() {
     let mut setup = open_to_everybody(Setup::new(Database::memory()));
     setup.limits.priority_and_fairness = false;
     setup.limits.in_flight.mutating = 1;

@@ -19,7 +19,7 @@ use rowplane::tree::{Value, json};
 use support::verbs::api_that_names;
 
 on_both_databases! {
-    c73_taken_names_are_tried_eight_times,
+    list_watch_73_taken_names_are_tried_eight_times,
 }
 
 /// How many names were generated for each prefix.
@@ -32,7 +32,7 @@ fn next_name(prefix: &str) -> String {
     format!("{prefix}{given}")
 }
 
-async fn c73_taken_names_are_tried_eight_times(setup: support::server::Setup) {
+async fn list_watch_73_taken_names_are_tried_eight_times(setup: support::server::Setup) {
     let api = api_that_names(&setup.database, next_name).await;
     create(&api, "namespaces", json!({"name": "t"})).await.expect("a namespace");
     for taken in [7, 8] {

@@ -381,7 +381,7 @@ async fn goaway_chance_sends_clients_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a112_more_streams_than_a_connection_may_have() {
+async fn auth_112_more_streams_than_a_connection_may_have() {
     let mut setup = Setup::new(Database::sqlite());
     setup.connections.streams = 2;
     let server = setup.start().await;
@@ -393,7 +393,7 @@ async fn a112_more_streams_than_a_connection_may_have() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a112_a_head_that_is_too_long() {
+async fn auth_112_a_head_that_is_too_long() {
     let server = Setup::new(Database::memory()).start().await;
     let mut stream = connect(&server.kubeconfig, "http/1.1").await.expect("a connection");
     let long = "x".repeat((1 << 20) + (1 << 20) / 10);

@@ -1,5 +1,4 @@
-//! Servers as operators run them: replicas on one database, restarts, and databases that must be refused. Numbers are
-//! items of the checklist in `docs/spec/list-watch.md`.
+//! Servers as operators run them: replicas on one database, restarts, and databases that must be refused.
 
 mod support;
 
@@ -222,9 +221,8 @@ async fn servers_of_one_host_that_share_a_data_directory_need_no_names() {
     servers_of_one_host_need_no_names(one, other, schema).await;
 }
 
-/// 26.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_is_in_the_next_list_and_get_of_the_other() {
+async fn list_watch_26_a_write_is_in_the_next_list_and_get_of_the_other() {
     let replicas = Replicas::start().await;
     let [a, b] = replicas.clients();
     for n in 0..50 {
@@ -298,9 +296,9 @@ async fn a_right_or_an_account_that_ends_on_one_writes_nothing_on_the_other() {
     assert_eq!(names(&listed).iter().filter(|name| name.starts_with("w-")).count(), 40);
 }
 
-/// 35, and 34 over a restart: what one server signed, every other one accepts.
+/// Over a restart, too: what one server signed, every other one accepts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_gives_the_same_page_on_the_other_and_after_a_restart_of_all() {
+async fn list_watch_34_35_a_token_gives_the_same_page_on_the_other_and_after_a_restart_of_all() {
     let replicas = Replicas::start().await;
     for n in 0..7 {
         create(&replicas.a.client, &format!("c-{n}")).await;
@@ -462,9 +460,9 @@ async fn one_object_counted_up_on_both() {
     assert_eq!(counter["data"]["value"], (4 * EACH).to_string());
 }
 
-/// 69, and the loss of a server without any notice: its clients go on at the other one.
+/// And the loss of a server without any notice: its clients go on at the other one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_of_a_server_that_goes_resume_on_the_other() {
+async fn list_watch_69_clients_of_a_server_that_goes_resume_on_the_other() {
     for killed in [false, true] {
         let Replicas { a, b, schema: _schema } = Replicas::start().await;
         let start = revision(&list(&a.client, "").await);
@@ -501,9 +499,9 @@ async fn clients_of_a_server_that_goes_resume_on_the_other() {
     }
 }
 
-/// 69 on SQLite: every kind of watch ends cleanly and within the grace, even where nobody reads it.
+/// On SQLite: every kind of watch ends cleanly and within the grace, even where nobody reads it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watches_end_cleanly_at_sigterm() {
+async fn list_watch_69_watches_end_cleanly_at_sigterm() {
     // Only a stuck server would use up this grace period.
     let installation = Installation::sqlite().with("--shutdown-grace-period=1h");
     let server = installation.start().await;

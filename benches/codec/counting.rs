@@ -1,6 +1,6 @@
 //! The server's allocator, with counters.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -20,6 +20,7 @@ pub struct Temporary(PathBuf);
 
 impl Temporary {
     pub fn create() -> Result<Self, Error> {
+        #[expect(clippy::disallowed_methods, reason = "other processes share the directory")]
         let path = std::env::temp_dir().join(format!("rowplane-{:032x}", rand::random::<u128>()));
         create(&path)?;
         Ok(Self(path))

@@ -86,7 +86,7 @@ async fn reviews_pass_the_plugins_that_are_on() {
 
 /// 3. NamespaceLifecycle tells nobody by a review whether a namespace exists, or ends; NamespaceAutoProvision makes it.
 #[tokio::test]
-async fn q3_a_review_of_rights_needs_no_namespace_but_may_make_one() {
+async fn admission_3_a_review_of_rights_needs_no_namespace_but_may_make_one() {
     let plain = start(&[]).await;
     let (path, review) = local("nowhere");
     plain.post(path, &review).await.expect(201);

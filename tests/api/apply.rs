@@ -14,20 +14,19 @@ const HPAS: &str = "namespaces/t/horizontalpodautoscalers/h";
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 on_every_store! {
-    p38_p40_creation_repetition_and_sharing,
-    p39_names,
-    p41_p45_conflicts,
-    p46_a_conflict_with_an_update,
-    p51_p52_what_does_not_fit,
-    p54_what_is_no_configuration,
-    numbers_of_a_configuration_lose_their_spelling,
-    p57_status,
-    p61_versions,
-    p62_kubectl_moves_to_the_server,
-    p63_preconditions,
-    p64_creation_needs_its_own_permission,
-    p66_everything_given_up,
-    p67_two_create_at_once,
+    patch_apply_38_40_creation_repetition_and_sharing,
+    patch_apply_39_names,
+    patch_apply_41_45_conflicts,
+    patch_apply_46_a_conflict_with_an_update,
+    patch_apply_51_52_what_does_not_fit,
+    patch_apply_54_what_is_no_configuration,
+    patch_apply_57_status,
+    patch_apply_61_versions,
+    patch_apply_62_kubectl_moves_to_the_server,
+    patch_apply_63_preconditions,
+    patch_apply_64_creation_needs_its_own_permission,
+    patch_apply_66_everything_given_up,
+    patch_apply_67_two_create_at_once,
     yaml_and_dry_run,
     managers_move_by_json_patch,
 }
@@ -51,7 +50,7 @@ fn applied<'a>(object: &'a Value, manager: &str) -> Option<&'a Value> {
     entry(object, manager, "Apply", "").map(|entry| &entry["fieldsV1"])
 }
 
-async fn p38_p40_creation_repetition_and_sharing(setup: Setup) {
+async fn patch_apply_38_40_creation_repetition_and_sharing(setup: Setup) {
     let server = setup.start().await;
     let created = apply_data(&server, "a", json!({"a": "1"})).await.expect(201);
     assert_eq!(applied(&created, "a"), Some(&json!({"f:data": {"f:a": {}}})));
@@ -63,7 +62,7 @@ async fn p38_p40_creation_repetition_and_sharing(setup: Setup) {
     assert_eq!(apply_data(&server, "b", json!({"a": "1"})).await.ok(), shared);
 }
 
-async fn p39_names(setup: Setup) {
+async fn patch_apply_39_names(setup: Setup) {
     let server = setup.start().await;
     let c = format!("{CONFIGMAPS}/c");
     let mut nameless = config(json!({"a": "1"}));
@@ -74,7 +73,7 @@ async fn p39_names(setup: Setup) {
     apply(&server, &c, "a", &nameless).await.ok();
 }
 
-async fn p41_p45_conflicts(setup: Setup) {
+async fn patch_apply_41_45_conflicts(setup: Setup) {
     let server = setup.start().await;
     apply_data(&server, "a", json!({"x": "1"})).await.expect(201);
     let cause = |manager: &str, field: &str| {
@@ -95,7 +94,7 @@ async fn p41_p45_conflicts(setup: Setup) {
     assert_eq!(applied(&taken, "a"), None);
 }
 
-async fn p46_a_conflict_with_an_update(setup: Setup) {
+async fn patch_apply_46_a_conflict_with_an_update(setup: Setup) {
     let server = setup.start().await;
     let web = deployment("web", json!({"replicas": 1, "paused": true}));
     server.post(format!("{DEPLOYMENTS}?fieldManager=k"), &web).await.expect(201);
@@ -115,7 +114,7 @@ async fn p46_a_conflict_with_an_update(setup: Setup) {
     assert_eq!(left["fieldsV1"], json!({"f:spec": spec}));
 }
 
-async fn p51_p52_what_does_not_fit(setup: Setup) {
+async fn patch_apply_51_52_what_does_not_fit(setup: Setup) {
     let server = setup.start().await;
     let mut twice = config(json!({}));
     twice["metadata"]["finalizers"] = json!(["ex.io/x", "ex.io/x"]);
@@ -132,7 +131,7 @@ async fn p51_p52_what_does_not_fit(setup: Setup) {
     }
 }
 
-async fn p54_what_is_no_configuration(setup: Setup) {
+async fn patch_apply_54_what_is_no_configuration(setup: Setup) {
     let server = setup.start().await;
     let c = format!("{CONFIGMAPS}/c");
     let kind = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind});
@@ -155,20 +154,7 @@ async fn p54_what_is_no_configuration(setup: Setup) {
     assert!(list["message"].as_str().expect("text").starts_with("error decoding patch: "), "{list}");
 }
 
-/// A configuration is YAML also where it is JSON.
-async fn numbers_of_a_configuration_lose_their_spelling(setup: Setup) {
-    let server = setup.start().await;
-    let path = "/apis/coordination.k8s.io/v1/namespaces/t/leases/l?fieldManager=a";
-    for (spelled, wanted, status) in [("15.0", 15, 201), ("2e1", 20, 200)] {
-        let body = format!(
-            r#"{{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"l"}},"spec":{{"leaseDurationSeconds":{spelled}}}}}"#
-        );
-        let lease = server.request(Method::PATCH, path).body("application/apply-patch+yaml", body).await;
-        assert_eq!(lease.expect(status)["spec"]["leaseDurationSeconds"], wanted, "{spelled}");
-    }
-}
-
-async fn p57_status(setup: Setup) {
+async fn patch_apply_57_status(setup: Setup) {
     let server = setup.start().await;
     let web = format!("{DEPLOYMENTS}/web");
     let config = |replicas: u64| {
@@ -189,7 +175,7 @@ async fn p57_status(setup: Setup) {
     assert_eq!(owned, &json!({"f:status": {"f:readyReplicas": {}, "f:replicas": {}}}));
 }
 
-async fn p61_versions(setup: Setup) {
+async fn patch_apply_61_versions(setup: Setup) {
     let server = setup.start().await;
     let path = |version: &str| format!("/apis/autoscaling/{version}/{HPAS}");
     let config = |version: &str, most: u64| {
@@ -207,7 +193,7 @@ async fn p61_versions(setup: Setup) {
     assert_eq!(moved["spec"]["maxReplicas"], 3);
 }
 
-async fn p62_kubectl_moves_to_the_server(setup: Setup) {
+async fn patch_apply_62_kubectl_moves_to_the_server(setup: Setup) {
     let server = setup.start().await;
     let c = format!("{CONFIGMAPS}/c");
     let record = format!("{}\n", config(json!({"k": "1", "l": "1"})));
@@ -238,7 +224,7 @@ async fn p62_kubectl_moves_to_the_server(setup: Setup) {
     );
 }
 
-async fn p63_preconditions(setup: Setup) {
+async fn patch_apply_63_preconditions(setup: Setup) {
     let server = setup.start().await;
     let with = |field: &str, value: &Value| {
         let mut config = config(json!({"k": "1"}));
@@ -260,7 +246,7 @@ async fn p63_preconditions(setup: Setup) {
     assert_eq!(applied(&found, "a"), Some(&json!({"f:data": {"f:k": {}}})));
 }
 
-async fn p64_creation_needs_its_own_permission(setup: Setup) {
+async fn patch_apply_64_creation_needs_its_own_permission(setup: Setup) {
     let server = setup.start().await;
     // The user that nothing is permitted to is refused before; who may patch but not create is for RBAC.
     let request = server.anonymous().request(Method::PATCH, format!("{CONFIGMAPS}/c?fieldManager=a"));
@@ -268,7 +254,7 @@ async fn p64_creation_needs_its_own_permission(setup: Setup) {
     assert!([401, 403].contains(&refused.status), "{refused:?}");
 }
 
-async fn p66_everything_given_up(setup: Setup) {
+async fn patch_apply_66_everything_given_up(setup: Setup) {
     let server = setup.start().await;
     apply_data(&server, "a", json!({"x": "1"})).await.expect(201);
     apply_data(&server, "b", json!({"y": "1"})).await.ok();
@@ -278,7 +264,7 @@ async fn p66_everything_given_up(setup: Setup) {
     assert_eq!((&left["data"], applied(&left, "a")), (&json!({"y": "1"}), None));
 }
 
-async fn p67_two_create_at_once(setup: Setup) {
+async fn patch_apply_67_two_create_at_once(setup: Setup) {
     let server = setup.start().await;
     let (one, other) =
         join(apply_data(&server, "a", json!({"x": "1"})), apply_data(&server, "b", json!({"y": "1"}))).await;

@@ -12,16 +12,16 @@ const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 const POLICIES: &str = "/apis/networking.k8s.io/v1/namespaces/t/networkpolicies";
 
 on_every_store! {
-    p42_what_is_given_up,
-    p43_p44_what_an_update_took,
-    p47_an_element_goes_with_its_defaults,
-    p48_an_element_that_somebody_else_names,
-    p48_an_element_that_is_left_without_what_it_needs,
-    p49_an_element_goes_with_what_others_added,
-    p55_a_selector_is_one_value,
-    p56_a_set_in_another_order,
-    p65_null_is_the_default,
-    c76_c81_an_apply_makes_one_and_repeats_nothing,
+    patch_apply_42_what_is_given_up,
+    patch_apply_43_44_what_an_update_took,
+    patch_apply_47_an_element_goes_with_its_defaults,
+    patch_apply_48_an_element_that_somebody_else_names,
+    patch_apply_48_an_element_that_is_left_without_what_it_needs,
+    patch_apply_49_an_element_goes_with_what_others_added,
+    patch_apply_55_a_selector_is_one_value,
+    patch_apply_56_a_set_in_another_order,
+    patch_apply_65_null_is_the_default,
+    list_watch_76_81_an_apply_makes_one_and_repeats_nothing,
 }
 
 async fn apply(server: &TestServer, path: &str, manager: &str, config: &Value) -> Answer {
@@ -55,7 +55,7 @@ fn applied<'a>(object: &'a Value, manager: &str) -> &'a Value {
     &entry(object, manager, "Apply", "").unwrap_or_else(|| panic!("no {manager}: {object}"))["fieldsV1"]
 }
 
-async fn p42_what_is_given_up(setup: Setup) {
+async fn patch_apply_42_what_is_given_up(setup: Setup) {
     let server = setup.start().await;
     apply_data(&server, "a", json!({"x": "1", "y": "1"})).await.expect(201);
     let less = apply_data(&server, "a", json!({"x": "1"})).await.ok();
@@ -68,7 +68,7 @@ async fn p42_what_is_given_up(setup: Setup) {
     assert_eq!(applied(&kept, "a"), &json!({"f:data": {"f:x": {}}}));
 }
 
-async fn p43_p44_what_an_update_took(setup: Setup) {
+async fn patch_apply_43_44_what_an_update_took(setup: Setup) {
     let server = setup.start().await;
     let c = format!("{CONFIGMAPS}/c");
     apply_data(&server, "a", json!({"x": "1", "y": "1"})).await.expect(201);
@@ -80,7 +80,7 @@ async fn p43_p44_what_an_update_took(setup: Setup) {
     assert_eq!(left["data"], json!({"x": "1", "y": "2"}));
 }
 
-async fn p47_an_element_goes_with_its_defaults(setup: Setup) {
+async fn patch_apply_47_an_element_goes_with_its_defaults(setup: Setup) {
     let server = setup.start().await;
     let (app, side) = (json!({"name": "app", "image": "i"}), json!({"name": "side", "image": "s"}));
     let both = apply_containers(&server, "a", json!([app, side])).await.expect(201);
@@ -89,7 +89,7 @@ async fn p47_an_element_goes_with_its_defaults(setup: Setup) {
     assert_eq!(names(&apply_containers(&server, "a", json!([app])).await.ok()), ["app"]);
 }
 
-async fn p48_an_element_that_somebody_else_names(setup: Setup) {
+async fn patch_apply_48_an_element_that_somebody_else_names(setup: Setup) {
     let server = setup.start().await;
     let (app, env) = (json!({"name": "app", "image": "i"}), json!([{"name": "X", "value": "1"}]));
     let (side, shared) =
@@ -101,7 +101,7 @@ async fn p48_an_element_that_somebody_else_names(setup: Setup) {
     assert_eq!((&containers(&left)[1]["image"], &containers(&left)[1]["env"]), (&json!("s"), &env));
 }
 
-async fn p48_an_element_that_is_left_without_what_it_needs(setup: Setup) {
+async fn patch_apply_48_an_element_that_is_left_without_what_it_needs(setup: Setup) {
     let server = setup.start().await;
     let path = format!("{DEPLOYMENTS}/web");
     let of = |containers: Value| {
@@ -126,7 +126,7 @@ async fn p48_an_element_that_is_left_without_what_it_needs(setup: Setup) {
     assert_eq!(after["metadata"]["uid"], made["metadata"]["uid"]);
 }
 
-async fn p49_an_element_goes_with_what_others_added(setup: Setup) {
+async fn patch_apply_49_an_element_goes_with_what_others_added(setup: Setup) {
     let server = setup.start().await;
     let (app, side) = (json!({"name": "app", "image": "i"}), json!({"name": "side", "image": "s"}));
     let mut both = apply_containers(&server, "a", json!([app, side])).await.expect(201);
@@ -137,7 +137,7 @@ async fn p49_an_element_goes_with_what_others_added(setup: Setup) {
     assert!(entry(&left, "u", "Update", "").is_none(), "{left}");
 }
 
-async fn p55_a_selector_is_one_value(setup: Setup) {
+async fn patch_apply_55_a_selector_is_one_value(setup: Setup) {
     let server = setup.start().await;
     let config = |labels: Value| {
         json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "p"},
@@ -149,7 +149,7 @@ async fn p55_a_selector_is_one_value(setup: Setup) {
     assert_eq!(conflict["message"], "Apply failed with 1 conflict: conflict with \"a\": .spec.podSelector");
 }
 
-async fn p56_a_set_in_another_order(setup: Setup) {
+async fn patch_apply_56_a_set_in_another_order(setup: Setup) {
     let server = setup.start().await;
     let finalizers =
         |names: &[&str]| -> Vec<String> { names.iter().map(|name| format!("ex.io/{name}")).collect() };
@@ -161,7 +161,7 @@ async fn p56_a_set_in_another_order(setup: Setup) {
     assert_eq!(merged["metadata"]["finalizers"], json!(finalizers(&["b", "c", "x", "a"])));
 }
 
-async fn p65_null_is_the_default(setup: Setup) {
+async fn patch_apply_65_null_is_the_default(setup: Setup) {
     let server = setup.start().await;
     let config = |replicas: Value| {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
@@ -175,7 +175,7 @@ async fn p65_null_is_the_default(setup: Setup) {
     assert!(applied(&reset, "a")["f:spec"]["f:replicas"].is_object(), "{reset}");
 }
 
-async fn c76_c81_an_apply_makes_one_and_repeats_nothing(setup: Setup) {
+async fn list_watch_76_81_an_apply_makes_one_and_repeats_nothing(setup: Setup) {
     let server = setup.start().await;
     let made = apply_data(&server, "a", json!({"x": "1"})).await.expect(201);
     let before = server.revision().await;

@@ -8,23 +8,23 @@ use crate::support::client::{Answer, Request};
 use crate::support::server::{CONFIGMAPS, Setup, config_map};
 
 on_every_store! {
-    a001_without_credentials_only_the_public_paths,
-    a001_nobody_is_anonymous_if_that_is_switched_off,
-    a002_forged_tokens,
-    a003_what_is_no_bearer_token_is_no_credential,
-    a005_a_good_certificate_wins_over_a_bad_token,
+    auth_1_without_credentials_only_the_public_paths,
+    auth_1_nobody_is_anonymous_if_that_is_switched_off,
+    auth_2_forged_tokens,
+    auth_3_what_is_no_bearer_token_is_no_credential,
+    auth_5_a_good_certificate_wins_over_a_bad_token,
     a_user_without_rights,
     masters_may_do_everything,
     a_certificate_names_its_user,
     reviews_of_access,
     reviews_of_tokens,
     refusals_come_before_anything_is_told,
-    a035_masters_act_as_somebody_else,
-    a036_groups_without_a_user,
-    a037_without_rights_nobody_acts_as_somebody_else,
+    auth_35_masters_act_as_somebody_else,
+    auth_36_groups_without_a_user,
+    auth_37_without_rights_nobody_acts_as_somebody_else,
 }
 
-async fn a001_without_credentials_only_the_public_paths(setup: Setup) {
+async fn auth_1_without_credentials_only_the_public_paths(setup: Setup) {
     let server = setup.start().await;
     let nobody = server.anonymous();
     for path in ["/healthz", "/livez", "/readyz", "/version"] {
@@ -55,7 +55,7 @@ fn refused(answer: &Answer, user: &str, verb: &str) {
     assert!(failure["code"] == 403 && text.contains(&want), "{failure}");
 }
 
-async fn a001_nobody_is_anonymous_if_that_is_switched_off(mut setup: Setup) {
+async fn auth_1_nobody_is_anonymous_if_that_is_switched_off(mut setup: Setup) {
     setup.authentication.anonymous = Anonymous::Nowhere;
     let server = setup.start().await;
     for path in ["/version", "/api", "/healthz", CONFIGMAPS] {
@@ -63,7 +63,7 @@ async fn a001_nobody_is_anonymous_if_that_is_switched_off(mut setup: Setup) {
     }
 }
 
-async fn a002_forged_tokens(setup: Setup) {
+async fn auth_2_forged_tokens(setup: Setup) {
     let server = setup.start().await;
     let jwt = "eyJhbGciOiJub25lIn0.eyJpc3MiOiJodHRwczovL2t1YmVybmV0ZXMuZGVmYXVsdC5zdmMuY2x1c3Rlci5sb2NhbCJ9.";
     for token in [
@@ -90,7 +90,7 @@ async fn a002_forged_tokens(setup: Setup) {
     refused(&answer.header("x-remote-group", "system:masters").await, "alice", "list");
 }
 
-async fn a003_what_is_no_bearer_token_is_no_credential(setup: Setup) {
+async fn auth_3_what_is_no_bearer_token_is_no_credential(setup: Setup) {
     let server = setup.start().await;
     let nobody = server.anonymous();
     for header in
@@ -107,7 +107,7 @@ async fn a003_what_is_no_bearer_token_is_no_credential(setup: Setup) {
     }
 }
 
-async fn a005_a_good_certificate_wins_over_a_bad_token(setup: Setup) {
+async fn auth_5_a_good_certificate_wins_over_a_bad_token(setup: Setup) {
     let server = setup.start().await;
     let answer = server.get(CONFIGMAPS).header("authorization", "Bearer forged").await;
     assert_eq!(answer.status, 200);
@@ -246,7 +246,7 @@ async fn refusals_come_before_anything_is_told(setup: Setup) {
 }
 
 /// A proxy that has an administrator's credential and drops to its user by header acts as the user alone.
-async fn a035_masters_act_as_somebody_else(setup: Setup) {
+async fn auth_35_masters_act_as_somebody_else(setup: Setup) {
     let server = setup.start().await;
     let who = async |headers: &[(&'static str, &str)]| {
         let request = server.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &json!({}));
@@ -276,7 +276,7 @@ async fn a035_masters_act_as_somebody_else(setup: Setup) {
     assert_eq!(server.get(CONFIGMAPS).await.ok()["items"], json!([]));
 }
 
-async fn a036_groups_without_a_user(setup: Setup) {
+async fn auth_36_groups_without_a_user(setup: Setup) {
     let server = setup.start().await;
     let answer = server.get(CONFIGMAPS).header("impersonate-group", "g").await;
     answer.bad_request(
@@ -288,7 +288,7 @@ async fn a036_groups_without_a_user(setup: Setup) {
     );
 }
 
-async fn a037_without_rights_nobody_acts_as_somebody_else(setup: Setup) {
+async fn auth_37_without_rights_nobody_acts_as_somebody_else(setup: Setup) {
     let server = setup.start().await;
     let alice = server.token("alice-token");
     let answer = alice.get("/api/v1/namespaces/t/pods").header("impersonate-user", "bob").await;

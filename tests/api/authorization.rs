@@ -1,4 +1,4 @@
-//! May they: roles and bindings, nodes, reviews of access (assertions 44 to 78 of `docs/spec/auth.md`, as `a44_…`).
+//! May they: roles and bindings, nodes, reviews of access (assertions 44 to 78 of `docs/spec/auth.md`).
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use rowplane::auth::authorizer::Mode;
 use rowplane::server::datastore::Datastore;
 
 on_every_store! {
-    a44_a47_a48_what_is_asked_is_what_the_path_says,
-    a46_a52_a53_roles_and_bindings,
-    a49_a_put_that_creates_needs_the_right_to_create,
-    a54_bindings_count_from_their_answer_on,
-    a55_a56_reasons,
-    a57_what_roles_and_bindings_have_to_be,
-    a58_a59_nobody_grants_what_he_does_not_have,
-    a60_a61_bindings_and_aggregation_rules,
-    a62_roles_that_consist_of_others,
-    a64_a65_what_is_missing_comes_back_at_the_next_start,
-    a66_a70_nodes,
-    a71_modes,
-    a76_a78_reviews,
+    auth_44_47_48_what_is_asked_is_what_the_path_says,
+    auth_46_52_53_roles_and_bindings,
+    auth_49_a_put_that_creates_needs_the_right_to_create,
+    auth_54_bindings_count_from_their_answer_on,
+    auth_55_56_reasons,
+    auth_57_what_roles_and_bindings_have_to_be,
+    auth_58_59_nobody_grants_what_he_does_not_have,
+    auth_60_61_bindings_and_aggregation_rules,
+    auth_62_roles_that_consist_of_others,
+    auth_64_65_what_is_missing_comes_back_at_the_next_start,
+    auth_66_70_nodes,
+    auth_71_modes,
+    auth_76_78_reviews,
 }
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -90,7 +90,7 @@ async fn message(refused: impl IntoFuture<Output = crate::support::client::Answe
     refused["message"].as_str().expect("a message").to_owned()
 }
 
-async fn a44_a47_a48_what_is_asked_is_what_the_path_says(setup: Setup) {
+async fn auth_44_47_48_what_is_asked_is_what_the_path_says(setup: Setup) {
     let server = start(&setup).await;
     let alice = server.token("alice-token");
     let token = "/api/v1/namespaces/t/serviceaccounts/a/token";
@@ -125,7 +125,7 @@ async fn a44_a47_a48_what_is_asked_is_what_the_path_says(setup: Setup) {
 
 /// 9, 45, 50: who asks in odd ways.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a009_a045_a050_names_that_are_not_believed_and_requests_that_make_no_sense() {
+async fn auth_9_45_50_names_that_are_not_believed_and_requests_that_make_no_sense() {
     let setup = Setup::new(crate::support::database::Database::memory());
     let server = start(&setup).await;
     let alice = server.token("alice-token");
@@ -149,7 +149,7 @@ async fn a009_a045_a050_names_that_are_not_believed_and_requests_that_make_no_se
     assert_eq!((unknown.status, unknown.text()), (500, text));
 }
 
-async fn a46_a52_a53_roles_and_bindings(setup: Setup) {
+async fn auth_46_52_53_roles_and_bindings(setup: Setup) {
     let server = start(&setup).await;
     server.cluster_role("reader", &[rule(&["get", "list"], &[""], &["configmaps", "namespaces"])]).await;
     let subjects = [
@@ -181,7 +181,7 @@ async fn a46_a52_a53_roles_and_bindings(setup: Setup) {
     alice.get("/openapi/v3").await.ok();
 }
 
-async fn a49_a_put_that_creates_needs_the_right_to_create(setup: Setup) {
+async fn auth_49_a_put_that_creates_needs_the_right_to_create(setup: Setup) {
     let server = start(&setup).await;
     server.role("updater", &[rule(&["get", "update", "patch"], &["coordination.k8s.io"], &["leases"])]).await;
     server.bind("Role", "updater", &[user("alice")]).await;
@@ -195,7 +195,7 @@ async fn a49_a_put_that_creates_needs_the_right_to_create(setup: Setup) {
     assert_eq!(message(apply.body("application/apply-patch+yaml", applied.to_string())).await, text);
 }
 
-async fn a54_bindings_count_from_their_answer_on(setup: Setup) {
+async fn auth_54_bindings_count_from_their_answer_on(setup: Setup) {
     let server = start(&setup).await;
     server.role("reader", &[rule(&["list"], &[""], &["configmaps"])]).await;
     let alice = server.token("alice-token");
@@ -215,7 +215,7 @@ async fn a54_bindings_count_from_their_answer_on(setup: Setup) {
 
 /// What one server has answered counts for whatever another one is asked afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a54_rights_come_and_go_on_every_server_at_once() {
+async fn auth_54_rights_come_and_go_on_every_server_at_once() {
     let setup = Setup::new(crate::support::database::Database::postgres().await);
     let one = start(&setup).await;
     let other = setup.start_empty().await;
@@ -245,7 +245,7 @@ async fn review(client: &Client, spec: Value) -> Value {
     client.post(path, &json!({"spec": spec})).await.expect(201)["status"].clone()
 }
 
-async fn a55_a56_reasons(setup: Setup) {
+async fn auth_55_56_reasons(setup: Setup) {
     let server = start(&setup).await;
     server.bind("ClusterRole", "nowhere", &[user("alice")]).await;
     server.bind("Role", "missing", &[user("alice")]).await;
@@ -276,7 +276,7 @@ async fn a55_a56_reasons(setup: Setup) {
     );
 }
 
-async fn a57_what_roles_and_bindings_have_to_be(setup: Setup) {
+async fn auth_57_what_roles_and_bindings_have_to_be(setup: Setup) {
     let server = start(&setup).await;
     let role = |rules: Value| json!({"metadata": {"name": "r"}, "rules": [rules]});
     let text = async |path: &str, object: &Value| {
@@ -316,7 +316,7 @@ async fn a57_what_roles_and_bindings_have_to_be(setup: Setup) {
     );
 }
 
-async fn a58_a59_nobody_grants_what_he_does_not_have(setup: Setup) {
+async fn auth_58_59_nobody_grants_what_he_does_not_have(setup: Setup) {
     let server = start(&setup).await;
     let roles = format!("{RBAC}/namespaces/t/roles");
     server
@@ -354,7 +354,7 @@ async fn a58_a59_nobody_grants_what_he_does_not_have(setup: Setup) {
     server.post(&roles, &wanted("all", &[rule(&["*"], &["*"], &["*"])])).await.expect(201);
 }
 
-async fn a60_a61_bindings_and_aggregation_rules(setup: Setup) {
+async fn auth_60_61_bindings_and_aggregation_rules(setup: Setup) {
     let server = start(&setup).await;
     server
         .cluster_role(
@@ -392,7 +392,7 @@ async fn a60_a61_bindings_and_aggregation_rules(setup: Setup) {
     );
 }
 
-async fn a62_roles_that_consist_of_others(setup: Setup) {
+async fn auth_62_roles_that_consist_of_others(setup: Setup) {
     let server = start(&setup).await;
     let view = server.get(format!("{RBAC}/clusterroles/view")).await.ok();
     let count = view["rules"].as_array().expect("rules").len();
@@ -439,7 +439,7 @@ async fn a62_roles_that_consist_of_others(setup: Setup) {
 
 /// At the revision of every write of a role, roles consist of what their selectors match, whichever server wrote them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a62_no_write_leaves_a_role_without_what_it_consists_of() {
+async fn auth_62_no_write_leaves_a_role_without_what_it_consists_of() {
     let setup = Setup::new(crate::support::database::Database::postgres().await);
     let one = start(&setup).await;
     let other = setup.start_empty().await;
@@ -480,7 +480,7 @@ async fn a62_no_write_leaves_a_role_without_what_it_consists_of() {
     }
 }
 
-async fn a64_a65_what_is_missing_comes_back_at_the_next_start(setup: Setup) {
+async fn auth_64_65_what_is_missing_comes_back_at_the_next_start(setup: Setup) {
     let server = start(&setup).await;
     let readiness = server.get("/readyz?verbose").await.text();
     assert!(readiness.contains("[+]poststarthook/rbac/bootstrap-roles ok"), "{readiness}");
@@ -513,7 +513,7 @@ async fn a64_a65_what_is_missing_comes_back_at_the_next_start(setup: Setup) {
     assert!(server.revision().await > before);
 }
 
-async fn a66_a70_nodes(setup: Setup) {
+async fn auth_66_70_nodes(setup: Setup) {
     let server = start(&setup).await;
     let (node, other) = (server.token("node-token"), server.token("other-node-token"));
     let secret = format!("{SECRETS}/s");
@@ -557,7 +557,7 @@ async fn a66_a70_nodes(setup: Setup) {
     assert_eq!(node.get(&secret).await.status, 403);
 }
 
-async fn a71_modes(mut setup: Setup) {
+async fn auth_71_modes(mut setup: Setup) {
     setup.authorization = vec![Mode::AlwaysDeny].into();
     let server = start(&setup).await;
     let refused = message(server.token("alice-token").get(CONFIGMAPS)).await;
@@ -569,7 +569,7 @@ async fn a71_modes(mut setup: Setup) {
     server.token("alice-token").get(CONFIGMAPS).await.ok();
 }
 
-async fn a76_a78_reviews(setup: Setup) {
+async fn auth_76_78_reviews(setup: Setup) {
     let server = start(&setup).await;
     server.role("reader", &[rule(&["list"], &[""], &["configmaps"])]).await;
     server

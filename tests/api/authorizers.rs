@@ -8,7 +8,7 @@ use rowplane::auth::authorizer::Mode;
 use rowplane::server::config::{Authorization, SettingsFile};
 use serde_json::{Value, json};
 
-use crate::custom_resources::hook::Hook;
+use crate::support::conversion_hook::Hook;
 use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer};
 
@@ -81,7 +81,7 @@ async fn metric(server: &TestServer, line: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a72_a73_a74_a75_a_file_names_authorizers_and_is_read_again() {
+async fn auth_72_73_74_75_a_file_names_authorizers_and_is_read_again() {
     let (mut setup, hook) = (Setup::new(Database::memory()), Hook::start().await);
     users(&setup);
     let kubeconfig = kubeconfig(&setup, &hook);

@@ -9,15 +9,15 @@ const STREAMING_LIST: &str =
     "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
 on_every_store! {
-    c50_c52_a_streaming_list,
-    c51_a_streaming_list_of_nothing,
-    c53_without_bookmarks_there_is_no_end,
-    c54_a_watch_from_nowhere,
-    c57_what_a_bookmark_holds,
-    c58_other_kinds_move_bookmarks,
-    c58_a_bookmark_every_minute,
-    c59_resuming_from_a_bookmark,
-    c60_a_timeout,
+    list_watch_50_52_a_streaming_list,
+    list_watch_51_a_streaming_list_of_nothing,
+    list_watch_53_without_bookmarks_there_is_no_end,
+    list_watch_54_a_watch_from_nowhere,
+    list_watch_57_what_a_bookmark_holds,
+    list_watch_58_other_kinds_move_bookmarks,
+    list_watch_58_a_bookmark_every_minute,
+    list_watch_59_resuming_from_a_bookmark,
+    list_watch_60_a_timeout,
     a_long_state_comes_whole,
 }
 
@@ -25,7 +25,7 @@ fn is_end_of_state(bookmark: &Value) -> bool {
     bookmark["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true"
 }
 
-async fn c50_c52_a_streaming_list(setup: Setup) {
+async fn list_watch_50_52_a_streaming_list(setup: Setup) {
     let server = setup.start().await;
     for namespace in ["a", "a-b"] {
         server.namespace(namespace).await;
@@ -55,7 +55,7 @@ async fn c50_c52_a_streaming_list(setup: Setup) {
     assert_eq!(server.get(exact).await.ok()["items"], Value::Array(streamed));
 }
 
-async fn c51_a_streaming_list_of_nothing(setup: Setup) {
+async fn list_watch_51_a_streaming_list_of_nothing(setup: Setup) {
     let server = setup.start().await;
     let secrets = format!("/api/v1/namespaces/t/secrets?{STREAMING_LIST}");
     assert!(is_end_of_state(&server.watch(secrets).await.expect("BOOKMARK").await));
@@ -70,7 +70,7 @@ async fn c51_a_streaming_list_of_nothing(setup: Setup) {
     assert!(is_end_of_state(&watch.expect("BOOKMARK").await));
 }
 
-async fn c53_without_bookmarks_there_is_no_end(setup: Setup) {
+async fn list_watch_53_without_bookmarks_there_is_no_end(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({})).await;
     let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=3";
@@ -81,7 +81,7 @@ async fn c53_without_bookmarks_there_is_no_end(setup: Setup) {
     watch.expect_end().await;
 }
 
-async fn c54_a_watch_from_nowhere(setup: Setup) {
+async fn list_watch_54_a_watch_from_nowhere(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({})).await;
     for revision in ["", "&resourceVersion=0"] {
@@ -96,7 +96,7 @@ async fn c54_a_watch_from_nowhere(setup: Setup) {
     watch.expect_named("ADDED", "b").await;
 }
 
-async fn c57_what_a_bookmark_holds(setup: Setup) {
+async fn list_watch_57_what_a_bookmark_holds(setup: Setup) {
     let server = setup.start().await;
     let path = "/apis/apps/v1/namespaces/t/deployments";
     let mut watch = server.watch(format!("{path}?{STREAMING_LIST}&timeoutSeconds=3")).await;
@@ -114,7 +114,7 @@ async fn c57_what_a_bookmark_holds(setup: Setup) {
 }
 
 /// The bookmark here is the one before the end of a short watch.
-async fn c58_other_kinds_move_bookmarks(setup: Setup) {
+async fn list_watch_58_other_kinds_move_bookmarks(setup: Setup) {
     let server = setup.start().await;
     let start = server.revision().await;
     let query = "watch=1&allowWatchBookmarks=true&timeoutSeconds=4";
@@ -132,7 +132,7 @@ async fn c58_other_kinds_move_bookmarks(setup: Setup) {
 }
 
 /// Nothing else can have sent it: the watch ends after half an hour at the earliest.
-async fn c58_a_bookmark_every_minute(setup: Setup) {
+async fn list_watch_58_a_bookmark_every_minute(setup: Setup) {
     let server = setup.start().await;
     let start = server.revision().await;
     let query = format!("watch=1&allowWatchBookmarks=true&resourceVersion={start}");
@@ -149,7 +149,7 @@ async fn c58_a_bookmark_every_minute(setup: Setup) {
     watch.expect_named("ADDED", "a").await;
 }
 
-async fn c59_resuming_from_a_bookmark(setup: Setup) {
+async fn list_watch_59_resuming_from_a_bookmark(setup: Setup) {
     let server = setup.start().await;
     let mut at = server.revision().await;
     let (mut seen, mut bookmarks) = (Vec::new(), 0);
@@ -184,7 +184,7 @@ async fn c59_resuming_from_a_bookmark(setup: Setup) {
     assert_eq!(bookmarks, 4);
 }
 
-async fn c60_a_timeout(setup: Setup) {
+async fn list_watch_60_a_timeout(setup: Setup) {
     let server = setup.start().await;
     let query = format!(
         "watch=1&allowWatchBookmarks=true&timeoutSeconds=5&resourceVersion={}",

@@ -1,13 +1,8 @@
-//! What reaches kubelets, Pods and Services: section 2 of `docs/spec/cluster.md`. A test of its assertion 27 is called `c27_…`,
-//! one of assertion 14 of `docs/spec/admission.md` `a14_…`.
+//! What reaches kubelets, Pods and Services: section 2 of `docs/spec/cluster.md`.
 
-#[path = "connect/admission.rs"]
 mod admission;
-#[path = "connect/logs.rs"]
 mod logs;
-#[path = "connect/proxies.rs"]
 pub mod proxies;
-#[path = "connect/streams.rs"]
 pub mod streams;
 
 use rowplane::api::kubelets::Config;

@@ -129,7 +129,7 @@ async fn a_replaced_serving_certificate_is_shown_once_its_key_is_there() {
 
 /// What other API servers read of this one's CAs (10).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a010_others_learn_whom_to_trust() {
+async fn auth_10_others_learn_whom_to_trust() {
     let (foreign, _) = elsewhere();
     let mut setup = Setup::new(Database::memory());
     setup.cluster_authentication = true;
@@ -166,7 +166,7 @@ async fn a010_others_learn_whom_to_trust() {
 
 /// Bootstrap tokens (11): every condition has to hold.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a011_bootstrap_tokens() {
+async fn auth_11_bootstrap_tokens() {
     let mut setup = Setup::new(Database::memory());
     setup.authentication.bootstrap_tokens = true;
     let server = setup.start().await;
@@ -218,7 +218,7 @@ async fn a011_bootstrap_tokens() {
 
 /// Certificates of another CA (4), with and without a token.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a004_a_foreign_certificate_is_refused_unless_a_token_is_good() {
+async fn auth_4_a_foreign_certificate_is_refused_unless_a_token_is_good() {
     let (foreign, pki) = elsewhere();
     let setup = Setup::new(Database::memory());
     let server = setup.start().await;
@@ -274,7 +274,7 @@ async fn certificates_of_the_first_version_name_users() {
 
 /// A proxy says by headers whose request it passes on (8).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a008_a_front_proxy_speaks_for_others() {
+async fn auth_8_a_front_proxy_speaks_for_others() {
     let names = |list: &[&str]| list.iter().map(|name| name.parse().expect("a name")).collect();
     let (dir, pki) = elsewhere();
     let mut setup = Setup::new(Database::memory());
@@ -315,7 +315,7 @@ async fn a008_a_front_proxy_speaks_for_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a007_with_client_cas_of_ones_own_only_these_are_trusted() {
+async fn auth_7_with_client_cas_of_ones_own_only_these_are_trusted() {
     let (foreign, _) = elsewhere();
     let mut setup = Setup::new(Database::sqlite());
     let file = setup.file("clients.crt");

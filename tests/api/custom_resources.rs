@@ -1,37 +1,19 @@
-//! Custom resources: the assertions of `docs/spec/custom-resources.md`, section 13. A test of assertion 27 is called
-//! `cr27_…`.
+//! Custom resources: the assertions of `docs/spec/custom-resources.md`, section 13.
 
-#[path = "custom_resources/conversion.rs"]
 mod conversion;
-#[path = "custom_resources/definitions.rs"]
 mod definitions;
-#[path = "custom_resources/deletion.rs"]
 mod deletion;
-#[path = "custom_resources/elsewhere.rs"]
 mod elsewhere;
-#[path = "custom_resources/evaluation.rs"]
 mod evaluation;
-#[path = "custom_resources/hook.rs"]
-pub(crate) mod hook;
-#[path = "custom_resources/hostile.rs"]
 mod hostile;
-#[path = "custom_resources/many.rs"]
 mod many;
-#[path = "custom_resources/names.rs"]
 mod names;
-#[path = "custom_resources/published.rs"]
 mod published;
-#[path = "custom_resources/rules.rs"]
 mod rules;
-#[path = "custom_resources/schemas.rs"]
 mod schemas;
-#[path = "custom_resources/serving.rs"]
 mod serving;
-#[path = "custom_resources/storage.rs"]
 mod storage;
-#[path = "custom_resources/surface.rs"]
 mod surface;
-#[path = "custom_resources/values.rs"]
 mod values;
 
 use serde_json::{Value, json};

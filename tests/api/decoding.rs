@@ -12,13 +12,13 @@ const SECRETS: &str = "/api/v1/namespaces/t/secrets";
 const QUOTAS: &str = "/api/v1/namespaces/t/resourcequotas";
 
 on_every_store! {
-    w24_an_integer_is_one,
-    w26_fields_that_nobody_knows,
-    w27_the_last_of_a_name_counts,
-    w33_the_smallest_quantity,
-    w35_bytes_are_base64,
-    w36_json_that_ends_early,
-    w37_another_kind,
+    wire_24_an_integer_is_one,
+    wire_26_fields_that_nobody_knows,
+    wire_27_the_last_of_a_name_counts,
+    wire_33_the_smallest_quantity,
+    wire_35_bytes_are_base64,
+    wire_36_json_that_ends_early,
+    wire_37_another_kind,
     the_core_version_with_a_slash_is_the_same,
 }
 
@@ -30,7 +30,7 @@ fn warnings(answer: &Answer) -> Vec<&str> {
     answer.headers.get_all("warning").iter().map(|value| value.to_str().expect("text")).collect()
 }
 
-async fn w24_an_integer_is_one(setup: Setup) {
+async fn wire_24_an_integer_is_one(setup: Setup) {
     let server = setup.start().await;
     let text = deployment("d", json!({"replicas": 7})).to_string();
     for (sent, found) in
@@ -44,7 +44,7 @@ async fn w24_an_integer_is_one(setup: Setup) {
     }
 }
 
-async fn w26_fields_that_nobody_knows(setup: Setup) {
+async fn wire_26_fields_that_nobody_knows(setup: Setup) {
     let server = setup.start().await;
     let mut object = deployment("d", json!({"x": 1}));
     object["Spec"] = json!({"replicas": 3});
@@ -61,7 +61,7 @@ async fn w26_fields_that_nobody_knows(setup: Setup) {
     assert_eq!(made["spec"]["replicas"], 1);
 }
 
-async fn w27_the_last_of_a_name_counts(setup: Setup) {
+async fn wire_27_the_last_of_a_name_counts(setup: Setup) {
     let server = setup.start().await;
     let body = r#"{"metadata":{"name":"a","labels":{"l":"1","l":"2"}},"data":{"k":"v"},"data":{"m":"w"}}"#;
     let created = post(&server, CONFIGMAPS, body).await;
@@ -76,7 +76,7 @@ async fn w27_the_last_of_a_name_counts(setup: Setup) {
 const FORM: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-async fn w33_the_smallest_quantity(setup: Setup) {
+async fn wire_33_the_smallest_quantity(setup: Setup) {
     let server = setup.start().await;
     let quota = |cpu: &str| json!({"metadata": {"name": "q"}, "spec": {"hard": {"cpu": cpu}}});
     for (cpu, why) in [
@@ -99,7 +99,7 @@ async fn w33_the_smallest_quantity(setup: Setup) {
     assert_eq!(created["spec"]["hard"]["cpu"], "1m");
 }
 
-async fn w35_bytes_are_base64(setup: Setup) {
+async fn wire_35_bytes_are_base64(setup: Setup) {
     let server = setup.start().await;
     let secret = |data: &str| json!({"metadata": {"name": "s"}, "data": {"k": data}});
     for (data, at) in [("%", 0), ("YWJj!", 4), ("YQ", 0), ("YWI-", 3)] {
@@ -112,7 +112,7 @@ async fn w35_bytes_are_base64(setup: Setup) {
     assert_eq!(created["data"]["k"], "YWJj");
 }
 
-async fn w36_json_that_ends_early(setup: Setup) {
+async fn wire_36_json_that_ends_early(setup: Setup) {
     let server = setup.start().await;
     let refused = post(&server, CONFIGMAPS, r#"{"metadata":{"name":"a"},"data":{"k"#).await;
     let start = "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json \
@@ -124,7 +124,7 @@ async fn w36_json_that_ends_early(setup: Setup) {
     empty.bad_request(&format!("{start}unexpected end of JSON input (<empty>)"));
 }
 
-async fn w37_another_kind(setup: Setup) {
+async fn wire_37_another_kind(setup: Setup) {
     let server = setup.start().await;
     for (kind, version, why) in [
         ("Pod", "v1", "converting (v1.Pod) to (apps.Deployment): unknown conversion"),

@@ -8,14 +8,14 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, deployment, rv};
 const FINALIZER: &str = "example.com/f";
 
 on_every_store! {
-    c82_an_immediate_delete,
-    c83_preconditions,
-    c84_c85_finalizers,
-    c86_c87_what_a_terminating_object_refuses,
-    c88_propagation,
-    c89_orphan_dependents_false,
-    c90_the_body_beats_the_query,
-    c84_generation_grows_with_a_deletion,
+    list_watch_82_an_immediate_delete,
+    list_watch_83_preconditions,
+    list_watch_84_85_finalizers,
+    list_watch_86_87_what_a_terminating_object_refuses,
+    list_watch_88_propagation,
+    list_watch_89_orphan_dependents_false,
+    list_watch_90_the_body_beats_the_query,
+    list_watch_84_generation_grows_with_a_deletion,
     a_pod_has_a_grace_period,
     some_kinds_answer_with_the_object,
 }
@@ -34,7 +34,7 @@ pub async fn held(server: &TestServer, name: &str) -> Value {
     server.post(CONFIGMAPS, &object).await.expect(201)
 }
 
-async fn c82_an_immediate_delete(setup: Setup) {
+async fn list_watch_82_an_immediate_delete(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("x", json!({})).await;
     let details = json!({"name": "x", "kind": "configmaps", "uid": created["metadata"]["uid"]});
@@ -46,7 +46,7 @@ async fn c82_an_immediate_delete(setup: Setup) {
     }
 }
 
-async fn c83_preconditions(setup: Setup) {
+async fn list_watch_83_preconditions(setup: Setup) {
     let server = setup.start().await;
     let old = server.create("x", json!({})).await;
     let current = server.set("x", json!({"k": "v"})).await;
@@ -74,7 +74,7 @@ async fn c83_preconditions(setup: Setup) {
     delete_with(&server, &at("x"), both).await.ok();
 }
 
-async fn c84_c85_finalizers(setup: Setup) {
+async fn list_watch_84_85_finalizers(setup: Setup) {
     let server = setup.start().await;
     let created = held(&server, "x").await;
     let mut watch = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={}", rv(&created))).await;
@@ -99,7 +99,7 @@ async fn c84_c85_finalizers(setup: Setup) {
     watch.expect_named("ADDED", "y").await;
 }
 
-async fn c86_c87_what_a_terminating_object_refuses(setup: Setup) {
+async fn list_watch_86_87_what_a_terminating_object_refuses(setup: Setup) {
     let server = setup.start().await;
     held(&server, "x").await;
     let terminating = server.delete(at("x")).await.ok();
@@ -142,7 +142,7 @@ async fn c86_c87_what_a_terminating_object_refuses(setup: Setup) {
     assert_eq!(failure["details"]["causes"][0]["field"], "metadata.deletionTimestamp");
 }
 
-async fn c88_propagation(setup: Setup) {
+async fn list_watch_88_propagation(setup: Setup) {
     let server = setup.start().await;
     for (policy, finalizer) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
         // The collector takes its finalizer off again; what the answer says was stored.
@@ -175,7 +175,7 @@ async fn c88_propagation(setup: Setup) {
     assert_eq!(server.get(at("x")).await.status, 200);
 }
 
-async fn c89_orphan_dependents_false(setup: Setup) {
+async fn list_watch_89_orphan_dependents_false(setup: Setup) {
     let server = setup.start().await;
     held(&server, "x").await;
     let answer = delete_with(&server, &at("x"), json!({"orphanDependents": false})).await;
@@ -184,7 +184,7 @@ async fn c89_orphan_dependents_false(setup: Setup) {
     delete_with(&server, &at("y"), json!({"orphanDependents": false})).await.ok();
 }
 
-async fn c90_the_body_beats_the_query(setup: Setup) {
+async fn list_watch_90_the_body_beats_the_query(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("x", json!({})).await;
     let mut watch = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={}", rv(&created))).await;
@@ -198,7 +198,7 @@ async fn c90_the_body_beats_the_query(setup: Setup) {
     assert_eq!(watch.expect("MODIFIED").await["metadata"]["finalizers"], json!(["orphan"]));
 }
 
-async fn c84_generation_grows_with_a_deletion(setup: Setup) {
+async fn list_watch_84_generation_grows_with_a_deletion(setup: Setup) {
     let server = setup.start().await;
     let path = "/apis/apps/v1/namespaces/t/deployments";
     let mut deployment = deployment("d", json!({}));

@@ -6,16 +6,16 @@ use super::delete::{delete_with, held};
 use crate::support::server::{CONFIGMAPS, Setup, names, rv, token};
 
 on_every_store! {
-    c12_an_invalid_collection_delete_deletes_nothing,
-    c91_a_collection,
-    c92_all_namespaces,
+    list_watch_12_an_invalid_collection_delete_deletes_nothing,
+    list_watch_91_a_collection,
+    list_watch_92_all_namespaces,
     a_revision_in_the_query_is_a_precondition_too,
     a_collection_in_pages,
     what_has_finalizers_stays,
     system_priority_classes_go_with_their_collection,
 }
 
-async fn c12_an_invalid_collection_delete_deletes_nothing(setup: Setup) {
+async fn list_watch_12_an_invalid_collection_delete_deletes_nothing(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({})).await;
     server.delete(format!("{CONFIGMAPS}?sendInitialEvents=true")).await.invalid_options(
@@ -25,7 +25,7 @@ async fn c12_an_invalid_collection_delete_deletes_nothing(setup: Setup) {
     assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["a"]);
 }
 
-async fn c91_a_collection(setup: Setup) {
+async fn list_watch_91_a_collection(setup: Setup) {
     let server = setup.start().await;
     for (name, label) in [("a", "1"), ("b", "2"), ("c", "1")] {
         let object = json!({"metadata": {"name": name, "labels": {"l": label}}});
@@ -51,7 +51,7 @@ async fn c91_a_collection(setup: Setup) {
     assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["d"]);
 }
 
-async fn c92_all_namespaces(setup: Setup) {
+async fn list_watch_92_all_namespaces(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({})).await;
     let text = "the server does not allow this method on the requested resource";

@@ -14,14 +14,14 @@ const PARAMETERS: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 on_every_store! {
-    w50_versions_of_documents,
-    w51_resources_of_the_core,
-    w52_the_order_of_versions,
-    w53_all_in_one_answer,
-    w54_old_aggregation,
-    w55_kinds_of_answers,
-    w56_the_index_and_the_version,
-    w57_what_is_not_there,
+    wire_50_versions_of_documents,
+    wire_51_resources_of_the_core,
+    wire_52_the_order_of_versions,
+    wire_53_all_in_one_answer,
+    wire_54_old_aggregation,
+    wire_55_kinds_of_answers,
+    wire_56_the_index_and_the_version,
+    wire_57_what_is_not_there,
     aggregation_in_every_encoding,
     who_refuses_what,
     people_get_indentation,
@@ -35,7 +35,7 @@ fn aggregated(media: &str) -> String {
     format!("{media}{PARAMETERS}")
 }
 
-async fn w50_versions_of_documents(setup: Setup) {
+async fn wire_50_versions_of_documents(setup: Setup) {
     let server = setup.start_empty().await;
     for (path, kind, version) in [
         ("/api", "APIVersions", None),
@@ -50,7 +50,7 @@ async fn w50_versions_of_documents(setup: Setup) {
     }
 }
 
-async fn w51_resources_of_the_core(setup: Setup) {
+async fn wire_51_resources_of_the_core(setup: Setup) {
     let server = setup.start_empty().await;
     let document = server.get("/api/v1").await.ok();
     let resources = document["resources"].as_array().expect("resources");
@@ -66,7 +66,7 @@ async fn w51_resources_of_the_core(setup: Setup) {
     }
 }
 
-async fn w52_the_order_of_versions(setup: Setup) {
+async fn wire_52_the_order_of_versions(setup: Setup) {
     let server = setup.start_empty().await;
     let group = server.get("/apis/autoscaling").await.ok();
     let version = |name: &str| json!({"groupVersion": format!("autoscaling/{name}"), "version": name});
@@ -106,7 +106,7 @@ async fn w52_the_order_of_versions(setup: Setup) {
     assert_eq!(names, want);
 }
 
-async fn w53_all_in_one_answer(setup: Setup) {
+async fn wire_53_all_in_one_answer(setup: Setup) {
     let server = setup.start_empty().await;
     for path in ["/api", "/apis"] {
         let accept = "application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io,application/json";
@@ -133,7 +133,7 @@ async fn w53_all_in_one_answer(setup: Setup) {
     }
 }
 
-async fn w54_old_aggregation(setup: Setup) {
+async fn wire_54_old_aggregation(setup: Setup) {
     let server = setup.start_empty().await;
     let old = aggregated("application/json").replace("v=v2", "v=v2beta1");
     let refused = server.get("/apis").accept(&old).await;
@@ -145,7 +145,7 @@ async fn w54_old_aggregation(setup: Setup) {
     assert_eq!(legacy.ok()["kind"], "APIGroupList");
 }
 
-async fn w55_kinds_of_answers(setup: Setup) {
+async fn wire_55_kinds_of_answers(setup: Setup) {
     let server = setup.start_empty().await;
     let document = server.get("/apis").accept(&aggregated("application/json")).await.ok();
     let groups = document["items"].as_array().expect("groups");
@@ -158,7 +158,7 @@ async fn w55_kinds_of_answers(setup: Setup) {
     assert_eq!(scale["responseKind"], json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}));
 }
 
-async fn w56_the_index_and_the_version(setup: Setup) {
+async fn wire_56_the_index_and_the_version(setup: Setup) {
     let server = setup.start_empty().await;
     for path in ["/", "/index.html"] {
         let index = server.get(path).await;
@@ -184,7 +184,7 @@ async fn w56_the_index_and_the_version(setup: Setup) {
     assert!(version.ok().as_object().expect("an object").values().all(Value::is_string));
 }
 
-async fn w57_what_is_not_there(setup: Setup) {
+async fn wire_57_what_is_not_there(setup: Setup) {
     let server = setup.start_empty().await;
     for path in [
         "/nosuch",

@@ -13,11 +13,11 @@ use crate::support::server::{CONFIGMAPS, Setup, config_map};
 const YAML: &str = "application/yaml";
 
 on_every_store! {
-    w10_yaml_is_no_stream,
-    w13_people_get_indentation,
-    w62_large_lists_are_compressed,
-    w63_streamed_lists_are_compressed,
-    w64_yaml_out,
+    wire_10_yaml_is_no_stream,
+    wire_13_people_get_indentation,
+    wire_62_large_lists_are_compressed,
+    wire_63_streamed_lists_are_compressed,
+    wire_64_yaml_out,
     yaml_in,
     yaml_of_several_documents,
     times_as_go_reads_them,
@@ -31,7 +31,7 @@ fn parsed(answer: &Answer, status: u16) -> Value {
     serde_json::to_value(yaml::parse(&answer.body).expect("YAML")).expect("JSON")
 }
 
-async fn w10_yaml_is_no_stream(setup: Setup) {
+async fn wire_10_yaml_is_no_stream(setup: Setup) {
     let server = setup.start().await;
     let refused = server.get(format!("{CONFIGMAPS}?watch=true")).accept(YAML).await;
     assert_eq!(refused.status, 406);
@@ -40,7 +40,7 @@ async fn w10_yaml_is_no_stream(setup: Setup) {
     assert_eq!(parsed(&refused, 406)["message"], message);
 }
 
-async fn w13_people_get_indentation(setup: Setup) {
+async fn wire_13_people_get_indentation(setup: Setup) {
     let server = setup.start().await;
     let object = server.create("a", json!({"k": "v"})).await;
     let path = format!("{CONFIGMAPS}/a");
@@ -52,7 +52,7 @@ async fn w13_people_get_indentation(setup: Setup) {
     assert_eq!(compact.text(), format!("{object}\n"));
 }
 
-async fn w62_large_lists_are_compressed(setup: Setup) {
+async fn wire_62_large_lists_are_compressed(setup: Setup) {
     let server = setup.start().await;
     let text = "x".repeat(1000);
     for index in 0..300 {
@@ -80,7 +80,7 @@ async fn w62_large_lists_are_compressed(setup: Setup) {
     assert_eq!((small.header("content-encoding"), small.header("vary")), (None, None));
 }
 
-async fn w63_streamed_lists_are_compressed(setup: Setup) {
+async fn wire_63_streamed_lists_are_compressed(setup: Setup) {
     let server = setup.start().await;
     for name in ["a", "b"] {
         server.create(name, json!({"k": "v"})).await;
@@ -124,7 +124,7 @@ async fn w63_streamed_lists_are_compressed(setup: Setup) {
     }
 }
 
-async fn w64_yaml_out(setup: Setup) {
+async fn wire_64_yaml_out(setup: Setup) {
     let server = setup.start().await;
     let object = server.create("a", json!({"b": "yes", "a": "1", "c": "<x>\ny\n"})).await;
     let answer = server.get(format!("{CONFIGMAPS}/a")).accept(YAML).await;

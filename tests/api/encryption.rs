@@ -1,4 +1,4 @@
-//! Encryption at rest (assertions 105 to 110 of `docs/spec/auth.md`, as `a105_…`).
+//! Encryption at rest (assertions 105 to 110 of `docs/spec/auth.md`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,17 +38,17 @@ const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrati
 const BOX: &str = "k8s:enc:secretbox:v1:";
 
 on_every_store! {
-    a105_a106_secrets_are_sealed_and_keys_rotate,
-    a107_a_value_opens_in_its_own_row_only,
+    auth_105_106_secrets_are_sealed_and_keys_rotate,
+    auth_107_a_value_opens_in_its_own_row_only,
     everything_may_be_sealed,
-    a110_a_service_wraps_a_seed_and_is_asked_for_nothing_else,
+    auth_110_a_service_wraps_a_seed_and_is_asked_for_nothing_else,
     what_a_service_hides_counts_once_it_is_back,
     a_hidden_dependent_holds_its_owner_until_it_is_back,
     a_key_that_is_missing_lets_nobody_delete_what_it_seals,
 }
 
 on_both_databases! {
-    a106_a_migration_seals_all_rows_with_the_new_key,
+    auth_106_a_migration_seals_all_rows_with_the_new_key,
 }
 
 /// A provider with these keys. A key is made of its name.
@@ -110,7 +110,7 @@ fn contains(haystack: &[u8], needle: &str) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle.as_bytes())
 }
 
-async fn a105_a106_secrets_are_sealed_and_keys_rotate(mut setup: Setup) {
+async fn auth_105_106_secrets_are_sealed_and_keys_rotate(mut setup: Setup) {
     // Without encryption.
     let server = setup.start().await;
     let start = server.revision().await;
@@ -187,7 +187,7 @@ async fn a105_a106_secrets_are_sealed_and_keys_rotate(mut setup: Setup) {
 
 /// A database's files hold no plain text, neither in tables nor in logs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a105_no_plain_text_is_in_the_files() {
+async fn auth_105_no_plain_text_is_in_the_files() {
     let mut setup = Setup::new(Database::sqlite());
     configure(&mut setup, "secrets", &[&keys("aesgcm", &["k1"])]);
     setup.audit.database = Some(DatabaseConfig { retention: Duration::from_secs(3600), most: 1000 });
@@ -233,7 +233,7 @@ fn refused(answer: &Answer, name: &str, why: &str) {
     assert!(text.contains(&format!("\"{name}\"")) && text.contains(why), "{text}");
 }
 
-async fn a107_a_value_opens_in_its_own_row_only(mut setup: Setup) {
+async fn auth_107_a_value_opens_in_its_own_row_only(mut setup: Setup) {
     configure(&mut setup, "secrets", &[&keys("aesgcm", &["k1"])]);
     let server = setup.start().await;
     let a = server.secret("a").await;
@@ -370,7 +370,7 @@ async fn a_replica_that_lacks_a_key_says_so_until_it_has_it() {
 
 /// Waits ten seconds for a service that does not come.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a109_the_file_is_read_again() {
+async fn auth_109_the_file_is_read_again() {
     let mut setup = Setup::new(Database::memory());
     configure(&mut setup, "secrets", &[&keys("secretbox", &["k1"])]);
     let server = setup.start().await;
@@ -418,7 +418,7 @@ async fn a109_the_file_is_read_again() {
     server.stop().await;
 }
 
-async fn a106_a_migration_seals_all_rows_with_the_new_key(mut setup: Setup) {
+async fn auth_106_a_migration_seals_all_rows_with_the_new_key(mut setup: Setup) {
     let server = setup.start().await;
     for n in 0..20 {
         server.secret(&format!("plain-{n:02}")).await;
@@ -537,7 +537,7 @@ fn with_seconds(setup: &mut Setup) -> Arc<AtomicU64> {
     seconds
 }
 
-async fn a110_a_service_wraps_a_seed_and_is_asked_for_nothing_else(mut setup: Setup) {
+async fn auth_110_a_service_wraps_a_seed_and_is_asked_for_nothing_else(mut setup: Setup) {
     let socket = setup.file("kms.sock");
     let kms = Kms::start(&socket);
     let seconds = with_seconds(&mut setup);

@@ -16,11 +16,11 @@ const REFUSED: &str =
     "Deployment in version \"v1\" cannot be handled as a Deployment: strict decoding error: ";
 
 on_every_store! {
-    p68_creates_and_updates,
-    p69_results_of_patches,
-    p70_repeated_members,
-    p71_applies,
-    p72_order_and_size,
+    patch_apply_68_creates_and_updates,
+    patch_apply_69_results_of_patches,
+    patch_apply_70_repeated_members,
+    patch_apply_71_applies,
+    patch_apply_72_order_and_size,
     unknown_members_are_not_stored,
 }
 
@@ -65,7 +65,7 @@ async fn send(server: &TestServer, format: &str, query: &str, body: &str) -> Ans
     server.request(Method::PATCH, format!("{WEB}?{query}")).body(format, body.to_owned()).await
 }
 
-async fn p68_creates_and_updates(setup: Setup) {
+async fn patch_apply_68_creates_and_updates(setup: Setup) {
     let server = setup.start().await;
     let strict = server.post(format!("{DEPLOYMENTS}?fieldValidation=Strict"), &typo()).await;
     strict.bad_request(&format!("{REFUSED}{}", TYPOS.join(", ")));
@@ -94,7 +94,7 @@ async fn p68_creates_and_updates(setup: Setup) {
     assert_eq!((missing.failure()["code"].clone(), warnings(&missing)), (400.into(), as_headers(&TYPOS)));
 }
 
-async fn p69_results_of_patches(setup: Setup) {
+async fn patch_apply_69_results_of_patches(setup: Setup) {
     let server = setup.start().await;
     server.post(DEPLOYMENTS, &web()).await.expect(201);
     for (format, body) in [
@@ -134,7 +134,7 @@ async fn p69_results_of_patches(setup: Setup) {
     assert!(message.ends_with(&format!("strict decoding error: {}", told.join(", "))), "{message}");
 }
 
-async fn p70_repeated_members(setup: Setup) {
+async fn patch_apply_70_repeated_members(setup: Setup) {
     let server = setup.start().await;
     let text =
         web().to_string().replacen("\"replicas\":1", "\"paused\":true,\"x\":1,\"x\":2,\"paused\":false", 1);
@@ -178,7 +178,7 @@ spec:
     }
 }
 
-async fn p71_applies(setup: Setup) {
+async fn patch_apply_71_applies(setup: Setup) {
     let server = setup.start().await;
     let c = format!("{CONFIGMAPS}/c");
     let body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: one\n  a: two\n";
@@ -204,7 +204,7 @@ async fn p71_applies(setup: Setup) {
     assert_eq!(warnings(&warned), as_headers(&["line 1: key \"a\" already set in map"]));
 }
 
-async fn p72_order_and_size(setup: Setup) {
+async fn patch_apply_72_order_and_size(setup: Setup) {
     let server = setup.start().await;
     server.post(DEPLOYMENTS, &web()).await.expect(201);
     let strict =

@@ -8,23 +8,23 @@ use serde_json::{Value, json};
 use crate::support::server::{CONFIGMAPS, Setup, names, rv};
 
 on_every_store! {
-    c01_an_empty_list_has_a_revision,
-    c02_list_and_object_revisions,
-    c03_every_write_has_its_own_revision,
-    c18_future_revision,
-    c19_future_revision_exactly,
-    c20_not_older_than,
-    c21_exact_by_limit,
-    c22_exact,
-    c23_exact_at_the_edge_of_history,
-    c24_not_older_than_in_pages,
-    c25_any_revision,
-    c38_a_name_that_is_not_there,
+    list_watch_1_an_empty_list_has_a_revision,
+    list_watch_2_list_and_object_revisions,
+    list_watch_3_every_write_has_its_own_revision,
+    list_watch_18_future_revision,
+    list_watch_19_future_revision_exactly,
+    list_watch_20_not_older_than,
+    list_watch_21_exact_by_limit,
+    list_watch_22_exact,
+    list_watch_23_exact_at_the_edge_of_history,
+    list_watch_24_not_older_than_in_pages,
+    list_watch_25_any_revision,
+    list_watch_38_a_name_that_is_not_there,
     selectors_select,
     list_items_are_bare,
 }
 
-async fn c01_an_empty_list_has_a_revision(setup: Setup) {
+async fn list_watch_1_an_empty_list_has_a_revision(setup: Setup) {
     let server = setup.start_empty().await;
     let list = server.get(CONFIGMAPS).await.ok();
     let revision = list["metadata"]["resourceVersion"].as_str().expect("a revision");
@@ -35,7 +35,7 @@ async fn c01_an_empty_list_has_a_revision(setup: Setup) {
     assert_eq!(list, want);
 }
 
-async fn c02_list_and_object_revisions(setup: Setup) {
+async fn list_watch_2_list_and_object_revisions(setup: Setup) {
     let server = setup.start().await;
     let a = server.create("a", json!({})).await;
     server.create("b", json!({})).await;
@@ -44,7 +44,7 @@ async fn c02_list_and_object_revisions(setup: Setup) {
     assert_eq!(rv(&list["items"][0]), rv(&a), "not changed by the write of another");
 }
 
-async fn c03_every_write_has_its_own_revision(setup: Setup) {
+async fn list_watch_3_every_write_has_its_own_revision(setup: Setup) {
     let server = setup.start().await;
     let mut revisions = Vec::new();
     for name in ["c", "a", "b"] {
@@ -53,7 +53,7 @@ async fn c03_every_write_has_its_own_revision(setup: Setup) {
     assert!(revisions.is_sorted_by(|a, b| a < b), "{revisions:?}");
 }
 
-async fn c18_future_revision(setup: Setup) {
+async fn list_watch_18_future_revision(setup: Setup) {
     let server = setup.start().await;
     let requested = [server.revision().await + 1000, i64::MAX as u64, u64::MAX];
     let ask = |at: &u64| server.get(format!("{CONFIGMAPS}?resourceVersion={at}")).into_future();
@@ -62,7 +62,7 @@ async fn c18_future_revision(setup: Setup) {
     }
 }
 
-async fn c19_future_revision_exactly(setup: Setup) {
+async fn list_watch_19_future_revision_exactly(setup: Setup) {
     let server = setup.start().await;
     let requested = server.revision().await + 1000;
     let how = ["limit=1", "resourceVersionMatch=Exact", "resourceVersionMatch=NotOlderThan"];
@@ -87,7 +87,7 @@ fn future(answer: &crate::support::client::Answer, requested: u64) {
     answer.fails(504, "Timeout", &message, details);
 }
 
-async fn c20_not_older_than(setup: Setup) {
+async fn list_watch_20_not_older_than(setup: Setup) {
     let server = setup.start().await;
     let old = rv(&server.create("a", json!({"n": "1"})).await);
     let new = rv(&server.set("a", json!({"n": "2"})).await);
@@ -105,7 +105,7 @@ async fn c20_not_older_than(setup: Setup) {
     }
 }
 
-async fn c21_exact_by_limit(setup: Setup) {
+async fn list_watch_21_exact_by_limit(setup: Setup) {
     let server = setup.start().await;
     let old = rv(&server.create("a", json!({"n": "1"})).await);
     server.set("a", json!({"n": "2"})).await;
@@ -120,7 +120,7 @@ async fn c21_exact_by_limit(setup: Setup) {
     assert_eq!(list["items"][0]["data"]["n"], "2");
 }
 
-async fn c22_exact(setup: Setup) {
+async fn list_watch_22_exact(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({})).await;
     let then = server.create("b", json!({})).await;
@@ -135,7 +135,7 @@ async fn c22_exact(setup: Setup) {
     }
 }
 
-async fn c23_exact_at_the_edge_of_history(setup: Setup) {
+async fn list_watch_23_exact_at_the_edge_of_history(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({"n": "1"})).await;
     let compacted = rv(&server.set("a", json!({"n": "2"})).await);
@@ -150,7 +150,7 @@ async fn c23_exact_at_the_edge_of_history(setup: Setup) {
     }
 }
 
-async fn c24_not_older_than_in_pages(setup: Setup) {
+async fn list_watch_24_not_older_than_in_pages(setup: Setup) {
     let server = setup.start().await;
     let old = rv(&server.create("a", json!({"n": "1"})).await);
     server.set("a", json!({"n": "2"})).await;
@@ -165,7 +165,7 @@ async fn c24_not_older_than_in_pages(setup: Setup) {
     assert_eq!((names(&second), rv(&second)), (vec!["b".to_owned()], rv(&first)));
 }
 
-async fn c25_any_revision(setup: Setup) {
+async fn list_watch_25_any_revision(setup: Setup) {
     let server = setup.start().await;
     for name in ["a", "b"] {
         server.create(name, json!({})).await;
@@ -179,7 +179,7 @@ async fn c25_any_revision(setup: Setup) {
     assert_eq!(list["metadata"].get("continue"), None);
 }
 
-async fn c38_a_name_that_is_not_there(setup: Setup) {
+async fn list_watch_38_a_name_that_is_not_there(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({})).await;
     let list = server.get(format!("{CONFIGMAPS}?fieldSelector=metadata.name%3Dnone")).await.ok();

@@ -5,20 +5,20 @@ use serde_json::json;
 use crate::support::server::{CONFIGMAPS, Setup, names};
 
 on_every_store! {
-    c04_match_without_revision,
-    c05_unknown_match,
-    c06_exact_zero,
-    c07_two_causes_in_table_order,
-    c08_initial_events_of_a_list,
-    c13_limits_that_are_none,
-    c14_what_makes_a_watch,
-    c15_bad_selectors,
-    c17_malformed_revision,
+    list_watch_4_match_without_revision,
+    list_watch_5_unknown_match,
+    list_watch_6_exact_zero,
+    list_watch_7_two_causes_in_table_order,
+    list_watch_8_initial_events_of_a_list,
+    list_watch_13_limits_that_are_none,
+    list_watch_14_what_makes_a_watch,
+    list_watch_15_bad_selectors,
+    list_watch_17_malformed_revision,
     unknown_parameters_and_repeated_ones,
     the_unknown_field_is_named,
 }
 
-async fn c04_match_without_revision(setup: Setup) {
+async fn list_watch_4_match_without_revision(setup: Setup) {
     let server = setup.start().await;
     server.get(format!("{CONFIGMAPS}?resourceVersionMatch=Exact")).await.invalid_options(
         "ListOptions",
@@ -30,7 +30,7 @@ async fn c04_match_without_revision(setup: Setup) {
     );
 }
 
-async fn c05_unknown_match(setup: Setup) {
+async fn list_watch_5_unknown_match(setup: Setup) {
     let server = setup.start().await;
     for text in ["foo", "exact"] {
         let answer = server.get(format!("{CONFIGMAPS}?resourceVersionMatch={text}&resourceVersion=1")).await;
@@ -41,7 +41,7 @@ async fn c05_unknown_match(setup: Setup) {
     }
 }
 
-async fn c06_exact_zero(setup: Setup) {
+async fn list_watch_6_exact_zero(setup: Setup) {
     let server = setup.start().await;
     server.get(format!("{CONFIGMAPS}?resourceVersionMatch=Exact&resourceVersion=0")).await.invalid_options(
         "ListOptions",
@@ -53,7 +53,7 @@ async fn c06_exact_zero(setup: Setup) {
     );
 }
 
-async fn c07_two_causes_in_table_order(setup: Setup) {
+async fn list_watch_7_two_causes_in_table_order(setup: Setup) {
     let server = setup.start().await;
     server.get(format!("{CONFIGMAPS}?resourceVersionMatch=NotOlderThan&continue=x")).await.invalid_options(
         "ListOptions",
@@ -72,7 +72,7 @@ async fn c07_two_causes_in_table_order(setup: Setup) {
     );
 }
 
-async fn c08_initial_events_of_a_list(setup: Setup) {
+async fn list_watch_8_initial_events_of_a_list(setup: Setup) {
     let server = setup.start().await;
     for value in ["false", "true"] {
         server.get(format!("{CONFIGMAPS}?sendInitialEvents={value}")).await.invalid_options(
@@ -86,7 +86,7 @@ async fn c08_initial_events_of_a_list(setup: Setup) {
     }
 }
 
-async fn c13_limits_that_are_none(setup: Setup) {
+async fn list_watch_13_limits_that_are_none(setup: Setup) {
     let server = setup.start().await;
     for name in ["a", "b"] {
         server.create(name, json!({})).await;
@@ -104,7 +104,7 @@ async fn c13_limits_that_are_none(setup: Setup) {
     }
 }
 
-async fn c14_what_makes_a_watch(setup: Setup) {
+async fn list_watch_14_what_makes_a_watch(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({})).await;
     for value in ["", "1", "no", "True"] {
@@ -115,7 +115,7 @@ async fn c14_what_makes_a_watch(setup: Setup) {
     }
 }
 
-async fn c15_bad_selectors(setup: Setup) {
+async fn list_watch_15_bad_selectors(setup: Setup) {
     let server = setup.start().await;
     let cases = [
         (
@@ -145,7 +145,7 @@ async fn c15_bad_selectors(setup: Setup) {
     }
 }
 
-async fn c17_malformed_revision(setup: Setup) {
+async fn list_watch_17_malformed_revision(setup: Setup) {
     let server = setup.start().await;
     let message = "invalid resource version: resourceVersion: Invalid value: \"abc\": \
                    strconv.ParseUint: parsing \"abc\": invalid syntax";

@@ -9,16 +9,16 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, deployment, rv};
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 
 on_every_store! {
-    p28_p30_p31_updates,
-    p29_structs_of_the_kind,
-    p32_an_update_that_changes_nothing,
-    p33_subresources,
-    p34_p35_tracking_ends,
-    p34_elements_without_keys_change_no_managers,
-    p35_managers_in_the_body,
-    p36_old_managers_are_united,
-    p37_names_of_clients,
-    p59_p60_scale,
+    patch_apply_28_30_31_updates,
+    patch_apply_29_structs_of_the_kind,
+    patch_apply_32_an_update_that_changes_nothing,
+    patch_apply_33_subresources,
+    patch_apply_34_35_tracking_ends,
+    patch_apply_34_elements_without_keys_change_no_managers,
+    patch_apply_35_managers_in_the_body,
+    patch_apply_36_old_managers_are_united,
+    patch_apply_37_names_of_clients,
+    patch_apply_59_60_scale,
 }
 
 /// The entry of a manager.
@@ -73,7 +73,7 @@ pub fn defaulted_spec() -> Value {
     })
 }
 
-async fn p28_p30_p31_updates(setup: Setup) {
+async fn patch_apply_28_30_31_updates(setup: Setup) {
     let server = setup.start().await;
     let c = format!("{CONFIGMAPS}/c");
     let object = json!({"metadata": {"name": "c"}, "data": {"a": "1"}});
@@ -100,7 +100,7 @@ async fn p28_p30_p31_updates(setup: Setup) {
     assert!(emptied["metadata"].get("managedFields").is_none() && emptied.get("data").is_none(), "{emptied}");
 }
 
-async fn p29_structs_of_the_kind(setup: Setup) {
+async fn patch_apply_29_structs_of_the_kind(setup: Setup) {
     let server = setup.start().await;
     let mut web = deployment("web", json!({"replicas": 1}));
     web["metadata"]["labels"] = json!({"l": "1"});
@@ -116,14 +116,14 @@ async fn p29_structs_of_the_kind(setup: Setup) {
     assert_eq!(owned(&created, "m"), &expected);
 }
 
-async fn p32_an_update_that_changes_nothing(setup: Setup) {
+async fn patch_apply_32_an_update_that_changes_nothing(setup: Setup) {
     let server = setup.start().await;
     let before = server.create("c", json!({"a": "1"})).await;
     let after = put_as(&server, &format!("{CONFIGMAPS}/c"), "m4", json!({"data": {"a": "1"}})).await.ok();
     assert_eq!((rv(&after), &after), (rv(&before), &before));
 }
 
-async fn p33_subresources(setup: Setup) {
+async fn patch_apply_33_subresources(setup: Setup) {
     let server = setup.start().await;
     let web = deployment("web", json!({"replicas": 1}));
     server.post(format!("{DEPLOYMENTS}?fieldManager=m"), &web).await.expect(201);
@@ -139,7 +139,7 @@ async fn p33_subresources(setup: Setup) {
     assert_eq!(put["spec"]["replicas"], 1);
 }
 
-async fn p34_p35_tracking_ends(setup: Setup) {
+async fn patch_apply_34_35_tracking_ends(setup: Setup) {
     let server = setup.start().await;
     for (name, reset) in [("a", json!([])), ("b", json!([{}]))] {
         server.create(name, json!({"k": "1"})).await;
@@ -159,7 +159,7 @@ async fn p34_p35_tracking_ends(setup: Setup) {
     }
 }
 
-async fn p34_elements_without_keys_change_no_managers(setup: Setup) {
+async fn patch_apply_34_elements_without_keys_change_no_managers(setup: Setup) {
     const ACCOUNTS: &str = "/api/v1/namespaces/t/serviceaccounts";
     let server = setup.start().await;
     let account = json!({"metadata": {"name": "a", "labels": {"a": "b"}}});
@@ -171,7 +171,7 @@ async fn p34_elements_without_keys_change_no_managers(setup: Setup) {
     assert_eq!(patched["secrets"], json!([{"name": "x"}, {}]));
 }
 
-async fn p35_managers_in_the_body(setup: Setup) {
+async fn patch_apply_35_managers_in_the_body(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("c", json!({"k": "1"})).await;
     let path = format!("{CONFIGMAPS}/c");
@@ -190,7 +190,7 @@ async fn p35_managers_in_the_body(setup: Setup) {
     assert!(put["metadata"]["managedFields"].as_array().is_some_and(|kept| !kept.is_empty()), "{put}");
 }
 
-async fn p36_old_managers_are_united(setup: Setup) {
+async fn patch_apply_36_old_managers_are_united(setup: Setup) {
     let server = setup.start().await;
     let update = |n: usize| {
         json!({"manager": format!("m{n:02}"), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
@@ -219,7 +219,7 @@ async fn p36_old_managers_are_united(setup: Setup) {
     );
 }
 
-async fn p37_names_of_clients(setup: Setup) {
+async fn patch_apply_37_names_of_clients(setup: Setup) {
     let server = setup.start().await;
     let long = "x".repeat(300);
     for (name, agent, manager) in
@@ -232,7 +232,7 @@ async fn p37_names_of_clients(setup: Setup) {
     }
 }
 
-async fn p59_p60_scale(setup: Setup) {
+async fn patch_apply_59_60_scale(setup: Setup) {
     let server = setup.start().await;
     let web = format!("{DEPLOYMENTS}/web");
     let config = |replicas: Option<u64>| {

@@ -13,11 +13,11 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const PODS: &str = "/api/v1/namespaces/t/pods";
 
 on_every_store! {
-    w11_a_body_without_a_type,
-    w34_a_string_of_digits_stays_one,
-    w39_what_is_no_envelope_is_told_in_hex,
-    w40_numbers_of_a_list_are_apart,
-    w41_times_and_integers,
+    wire_11_a_body_without_a_type,
+    wire_34_a_string_of_digits_stays_one,
+    wire_39_what_is_no_envelope_is_told_in_hex,
+    wire_40_numbers_of_a_list_are_apart,
+    wire_41_times_and_integers,
 }
 
 fn message(gvk: &Gvk, object: &Value) -> Vec<u8> {
@@ -35,7 +35,7 @@ fn has(answer: &Answer, part: &[u8]) {
     assert!(answer.body.windows(part.len()).any(|window| window == part), "{part:02x?}: {answer:?}");
 }
 
-async fn w11_a_body_without_a_type(setup: Setup) {
+async fn wire_11_a_body_without_a_type(setup: Setup) {
     let server = setup.start().await;
     let body = config_map("a", json!({"k": "v"})).to_string();
     let created = server.request(Method::POST, CONFIGMAPS).untyped(body).await.expect(201);
@@ -43,7 +43,7 @@ async fn w11_a_body_without_a_type(setup: Setup) {
 }
 
 /// No field of a port takes such a string, so that the refusal tells what it is.
-async fn w34_a_string_of_digits_stays_one(setup: Setup) {
+async fn wire_34_a_string_of_digits_stays_one(setup: Setup) {
     let server = setup.start().await;
     let path = "/api/v1/namespaces/t/services";
     let service = json!({"metadata": {"name": "s"}, "spec": {"selector": {"a": "b"},
@@ -59,7 +59,7 @@ async fn w34_a_string_of_digits_stays_one(setup: Setup) {
     }
 }
 
-async fn w39_what_is_no_envelope_is_told_in_hex(setup: Setup) {
+async fn wire_39_what_is_no_envelope_is_told_in_hex(setup: Setup) {
     let server = setup.start().await;
     let refused = post(&server, CONFIGMAPS, (0..40).collect::<Vec<u8>>()).await;
     refused.bad_request(
@@ -69,7 +69,7 @@ async fn w39_what_is_no_envelope_is_told_in_hex(setup: Setup) {
     );
 }
 
-async fn w40_numbers_of_a_list_are_apart(setup: Setup) {
+async fn wire_40_numbers_of_a_list_are_apart(setup: Setup) {
     let server = setup.start().await;
     // metadata.name, then spec: one container, and securityContext.supplementalGroups packed.
     let container = b"\x12\x06\x0a\x01c\x12\x01i";
@@ -83,7 +83,7 @@ async fn w40_numbers_of_a_list_are_apart(setup: Setup) {
     assert!(!answer.body.windows(5).any(|window| window == b"\x22\x03\x01\x02\x03"), "{answer:?}");
 }
 
-async fn w41_times_and_integers(setup: Setup) {
+async fn wire_41_times_and_integers(setup: Setup) {
     let server = setup.start().await;
     // The template's creationTimestamp is no pointer: zero, and written.
     let path = "/apis/apps/v1/namespaces/t/deployments";

@@ -15,15 +15,15 @@ const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 const PODS: &str = "/api/v1/namespaces/t/pods";
 
 on_every_store! {
-    w2_w3_the_better_range_wins,
-    w4_there_is_one_wildcard,
-    w8_a_table_is_no_protobuf,
+    wire_2_3_the_better_range_wins,
+    wire_4_there_is_one_wildcard,
+    wire_8_a_table_is_no_protobuf,
     what_has_no_rows_makes_no_table,
-    w9_no_transform_goes_with_an_error,
-    w11_types_of_bodies,
-    w12_types_of_patches,
-    w16_the_largest_body,
-    w65_a_status_has_no_other_form,
+    wire_9_no_transform_goes_with_an_error,
+    wire_11_types_of_bodies,
+    wire_12_types_of_patches,
+    wire_16_the_largest_body,
+    wire_65_a_status_has_no_other_form,
 }
 
 #[track_caller]
@@ -31,7 +31,7 @@ fn is(answer: &Answer, content_type: &str) {
     assert_eq!((answer.status, answer.header("content-type")), (200, Some(content_type)), "{answer:?}");
 }
 
-async fn w2_w3_the_better_range_wins(setup: Setup) {
+async fn wire_2_3_the_better_range_wins(setup: Setup) {
     let server = setup.start().await;
     for (accept, content_type) in [
         ("application/json;q=0.1, application/yaml", YAML),
@@ -55,7 +55,7 @@ async fn w2_w3_the_better_range_wins(setup: Setup) {
     is(&server.get(CONFIGMAPS).await, JSON);
 }
 
-async fn w4_there_is_one_wildcard(setup: Setup) {
+async fn wire_4_there_is_one_wildcard(setup: Setup) {
     let server = setup.start().await;
     let refused = server.get("/api/v1/pods").accept("application/*").await;
     let message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
@@ -69,7 +69,7 @@ async fn w4_there_is_one_wildcard(setup: Setup) {
     is(&server.get("/api/v1/pods").accept("*/*").await, JSON);
 }
 
-async fn w8_a_table_is_no_protobuf(setup: Setup) {
+async fn wire_8_a_table_is_no_protobuf(setup: Setup) {
     let server = setup.start().await;
     let table = TABLE.replace(JSON, PROTOBUF);
     let refused = server.get(CONFIGMAPS).accept(&table).await;
@@ -95,7 +95,7 @@ async fn what_has_no_rows_makes_no_table(setup: Setup) {
     is(&server.get("/api/v1/namespaces/t/status").accept(TABLE).await, JSON);
 }
 
-async fn w9_no_transform_goes_with_an_error(setup: Setup) {
+async fn wire_9_no_transform_goes_with_an_error(setup: Setup) {
     let server = setup.start().await;
     for accept in [TABLE, PARTIAL] {
         let missing = server.get(format!("{CONFIGMAPS}/none")).accept(accept).await;
@@ -106,7 +106,7 @@ async fn w9_no_transform_goes_with_an_error(setup: Setup) {
     }
 }
 
-async fn w11_types_of_bodies(setup: Setup) {
+async fn wire_11_types_of_bodies(setup: Setup) {
     let server = setup.start().await;
     let body = config_map("a", json!({})).to_string();
     let message = "the body of the request was in an unknown format - accepted media types include: \
@@ -121,7 +121,7 @@ async fn w11_types_of_bodies(setup: Setup) {
     server.get(format!("{CONFIGMAPS}/a")).await.ok();
 }
 
-async fn w12_types_of_patches(setup: Setup) {
+async fn wire_12_types_of_patches(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({})).await;
     let a = format!("{CONFIGMAPS}/a");
@@ -133,7 +133,7 @@ async fn w12_types_of_patches(setup: Setup) {
     server.request(Method::PATCH, &a).body(merge, "{}").await.ok();
 }
 
-async fn w16_the_largest_body(setup: Setup) {
+async fn wire_16_the_largest_body(setup: Setup) {
     const LIMIT: usize = 3_145_728;
     let server = setup.start().await;
     let padded = |size: usize| {
@@ -146,7 +146,7 @@ async fn w16_the_largest_body(setup: Setup) {
     padded(LIMIT).await.expect(201);
 }
 
-async fn w65_a_status_has_no_other_form(setup: Setup) {
+async fn wire_65_a_status_has_no_other_form(setup: Setup) {
     let server = setup.start().await;
     for (name, accept) in [("a", TABLE), ("b", PARTIAL)] {
         let created = server.create(name, json!({})).await;

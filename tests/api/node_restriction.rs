@@ -11,7 +11,7 @@ use crate::support::client::Answer;
 use crate::support::server::Setup;
 
 on_every_store! {
-    a069_q115_kubelets_write_what_is_of_their_node,
+    auth_69_admission_115_kubelets_write_what_is_of_their_node,
 }
 
 const PODS: &str = "/api/v1/namespaces/t/pods";
@@ -28,7 +28,7 @@ fn pod(name: &str, node: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}})
 }
 
-async fn a069_q115_kubelets_write_what_is_of_their_node(mut setup: Setup) {
+async fn auth_69_admission_115_kubelets_write_what_is_of_their_node(mut setup: Setup) {
     setup.admission = Settings::new(&["NodeRestriction"], &["ServiceAccount"]).expect("it is there");
     let lines = [
         "root-token,root,u-2,system:masters",

@@ -41,7 +41,7 @@ fn issuer(site: &Site, mapping: Mapping) -> Issuer {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a029_tokens_of_an_issuer() {
+async fn auth_29_tokens_of_an_issuer() {
     let (site, good) = (Site::start().await, key());
     site.publish(&[&good]);
     let mut setup = Setup::new(Database::memory());
@@ -119,7 +119,7 @@ async fn keys_are_fetched_when_a_token_has_to_be_verified() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a029_distributed_claims_are_followed_for_groups() {
+async fn auth_29_distributed_claims_are_followed_for_groups() {
     let (site, elsewhere) = (Site::start().await, Site::start().await);
     let (good, other) = (key(), key());
     site.publish(&[&good]);
@@ -180,7 +180,7 @@ async fn a029_distributed_claims_are_followed_for_groups() {
 
 /// A webhook knows tokens that nobody else knows (33).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a033_a_webhook_knows_tokens() {
+async fn auth_33_a_webhook_knows_tokens() {
     let site = Site::start().await;
     let mut setup = Setup::new(Database::memory());
     let kubeconfig = json!({
@@ -224,7 +224,7 @@ async fn a033_a_webhook_knows_tokens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a030_a032_a_file_maps_claims_by_expressions() {
+async fn auth_30_32_a_file_maps_claims_by_expressions() {
     let (site, good) = (Site::start().await, key());
     site.publish(&[&good]);
     let file = json!({
@@ -262,7 +262,7 @@ async fn a030_a032_a_file_maps_claims_by_expressions() {
 
 /// 31: a file that changes is taken over without a restart, if it can be.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a031_the_file_is_read_again() {
+async fn auth_31_the_file_is_read_again() {
     let (site, good) = (Site::start().await, key());
     site.publish(&[&good]);
     let file = |prefix: &str, anonymous: bool| {

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::support::server::Setup;
 
 on_every_store! {
-    w58_v2_in_its_encodings,
-    w59_v3_by_hash,
-    w60_schemas_say_how_to_merge,
+    wire_58_v2_in_its_encodings,
+    wire_59_v3_by_hash,
+    wire_60_schemas_say_how_to_merge,
     v3_in_protobuf,
     the_form_that_is_liked_best,
     documents_are_fetched_once,
@@ -25,7 +25,7 @@ const V3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3.v1.0+pro
 const V3_PROTOBUF_ALIAS: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 const PROTOBUF_ALIAS: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
-async fn w58_v2_in_its_encodings(setup: Setup) {
+async fn wire_58_v2_in_its_encodings(setup: Setup) {
     let server = setup.start_empty().await;
     let json = server.get("/openapi/v2").await;
     assert_eq!(json.ok()["swagger"], "2.0");
@@ -51,7 +51,7 @@ async fn w58_v2_in_its_encodings(setup: Setup) {
     assert_eq!(body, json.body);
 }
 
-async fn w59_v3_by_hash(setup: Setup) {
+async fn wire_59_v3_by_hash(setup: Setup) {
     let server = setup.start_empty().await;
     let index = server.get("/openapi/v3").await;
     // As kube-apiserver's, whose aggregator leaves the type to Go.
@@ -246,7 +246,7 @@ async fn operations_and_parameters_are_described(setup: Setup) {
     assert_eq!(delete["parameters"][1]["name"], "dryRun", "old clients look for it here");
 }
 
-async fn w60_schemas_say_how_to_merge(setup: Setup) {
+async fn wire_60_schemas_say_how_to_merge(setup: Setup) {
     let server = setup.start_empty().await;
     let document = server.get("/openapi/v3/apis/apps/v1").await.ok();
     let schemas = &document["components"]["schemas"];

@@ -11,17 +11,17 @@ const TOO_OLD: &str = "The provided continue parameter is too old to display a c
     modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
 on_every_store! {
-    c27_pages_of_a_snapshot,
-    c28_writes_between_pages_are_not_seen,
-    c29_pages_over_namespaces,
-    c30_pages_with_selectors,
-    c31_the_rest_at_once,
-    c32_a_revision_beside_a_token,
-    c33_garbage_tokens,
-    c34_foreign_and_forged_tokens,
-    c35_a_token_after_a_restart,
-    c36_c37_an_expired_token,
-    c95_compaction_in_the_middle,
+    list_watch_27_pages_of_a_snapshot,
+    list_watch_28_writes_between_pages_are_not_seen,
+    list_watch_29_pages_over_namespaces,
+    list_watch_30_pages_with_selectors,
+    list_watch_31_the_rest_at_once,
+    list_watch_32_a_revision_beside_a_token,
+    list_watch_33_garbage_tokens,
+    list_watch_34_foreign_and_forged_tokens,
+    list_watch_35_a_token_after_a_restart,
+    list_watch_36_37_an_expired_token,
+    list_watch_95_compaction_in_the_middle,
 }
 
 async fn five(server: &TestServer) {
@@ -35,7 +35,7 @@ async fn page(client: &Client, path: &str, query: &str) -> Value {
     client.get(format!("{path}?{query}")).await.ok()
 }
 
-async fn c27_pages_of_a_snapshot(setup: Setup) {
+async fn list_watch_27_pages_of_a_snapshot(setup: Setup) {
     let server = setup.start().await;
     five(&server).await;
     let first = page(&server, CONFIGMAPS, "limit=2").await;
@@ -51,7 +51,7 @@ async fn c27_pages_of_a_snapshot(setup: Setup) {
     assert_eq!(four["metadata"], json!({"resourceVersion": rv(&first).to_string()}));
 }
 
-async fn c28_writes_between_pages_are_not_seen(setup: Setup) {
+async fn list_watch_28_writes_between_pages_are_not_seen(setup: Setup) {
     let server = setup.start().await;
     five(&server).await;
     let snapshot = server.get(CONFIGMAPS).await.ok();
@@ -70,7 +70,7 @@ async fn c28_writes_between_pages_are_not_seen(setup: Setup) {
     assert!(pages.iter().all(|page| rv(page) == rv(&snapshot)));
 }
 
-async fn c29_pages_over_namespaces(setup: Setup) {
+async fn list_watch_29_pages_over_namespaces(setup: Setup) {
     let server = setup.start().await;
     for namespace in ["a", "a-b", "b"] {
         server.namespace(namespace).await;
@@ -96,7 +96,7 @@ async fn c29_pages_over_namespaces(setup: Setup) {
     }
 }
 
-async fn c30_pages_with_selectors(setup: Setup) {
+async fn list_watch_30_pages_with_selectors(setup: Setup) {
     let server = setup.start().await;
     for n in 0..1000 {
         let labels = if n == 750 { json!({"rare": "yes"}) } else { json!({"rare": "no"}) };
@@ -117,7 +117,7 @@ async fn c30_pages_with_selectors(setup: Setup) {
     }
 }
 
-async fn c31_the_rest_at_once(setup: Setup) {
+async fn list_watch_31_the_rest_at_once(setup: Setup) {
     let server = setup.start().await;
     five(&server).await;
     let first = page(&server, CONFIGMAPS, "limit=2").await;
@@ -126,7 +126,7 @@ async fn c31_the_rest_at_once(setup: Setup) {
     assert_eq!(rest["metadata"], json!({"resourceVersion": rv(&first).to_string()}));
 }
 
-async fn c32_a_revision_beside_a_token(setup: Setup) {
+async fn list_watch_32_a_revision_beside_a_token(setup: Setup) {
     let server = setup.start().await;
     five(&server).await;
     let first = page(&server, CONFIGMAPS, "limit=2").await;
@@ -153,7 +153,7 @@ async fn refused(server: &Client, path: &str, token: &str) {
     assert!(message.starts_with("invalid continue token: continue key is not valid"), "{message}");
 }
 
-async fn c33_garbage_tokens(setup: Setup) {
+async fn list_watch_33_garbage_tokens(setup: Setup) {
     let server = setup.start().await;
     five(&server).await;
     let upstream = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTIzLCJzdGFydCI6InQvYVx1MDAwMCJ9";
@@ -162,7 +162,7 @@ async fn c33_garbage_tokens(setup: Setup) {
     }
 }
 
-async fn c34_foreign_and_forged_tokens(setup: Setup) {
+async fn list_watch_34_foreign_and_forged_tokens(setup: Setup) {
     let server = setup.start().await;
     five(&server).await;
     server.namespace("u").await;
@@ -187,7 +187,7 @@ async fn c34_foreign_and_forged_tokens(setup: Setup) {
     assert_eq!(names(&page(&server, CONFIGMAPS, &format!("continue={next}")).await), ["c", "d", "e"]);
 }
 
-async fn c35_a_token_after_a_restart(setup: Setup) {
+async fn list_watch_35_a_token_after_a_restart(setup: Setup) {
     let server = setup.start().await;
     five(&server).await;
     let next = token(&page(&server, CONFIGMAPS, "limit=2").await);
@@ -208,7 +208,7 @@ async fn c35_a_token_after_a_restart(setup: Setup) {
     }
 }
 
-async fn c36_c37_an_expired_token(setup: Setup) {
+async fn list_watch_36_37_an_expired_token(setup: Setup) {
     let server = setup.start().await;
     five(&server).await;
     let first = page(&server, CONFIGMAPS, "limit=2").await;
@@ -232,7 +232,7 @@ async fn c36_c37_an_expired_token(setup: Setup) {
     assert_eq!((names(&third), rv(&third)), (vec!["d".into(), "e".into()], rv(&second)));
 }
 
-async fn c95_compaction_in_the_middle(setup: Setup) {
+async fn list_watch_95_compaction_in_the_middle(setup: Setup) {
     let server = setup.start().await;
     five(&server).await;
     let first = page(&server, CONFIGMAPS, "limit=2").await;

@@ -11,13 +11,13 @@ use super::write::at;
 use crate::support::server::{Setup, rv};
 
 on_every_store! {
-    c80_parallel_patches,
-    c81_patch_of_what_is_missing,
+    list_watch_80_parallel_patches,
+    list_watch_81_patch_of_what_is_missing,
     json_patches,
     merge_patches,
 }
 
-async fn c80_parallel_patches(setup: Setup) {
+async fn list_watch_80_parallel_patches(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("x", json!({"k": "v"})).await;
     let patch = |n: usize| server.patch(at("x"), &json!({"data": {format!("k{n}"): "v"}})).into_future();
@@ -32,7 +32,7 @@ async fn c80_parallel_patches(setup: Setup) {
     server.patch(at("x"), &stale).await.fails(409, "Conflict", &message, details);
 }
 
-async fn c81_patch_of_what_is_missing(setup: Setup) {
+async fn list_watch_81_patch_of_what_is_missing(setup: Setup) {
     let server = setup.start().await;
     let missing = server.patch(at("x"), &json!({"data": {}})).await;
     missing.fails(404, "NotFound", "configmaps \"x\" not found", json!({"name": "x", "kind": "configmaps"}));

@@ -13,22 +13,22 @@ const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json-patch+json";
 
 on_every_store! {
-    p1_formats,
-    p2_syntax_comes_before_existence,
-    p3_p4_options,
-    p5_dry_run,
-    p7_patches_without_a_version_never_conflict,
-    p8_p9_preconditions_in_the_object,
-    p10_nothing_changes,
-    p12_p15_json_patches,
-    p13_members_that_are_not_there,
-    p16_p17_merge_patches,
-    p19_p24_lists,
-    p20_elements_are_deleted_by_key,
-    p21_a_list_is_replaced_by_a_directive,
-    p22_objects,
-    p23_finalizers,
-    p25_p27_retained_keys,
+    patch_apply_1_formats,
+    patch_apply_2_syntax_comes_before_existence,
+    patch_apply_3_4_options,
+    patch_apply_5_dry_run,
+    patch_apply_7_patches_without_a_version_never_conflict,
+    patch_apply_8_9_preconditions_in_the_object,
+    patch_apply_10_nothing_changes,
+    patch_apply_12_15_json_patches,
+    patch_apply_13_members_that_are_not_there,
+    patch_apply_16_17_merge_patches,
+    patch_apply_19_24_lists,
+    patch_apply_20_elements_are_deleted_by_key,
+    patch_apply_21_a_list_is_replaced_by_a_directive,
+    patch_apply_22_objects,
+    patch_apply_23_finalizers,
+    patch_apply_25_27_retained_keys,
     strategic_merge_of_subresources,
 }
 
@@ -50,7 +50,7 @@ fn names(deployment: &Value) -> Vec<&str> {
     containers.iter().map(|container| container["name"].as_str().expect("a name")).collect()
 }
 
-async fn p1_formats(setup: Setup) {
+async fn patch_apply_1_formats(setup: Setup) {
     let server = setup.start().await;
     server.create("c", json!({})).await;
     let c = format!("{CONFIGMAPS}/c");
@@ -62,7 +62,7 @@ async fn p1_formats(setup: Setup) {
     }
 }
 
-async fn p2_syntax_comes_before_existence(setup: Setup) {
+async fn patch_apply_2_syntax_comes_before_existence(setup: Setup) {
     let server = setup.start().await;
     let c = format!("{CONFIGMAPS}/c");
     for format in [MERGE, STRATEGIC] {
@@ -71,7 +71,7 @@ async fn p2_syntax_comes_before_existence(setup: Setup) {
     }
 }
 
-async fn p3_p4_options(setup: Setup) {
+async fn patch_apply_3_4_options(setup: Setup) {
     let server = setup.start().await;
     server.create("c", json!({})).await;
     let c = format!("{CONFIGMAPS}/c");
@@ -92,7 +92,7 @@ async fn p3_p4_options(setup: Setup) {
     empty.invalid_options("PatchOptions", &[("FieldValueNotSupported", "dryRun", unknown)]);
 }
 
-async fn p5_dry_run(setup: Setup) {
+async fn patch_apply_5_dry_run(setup: Setup) {
     let server = setup.start().await;
     let before = server.create("c", json!({"a": "1"})).await;
     let c = format!("{CONFIGMAPS}/c");
@@ -105,7 +105,7 @@ async fn p5_dry_run(setup: Setup) {
     assert_eq!(watch.expect("ADDED").await, marker, "the first event");
 }
 
-async fn p7_patches_without_a_version_never_conflict(setup: Setup) {
+async fn patch_apply_7_patches_without_a_version_never_conflict(setup: Setup) {
     let server = setup.start().await;
     server.create("c", json!({})).await;
     let c = format!("{CONFIGMAPS}/c");
@@ -121,7 +121,7 @@ async fn p7_patches_without_a_version_never_conflict(setup: Setup) {
     assert!(labels.iter().all(|label| found.contains_key(label)), "{found:?}");
 }
 
-async fn p8_p9_preconditions_in_the_object(setup: Setup) {
+async fn patch_apply_8_9_preconditions_in_the_object(setup: Setup) {
     let server = setup.start().await;
     server.create("c", json!({"a": "1"})).await;
     let c = format!("{CONFIGMAPS}/c");
@@ -146,7 +146,7 @@ async fn p8_p9_preconditions_in_the_object(setup: Setup) {
     }
 }
 
-async fn p10_nothing_changes(setup: Setup) {
+async fn patch_apply_10_nothing_changes(setup: Setup) {
     let server = setup.start().await;
     let before = server.create("c", json!({"a": "1"})).await;
     let c = format!("{CONFIGMAPS}/c");
@@ -160,7 +160,7 @@ async fn p10_nothing_changes(setup: Setup) {
     assert_eq!(watch.expect("ADDED").await, marker, "the first event");
 }
 
-async fn p12_p15_json_patches(setup: Setup) {
+async fn patch_apply_12_15_json_patches(setup: Setup) {
     let server = setup.start().await;
     let c = format!("{CONFIGMAPS}/c");
     let object = json!({"metadata": {"name": "c", "labels": {"l": "1"}, "annotations": {"n": "1"},
@@ -191,7 +191,7 @@ async fn p12_p15_json_patches(setup: Setup) {
     assert_eq!(patch(&server, &c, JSON, &json!({})).await.failure()["code"], 400);
 }
 
-async fn p13_members_that_are_not_there(setup: Setup) {
+async fn patch_apply_13_members_that_are_not_there(setup: Setup) {
     let server = setup.start().await;
     let c = format!("{CONFIGMAPS}/c");
     let object = json!({"metadata": {"name": "c", "labels": {"l": "1"}}});
@@ -204,7 +204,7 @@ async fn p13_members_that_are_not_there(setup: Setup) {
     patch(&server, &c, JSON, &remove).await.fails(422, "Invalid", generic, json!({}));
 }
 
-async fn p16_p17_merge_patches(setup: Setup) {
+async fn patch_apply_16_17_merge_patches(setup: Setup) {
     let server = setup.start().await;
     server.create("c", json!({"a": "1"})).await;
     let c = format!("{CONFIGMAPS}/c");
@@ -216,7 +216,7 @@ async fn p16_p17_merge_patches(setup: Setup) {
     assert_eq!(patched["data"], json!({"b": "1"}));
 }
 
-async fn p19_p24_lists(setup: Setup) {
+async fn patch_apply_19_24_lists(setup: Setup) {
     let server = setup.start().await;
     let app = json!([{"name": "app", "image": "i"}]);
     let both = json!([{"name": "app", "image": "i"}, {"name": "side", "image": "s"}]);
@@ -242,7 +242,7 @@ async fn p19_p24_lists(setup: Setup) {
     assert_eq!(names(&ordered), ["a", "d", "x", "b"]);
 }
 
-async fn p20_elements_are_deleted_by_key(setup: Setup) {
+async fn patch_apply_20_elements_are_deleted_by_key(setup: Setup) {
     let server = setup.start().await;
     let both = json!([{"name": "app", "image": "i"}, {"name": "side", "image": "s"}]);
     let deleted = json!([{"name": "side", "$patch": "delete"}]);
@@ -252,7 +252,7 @@ async fn p20_elements_are_deleted_by_key(setup: Setup) {
     assert_eq!(names(&server.get(format!("{DEPLOYMENTS}/b")).await.ok()), ["app", "side"]);
 }
 
-async fn p21_a_list_is_replaced_by_a_directive(setup: Setup) {
+async fn patch_apply_21_a_list_is_replaced_by_a_directive(setup: Setup) {
     let server = setup.start().await;
     let both = json!([{"name": "app", "image": "i"}, {"name": "side", "image": "s"}]);
     let replaced = json!([{"$patch": "replace"}, {"name": "only", "image": "i"}]);
@@ -260,7 +260,7 @@ async fn p21_a_list_is_replaced_by_a_directive(setup: Setup) {
     assert_eq!(names(&replaced), ["only"]);
 }
 
-async fn p22_objects(setup: Setup) {
+async fn patch_apply_22_objects(setup: Setup) {
     let server = setup.start().await;
     server.create("c", json!({"a": "1"})).await;
     let c = format!("{CONFIGMAPS}/c");
@@ -271,7 +271,7 @@ async fn p22_objects(setup: Setup) {
     merged.fails(500, "", "unknown patch type: merge in map: map[$patch:merge]", Value::Null);
 }
 
-async fn p23_finalizers(setup: Setup) {
+async fn patch_apply_23_finalizers(setup: Setup) {
     let server = setup.start().await;
     let object = json!({"metadata": {"name": "c", "finalizers": ["ex.io/a", "ex.io/b"]}});
     server.post(CONFIGMAPS, &object).await.expect(201);
@@ -284,7 +284,7 @@ async fn p23_finalizers(setup: Setup) {
     assert_eq!(deleted["metadata"]["finalizers"], json!(["ex.io/b"]));
 }
 
-async fn p25_p27_retained_keys(setup: Setup) {
+async fn patch_apply_25_27_retained_keys(setup: Setup) {
     let server = setup.start().await;
     let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}});
     let mut object = deployment("web", json!({"strategy": strategy}));

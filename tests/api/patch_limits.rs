@@ -12,11 +12,11 @@ const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 on_every_store! {
-    p06_limits,
-    p11_the_last_finalizer,
-    p14_places_that_are_not_there,
-    p18_values_of_another_type,
-    p26_lists_that_strategic_merge_patches_know,
+    patch_apply_6_limits,
+    patch_apply_11_the_last_finalizer,
+    patch_apply_14_places_that_are_not_there,
+    patch_apply_18_values_of_another_type,
+    patch_apply_26_lists_that_strategic_merge_patches_know,
 }
 
 async fn patch(server: &TestServer, path: &str, format: &str, body: &Value) -> Answer {
@@ -30,7 +30,7 @@ async fn deployment(server: &TestServer, container: Value) -> String {
     format!("{DEPLOYMENTS}/web")
 }
 
-async fn p06_limits(setup: Setup) {
+async fn patch_apply_6_limits(setup: Setup) {
     let server = setup.start().await;
     let stored = server.create("c", json!({"a": "1"})).await;
     let c = format!("{CONFIGMAPS}/c");
@@ -43,7 +43,7 @@ async fn p06_limits(setup: Setup) {
     large.fails(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728", Value::Null);
 }
 
-async fn p11_the_last_finalizer(setup: Setup) {
+async fn patch_apply_11_the_last_finalizer(setup: Setup) {
     let server = setup.start().await;
     let c = format!("{CONFIGMAPS}/c");
     let held = json!({"metadata": {"name": "c", "finalizers": ["ex.io/a"]}});
@@ -53,7 +53,7 @@ async fn p11_the_last_finalizer(setup: Setup) {
     assert_eq!(server.get(&*c).await.failure()["code"], 404);
 }
 
-async fn p14_places_that_are_not_there(setup: Setup) {
+async fn patch_apply_14_places_that_are_not_there(setup: Setup) {
     let server = setup.start().await;
     let web = deployment(&server, json!({"name": "c", "image": "i"})).await;
     let step = json!([{"op": "replace", "path": "/spec/template/spec/containers/5/image", "value": "x"}]);
@@ -61,7 +61,7 @@ async fn p14_places_that_are_not_there(setup: Setup) {
     patch(&server, &web, JSON, &step).await.fails(422, "Invalid", text, json!({}));
 }
 
-async fn p18_values_of_another_type(setup: Setup) {
+async fn patch_apply_18_values_of_another_type(setup: Setup) {
     let server = setup.start().await;
     let web = deployment(&server, json!({"name": "c", "image": "i"})).await;
     let failure = patch(&server, &web, MERGE, &json!({"spec": {"replicas": "3"}})).await.failure();
@@ -72,7 +72,7 @@ async fn p18_values_of_another_type(setup: Setup) {
     assert!(text.starts_with(" \"\" is invalid: patch: Invalid value: \"{"), "{text}");
 }
 
-async fn p26_lists_that_strategic_merge_patches_know(setup: Setup) {
+async fn patch_apply_26_lists_that_strategic_merge_patches_know(setup: Setup) {
     let server = setup.start().await;
     let ports = json!([{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53, "protocol": "UDP"}]);
     let web = deployment(&server, json!({"name": "c", "image": "i", "ports": ports})).await;

@@ -9,12 +9,12 @@ use crate::support::server::{Setup, TestServer, config_map, deployment};
 use crate::support::webhook::WebhookServer;
 
 on_every_store! {
-    q107_users_namespaces_and_runtime_classes_are_exempt,
-    q116_events_are_limited,
-    q116_selectors_and_tolerations_are_configured,
+    admission_107_users_namespaces_and_runtime_classes_are_exempt,
+    admission_116_events_are_limited,
+    admission_116_selectors_and_tolerations_are_configured,
     anti_affinity_is_limited_to_nodes,
     updates_need_their_namespace,
-    q99_custom_objects_count_and_what_no_quota_covers_is_refused,
+    admission_99_custom_objects_count_and_what_no_quota_covers_is_refused,
     images_are_reviewed_by_a_webhook,
 }
 
@@ -57,7 +57,7 @@ async fn metrics(server: &TestServer, name: &str) -> Vec<String> {
 }
 
 /// 107, and the metrics of PodSecurity.
-async fn q107_users_namespaces_and_runtime_classes_are_exempt(mut setup: Setup) {
+async fn admission_107_users_namespaces_and_runtime_classes_are_exempt(mut setup: Setup) {
     let configuration = json!({"apiVersion": "pod-security.admission.config.k8s.io/v1", "kind": "PodSecurityConfiguration",
         "defaults": {"enforce": "baseline", "enforce-version": "v1.99", "warn": "restricted", "warn-version": "latest"},
         "exemptions": {"usernames": ["root"], "namespaces": ["free"], "runtimeClasses": ["sandboxed"]}});
@@ -116,7 +116,7 @@ async fn q107_users_namespaces_and_runtime_classes_are_exempt(mut setup: Setup) 
 }
 
 /// 116: events are limited, each limit for itself; the bucket fills again only with time.
-async fn q116_events_are_limited(mut setup: Setup) {
+async fn admission_116_events_are_limited(mut setup: Setup) {
     let configuration = json!({"apiVersion": "eventratelimit.admission.k8s.io/v1alpha1", "kind": "Configuration",
         "limits": [{"type": "Namespace", "qps": 1, "burst": 2, "cacheSize": 100}, {"type": "User", "qps": 1, "burst": 3}]});
     let now = setup.clock.now();
@@ -145,7 +145,7 @@ async fn q116_events_are_limited(mut setup: Setup) {
 }
 
 /// 116: what nodes Pods may ask for, and what they may tolerate, where namespaces say nothing.
-async fn q116_selectors_and_tolerations_are_configured(mut setup: Setup) {
+async fn admission_116_selectors_and_tolerations_are_configured(mut setup: Setup) {
     let tolerations = json!({"apiVersion": "podtolerationrestriction.admission.k8s.io/v1alpha1", "kind": "Configuration",
         "default": [{"key": "a", "operator": "Exists"}],
         "whitelist": [{"key": "a", "operator": "Exists"}, {"operator": "Exists", "effect": "NoExecute"}]});
@@ -202,7 +202,7 @@ async fn updates_need_their_namespace(mut setup: Setup) {
 }
 
 /// 4.3.6, and 99: custom objects are counted by their resource.
-async fn q99_custom_objects_count_and_what_no_quota_covers_is_refused(mut setup: Setup) {
+async fn admission_99_custom_objects_count_and_what_no_quota_covers_is_refused(mut setup: Setup) {
     let limited = json!([{"resource": "services", "matchContains": ["services.loadbalancers"]},
         {"apiGroup": "ex.io", "resource": "widgets", "matchContains": ["count/widgets"]},
         {"resource": "pods", "matchScopes": [{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]}]);

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::support::server::{Setup, TestServer, deployment};
 
 on_every_store! {
-    q90_q91_q92_pods_have_accounts,
-    q102_to_q108_namespaces_say_what_pods_may,
-    q109_q111_q112_q113_changes_that_nodes_and_classes_allow,
-    q114_a_class_does_not_become_a_second_default,
-    q116_plugins_that_are_off_do_as_upstream_when_on,
-    q117_owners_take_rights,
+    admission_90_91_92_pods_have_accounts,
+    admission_102_to_108_namespaces_say_what_pods_may,
+    admission_109_111_112_113_changes_that_nodes_and_classes_allow,
+    admission_114_a_class_does_not_become_a_second_default,
+    admission_116_plugins_that_are_off_do_as_upstream_when_on,
+    admission_117_owners_take_rights,
 }
 
 const PODS: &str = "/api/v1/namespaces/t/pods";
@@ -48,7 +48,7 @@ fn warnings(answer: &crate::support::client::Answer) -> Vec<String> {
     values.map(|value| value["299 - \"".len()..value.len() - 1].replace("\\\"", "\"")).collect()
 }
 
-async fn q90_q91_q92_pods_have_accounts(mut setup: Setup) {
+async fn admission_90_91_92_pods_have_accounts(mut setup: Setup) {
     let server = start(&mut setup, &[]).await;
     let two = json!({"initContainers": [{"name": "i", "image": "i"}],
         "containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i", "volumeMounts": [{"name": "v", "mountPath": MOUNT}]}],
@@ -116,7 +116,7 @@ async fn label(server: &TestServer, labels: Value) -> crate::support::client::An
     server.patch(format!("{NAMESPACES}/t"), &json!({"metadata": {"labels": labels}})).await
 }
 
-async fn q102_to_q108_namespaces_say_what_pods_may(mut setup: Setup) {
+async fn admission_102_to_108_namespaces_say_what_pods_may(mut setup: Setup) {
     let server = start(&mut setup, &[]).await;
     let host = json!({"hostNetwork": true});
     server.post(PODS, &pod("old-b", host.clone())).await.expect(201);
@@ -165,7 +165,7 @@ async fn q102_to_q108_namespaces_say_what_pods_may(mut setup: Setup) {
     server.post(PODS, &pod("p", probed)).await.expect(201);
 }
 
-async fn q109_q111_q112_q113_changes_that_nodes_and_classes_allow(mut setup: Setup) {
+async fn admission_109_111_112_113_changes_that_nodes_and_classes_allow(mut setup: Setup) {
     let server = start(&mut setup, &[]).await;
     let claim = json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast",
         "volumeName": "v", "resources": {"requests": {"storage": "1Gi"}}}});
@@ -222,7 +222,7 @@ async fn q109_q111_q112_q113_changes_that_nodes_and_classes_allow(mut setup: Set
     server.patch(format!("{PODS}/p"), &json!({"metadata": {"labels": {"a": "b"}}})).await.ok();
 }
 
-async fn q114_a_class_does_not_become_a_second_default(mut setup: Setup) {
+async fn admission_114_a_class_does_not_become_a_second_default(mut setup: Setup) {
     let server = start(&mut setup, &[]).await;
     let classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
     for (name, default) in [("usual", true), ("other", false)] {
@@ -236,7 +236,7 @@ async fn q114_a_class_does_not_become_a_second_default(mut setup: Setup) {
     server.patch(format!("{classes}/usual"), &json!({"description": "x"})).await.ok();
 }
 
-async fn q116_plugins_that_are_off_do_as_upstream_when_on(mut setup: Setup) {
+async fn admission_116_plugins_that_are_off_do_as_upstream_when_on(mut setup: Setup) {
     let plain = start(&mut setup, &[]).await;
     let service = |addresses: Value| json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 1}], "externalIPs": addresses}});
     plain.post("/api/v1/namespaces/t/services", &service(json!(["1.2.3.4"]))).await.expect(201);
@@ -300,7 +300,7 @@ async fn q116_plugins_that_are_off_do_as_upstream_when_on(mut setup: Setup) {
     assert_eq!(made["spec"]["nodeSelector"], json!({"a": "b", "zone": "a"}));
 }
 
-async fn q117_owners_take_rights(mut setup: Setup) {
+async fn admission_117_owners_take_rights(mut setup: Setup) {
     let server = start(&mut setup, &["OwnerReferencesPermissionEnforcement"]).await;
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "update", "patch"]}]);
     server

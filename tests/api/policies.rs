@@ -1,13 +1,8 @@
-//! ValidatingAdmissionPolicy and MutatingAdmissionPolicy: section 3 of `docs/spec/admission.md`. A test of assertion 62 is
-//! called `a62_…`.
+//! ValidatingAdmissionPolicy and MutatingAdmissionPolicy: section 3 of `docs/spec/admission.md`.
 
-#[path = "policies/manifests.rs"]
 mod manifests;
-#[path = "policies/mutating.rs"]
 mod mutating;
-#[path = "policies/rights.rs"]
 mod rights;
-#[path = "policies/validating.rs"]
 mod validating;
 
 use serde_json::Value;

@@ -24,8 +24,8 @@ on_every_store! {
     an_object_in_another_version,
     lists_and_pages,
     messages_are_dropped_when_no_list_reads_them,
-    c63_watches,
-    w42_frames_of_a_watch,
+    list_watch_63_watches,
+    wire_42_frames_of_a_watch,
     a_watch_that_is_too_late,
     metadata_alone,
     reviews_and_scales,
@@ -195,7 +195,7 @@ async fn messages_are_dropped_when_no_list_reads_them(setup: Setup) {
     assert_eq!(again["items"], listed["items"], "made again");
 }
 
-async fn c63_watches(setup: Setup) {
+async fn list_watch_63_watches(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("a", json!({"k": "v"})).await;
     let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
@@ -219,7 +219,7 @@ async fn c63_watches(setup: Setup) {
     assert_eq!(event(&other.message().await), ("DELETED".to_owned(), deleted));
 }
 
-async fn w42_frames_of_a_watch(setup: Setup) {
+async fn wire_42_frames_of_a_watch(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({})).await;
     // Without the parameter that names a stream, and with it.

@@ -21,15 +21,15 @@ const CLAIMS: &str = "/api/v1/namespaces/t/persistentvolumeclaims";
 const CONFIGMAPS: &str = "/api/v1/namespaces/t/configmaps";
 
 on_every_store! {
-    q16_q93_q95_q97_a_quota_counts_and_refuses,
-    q94_a_hundred_writers_get_what_there_is,
-    q101_a_quota_is_counted_when_it_is_written,
+    admission_16_93_95_97_a_quota_counts_and_refuses,
+    admission_94_a_hundred_writers_get_what_there_is,
+    admission_101_a_quota_is_counted_when_it_is_written,
     random_writes_are_counted_exactly,
     devices_count_as_the_extended_resource_of_their_class,
     pods_past_their_grace_period_hold_nothing,
     random_deletions_give_back_once,
     figures_without_measure,
-    q96_q98_q100_kinds_and_scopes_count_as_they_do_upstream,
+    admission_96_98_100_kinds_and_scopes_count_as_they_do_upstream,
 }
 
 fn quota(name: &str, hard: Value) -> Value {
@@ -55,7 +55,7 @@ async fn used(server: &TestServer, name: &str) -> Value {
     status(server, name).await["used"].clone()
 }
 
-async fn q16_q93_q95_q97_a_quota_counts_and_refuses(setup: Setup) {
+async fn admission_16_93_95_97_a_quota_counts_and_refuses(setup: Setup) {
     let server = setup.start().await;
     let made = server.post(QUOTAS, &quota("q", json!({"pods": "1", "requests.cpu": "1"}))).await.expect(201);
     assert_eq!(
@@ -91,7 +91,7 @@ async fn q16_q93_q95_q97_a_quota_counts_and_refuses(setup: Setup) {
     server.post(PODS, &pod("c", "5")).await.expect(201);
 }
 
-async fn q94_a_hundred_writers_get_what_there_is(setup: Setup) {
+async fn admission_94_a_hundred_writers_get_what_there_is(setup: Setup) {
     let mut servers = vec![setup.start().await];
     if matches!(setup.database, Database::Postgres(_)) {
         servers.push(setup.start().await);
@@ -118,7 +118,7 @@ async fn q94_a_hundred_writers_get_what_there_is(setup: Setup) {
     assert_eq!(used(&servers[0], "q").await, json!({"pods": "0", "count/pods": "0"}));
 }
 
-async fn q101_a_quota_is_counted_when_it_is_written(setup: Setup) {
+async fn admission_101_a_quota_is_counted_when_it_is_written(setup: Setup) {
     let server = setup.start().await;
     for n in 0..3 {
         server.post(PODS, &pod(&format!("p{n}"), "100m")).await.expect(201);
@@ -192,7 +192,7 @@ async fn figures_without_measure(setup: Setup) {
     assert_eq!(used(&server, "q").await["requests.cpu"], "1");
 }
 
-async fn q96_q98_q100_kinds_and_scopes_count_as_they_do_upstream(setup: Setup) {
+async fn admission_96_98_100_kinds_and_scopes_count_as_they_do_upstream(setup: Setup) {
     let server = setup.start().await;
     server
         .post(QUOTAS, &quota("limits", json!({"limits.cpu": "1", "limits.memory": "1Gi"})))

@@ -11,16 +11,16 @@ const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 on_every_store! {
-    c41_a_table_in_pages,
-    c41_partial_metadata_in_pages,
-    c94_every_error_is_a_status,
+    list_watch_41_a_table_in_pages,
+    list_watch_41_partial_metadata_in_pages,
+    list_watch_94_every_error_is_a_status,
     one_object_in_every_form,
     writes_answer_in_the_form_asked_for,
     forms_that_do_not_fit,
     media_types,
     people_get_indentation,
     the_order_of_fields,
-    w14_every_answer_has_these_headers,
+    wire_14_every_answer_has_these_headers,
 }
 
 async fn three(server: &TestServer) {
@@ -34,7 +34,7 @@ fn is_json(answer: &Answer) {
     assert_eq!(answer.header("content-type"), Some("application/json"), "without parameters");
 }
 
-async fn c41_a_table_in_pages(setup: Setup) {
+async fn list_watch_41_a_table_in_pages(setup: Setup) {
     let server = setup.start().await;
     three(&server).await;
     let first = server.get(format!("{CONFIGMAPS}?limit=2")).accept(TABLE).await;
@@ -64,7 +64,7 @@ async fn c41_a_table_in_pages(setup: Setup) {
     assert_eq!(empty["rows"], json!([]));
 }
 
-async fn c41_partial_metadata_in_pages(setup: Setup) {
+async fn list_watch_41_partial_metadata_in_pages(setup: Setup) {
     let server = setup.start().await;
     three(&server).await;
     let first = server.get(format!("{CONFIGMAPS}?limit=1")).accept(PARTIAL_LIST).await;
@@ -84,7 +84,7 @@ async fn c41_partial_metadata_in_pages(setup: Setup) {
 }
 
 /// One of each class; what holds for all of them is in `Answer::failure`.
-async fn c94_every_error_is_a_status(setup: Setup) {
+async fn list_watch_94_every_error_is_a_status(setup: Setup) {
     let server = setup.start().await;
     let old = rv(&server.create("x", json!({})).await);
     let first = server.get(format!("{CONFIGMAPS}?limit=1")).await.ok();
@@ -259,7 +259,7 @@ async fn the_order_of_fields(setup: Setup) {
     assert_eq!(keys(&list), ["kind", "apiVersion", "metadata", "items"]);
 }
 
-async fn w14_every_answer_has_these_headers(setup: Setup) {
+async fn wire_14_every_answer_has_these_headers(setup: Setup) {
     let server = setup.start().await;
     for path in
         [CONFIGMAPS, "/api/v1/namespaces/t/configmaps/none", "/version", "/nosuch", "/readyz", "/apis"]

@@ -15,24 +15,24 @@ use crate::support::database::Database;
 use crate::support::server::{Setup, TestServer};
 
 on_every_store! {
-    a017_a_token_says_whose_it_is,
-    a018_lives_have_bounds,
-    a019_what_a_token_cannot_be_bound_to,
-    a020_a021_a_token_ends_with_its_pod,
-    a022_tokens_of_secrets_and_nodes,
-    a023_tokens_in_pods_live_longer,
-    a024_names_and_uids_have_to_fit,
-    a025_a026_audiences,
-    a016_a_token_ends_with_its_account,
-    a028_discovery,
+    auth_17_a_token_says_whose_it_is,
+    auth_18_lives_have_bounds,
+    auth_19_what_a_token_cannot_be_bound_to,
+    auth_20_21_a_token_ends_with_its_pod,
+    auth_22_tokens_of_secrets_and_nodes,
+    auth_23_tokens_in_pods_live_longer,
+    auth_24_names_and_uids_have_to_fit,
+    auth_25_26_audiences,
+    auth_16_a_token_ends_with_its_account,
+    auth_28_discovery,
 }
 
 on_both_databases! {
-    a012_secrets_are_filled,
-    a013_the_day_of_the_last_use_is_noted,
-    a014_a_token_is_marked_invalid,
-    a015_secrets_go_with_their_accounts,
-    a034_namespaces_come_with_what_pods_need,
+    auth_12_secrets_are_filled,
+    auth_13_the_day_of_the_last_use_is_noted,
+    auth_14_a_token_is_marked_invalid,
+    auth_15_secrets_go_with_their_accounts,
+    auth_34_namespaces_come_with_what_pods_need,
 }
 
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -89,7 +89,7 @@ async fn pod(server: &TestServer, name: &str, account: &str) -> Value {
         .expect(201)
 }
 
-async fn a017_a_token_says_whose_it_is(setup: Setup) {
+async fn auth_17_a_token_says_whose_it_is(setup: Setup) {
     let server = start(&setup).await;
     let account = server.get(format!("{ACCOUNTS}/robot")).await.ok();
     let answer = request(&server, json!({})).await.expect(201);
@@ -135,7 +135,7 @@ async fn a017_a_token_says_whose_it_is(setup: Setup) {
     assert!(!is_known(&server, &format!("{head}.")).await);
 }
 
-async fn a018_lives_have_bounds(mut setup: Setup) {
+async fn auth_18_lives_have_bounds(mut setup: Setup) {
     setup.authentication.service_accounts.max_token_expiration = Some(std::time::Duration::from_secs(7200));
     let server = start(&setup).await;
     for (seconds, why) in [
@@ -154,7 +154,7 @@ async fn a018_lives_have_bounds(mut setup: Setup) {
     assert_eq!(answer.expect(201)["spec"]["expirationSeconds"], 7200);
 }
 
-async fn a019_what_a_token_cannot_be_bound_to(setup: Setup) {
+async fn auth_19_what_a_token_cannot_be_bound_to(setup: Setup) {
     let server = start(&setup).await;
     pod(&server, "other", "other").await;
     pod(&server, "own", "robot").await;
@@ -193,7 +193,7 @@ fn to_pod(name: &str) -> Value {
     json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": name}})
 }
 
-async fn a020_a021_a_token_ends_with_its_pod(mut setup: Setup) {
+async fn auth_20_21_a_token_ends_with_its_pod(mut setup: Setup) {
     let seconds = Arc::new(AtomicU64::new(0));
     let ahead = seconds.clone();
     setup.clock =
@@ -229,7 +229,7 @@ async fn a020_a021_a_token_ends_with_its_pod(mut setup: Setup) {
     assert_eq!(review(&server, &token, &[]).await["error"], error);
 }
 
-async fn a022_tokens_of_secrets_and_nodes(setup: Setup) {
+async fn auth_22_tokens_of_secrets_and_nodes(setup: Setup) {
     let server = start(&setup).await;
     for (kind, path, collection) in [
         ("Node", "/api/v1/nodes/b", "/api/v1/nodes"),
@@ -245,7 +245,7 @@ async fn a022_tokens_of_secrets_and_nodes(setup: Setup) {
     }
 }
 
-async fn a023_tokens_in_pods_live_longer(setup: Setup) {
+async fn auth_23_tokens_in_pods_live_longer(setup: Setup) {
     let server = start(&setup).await;
     pod(&server, "p", "robot").await;
     let life = async |audiences: &[&str], seconds: i64| {
@@ -265,7 +265,7 @@ async fn a023_tokens_in_pods_live_longer(setup: Setup) {
     assert_eq!(life(&[], 3608).await, (3608, 0));
 }
 
-async fn a024_names_and_uids_have_to_fit(setup: Setup) {
+async fn auth_24_names_and_uids_have_to_fit(setup: Setup) {
     let server = start(&setup).await;
     let with = async |metadata: Value| server.post(TOKENS, &json!({"metadata": metadata})).await.failure();
     let uid = text(&server.get(format!("{ACCOUNTS}/robot")).await.ok()["metadata"]["uid"]);
@@ -281,7 +281,7 @@ async fn a024_names_and_uids_have_to_fit(setup: Setup) {
     assert_eq!(none["message"], "serviceaccounts \"none\" not found");
 }
 
-async fn a025_a026_audiences(setup: Setup) {
+async fn auth_25_26_audiences(setup: Setup) {
     let server = start(&setup).await;
     let token = token(&server, json!({"audiences": ["x", "z"]})).await;
     assert!(!is_known(&server, &token).await);
@@ -295,7 +295,7 @@ async fn a025_a026_audiences(setup: Setup) {
     empty.bad_request("token is required for TokenReview in authentication");
 }
 
-async fn a016_a_token_ends_with_its_account(setup: Setup) {
+async fn auth_16_a_token_ends_with_its_account(setup: Setup) {
     let server = start(&setup).await;
     let token = token(&server, json!({})).await;
     assert!(is_known(&server, &token).await);
@@ -309,7 +309,7 @@ async fn a016_a_token_ends_with_its_account(setup: Setup) {
     assert_eq!(review(&server, &token, &[]).await["error"], error);
 }
 
-async fn a028_discovery(setup: Setup) {
+async fn auth_28_discovery(setup: Setup) {
     let server = start(&setup).await;
     let (configuration, keys) = ("/.well-known/openid-configuration", "/openid/v1/jwks");
     let answer = server.get(configuration).await;
@@ -356,7 +356,7 @@ fn decoded(value: &Value) -> String {
     String::from_utf8(STANDARD.decode(text(value)).expect("base64")).expect("text")
 }
 
-async fn a012_secrets_are_filled(mut setup: Setup) {
+async fn auth_12_secrets_are_filled(mut setup: Setup) {
     setup.namespace_contents = true;
     let server = start(&setup).await;
     server.post(SECRETS, &token_secret("held")).await.expect(201);
@@ -378,7 +378,7 @@ async fn a012_secrets_are_filled(mut setup: Setup) {
     assert_eq!(error, "Token does not match server's copy");
 }
 
-async fn a014_a_token_is_marked_invalid(setup: Setup) {
+async fn auth_14_a_token_is_marked_invalid(setup: Setup) {
     let server = start(&setup).await;
     server.post(SECRETS, &token_secret("held")).await.expect(201);
     let token = decoded(&filled(&server, "held").await["data"]["token"]);
@@ -414,7 +414,7 @@ async fn a014_a_token_is_marked_invalid(setup: Setup) {
     }
 }
 
-async fn a015_secrets_go_with_their_accounts(setup: Setup) {
+async fn auth_15_secrets_go_with_their_accounts(setup: Setup) {
     let server = start(&setup).await;
     server.post(SECRETS, &token_secret("first")).await.expect(201);
     let token = decoded(&filled(&server, "first").await["data"]["token"]);
@@ -428,7 +428,7 @@ async fn a015_secrets_go_with_their_accounts(setup: Setup) {
     while next(&mut watch).await["type"] != "DELETED" {}
 }
 
-async fn a034_namespaces_come_with_what_pods_need(mut setup: Setup) {
+async fn auth_34_namespaces_come_with_what_pods_need(mut setup: Setup) {
     setup.namespace_contents = true;
     let server = setup.start_empty().await;
     let made = server.namespace("fresh").await;
@@ -473,7 +473,7 @@ async fn a034_namespaces_come_with_what_pods_need(mut setup: Setup) {
     assert_eq!(server.get("/api/v1/namespaces/dry/configmaps").await.ok()["items"], json!([]));
 }
 
-async fn a013_the_day_of_the_last_use_is_noted(mut setup: Setup) {
+async fn auth_13_the_day_of_the_last_use_is_noted(mut setup: Setup) {
     setup.cluster_authentication = true;
     let server = start(&setup).await;
     server.post(SECRETS, &token_secret("held")).await.expect(201);
@@ -521,7 +521,7 @@ async fn replicas_believe_each_others_tokens() {
 
 /// 27: a new key signs on, what the old ones have signed stays valid on every server, until they are discarded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a027_keys_are_rotated_by_command() {
+async fn auth_27_keys_are_rotated_by_command() {
     let one_setup = Setup::new(Database::postgres().await);
     let mut other_setup = Setup::new(Database::sqlite());
     other_setup.detour = Some(one_setup.database.datastore());
@@ -552,7 +552,7 @@ async fn a027_keys_are_rotated_by_command() {
 
 /// 27: tokens of an issuer that is no longer the first one stay valid.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a027_issuers_follow_one_another() {
+async fn auth_27_issuers_follow_one_another() {
     let mut setup = Setup::new(Database::memory());
     let server = start(&setup).await;
     let old = token(&server, json!({})).await;

@@ -11,7 +11,7 @@ use crate::support::server::{Setup, TestServer};
 on_every_store! {
     controllers_approve_and_sign,
     signers_have_their_own_authorities,
-    a079_to_a084_q110_who_may_approve_sign_and_attest,
+    auth_79_to_84_admission_110_who_may_approve_sign_and_attest,
     what_is_checked_is_what_every_other_reader_finds,
 }
 
@@ -189,7 +189,7 @@ fn ca() -> String {
 }
 
 /// Assertions 79 to 84.
-async fn a079_to_a084_q110_who_may_approve_sign_and_attest(setup: Setup) {
+async fn auth_79_to_84_admission_110_who_may_approve_sign_and_attest(setup: Setup) {
     let server = setup.start().await;
     let all = json!([{"apiGroups": ["certificates.k8s.io"], "verbs": ["*"], "resources": [
         "certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status",

@@ -1,4 +1,4 @@
-//! Tables; assertions of `docs/spec/wire.md` by number. 47 is tested as `cr83_…`. What each kind's cells say is in
+//! Tables; assertions of `docs/spec/wire.md` by number. 47 is tested as `custom_resources_83_…`. What each kind's cells say is in
 //! `src/http/response/table/tests`.
 
 use jiff::{SignedDuration, Timestamp};
@@ -10,12 +10,12 @@ const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const PODS: &str = "/api/v1/namespaces/t/pods";
 
 on_every_store! {
-    w43_pods,
-    w44_what_a_row_holds,
-    w45_columns_are_told_once,
-    w46_a_pod_that_is_done,
-    w48_kinds_without_a_printer,
-    w49_ages,
+    wire_43_pods,
+    wire_44_what_a_row_holds,
+    wire_45_columns_are_told_once,
+    wire_46_a_pod_that_is_done,
+    wire_48_kinds_without_a_printer,
+    wire_49_ages,
     scales_of_built_in_kinds,
     tables_of_every_kind,
     lists_tell_the_default_class,
@@ -27,7 +27,7 @@ async fn pod(server: &TestServer, name: &str, status: Value) {
     server.patch(format!("{PODS}/{name}/status"), &json!({"status": status})).await.ok();
 }
 
-async fn w43_pods(setup: Setup) {
+async fn wire_43_pods(setup: Setup) {
     let server = setup.start().await;
     let terminated =
         json!({"exitCode": 1, "startedAt": "2026-01-02T03:04:05Z", "finishedAt": "2026-01-02T03:04:05Z"});
@@ -72,7 +72,7 @@ async fn w43_pods(setup: Setup) {
     assert!(b[3].as_str().is_some_and(|text| text.starts_with("3 (") && text.ends_with(" ago)")), "{b:?}");
 }
 
-async fn w44_what_a_row_holds(setup: Setup) {
+async fn wire_44_what_a_row_holds(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("a", json!({"k": "v"})).await;
     let row = async |query: &str| {
@@ -94,7 +94,7 @@ async fn w44_what_a_row_holds(setup: Setup) {
     server.get(format!("{CONFIGMAPS}?includeObject=x")).await.ok();
 }
 
-async fn w45_columns_are_told_once(setup: Setup) {
+async fn wire_45_columns_are_told_once(setup: Setup) {
     let server = setup.start().await;
     let start = server.revision().await;
     let request = server.get(format!("{CONFIGMAPS}?watch=1&resourceVersion={start}"));
@@ -109,7 +109,7 @@ async fn w45_columns_are_told_once(setup: Setup) {
     assert_eq!(table["rows"][0]["cells"][0], "b");
 }
 
-async fn w46_a_pod_that_is_done(setup: Setup) {
+async fn wire_46_a_pod_that_is_done(setup: Setup) {
     let server = setup.start().await;
     for (name, phase) in [("a", "Running"), ("b", "Succeeded"), ("c", "Failed")] {
         pod(&server, name, json!({"phase": phase})).await;
@@ -121,7 +121,7 @@ async fn w46_a_pod_that_is_done(setup: Setup) {
     assert_eq!(table["rows"][2]["conditions"], completed("Failed", "The pod failed."));
 }
 
-async fn w48_kinds_without_a_printer(setup: Setup) {
+async fn wire_48_kinds_without_a_printer(setup: Setup) {
     let server = setup.start().await;
     let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/t/roles";
     let empty = server.get(roles).accept(TABLE).await.ok();
@@ -139,7 +139,7 @@ async fn w48_kinds_without_a_printer(setup: Setup) {
 }
 
 /// The seconds are in `crates/objects/src/kinds/behavior/columns/age.rs`; here they may pass.
-async fn w49_ages(setup: Setup) {
+async fn wire_49_ages(setup: Setup) {
     let server = setup.start().await;
     let events = "/api/v1/namespaces/t/events";
     let minutes = |count: i64| SignedDuration::from_secs(60 * count + 30);

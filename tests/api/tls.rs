@@ -39,7 +39,7 @@ fn issue(setup: &Setup, issuer: &Issuer<'static, KeyPair>, file: &str, names: &[
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a111_versions_and_suites_are_those_of_the_flags() {
+async fn auth_111_versions_and_suites_are_those_of_the_flags() {
     let mut setup = Setup::new(Database::memory());
     let suite = CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256;
     setup.tls.cipher_suites = vec![suite];
@@ -65,7 +65,7 @@ async fn a111_versions_and_suites_are_those_of_the_flags() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a111_certificates_by_name_are_replaced_while_connections_live() {
+async fn auth_111_certificates_by_name_are_replaced_while_connections_live() {
     let mut setup = Setup::new(Database::memory());
     let (issuer, root) = authority();
     let own = issue(&setup, &issuer, "own", &["own.example.com", "*.wild.example.com"]);
@@ -105,7 +105,7 @@ async fn a111_certificates_by_name_are_replaced_while_connections_live() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a113_browsers_are_told_on_every_answer() {
+async fn auth_113_browsers_are_told_on_every_answer() {
     let mut setup = Setup::new(Database::memory());
     setup.strict_transport_security = Some("max-age=31536000; includeSubDomains".parse().expect("a value"));
     let server = setup.start_empty().await;
@@ -124,7 +124,7 @@ async fn a113_browsers_are_told_on_every_answer() {
 
 /// Pages of an allowed origin may ask, and do so before they have a credential; others are told nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a117_pages_of_other_origins() {
+async fn auth_117_pages_of_other_origins() {
     let mut setup = Setup::new(Database::memory());
     setup.cors = Some(Arc::new(Cors::new(["//example\\.com(:|$)"]).expect("an expression")));
     let server = setup.start_empty().await;
@@ -157,7 +157,7 @@ async fn a117_pages_of_other_origins() {
 
 /// What exists for debugging is for those who may; Go's profiles do not exist.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a115_flags_and_status_are_for_those_who_watch_the_server() {
+async fn auth_115_flags_and_status_are_for_those_who_watch_the_server() {
     let mut setup = Setup::new(Database::memory());
     setup.flags = [("authorization-mode".to_owned(), "Node,RBAC".to_owned())].into();
     let server = setup.start_empty().await;
@@ -204,7 +204,7 @@ async fn a115_flags_and_status_are_for_those_who_watch_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a114_debug_endpoints_are_not_for_everybody() {
+async fn auth_114_debug_endpoints_are_not_for_everybody() {
     let setup = Setup::new(Database::memory());
     let server = setup.start_empty().await;
     for path in ["/debug/pprof/", "/debug/pprof/profile", "/debug/flags/v", "/configz", "/logs"] {

@@ -10,12 +10,12 @@ use super::write::{DEPLOYMENTS, at, no_event_until_now};
 use crate::support::server::{CONFIGMAPS, Setup, config_map, rv};
 
 on_every_store! {
-    c74_a_stale_revision,
-    c75_a_put_without_revision,
-    c76_a_put_that_changes_nothing,
-    c77_another_uid,
-    c78_another_name,
-    c79_generation,
+    list_watch_74_a_stale_revision,
+    list_watch_75_a_put_without_revision,
+    list_watch_76_a_put_that_changes_nothing,
+    list_watch_77_another_uid,
+    list_watch_78_another_name,
+    list_watch_79_generation,
     a_put_that_creates,
     a_put_and_deletes_at_once,
     a_scale_of_nothing,
@@ -29,7 +29,7 @@ pub fn conflict(name: &str) -> (String, Value) {
     (message, json!({"name": name, "kind": "configmaps"}))
 }
 
-async fn c74_a_stale_revision(setup: Setup) {
+async fn list_watch_74_a_stale_revision(setup: Setup) {
     let server = setup.start().await;
     let mut stale = server.create("x", json!({"n": "1"})).await;
     let current = server.set("x", json!({"n": "2"})).await;
@@ -52,7 +52,7 @@ async fn c74_a_stale_revision(setup: Setup) {
     assert_eq!(server.put(at("x"), &malformed).await.failure()["code"], 500);
 }
 
-async fn c75_a_put_without_revision(setup: Setup) {
+async fn list_watch_75_a_put_without_revision(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("x", json!({"n": "1"})).await;
     for revision in [json!({"name": "x"}), json!({"name": "x", "resourceVersion": "0"})] {
@@ -76,7 +76,7 @@ async fn c75_a_put_without_revision(setup: Setup) {
     answer.fails(422, "Invalid", text, details);
 }
 
-async fn c76_a_put_that_changes_nothing(setup: Setup) {
+async fn list_watch_76_a_put_that_changes_nothing(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("x", json!({"n": "1"})).await;
     let start = server.revision().await;
@@ -96,7 +96,7 @@ async fn c76_a_put_that_changes_nothing(setup: Setup) {
     server.put(at("x"), &stale).await.fails(409, "Conflict", &message, details);
 }
 
-async fn c77_another_uid(setup: Setup) {
+async fn list_watch_77_another_uid(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("x", json!({})).await;
     let mut other = created.clone();
@@ -113,7 +113,7 @@ async fn c77_another_uid(setup: Setup) {
     missing.fails(404, "NotFound", "configmaps \"y\" not found", json!({"name": "y", "kind": "configmaps"}));
 }
 
-async fn c78_another_name(setup: Setup) {
+async fn list_watch_78_another_name(setup: Setup) {
     let server = setup.start().await;
     server.create("b", json!({})).await;
     let answer = server.put(at("b"), &config_map("a", json!({}))).await;
@@ -122,7 +122,7 @@ async fn c78_another_name(setup: Setup) {
     answer.bad_request("the name of the object (b based on URL) was undeterminable: name must be provided");
 }
 
-async fn c79_generation(setup: Setup) {
+async fn list_watch_79_generation(setup: Setup) {
     let server = setup.start().await;
     let deployment = json!({"metadata": {"name": "d", "generation": 40}, "spec": {
         "replicas": 1, "selector": {"matchLabels": {"a": "b"}},

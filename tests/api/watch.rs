@@ -11,21 +11,21 @@ use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, conf
 
 on_every_store! {
     a_watch_has_begun_when_its_headers_come,
-    c09_c10_c11_invalid_options,
-    c42_nothing_is_lost_after_a_list,
-    c43_an_immediate_delete,
-    c44_a_label_selector_makes_its_own_events,
-    c45_a_field_selector,
-    c46_namespaces,
-    c47_before_history,
-    c48_at_the_edge_of_history,
-    c49_a_revision_to_come,
-    c55_initial_events_at_a_revision,
-    c56_without_initial_events,
-    c68_who_reads_nothing_loses_nothing,
-    c68_who_reads_nothing_while_history_goes,
-    c60_a_watch_that_is_behind_ends_in_time,
-    c69_a_shutdown_ends_watches,
+    list_watch_9_10_11_invalid_options,
+    list_watch_42_nothing_is_lost_after_a_list,
+    list_watch_43_an_immediate_delete,
+    list_watch_44_a_label_selector_makes_its_own_events,
+    list_watch_45_a_field_selector,
+    list_watch_46_namespaces,
+    list_watch_47_before_history,
+    list_watch_48_at_the_edge_of_history,
+    list_watch_49_a_revision_to_come,
+    list_watch_55_initial_events_at_a_revision,
+    list_watch_56_without_initial_events,
+    list_watch_68_who_reads_nothing_loses_nothing,
+    list_watch_68_who_reads_nothing_while_history_goes,
+    list_watch_60_a_watch_that_is_behind_ends_in_time,
+    list_watch_69_a_shutdown_ends_watches,
     selectors_of_both_kinds_narrow_the_state,
 }
 
@@ -33,7 +33,7 @@ pub async fn after(server: &Client, path: &str, revision: u64, query: &str) -> W
     server.watch(format!("{path}?watch=1&resourceVersion={revision}{query}")).await
 }
 
-async fn c09_c10_c11_invalid_options(setup: Setup) {
+async fn list_watch_9_10_11_invalid_options(setup: Setup) {
     let server = setup.start().await;
     let requires = (
         "FieldValueForbidden",
@@ -69,7 +69,7 @@ async fn c09_c10_c11_invalid_options(setup: Setup) {
     }
 }
 
-async fn c42_nothing_is_lost_after_a_list(setup: Setup) {
+async fn list_watch_42_nothing_is_lost_after_a_list(setup: Setup) {
     let server = setup.start().await;
     let list = server.get(CONFIGMAPS).await.ok();
     let created = server.create("a", json!({"n": "1"})).await;
@@ -104,7 +104,7 @@ async fn a_watch_has_begun_when_its_headers_come(setup: Setup) {
     }
 }
 
-async fn c43_an_immediate_delete(setup: Setup) {
+async fn list_watch_43_an_immediate_delete(setup: Setup) {
     let server = setup.start().await;
     let mut last = server.create("a", json!({"k": "v"})).await;
     let mut watch = after(&server, CONFIGMAPS, rv(&last), "").await;
@@ -121,7 +121,7 @@ async fn relabel(server: &Client, name: &str, labels: Value) -> Value {
     server.patch(format!("{CONFIGMAPS}/{name}"), &json!({"metadata": {"labels": labels}})).await.ok()
 }
 
-async fn c44_a_label_selector_makes_its_own_events(setup: Setup) {
+async fn list_watch_44_a_label_selector_makes_its_own_events(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("x", json!({})).await;
     let mut watch = after(&server, CONFIGMAPS, rv(&created), "&labelSelector=a%3D1").await;
@@ -141,7 +141,7 @@ async fn c44_a_label_selector_makes_its_own_events(setup: Setup) {
     watch.expect_named("ADDED", "end").await;
 }
 
-async fn c45_a_field_selector(setup: Setup) {
+async fn list_watch_45_a_field_selector(setup: Setup) {
     let server = setup.start().await;
     let start = server.revision().await;
     let mut watch = after(&server, CONFIGMAPS, start, "&fieldSelector=metadata.name%3Db").await;
@@ -166,7 +166,7 @@ async fn c45_a_field_selector(setup: Setup) {
     assert_eq!(watch.expect_named("DELETED", "p").await["status"]["phase"], "Running");
 }
 
-async fn c46_namespaces(setup: Setup) {
+async fn list_watch_46_namespaces(setup: Setup) {
     let server = setup.start().await;
     server.namespace("u").await;
     let start = server.revision().await;
@@ -181,7 +181,7 @@ async fn c46_namespaces(setup: Setup) {
     all.expect_named("ADDED", "mine").await;
 }
 
-async fn c47_before_history(setup: Setup) {
+async fn list_watch_47_before_history(setup: Setup) {
     let server = setup.start().await;
     let old = rv(&server.create("a", json!({})).await);
     server.set("a", json!({"n": "1"})).await;
@@ -197,7 +197,7 @@ async fn c47_before_history(setup: Setup) {
     }
 }
 
-async fn c48_at_the_edge_of_history(setup: Setup) {
+async fn list_watch_48_at_the_edge_of_history(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({"n": "1"})).await;
     let compacted = rv(&server.set("a", json!({"n": "2"})).await);
@@ -210,7 +210,7 @@ async fn c48_at_the_edge_of_history(setup: Setup) {
     assert_eq!((&deleted["data"]["n"], rv(&deleted)), (&json!("3"), server.revision().await));
 }
 
-async fn c49_a_revision_to_come(setup: Setup) {
+async fn list_watch_49_a_revision_to_come(setup: Setup) {
     let server = setup.start().await;
     let now = server.revision().await;
     let mut watch = after(&server, CONFIGMAPS, now + 5, "").await;
@@ -221,7 +221,7 @@ async fn c49_a_revision_to_come(setup: Setup) {
     assert_eq!((rv(&first), &first["metadata"]["name"]), (now + 6, &json!("n6")));
 }
 
-async fn c55_initial_events_at_a_revision(setup: Setup) {
+async fn list_watch_55_initial_events_at_a_revision(setup: Setup) {
     let server = setup.start().await;
     let old = rv(&server.create("a", json!({"n": "1"})).await);
     server.set("a", json!({"n": "2"})).await;
@@ -237,7 +237,7 @@ async fn c55_initial_events_at_a_revision(setup: Setup) {
     watch.expect_end().await;
 }
 
-async fn c56_without_initial_events(setup: Setup) {
+async fn list_watch_56_without_initial_events(setup: Setup) {
     let server = setup.start().await;
     server.create("old", json!({})).await;
     for revision in ["", "&resourceVersion=0"] {
@@ -281,7 +281,7 @@ async fn left_behind(server: &TestServer, after_each: impl AsyncFn()) -> (Watch,
     (slow, fast)
 }
 
-async fn c68_who_reads_nothing_loses_nothing(setup: Setup) {
+async fn list_watch_68_who_reads_nothing_loses_nothing(setup: Setup) {
     let server = setup.start().await;
     let (mut slow, _) = left_behind(&server, async || {}).await;
     for n in 0..40 {
@@ -291,7 +291,7 @@ async fn c68_who_reads_nothing_loses_nothing(setup: Setup) {
 
 /// What a watcher has not been told is compacted away: it is told all of it in order, or from some point on that it is
 /// too late.
-async fn c68_who_reads_nothing_while_history_goes(setup: Setup) {
+async fn list_watch_68_who_reads_nothing_while_history_goes(setup: Setup) {
     let server = setup.start().await;
     let compact = async || server.compact(server.revision().await).await;
     let (mut slow, mut fast) = left_behind(&server, compact).await;
@@ -316,7 +316,7 @@ async fn c68_who_reads_nothing_while_history_goes(setup: Setup) {
 }
 
 /// As much to tell as no socket holds, and nobody reads until the time is up.
-async fn c60_a_watch_that_is_behind_ends_in_time(setup: Setup) {
+async fn list_watch_60_a_watch_that_is_behind_ends_in_time(setup: Setup) {
     let server = setup.start().await;
     let start = server.revision().await;
     // More events than are taken at a time, and larger ones than fit into a socket.
@@ -337,7 +337,7 @@ async fn c60_a_watch_that_is_behind_ends_in_time(setup: Setup) {
     assert!(told < 300, "all of it was told after the end");
 }
 
-async fn c69_a_shutdown_ends_watches(setup: Setup) {
+async fn list_watch_69_a_shutdown_ends_watches(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("a", json!({})).await;
     let http1 = Client::of_certificate(&server.kubeconfig, Protocol::Http1);

@@ -10,15 +10,15 @@ const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 on_every_store! {
-    c61_headers_come_first,
-    c62_one_line_per_event,
-    c64_yaml_is_refused,
-    c64_what_is_not_in_protobuf,
-    c65_tables_and_partial_metadata,
-    c66_deprecated_paths,
+    list_watch_61_headers_come_first,
+    list_watch_62_one_line_per_event,
+    list_watch_64_yaml_is_refused,
+    list_watch_64_what_is_not_in_protobuf,
+    list_watch_65_tables_and_partial_metadata,
+    list_watch_66_deprecated_paths,
 }
 
-async fn c61_headers_come_first(setup: Setup) {
+async fn list_watch_61_headers_come_first(setup: Setup) {
     let server = setup.start().await;
     for protocol in [Protocol::Any, Protocol::Http1] {
         let client = Client::of_certificate(&server.kubeconfig, protocol);
@@ -30,7 +30,7 @@ async fn c61_headers_come_first(setup: Setup) {
     }
 }
 
-async fn c62_one_line_per_event(setup: Setup) {
+async fn list_watch_62_one_line_per_event(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("a", json!({"text": "two\nlines"})).await;
     for accept in ["application/json", "*/*", "application/json;stream=watch"] {
@@ -46,7 +46,7 @@ async fn c62_one_line_per_event(setup: Setup) {
     }
 }
 
-async fn c64_yaml_is_refused(setup: Setup) {
+async fn list_watch_64_yaml_is_refused(setup: Setup) {
     let server = setup.start().await;
     let answer = server.get(format!("{CONFIGMAPS}?watch=1")).accept("application/yaml").await;
     assert_eq!(answer.status, 406, "{answer:?}");
@@ -59,7 +59,7 @@ async fn c64_yaml_is_refused(setup: Setup) {
 }
 
 /// Of built-in kinds, that is tables; custom resources are refused by the same negotiation.
-async fn c64_what_is_not_in_protobuf(setup: Setup) {
+async fn list_watch_64_what_is_not_in_protobuf(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({})).await;
     let binary = "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1";
@@ -81,7 +81,7 @@ async fn c64_what_is_not_in_protobuf(setup: Setup) {
     assert_eq!(watch.expect("ADDED").await["kind"], "Table");
 }
 
-async fn c65_tables_and_partial_metadata(setup: Setup) {
+async fn list_watch_65_tables_and_partial_metadata(setup: Setup) {
     let server = setup.start().await;
     let start = server.revision().await;
     let watched = format!("{CONFIGMAPS}?watch=1&resourceVersion={start}");
@@ -124,7 +124,7 @@ async fn c65_tables_and_partial_metadata(setup: Setup) {
     assert_eq!(server.get(CONFIGMAPS).accept(PARTIAL).await.failure()["code"], 406);
 }
 
-async fn c66_deprecated_paths(setup: Setup) {
+async fn list_watch_66_deprecated_paths(setup: Setup) {
     let server = setup.start().await;
     let one = "/api/v1/watch/namespaces/t/configmaps/x";
     let mut absent = server.watch(one).await;

@@ -1,14 +1,9 @@
-//! Admission webhooks: sections 1 and 2 of `docs/spec/admission.md`. A test of assertion 27 is called `a27_…`.
+//! Admission webhooks: sections 1 and 2 of `docs/spec/admission.md`.
 
-#[path = "webhooks/calls.rs"]
 mod calls;
-#[path = "webhooks/chain.rs"]
 mod chain;
-#[path = "webhooks/manifests.rs"]
 mod manifests;
-#[path = "webhooks/matching.rs"]
 mod matching;
-#[path = "webhooks/mutation.rs"]
 mod mutation;
 
 use serde_json::{Value, json};

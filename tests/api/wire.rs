@@ -15,21 +15,21 @@ const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/t/leases";
 
 on_every_store! {
-    w1_a_pod,
-    w14_w15_headers,
-    w17_w18_structs_are_printed_and_nil_lists_are_not,
-    w19_empty_lists_are_nil,
-    w20_w21_lists,
-    w22_escapes_and_the_order_of_maps,
-    w25_null_in_a_map,
-    w28_w29_times,
-    w30_an_event_without_times,
-    w31_w32_quantities,
-    w24_w32_numbers_are_what_they_are_spelled_as,
-    w34_numbers_and_names_of_ports,
-    w38_vectors,
-    w39_no_envelope,
-    w40_w41_fields_of_a_message,
+    wire_1_a_pod,
+    wire_14_15_headers,
+    wire_17_18_structs_are_printed_and_nil_lists_are_not,
+    wire_19_empty_lists_are_nil,
+    wire_20_21_lists,
+    wire_22_escapes_and_the_order_of_maps,
+    wire_25_null_in_a_map,
+    wire_28_29_times,
+    wire_30_an_event_without_times,
+    wire_31_32_quantities,
+    wire_24_32_numbers_are_what_they_are_spelled_as,
+    wire_34_numbers_and_names_of_ports,
+    wire_38_vectors,
+    wire_39_no_envelope,
+    wire_40_41_fields_of_a_message,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -62,7 +62,7 @@ async fn answers_to_head_have_no_body() {
     server.stop().await;
 }
 
-async fn w1_a_pod(setup: Setup) {
+async fn wire_1_a_pod(setup: Setup) {
     let server = setup.start().await;
     let pods = "/api/v1/namespaces/t/pods";
     let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -74,7 +74,7 @@ async fn w1_a_pod(setup: Setup) {
     assert!(text.ends_with("}\n"), "{text}");
 }
 
-async fn w14_w15_headers(setup: Setup) {
+async fn wire_14_15_headers(setup: Setup) {
     let server = setup.start().await;
     let answer = server.get(CONFIGMAPS).header("audit-id", "mine").await;
     assert_eq!(answer.header("audit-id"), Some("mine"));
@@ -86,7 +86,7 @@ async fn w14_w15_headers(setup: Setup) {
     assert_eq!(answer.header("cache-control"), Some("public"));
 }
 
-async fn w17_w18_structs_are_printed_and_nil_lists_are_not(setup: Setup) {
+async fn wire_17_18_structs_are_printed_and_nil_lists_are_not(setup: Setup) {
     let server = setup.start().await;
     let labels = json!({"app": "a"});
     let deployment = json!({"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": labels}, "template": {
@@ -101,7 +101,7 @@ async fn w17_w18_structs_are_printed_and_nil_lists_are_not(setup: Setup) {
     assert_eq!((container.get("args"), template["spec"].get("volumes")), (None, None));
 }
 
-async fn w19_empty_lists_are_nil(setup: Setup) {
+async fn wire_19_empty_lists_are_nil(setup: Setup) {
     let server = setup.start().await;
     let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     let role = json!({"metadata": {"name": "r"}, "rules": []});
@@ -110,7 +110,7 @@ async fn w19_empty_lists_are_nil(setup: Setup) {
     assert_eq!(server.get(format!("{path}/r")).await.ok(), created);
 }
 
-async fn w20_w21_lists(setup: Setup) {
+async fn wire_20_21_lists(setup: Setup) {
     let server = setup.start().await;
     let empty = server.get(CONFIGMAPS).await.text();
     let revision = server.revision().await;
@@ -123,7 +123,7 @@ async fn w20_w21_lists(setup: Setup) {
     assert!(list.contains(r#""items":[{"metadata":{"name":"#), "{list}");
 }
 
-async fn w22_escapes_and_the_order_of_maps(setup: Setup) {
+async fn wire_22_escapes_and_the_order_of_maps(setup: Setup) {
     let server = setup.start().await;
     let mut object = config_map("a", json!({"k": "\u{7f}/é"}));
     object["metadata"]["annotations"] = json!({"b": "\u{2028}/", "B": "1", "a": "<a&b>"});
@@ -140,7 +140,7 @@ async fn w22_escapes_and_the_order_of_maps(setup: Setup) {
     assert!(whole.contains("\"data\":{\"k\":\"\u{7f}/é\"}"), "{whole}");
 }
 
-async fn w25_null_in_a_map(setup: Setup) {
+async fn wire_25_null_in_a_map(setup: Setup) {
     let server = setup.start().await;
     let mut object = config_map("a", json!({"k": null}));
     object["metadata"]["labels"] = json!({"a": null});
@@ -148,7 +148,7 @@ async fn w25_null_in_a_map(setup: Setup) {
     assert_eq!((&created["metadata"]["labels"], &created["data"]), (&json!({"a": ""}), &json!({"k": ""})));
 }
 
-async fn w28_w29_times(setup: Setup) {
+async fn wire_28_29_times(setup: Setup) {
     let server = setup.start().await;
     let pods = "/api/v1/namespaces/t/pods";
     let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -164,7 +164,7 @@ async fn w28_w29_times(setup: Setup) {
     assert_eq!(created["spec"]["renewTime"], "2026-01-02T03:04:05.678901Z");
 }
 
-async fn w30_an_event_without_times(setup: Setup) {
+async fn wire_30_an_event_without_times(setup: Setup) {
     let server = setup.start().await;
     let path = "/api/v1/namespaces/t/events";
     let event = json!({"metadata": {"name": "e"}, "involvedObject": {"namespace": "t", "name": "p"}});
@@ -174,7 +174,7 @@ async fn w30_an_event_without_times(setup: Setup) {
     }
 }
 
-async fn w31_w32_quantities(setup: Setup) {
+async fn wire_31_32_quantities(setup: Setup) {
     let server = setup.start().await;
     let path = "/api/v1/namespaces/t/resourcequotas";
     for (index, (sent, want)) in [
@@ -192,7 +192,7 @@ async fn w31_w32_quantities(setup: Setup) {
 }
 
 /// In YAML and in strategic merge patches upstream takes them for what they mean.
-async fn w24_w32_numbers_are_what_they_are_spelled_as(setup: Setup) {
+async fn wire_24_32_numbers_are_what_they_are_spelled_as(setup: Setup) {
     let server = setup.start().await;
     let path = "/api/v1/namespaces/t/resourcequotas";
     let post = |media: &'static str, path: &str, body: String| {
@@ -225,7 +225,7 @@ async fn w24_w32_numbers_are_what_they_are_spelled_as(setup: Setup) {
     assert_eq!(patched["spec"]["replicas"], 2);
 }
 
-async fn w34_numbers_and_names_of_ports(setup: Setup) {
+async fn wire_34_numbers_and_names_of_ports(setup: Setup) {
     let server = setup.start().await;
     let path = "/api/v1/namespaces/t/services";
     let port =
@@ -242,7 +242,7 @@ async fn w34_numbers_and_names_of_ports(setup: Setup) {
     assert_eq!(targets(&updated), [json!(80), json!("web")]);
 }
 
-async fn w38_vectors(setup: Setup) {
+async fn wire_38_vectors(setup: Setup) {
     let server = setup.start().await;
     let list = server.get("/api/v1/namespaces/t/pods").accept(PROTOBUF).await.body;
     let revision = server.revision().await.to_string();
@@ -252,14 +252,14 @@ async fn w38_vectors(setup: Setup) {
     assert_eq!(list[..4], *b"k8s\0");
 }
 
-async fn w39_no_envelope(setup: Setup) {
+async fn wire_39_no_envelope(setup: Setup) {
     let server = setup.start().await;
     let request = server.request(http::Method::POST, CONFIGMAPS).body(PROTOBUF, b"{\"a\":1}".to_vec());
     let message = request.await.failure()["message"].as_str().expect("a message").to_owned();
     assert!(message.contains("expected prefix [107 56 115 0]"), "{message}");
 }
 
-async fn w40_w41_fields_of_a_message(setup: Setup) {
+async fn wire_40_41_fields_of_a_message(setup: Setup) {
     let server = setup.start().await;
     // data (2) out of order and before metadata (1), and a field 99 that nobody knows.
     let map = b"\x12\x06\x0a\x01b\x12\x01y\x12\x06\x0a\x01a\x12\x01x";

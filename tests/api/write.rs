@@ -12,15 +12,15 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map, rv};
 pub const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 
 on_every_store! {
-    c39_get_one,
-    c67_get_with_watch_is_a_get,
-    c70_a_revision_on_create,
-    c71_create_what_exists,
-    c71_one_of_many_creates,
-    c72_the_server_s_own_fields,
-    c73_generated_names,
-    c73_generated_names_at_once,
-    c93_dry_run,
+    list_watch_39_get_one,
+    list_watch_67_get_with_watch_is_a_get,
+    list_watch_70_a_revision_on_create,
+    list_watch_71_create_what_exists,
+    list_watch_71_one_of_many_creates,
+    list_watch_72_the_server_s_own_fields,
+    list_watch_73_generated_names,
+    list_watch_73_generated_names_at_once,
+    list_watch_93_dry_run,
     names_and_namespaces_of_bodies,
 }
 
@@ -36,7 +36,7 @@ pub fn at(name: &str) -> String {
     format!("{CONFIGMAPS}/{name}")
 }
 
-async fn c39_get_one(setup: Setup) {
+async fn list_watch_39_get_one(setup: Setup) {
     let server = setup.start().await;
     let old = rv(&server.create("x", json!({"n": "1"})).await);
     let new = server.set("x", json!({"n": "2"})).await;
@@ -64,13 +64,13 @@ async fn c39_get_one(setup: Setup) {
     export.bad_request("the export parameter, deprecated since v1.14, is no longer supported");
 }
 
-async fn c67_get_with_watch_is_a_get(setup: Setup) {
+async fn list_watch_67_get_with_watch_is_a_get(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("x", json!({})).await;
     assert_eq!(server.get(format!("{}?watch=true", at("x"))).await.ok(), created);
 }
 
-async fn c70_a_revision_on_create(setup: Setup) {
+async fn list_watch_70_a_revision_on_create(setup: Setup) {
     let server = setup.start().await;
     let with = |name: &str, revision: &str| json!({"metadata": {"name": name, "resourceVersion": revision}});
     let answer = server.post(CONFIGMAPS, &with("a", "5")).await;
@@ -82,7 +82,7 @@ async fn c70_a_revision_on_create(setup: Setup) {
     }
 }
 
-async fn c71_create_what_exists(setup: Setup) {
+async fn list_watch_71_create_what_exists(setup: Setup) {
     let server = setup.start().await;
     let object = json!({"metadata": {"name": "x", "finalizers": ["example.com/f"]}});
     server.post(CONFIGMAPS, &object).await.expect(201);
@@ -94,7 +94,7 @@ async fn c71_create_what_exists(setup: Setup) {
     server.post(CONFIGMAPS, &object).await.fails(409, "AlreadyExists", text, details);
 }
 
-async fn c71_one_of_many_creates(setup: Setup) {
+async fn list_watch_71_one_of_many_creates(setup: Setup) {
     let server = setup.start().await;
     let create =
         |n: usize| server.post(CONFIGMAPS, &config_map("x", json!({"n": n.to_string()}))).into_future();
@@ -107,7 +107,7 @@ async fn c71_one_of_many_creates(setup: Setup) {
     }
 }
 
-async fn c72_the_server_s_own_fields(setup: Setup) {
+async fn list_watch_72_the_server_s_own_fields(setup: Setup) {
     let server = setup.start().await;
     let mine = json!({"metadata": {
         "name": "x", "uid": "mine", "creationTimestamp": "2001-01-01T00:00:00Z", "selfLink": "/mine",
@@ -127,7 +127,7 @@ async fn c72_the_server_s_own_fields(setup: Setup) {
     assert_eq!(server.get(at("x")).await.ok(), created);
 }
 
-async fn c73_generated_names(setup: Setup) {
+async fn list_watch_73_generated_names(setup: Setup) {
     let server = setup.start().await;
     let mut names = HashSet::new();
     for prefix in ["g-".to_owned(), "p".repeat(80)] {
@@ -160,7 +160,7 @@ async fn c73_generated_names(setup: Setup) {
 }
 
 /// All names of a prefix cannot be taken here; `generated_names.rs` tells what happens then.
-async fn c73_generated_names_at_once(setup: Setup) {
+async fn list_watch_73_generated_names_at_once(setup: Setup) {
     let server = setup.start().await;
     let create = |n: usize| {
         let object = json!({"metadata": {"generateName": "same-", "labels": {"n": n.to_string()}}});
@@ -188,7 +188,7 @@ async fn names_and_namespaces_of_bodies(setup: Setup) {
     assert_eq!(server.get(CONFIGMAPS).await.ok()["items"].as_array().map(Vec::len), Some(1));
 }
 
-async fn c93_dry_run(setup: Setup) {
+async fn list_watch_93_dry_run(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("x", json!({"n": "1"})).await;
     let start = server.revision().await;

@@ -5,13 +5,9 @@
 //!
 //! `ROWPLANE_TEST_CUTS=500 ./test --test crash power` cuts 500 times; the printed seed decides where, and what is left.
 
-#[path = "power/disk.rs"]
 mod disk;
-#[path = "power/postgres.rs"]
 mod postgres;
-#[path = "power/record.rs"]
 mod record;
-#[path = "power/told.rs"]
 mod told;
 
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::hook::Hook;
+use crate::support::conversion_hook::Hook;
 
 const REST: std::ops::Range<u64> = 100..2000;
 

@@ -10,9 +10,9 @@ use crate::support::verbs::api_on;
 use crate::{LEASES, VERSIONS, condition, entries, entry_count, id, on_host, version_of};
 
 on_both_databases! {
-    s28_s30_entries_of_unknown_servers_go,
-    s29_what_is_left_decides_and_nothing_is_deleted,
-    s31_a_collection_never_takes_a_registration_away,
+    storage_version_28_30_entries_of_unknown_servers_go,
+    storage_version_29_what_is_left_decides_and_nothing_is_deleted,
+    storage_version_31_a_collection_never_takes_a_registration_away,
     an_empty_object_stays,
     a_lease_that_cannot_be_read_is_a_lease,
     an_object_that_cannot_be_read_names_whom_it_named,
@@ -48,7 +48,7 @@ async fn watch(server: &TestServer, name: &str) -> Watch {
         .await
 }
 
-async fn s28_s30_entries_of_unknown_servers_go(mut setup: Setup) {
+async fn storage_version_28_30_entries_of_unknown_servers_go(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start_empty().await;
     // An expired lease still counts; one without the label does not.
@@ -69,7 +69,7 @@ async fn s28_s30_entries_of_unknown_servers_go(mut setup: Setup) {
     server.stop().await;
 }
 
-async fn s29_what_is_left_decides_and_nothing_is_deleted(mut setup: Setup) {
+async fn storage_version_29_what_is_left_decides_and_nothing_is_deleted(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start_empty().await;
     let name = "example.com.things";
@@ -106,7 +106,7 @@ async fn an_empty_object_stays(mut setup: Setup) {
 
 /// Registrations and collections of the same server run concurrently and repeatedly: the server that registered last
 /// has all its entries.
-async fn s31_a_collection_never_takes_a_registration_away(setup: Setup) {
+async fn storage_version_31_a_collection_never_takes_a_registration_away(setup: Setup) {
     let api = api_on(&setup.database).await;
     create_system_namespaces(&api).await.expect("namespaces");
     let (old, new) = (OwnRegistration::new("old", "1"), OwnRegistration::new("new", "1"));

@@ -11,8 +11,8 @@ use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, config_map};
 use crate::{LEASES, NEVER, VERSIONS, id, identified, on_host};
 
 on_both_databases! {
-    s21_s22_s23_s25_writes_wait_for_the_registration,
-    s27_what_hinders_the_registration_is_told,
+    storage_version_21_22_23_25_writes_wait_for_the_registration,
+    storage_version_27_what_hinders_the_registration_is_told,
     a_database_that_contradicts_itself_is_not_asked_for_ever,
     a_server_that_has_lost_its_registration_writes_nothing_until_it_has_it_again,
 }
@@ -59,7 +59,7 @@ fn refusal(resource: &str, error: &str) -> Value {
 }
 
 /// A lease that cannot be read cannot be taken, and without it nothing is registered.
-async fn s21_s22_s23_s25_writes_wait_for_the_registration(setup: Setup) {
+async fn storage_version_21_22_23_25_writes_wait_for_the_registration(setup: Setup) {
     let setup = used(setup).await;
     let lease = id("rowplane-0");
     put_garbage(&setup, "coordination.k8s.io", "leases", "kube-system", &lease).await;
@@ -152,7 +152,7 @@ async fn a_database_that_contradicts_itself_is_not_asked_for_ever(setup: Setup) 
     server.stop().await;
 }
 
-async fn s27_what_hinders_the_registration_is_told(setup: Setup) {
+async fn storage_version_27_what_hinders_the_registration_is_told(setup: Setup) {
     let setup = used(setup).await;
     let resource = ("internal.apiserver.k8s.io", "storageversions");
     put_garbage(&setup, resource.0, resource.1, "", "core.configmaps").await;

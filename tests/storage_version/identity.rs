@@ -22,11 +22,11 @@ use crate::{LEASES, NEVER, OF_SERVERS, OFTEN, identified, on_host};
 use rowplane::schema::resource::Verb;
 
 on_both_databases! {
-    s17_a_restart_keeps_the_lease,
-    s18_the_lease_is_renewed,
-    s18_a_lease_that_others_write_is_renewed_all_the_same,
-    s19_expired_leases_of_servers_are_removed,
-    s20_a_lease_renewed_before_its_deletion_survives,
+    storage_version_17_a_restart_keeps_the_lease,
+    storage_version_18_the_lease_is_renewed,
+    storage_version_18_a_lease_that_others_write_is_renewed_all_the_same,
+    storage_version_19_expired_leases_of_servers_are_removed,
+    storage_version_20_a_lease_renewed_before_its_deletion_survives,
     hooks_are_among_the_health_checks,
 }
 
@@ -83,7 +83,7 @@ fn renew_time(lease: &Value) -> Timestamp {
     lease["spec"]["renewTime"].as_str().expect("a time").parse().expect("a timestamp")
 }
 
-async fn s17_a_restart_keeps_the_lease(setup: Setup) {
+async fn storage_version_17_a_restart_keeps_the_lease(setup: Setup) {
     let setup = identified(setup, NEVER, NEVER);
     let server = setup.start().await;
     let first = watch(&server).await.expect_named("ADDED", &own_lease()).await;
@@ -103,7 +103,7 @@ async fn s17_a_restart_keeps_the_lease(setup: Setup) {
     server.stop().await;
 }
 
-async fn s18_the_lease_is_renewed(setup: Setup) {
+async fn storage_version_18_the_lease_is_renewed(setup: Setup) {
     let setup = identified(setup, OFTEN, NEVER);
     let server = setup.start().await;
     let mut watch = watch(&server).await;
@@ -126,7 +126,7 @@ async fn s18_the_lease_is_renewed(setup: Setup) {
 }
 
 /// A conflict costs a read; removed labels are restored, and so is a deleted lease.
-async fn s18_a_lease_that_others_write_is_renewed_all_the_same(setup: Setup) {
+async fn storage_version_18_a_lease_that_others_write_is_renewed_all_the_same(setup: Setup) {
     let setup = identified(setup, OFTEN, NEVER);
     let server = setup.start().await;
     let path = format!("{LEASES}/{}", own_lease());
@@ -172,7 +172,7 @@ fn of_another_clock() -> Value {
     json!({"renewTime": "2020-01-01T00:00:00.000000Z", "leaseDurationSeconds": 3600})
 }
 
-async fn s19_expired_leases_of_servers_are_removed(setup: Setup) {
+async fn storage_version_19_expired_leases_of_servers_are_removed(setup: Setup) {
     let setup = identified(setup, NEVER, OFTEN);
     let server = setup.start().await;
     let mut unlabelled = lease("unlabelled", expired());
@@ -210,7 +210,7 @@ async fn s19_expired_leases_of_servers_are_removed(setup: Setup) {
 }
 
 /// The state that a collector has read may be outdated when it deletes.
-async fn s20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
+async fn storage_version_20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
     let api = api_on(&setup.database).await;
     create_system_namespaces(&api).await.expect("namespaces");
     let leases = api.resources.get(&Gvr::fixed("coordination.k8s.io/v1", "leases")).expect("leases").clone();

@@ -9,7 +9,7 @@ use crate::support::server::{Setup, rv};
 
 on_both_databases! {
     another_media_type_is_another_encoding,
-    s42_a_second_migration_leaves_a_secret_alone,
+    storage_version_42_a_second_migration_leaves_a_secret_alone,
 }
 
 /// The version stays and the bytes change, and back again.
@@ -36,7 +36,7 @@ async fn another_media_type_is_another_encoding(mut setup: Setup) {
 
 /// Upstream's assertion is about a change of the encryption key, which does not exist here; a changed media type makes
 /// the row stale instead.
-async fn s42_a_second_migration_leaves_a_secret_alone(mut setup: Setup) {
+async fn storage_version_42_a_second_migration_leaves_a_secret_alone(mut setup: Setup) {
     let secrets = "/api/v1/namespaces/t/secrets";
     setup.storage_media_type = StorageMediaType::Json;
     on_host(&mut setup, "rowplane-0");

@@ -16,10 +16,10 @@ use crate::support::server::{Setup, TestServer, rv};
 use crate::{AUTOSCALERS, autoscalers_in, entries, id, on_host, version_of};
 
 on_both_databases! {
-    s41_s43_stale_rows_are_written_again_and_no_others,
-    s46_what_changes_meanwhile_does_not_fail_it,
-    s49_reviews_cannot_be_migrated,
-    s40_a_list_in_an_impossible_namespace,
+    storage_version_41_43_stale_rows_are_written_again_and_no_others,
+    storage_version_46_what_changes_meanwhile_does_not_fail_it,
+    storage_version_49_reviews_cannot_be_migrated,
+    storage_version_40_a_list_in_an_impossible_namespace,
     somebody_waits_for_migrations,
     an_object_that_cannot_be_read_fails_it,
     a_disagreement_in_the_middle_aborts_it,
@@ -105,7 +105,7 @@ pub async fn objects(client: &Client) -> (BTreeMap<String, Value>, BTreeMap<Stri
     (all, revisions)
 }
 
-async fn s41_s43_stale_rows_are_written_again_and_no_others(mut setup: Setup) {
+async fn storage_version_41_43_stale_rows_are_written_again_and_no_others(mut setup: Setup) {
     filled(&mut setup, 600).await;
     autoscalers_in(&mut setup, "autoscaling/v1");
     let server = setup.start().await;
@@ -167,7 +167,7 @@ async fn stored(setup: &Setup) -> Vec<(String, u64)> {
     holdings.stored.iter().map(|stored| (stored.api_version.clone(), stored.objects)).collect()
 }
 
-async fn s46_what_changes_meanwhile_does_not_fail_it(mut setup: Setup) {
+async fn storage_version_46_what_changes_meanwhile_does_not_fail_it(mut setup: Setup) {
     filled(&mut setup, 300).await;
     autoscalers_in(&mut setup, "autoscaling/v1");
     setup.limits.migration_rate = 300;
@@ -193,7 +193,7 @@ async fn s46_what_changes_meanwhile_does_not_fail_it(mut setup: Setup) {
     server.stop().await;
 }
 
-async fn s49_reviews_cannot_be_migrated(mut setup: Setup) {
+async fn storage_version_49_reviews_cannot_be_migrated(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start().await;
     let body = migration("reviews", "authentication.k8s.io", "tokenreviews");
@@ -233,7 +233,7 @@ async fn somebody_waits_for_migrations(mut setup: Setup) {
     server.stop().await;
 }
 
-async fn s40_a_list_in_an_impossible_namespace(setup: Setup) {
+async fn storage_version_40_a_list_in_an_impossible_namespace(setup: Setup) {
     let server = setup.start().await;
     let made = server.create("a", json!({})).await;
     let path = "/api/v1/namespaces/%40fake%3Asvm_ns%21/configmaps?limit=1";

@@ -17,15 +17,15 @@ use crate::{
 };
 
 on_both_databases! {
-    s02_s03_s04_there_is_one_object_per_stored_resource,
-    s05_a_single_server_agrees_with_itself,
-    s09_the_same_registration_again_writes_nothing,
-    s16_the_table,
-    s26_the_lease_comes_first,
-    s01_without_the_gate_nothing_is_registered_and_nothing_waits,
-    s08_one_version_after_another_moves_the_time,
-    s24_all_resources_are_registered_at_once,
-    s32_hashes_of_storage_versions,
+    storage_version_2_3_4_there_is_one_object_per_stored_resource,
+    storage_version_5_a_single_server_agrees_with_itself,
+    storage_version_9_the_same_registration_again_writes_nothing,
+    storage_version_16_the_table,
+    storage_version_26_the_lease_comes_first,
+    storage_version_1_without_the_gate_nothing_is_registered_and_nothing_waits,
+    storage_version_8_one_version_after_another_moves_the_time,
+    storage_version_24_all_resources_are_registered_at_once,
+    storage_version_32_hashes_of_storage_versions,
     the_choice_of_a_storage_version_is_seen_everywhere,
     the_storage_version_of_custom_resources_is_their_definitions,
 }
@@ -53,7 +53,7 @@ async fn stored_resources(client: &Client) -> BTreeSet<String> {
     found
 }
 
-async fn s02_s03_s04_there_is_one_object_per_stored_resource(mut setup: Setup) {
+async fn storage_version_2_3_4_there_is_one_object_per_stored_resource(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start_empty().await;
     let mut expected = stored_resources(&server).await;
@@ -66,7 +66,7 @@ async fn s02_s03_s04_there_is_one_object_per_stored_resource(mut setup: Setup) {
     server.stop().await;
 }
 
-async fn s05_a_single_server_agrees_with_itself(mut setup: Setup) {
+async fn storage_version_5_a_single_server_agrees_with_itself(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start_empty().await;
     let list = server.get(VERSIONS).await.ok();
@@ -93,7 +93,7 @@ async fn s05_a_single_server_agrees_with_itself(mut setup: Setup) {
     server.stop().await;
 }
 
-async fn s09_the_same_registration_again_writes_nothing(setup: Setup) {
+async fn storage_version_9_the_same_registration_again_writes_nothing(setup: Setup) {
     let api = api_on(&setup.database).await;
     create_system_namespaces(&api).await.expect("namespaces");
     let revision = async || api.cache.clock().await.expect("clock").revision.0;
@@ -111,7 +111,7 @@ async fn s09_the_same_registration_again_writes_nothing(setup: Setup) {
     assert_eq!(setup.database.number(two).await, 1);
 }
 
-async fn s16_the_table(mut setup: Setup) {
+async fn storage_version_16_the_table(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start_empty().await;
     let table = server.get(format!("{VERSIONS}/{AUTOSCALERS}")).accept(TABLE).await.ok();
@@ -128,7 +128,7 @@ async fn s16_the_table(mut setup: Setup) {
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-async fn s26_the_lease_comes_first(mut setup: Setup) {
+async fn storage_version_26_the_lease_comes_first(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start_empty().await;
     let mut watch = server.watch(format!("{LEASES}?watch=1&resourceVersion=1&{OF_SERVERS}")).await;
@@ -140,7 +140,7 @@ async fn s26_the_lease_comes_first(mut setup: Setup) {
 }
 
 /// Upstream does not serve the group while the gate is off, its default; here earlier registrations stay readable.
-async fn s01_without_the_gate_nothing_is_registered_and_nothing_waits(mut setup: Setup) {
+async fn storage_version_1_without_the_gate_nothing_is_registered_and_nothing_waits(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start_empty().await;
     // An entry that is not withdrawn, as after a crash.
@@ -161,7 +161,7 @@ async fn s01_without_the_gate_nothing_is_registered_and_nothing_waits(mut setup:
 
 /// A server that was killed comes back as the same server with another version: its entry is replaced, and the others'
 /// entries are never missing.
-async fn s08_one_version_after_another_moves_the_time(setup: Setup) {
+async fn storage_version_8_one_version_after_another_moves_the_time(setup: Setup) {
     let path = format!("{VERSIONS}/{AUTOSCALERS}");
     let mut installation = Installation::sqlite().with(&format!("--datastore={}", setup.database.url()));
     let server = installation.start().await;
@@ -188,7 +188,7 @@ async fn s08_one_version_after_another_moves_the_time(setup: Setup) {
 
 /// Upstream registers one resource after the other, and accepts writes of each as soon as possible. Here one
 /// transaction registers all of them, so that all become writable together.
-async fn s24_all_resources_are_registered_at_once(mut setup: Setup) {
+async fn storage_version_24_all_resources_are_registered_at_once(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start_empty().await;
     let list = server.get(VERSIONS).await.ok();
@@ -207,7 +207,7 @@ async fn s24_all_resources_are_registered_at_once(mut setup: Setup) {
     server.stop().await;
 }
 
-async fn s32_hashes_of_storage_versions(setup: Setup) {
+async fn storage_version_32_hashes_of_storage_versions(setup: Setup) {
     let server = setup.start_empty().await;
     let hashes = async |path: &str| {
         let list = server.get(path).await.ok();
@@ -311,7 +311,7 @@ mod rolling {
 
     /// Two servers that agree, then disagree, then agree again.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn s06_s07_servers_agree_and_disagree() {
+    async fn storage_version_6_7_servers_agree_and_disagree() {
         let mut setup = Setup::new(Database::postgres().await);
         on_host(&mut setup, "rowplane-0");
         let first = setup.start_empty().await;
@@ -351,7 +351,7 @@ mod rolling {
 
     /// No server waits a second for another, as upstream's do after a conflict, and no entry is lost.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn s27_servers_that_start_at_once_lose_no_entry() {
+    async fn storage_version_27_servers_that_start_at_once_lose_no_entry() {
         let database = Database::postgres().await;
         let first = api_on(&database).await;
         create_system_namespaces(&first).await.expect("namespaces");

@@ -8,13 +8,13 @@ use crate::support::server::{Setup, rv};
 use crate::{autoscalers_in, on_host};
 
 on_both_databases! {
-    s47_what_passes_delays_it_and_is_told,
-    s47_what_todays_rules_refuse_fails_it,
-    s48_an_unknown_resource_has_a_minute_to_be_served,
+    storage_version_47_what_passes_delays_it_and_is_told,
+    storage_version_47_what_todays_rules_refuse_fails_it,
+    storage_version_48_an_unknown_resource_has_a_minute_to_be_served,
 }
 
 /// The database refuses one object for a while. (Upstream's assertion uses webhooks, which are not implemented.)
-async fn s47_what_passes_delays_it_and_is_told(mut setup: Setup) {
+async fn storage_version_47_what_passes_delays_it_and_is_told(mut setup: Setup) {
     filled(&mut setup, 20).await;
     autoscalers_in(&mut setup, "autoscaling/v1");
     let refuse = if setup.is_sqlite() {
@@ -52,7 +52,7 @@ async fn s47_what_passes_delays_it_and_is_told(mut setup: Setup) {
 
 /// An object is validated as in an update that changes nothing, like the patch that upstream's migrator sends. This one
 /// was stored before the rules existed.
-async fn s47_what_todays_rules_refuse_fails_it(mut setup: Setup) {
+async fn storage_version_47_what_todays_rules_refuse_fails_it(mut setup: Setup) {
     setup.storage_media_type = StorageMediaType::Json;
     filled(&mut setup, 3).await;
     let (from, to) = (hex("\"maxReplicas\":3"), hex("\"maxReplicas\":0"));
@@ -69,7 +69,7 @@ async fn s47_what_todays_rules_refuse_fails_it(mut setup: Setup) {
 }
 
 /// Instead of waiting for a minute, the test makes the migration older in the database.
-async fn s48_an_unknown_resource_has_a_minute_to_be_served(mut setup: Setup) {
+async fn storage_version_48_an_unknown_resource_has_a_minute_to_be_served(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     setup.storage_media_type = StorageMediaType::Json;
     let server = setup.start().await;

@@ -7,13 +7,13 @@ use crate::support::client::Answer;
 use crate::support::server::{Setup, TestServer};
 
 on_both_databases! {
-    s10_s14_writes_of_storage_versions,
-    s11_s12_s15_the_status_has_to_follow_from_its_entries,
-    s13_names,
-    s37_migrations,
-    s38_s39_the_status_of_migrations,
-    s16_three_servers_and_one_more,
-    s50_the_current_version_warns_of_nothing,
+    storage_version_10_14_writes_of_storage_versions,
+    storage_version_11_12_15_the_status_has_to_follow_from_its_entries,
+    storage_version_13_names,
+    storage_version_37_migrations,
+    storage_version_38_39_the_status_of_migrations,
+    storage_version_16_three_servers_and_one_more,
+    storage_version_50_the_current_version_warns_of_nothing,
 }
 
 const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
@@ -40,7 +40,7 @@ async fn put_status(server: &TestServer, name: &str, status: Value) -> Answer {
     server.put(format!("{VERSIONS}/{name}/status"), &object).await
 }
 
-async fn s10_s14_writes_of_storage_versions(setup: Setup) {
+async fn storage_version_10_14_writes_of_storage_versions(setup: Setup) {
     let server = setup.start().await;
     let name = "example.com.things";
     let status = json!({"storageVersions": [entry("a", "v1")], "commonEncodingVersion": "v1"});
@@ -72,7 +72,7 @@ fn body_named(name: &str) -> Value {
     json!({"metadata": {"name": name, "resourceVersion": "5"}})
 }
 
-async fn s11_s12_s15_the_status_has_to_follow_from_its_entries(setup: Setup) {
+async fn storage_version_11_12_15_the_status_has_to_follow_from_its_entries(setup: Setup) {
     let server = setup.start().await;
     let name = "example.com.things";
     server.post(VERSIONS, &json!({"metadata": {"name": name}})).await.expect(201);
@@ -111,7 +111,7 @@ async fn s11_s12_s15_the_status_has_to_follow_from_its_entries(setup: Setup) {
     server.stop().await;
 }
 
-async fn s13_names(setup: Setup) {
+async fn storage_version_13_names(setup: Setup) {
     let server = setup.start().await;
     let post = async |name: &str| server.post(VERSIONS, &json!({"metadata": {"name": name}})).await;
     let message = "Invalid value: \"nodots\": name must be in the form of <group>.<resource>";
@@ -129,7 +129,7 @@ async fn s13_names(setup: Setup) {
     server.stop().await;
 }
 
-async fn s37_migrations(setup: Setup) {
+async fn storage_version_37_migrations(setup: Setup) {
     let server = setup.start().await;
     let body = |resource: Value| json!({"metadata": {"name": "m"}, "spec": {"resource": resource}});
     let without = server.post(MIGRATIONS, &body(json!({"group": "apps"}))).await;
@@ -156,7 +156,7 @@ async fn s37_migrations(setup: Setup) {
 }
 
 /// The status of a migration that its controller has finished.
-async fn s38_s39_the_status_of_migrations(setup: Setup) {
+async fn storage_version_38_39_the_status_of_migrations(setup: Setup) {
     let server = setup.start().await;
     let resource = json!({"group": "", "resource": "configmaps"});
     let made =
@@ -213,7 +213,7 @@ async fn s38_s39_the_status_of_migrations(setup: Setup) {
     server.stop().await;
 }
 
-async fn s16_three_servers_and_one_more(setup: Setup) {
+async fn storage_version_16_three_servers_and_one_more(setup: Setup) {
     let server = setup.start().await;
     let name = "example.com.things";
     server.post(VERSIONS, &json!({"metadata": {"name": name}})).await.expect(201);
@@ -231,7 +231,7 @@ async fn s16_three_servers_and_one_more(setup: Setup) {
 }
 
 /// `v1beta1` would cause a warning; upstream serves it only if it is enabled, which is not possible here.
-async fn s50_the_current_version_warns_of_nothing(setup: Setup) {
+async fn storage_version_50_the_current_version_warns_of_nothing(setup: Setup) {
     let server = setup.start().await;
     let resource = json!({"group": "", "resource": "configmaps"});
     let made =

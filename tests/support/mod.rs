@@ -44,6 +44,7 @@ macro_rules! on_every_store {
 pub mod client;
 pub mod clock;
 pub mod cluster;
+pub mod conversion_hook;
 pub mod database;
 pub mod disk;
 pub mod faulty;

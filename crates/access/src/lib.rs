@@ -2,6 +2,7 @@
 //!
 //! A module imports only from modules below it in this list. Nothing here knows verbs or HTTP bodies.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
 
 pub mod audit;
 pub mod flow_control;

@@ -180,7 +180,8 @@ fn claimed_object(
         Value::Null if kind.go().is_some() => ObjectMap::new(),
         Value::Null => {
             return Err(unrecognized(
-                claims::of_custom(&ObjectMap::new(), || "null".to_owned()).unwrap_err(),
+                claims::of_custom(&ObjectMap::new(), || "null".to_owned())
+                    .expect_err("an object without members has no kind"),
             ));
         }
         other => return Err(unrecognized(claims::no_claims(&other))),

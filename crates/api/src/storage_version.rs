@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn s05_to_s08_the_common_version_and_its_condition() {
+    fn storage_version_5_to_8_the_common_version_and_its_condition() {
         let common = |version: &str, time: &str| {
             (Some(version.to_owned()), "CommonEncodingVersionSet".to_owned(), time.to_owned())
         };
@@ -160,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn s09_the_same_entry_changes_nothing() {
+    fn storage_version_9_the_same_entry_changes_nothing() {
         let once = object(with_entry(&ObjectMap::new(), &entry("a", "v1"), "t0"));
         assert_eq!(with_entry(&once, &entry("a", "v1"), "t1"), once["status"]);
     }
 
     #[test]
-    fn s29_entries_go_and_the_rest_decides() {
+    fn storage_version_29_entries_go_and_the_rest_decides() {
         let one = object(with_entry(&ObjectMap::new(), &entry("a", "v1"), "t0"));
         let two = object(with_entry(&one, &entry("b", "v2"), "t1"));
         let left = object(without_entries(&two, |id| id == "a", "t2"));

@@ -3,6 +3,7 @@
 //! [`check`] reads an expression and finds its types in an [`Environment`]; [`program`] makes a [`Program`] of what it
 //! found, which is evaluated over values that borrow the object they are of.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
 
 mod arithmetic;
 mod check;

@@ -26,7 +26,7 @@ fn evaluated(expression: &str, mut budget: Budget<'_>) -> (String, u64) {
 }
 
 #[test]
-fn q119_a_range_is_refused_or_paid_for_before_it_is_made() {
+fn admission_119_a_range_is_refused_or_paid_for_before_it_is_made() {
     let (outcome, _) = evaluated("lists.range(2000000000).size() > 0", Budget::of(10_000_000));
     assert_eq!(outcome, "lists.range: size 2000000000 exceeds maximum allowed (1000000)");
     let (outcome, spent) = evaluated("lists.range(1000000).size() > 0", Budget::of(100_000));
@@ -35,7 +35,7 @@ fn q119_a_range_is_refused_or_paid_for_before_it_is_made() {
 }
 
 #[test]
-fn q120_errors_go_up_until_somebody_takes_them() {
+fn admission_120_errors_go_up_until_somebody_takes_them() {
     let is = |expression: &str| evaluated(expression, Budget::of(1000)).0;
     assert_eq!(is("true || (1/0 == 1)"), "Bool(true)");
     assert_eq!(is("(1/0 == 1) || true"), "Bool(true)");
@@ -46,7 +46,7 @@ fn q120_errors_go_up_until_somebody_takes_them() {
 }
 
 #[test]
-fn q121_libraries() {
+fn admission_121_libraries() {
     for expression in [
         "quantity('1Gi').isGreaterThan(quantity('1G'))",
         "ip('::1').isLoopback()",
@@ -61,7 +61,7 @@ fn q121_libraries() {
 
 /// Loops that would take years end when nobody waits for them any more.
 #[test]
-fn q122_an_evaluation_is_interrupted() {
+fn admission_122_an_evaluation_is_interrupted() {
     let interrupt = AtomicBool::new(false);
     let range = "lists.range(100000)";
     let expression = format!("{range}.all(x, {range}.all(y, {range}.all(z, x + y + z >= 0)))");

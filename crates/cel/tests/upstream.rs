@@ -92,7 +92,7 @@ fn begin_alike(one: &str, other: &str) -> bool {
 }
 
 #[test]
-fn q118_verdicts_values_and_costs_are_upstreams() {
+fn admission_118_verdicts_values_and_costs_are_upstreams() {
     let schema: tree::Value =
         serde_saphyr::from_str(&std::fs::read_to_string(data("schema.yaml")).expect("a schema"))
             .expect("YAML");

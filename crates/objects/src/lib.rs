@@ -4,6 +4,7 @@
 //! A module imports only from modules below it in this list. Nothing here reads or writes anything but values.
 // `codec::yaml::events` says why it needs it.
 #![deny(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
 
 pub mod kinds;
 

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s17_check_values() {
+    fn storage_version_17_check_values() {
         for (hostname, id) in [
             ("localhost", "apiserver-l2yubf4cvcl5c7a3wrubrwqdve"),
             ("rowplane-0", "apiserver-gotpdk75sum55hzo2xkplynseu"),

@@ -3,6 +3,7 @@
 //!
 //! A module imports only from modules below it in this list.
 #![deny(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
 
 pub mod cache;
 

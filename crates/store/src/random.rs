@@ -18,6 +18,7 @@ impl Random {
     }
 
     /// Draws from the source.
+    #[expect(clippy::disallowed_methods, reason = "this is the source")]
     pub fn with<T>(&self, draw: impl FnOnce(&mut dyn Rng) -> T) -> T {
         match &self.0 {
             None => draw(&mut rand::rng()),

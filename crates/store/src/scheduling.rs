@@ -2,7 +2,7 @@
 //!
 //! Hints hold for the whole process, also if it runs several servers, since they share its processors.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "system calls that rustix does not have")]
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

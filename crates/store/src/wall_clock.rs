@@ -31,6 +31,7 @@ impl WallClock {
 }
 
 impl Default for WallClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     fn default() -> Self {
         Self::new(SystemTime::now)
     }

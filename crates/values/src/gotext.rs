@@ -229,6 +229,7 @@ pub fn duration(duration: Duration) -> String {
 }
 
 /// The current time in the form of `creationTimestamp`.
+#[expect(clippy::disallowed_methods, reason = "callers of this function are held instead")]
 pub fn now() -> String {
     time(Timestamp::now())
 }

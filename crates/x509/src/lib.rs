@@ -1,4 +1,4 @@
-//! X.509 certificates and certificate requests as Go's `crypto/x509` reads and verifies them: whatever kube-apiserver
+//! X.509 certificates and certificate requests as Go's `crypto/x509` reads and verifies them. Whatever kube-apiserver
 //! accepts or refuses, this crate does too, in the same words. Every certificate that rowplane judges goes through here.
 //!
 //! A parser of its own stands here because a second reading of the same bytes is a hole: what a lenient parser overlooks
@@ -6,6 +6,7 @@
 //! Signatures and keys are aws-lc's, and the `rsa` crate's for RSA keys of 1024 to 2047 bits, which aws-lc has for some
 //! schemes only, and for the salts of tokens.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
 
 mod certificate;
 mod constraints;

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a64_rights_are_added_and_others_stay() {
+    fn auth_64_rights_are_added_and_others_stay() {
         let expected =
             map(json!({"rules": [{"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}]}));
         let mut role = map(json!({"rules": [
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a64_labels_subjects_and_selectors_are_added_and_never_changed() {
+    fn auth_64_labels_subjects_and_selectors_are_added_and_never_changed() {
         let expected = map(json!({"metadata": {"labels": {"a": "1", "b": "2"}},
             "subjects": [{"kind": "User", "name": "u"}], "aggregationRule": {"clusterRoleSelectors": [{"x": 1}]}}));
         let mut object = map(json!({"metadata": {"labels": {"b": "own"}},

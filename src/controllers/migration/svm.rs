@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn s41_one_at_a_time_and_the_oldest_first() {
+    fn storage_version_41_one_at_a_time_and_the_oldest_first() {
         let name = |migrations: &[Migration]| match next(migrations) {
             Some(Next::CleanUp(m)) => format!("clean {}", m.name),
             Some(Next::Work(m)) => format!("work {}", m.name),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn s48_an_unknown_resource_has_a_minute() {
+    fn storage_version_48_an_unknown_resource_has_a_minute() {
         let migration = migration("a", 100, true, false);
         let young = |second| migration.is_young(Timestamp::from_second(second).expect("a time"));
         assert!(young(100) && young(159) && !young(160) && !young(10_000));

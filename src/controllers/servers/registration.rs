@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s27_the_third_failure_is_told() {
+    fn storage_version_27_the_third_failure_is_told() {
         let mut failures = Failures::default();
         let found: Vec<_> =
             (0..9).map(|_| failures.add()).map(|next| (next.told, next.pause.as_secs())).collect();

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a117_expressions_have_to_say_where_the_host_begins_and_ends() {
+    fn auth_117_expressions_have_to_say_where_the_host_begins_and_ends() {
         let why = |expression: &str| Cors::new([expression]).map(drop);
         assert_eq!(why("//example\\.com(:|$)"), Ok(()));
         assert_eq!(why("^https://a\\.example\\.com$"), Ok(()));

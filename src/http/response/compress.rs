@@ -135,7 +135,7 @@ mod tests {
 
     /// Assertion 62 of `docs/spec/wire.md`.
     #[tokio::test]
-    async fn w62_more_than_128_kib_are_compressed_for_who_says_gzip() {
+    async fn wire_62_more_than_128_kib_are_compressed_for_who_says_gzip() {
         let plain = [(131_072, "gzip"), (131_073, "gzip;q=1.0"), (131_073, "*"), (131_073, "deflate")];
         for (length, accept) in plain {
             let response = answer(length, accept);

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a111_addresses_have_certificates_only_if_they_are_named() {
+    fn auth_111_addresses_have_certificates_only_if_they_are_named() {
         let [default, given, own] = ["kubernetes", "10.0.0.1", "10.0.0.2"].map(certificate);
         let first = given.chain.clone();
         let named = vec![named(given, &["10.0.0.1", "fd00::1", "a.example.com"]), named(own, &[])];

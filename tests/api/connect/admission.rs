@@ -9,7 +9,7 @@ use crate::support::server::{Setup, TestServer};
 use crate::support::webhook::{Seen, WebhookServer};
 
 on_every_store! {
-    a14_a_webhook_sees_exec_and_refuses_it,
+    admission_14_a_webhook_sees_exec_and_refuses_it,
     a_webhook_changes_the_options,
     a_policy_refuses_what_it_is_about,
     proxies_are_seen_with_their_path,
@@ -42,7 +42,7 @@ async fn configure(server: &TestServer, kind: &str, hook: &WebhookServer, resour
     server.post(format!("{ADMISSION}/{kind}"), &configuration).await.expect(201);
 }
 
-async fn a14_a_webhook_sees_exec_and_refuses_it(setup: Setup) {
+async fn admission_14_a_webhook_sees_exec_and_refuses_it(setup: Setup) {
     let kubelet = Kubelet::echoing(SPDY).await;
     let server = with_pod(&setup, &kubelet).await;
     let hook = WebhookServer::start(&[], |seen| answer(seen, false, None)).await;

@@ -14,20 +14,20 @@ use crate::support::kubelet::{Kubelet, node, pod};
 use crate::support::server::Setup;
 
 on_every_store! {
-    c24_a_pod_without_a_node,
-    c25_which_container,
-    c26_wrong_options,
-    c27_what_the_kubelet_is_asked,
-    c28_what_kubelets_answer,
-    c29_whose_certificate_is_believed,
-    c31_the_client_certificate_is_read_again,
-    c32_lines_come_as_they_are_written,
+    cluster_24_a_pod_without_a_node,
+    cluster_25_which_container,
+    cluster_26_wrong_options,
+    cluster_27_what_the_kubelet_is_asked,
+    cluster_28_what_kubelets_answer,
+    cluster_29_whose_certificate_is_believed,
+    cluster_31_the_client_certificate_is_read_again,
+    cluster_32_lines_come_as_they_are_written,
     a_client_that_goes_frees_the_kubelet,
 }
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nline";
 
-async fn c24_a_pod_without_a_node(setup: Setup) {
+async fn cluster_24_a_pod_without_a_node(setup: Setup) {
     let server = setup.start().await;
     pod(&server, "p", None, &["c"]).await;
     let log = server.get(format!("{POD}/log")).await;
@@ -45,7 +45,7 @@ async fn c24_a_pod_without_a_node(setup: Setup) {
     lost.fails(404, "NotFound", "nodes \"gone\" not found", details);
 }
 
-async fn c25_which_container(setup: Setup) {
+async fn cluster_25_which_container(setup: Setup) {
     let kubelet = Kubelet::answering(OK).await;
     let server = setup.start().await;
     node(&server, kubelet.address.port()).await;
@@ -66,7 +66,7 @@ async fn c25_which_container(setup: Setup) {
     }
 }
 
-async fn c26_wrong_options(setup: Setup) {
+async fn cluster_26_wrong_options(setup: Setup) {
     let server = setup.start().await;
     let both = "at most one of `sinceTime` or `sinceSeconds` may be specified";
     for (query, reason, field, text) in [
@@ -91,7 +91,7 @@ async fn c26_wrong_options(setup: Setup) {
     assert_eq!(server.get(format!("{POD}/log")).accept("image/png").await.status, 406);
 }
 
-async fn c27_what_the_kubelet_is_asked(setup: Setup) {
+async fn cluster_27_what_the_kubelet_is_asked(setup: Setup) {
     let kubelet = Kubelet::answering(OK).await;
     let server = with_pod(&setup, &kubelet).await;
     let query = "timestamps=true&tailLines=2&sinceTime=2026-01-02T03:04:05.9Z&limitBytes=5&follow=1&other=1";
@@ -110,7 +110,7 @@ async fn c27_what_the_kubelet_is_asked(setup: Setup) {
     assert!(metrics.contains("kube_apiserver_pod_logs_insecure_backend_total{usage=\"enforce_tls\"} 1"));
 }
 
-async fn c28_what_kubelets_answer(setup: Setup) {
+async fn cluster_28_what_kubelets_answer(setup: Setup) {
     let kubelet = Kubelet::start(|head, mut stream| async move {
         let (status, body) = head.line.rsplit_once("tailLines=").expect("a number").1.split_at(3);
         let answer =
@@ -160,7 +160,7 @@ async fn c28_what_kubelets_answer(setup: Setup) {
     refused.fails(500, "", &message, json!(null));
 }
 
-async fn c29_whose_certificate_is_believed(mut setup: Setup) {
+async fn cluster_29_whose_certificate_is_believed(mut setup: Setup) {
     let kubelet = Kubelet::answering(OK).await;
     let other = Kubelet::answering(OK).await;
     let server = with_pod(&setup, &kubelet).await;
@@ -186,7 +186,7 @@ async fn c29_whose_certificate_is_believed(mut setup: Setup) {
     assert_eq!(server.get(format!("{POD}/log")).await.text(), "line");
 }
 
-async fn c31_the_client_certificate_is_read_again(mut setup: Setup) {
+async fn cluster_31_the_client_certificate_is_read_again(mut setup: Setup) {
     let kubelet = Kubelet::answering(OK).await;
     let first = certificate(&setup, "client");
     let files = (setup.file("client.crt"), setup.file("client.key"));
@@ -202,7 +202,7 @@ async fn c31_the_client_certificate_is_read_again(mut setup: Setup) {
     assert_eq!(kubelet.only().certificate, Some(second), "what cannot be used changes nothing");
 }
 
-async fn c32_lines_come_as_they_are_written(setup: Setup) {
+async fn cluster_32_lines_come_as_they_are_written(setup: Setup) {
     let go = Arc::new(Notify::new());
     let gone = go.clone();
     let kubelet = Kubelet::start(move |_, mut stream| {

@@ -25,13 +25,13 @@ use crate::support::process::Installation;
 use crate::support::server::{Setup, TestServer};
 
 on_every_store! {
-    c42_ids_and_addresses,
-    c43_a_slash_at_the_root,
-    c44_services,
+    cluster_42_ids_and_addresses,
+    cluster_43_a_slash_at_the_root,
+    cluster_44_services,
     who_cannot_be_reached,
     answers_that_cannot_be_read,
-    c46_redirects_lead_through_the_proxy,
-    c46_links_of_pages_lead_through_the_proxy,
+    cluster_46_redirects_lead_through_the_proxy,
+    cluster_46_links_of_pages_lead_through_the_proxy,
     all_methods_and_bodies_pass,
     upgrades_pass_with_their_query,
     who_may_use_a_proxy,
@@ -51,7 +51,7 @@ pub async fn with_service(setup: &mut Setup, backend: &Kubelet) -> TestServer {
     server
 }
 
-async fn c42_ids_and_addresses(setup: Setup) {
+async fn cluster_42_ids_and_addresses(setup: Setup) {
     let kubelet = Kubelet::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
     let server = with_pod(&setup, &kubelet).await;
     for (kind, plural) in
@@ -83,7 +83,7 @@ async fn c42_ids_and_addresses(setup: Setup) {
     assert_eq!(kubelet.seen().len(), 0);
 }
 
-async fn c43_a_slash_at_the_root(mut setup: Setup) {
+async fn cluster_43_a_slash_at_the_root(mut setup: Setup) {
     let kubelet = Kubelet::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
     let server = with_service(&mut setup, &kubelet).await;
     let moved = server.get(format!("{SERVICE}?a=b")).await;
@@ -115,7 +115,7 @@ async fn mirror() -> SocketAddr {
     address
 }
 
-async fn c44_services(mut setup: Setup) {
+async fn cluster_44_services(mut setup: Setup) {
     let address = mirror().await;
     let fixed = parse_fixed(&format!("t/fixed:web={address}")).expect("an address");
     let fixed = FixedAddresses::new([fixed]);
@@ -203,7 +203,7 @@ async fn answers_that_cannot_be_read(mut setup: Setup) {
     assert!(chunks.text().starts_with("error trying to reach service: "), "{chunks:?}");
 }
 
-async fn c46_redirects_lead_through_the_proxy(mut setup: Setup) {
+async fn cluster_46_redirects_lead_through_the_proxy(mut setup: Setup) {
     let kubelet = Kubelet::start(|head, mut stream| async move {
         let to = head.header("x-to").expect("a target");
         let answer = format!(
@@ -231,7 +231,7 @@ async fn c46_redirects_lead_through_the_proxy(mut setup: Setup) {
     }
 }
 
-async fn c46_links_of_pages_lead_through_the_proxy(mut setup: Setup) {
+async fn cluster_46_links_of_pages_lead_through_the_proxy(mut setup: Setup) {
     const PAGE: &str = "<html><a href=\"/x?y=1&amp;z\">/x</a><img src=/y/><a href=z>";
     let kubelet = Kubelet::start(|head, mut stream| async move {
         let headers = head.header("x-headers").expect("headers").replace('|', "\r\n");

@@ -21,15 +21,15 @@ use crate::support::kubelet::{Head, Kubelet, node, pod};
 use crate::support::server::{Setup, TestServer};
 
 on_every_store! {
-    c33_who_may_only_get_runs_nothing,
-    c34_what_is_no_upgrade,
-    c35_spdy_passes_through,
-    c36_websockets_pass_through,
-    c36_port_forward_is_tunnelled_through_websockets,
-    c36_channels_are_translated_to_streams,
-    c37_kubelets_that_refuse,
-    c41_a_limit_of_bytes,
-    c72_a_server_that_stops_ends_streams,
+    cluster_33_who_may_only_get_runs_nothing,
+    cluster_34_what_is_no_upgrade,
+    cluster_35_spdy_passes_through,
+    cluster_36_websockets_pass_through,
+    cluster_36_port_forward_is_tunnelled_through_websockets,
+    cluster_36_channels_are_translated_to_streams,
+    cluster_37_kubelets_that_refuse,
+    cluster_41_a_limit_of_bytes,
+    cluster_72_a_server_that_stops_ends_streams,
     both_ends_free_each_other,
     the_record_of_a_stream_ends_with_it,
 }
@@ -67,7 +67,7 @@ async fn echoed(stream: &mut TlsStream<TcpStream>, text: &str) {
     assert_eq!(buffer, text.as_bytes());
 }
 
-async fn c33_who_may_only_get_runs_nothing(setup: Setup) {
+async fn cluster_33_who_may_only_get_runs_nothing(setup: Setup) {
     let kubelet = Kubelet::echoing(SPDY).await;
     let server = with_pod(&setup, &kubelet).await;
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/t";
@@ -94,7 +94,7 @@ async fn c33_who_may_only_get_runs_nothing(setup: Setup) {
     assert_eq!(kubelet.seen().len(), 0);
 }
 
-async fn c34_what_is_no_upgrade(setup: Setup) {
+async fn cluster_34_what_is_no_upgrade(setup: Setup) {
     let server = setup.start().await;
     node(&server, 1).await;
     pod(&server, "p", Some("n"), &["c"]).await;
@@ -116,7 +116,7 @@ async fn c34_what_is_no_upgrade(setup: Setup) {
     assert_eq!(answer.status, 400);
 }
 
-async fn c35_spdy_passes_through(mut setup: Setup) {
+async fn cluster_35_spdy_passes_through(mut setup: Setup) {
     let shown = certificate(&setup, "client");
     let files = (setup.file("client.crt"), setup.file("client.key"));
     setup.kubelets = Config { client_certificate: Some(files), ..Config::default() };
@@ -155,7 +155,7 @@ async fn c35_spdy_passes_through(mut setup: Setup) {
     while !server.get("/metrics").await.text().contains(&format!("{gauge} 0")) {}
 }
 
-async fn c36_websockets_pass_through(setup: Setup) {
+async fn cluster_36_websockets_pass_through(setup: Setup) {
     let kubelet = Kubelet::echoing(
         "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x=\r\nSec-WebSocket-Protocol: v4.channel.k8s.io",
     )
@@ -192,7 +192,7 @@ async fn framed(stream: &mut TlsStream<TcpStream>) -> (u8, Vec<u8>) {
     (head[0], payload)
 }
 
-async fn c36_port_forward_is_tunnelled_through_websockets(setup: Setup) {
+async fn cluster_36_port_forward_is_tunnelled_through_websockets(setup: Setup) {
     let spdy = "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: portforward.k8s.io";
     let kubelet = Kubelet::echoing(spdy).await;
     let server = with_pod(&setup, &kubelet).await;
@@ -302,7 +302,7 @@ async fn cat() -> Kubelet {
     .await
 }
 
-async fn c36_channels_are_translated_to_streams(setup: Setup) {
+async fn cluster_36_channels_are_translated_to_streams(setup: Setup) {
     let kubelet = cat().await;
     let server = with_pod(&setup, &kubelet).await;
     let websocket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
@@ -340,7 +340,7 @@ async fn c36_channels_are_translated_to_streams(setup: Setup) {
     assert!(metrics.contains("apiserver_stream_translator_requests_total{code=\"200\"} 1"), "{metrics}");
 }
 
-async fn c37_kubelets_that_refuse(setup: Setup) {
+async fn cluster_37_kubelets_that_refuse(setup: Setup) {
     let kubelet = Kubelet::start(|head, mut stream| async move {
         let status = if head.line.contains("output=1") { "200 OK" } else { "403 Forbidden" };
         let answer = format!("HTTP/1.1 {status}\r\nX-Why: because\r\nContent-Length: 3\r\n\r\nno!");
@@ -383,7 +383,7 @@ async fn c37_kubelets_that_refuse(setup: Setup) {
     }
 }
 
-async fn c41_a_limit_of_bytes(mut setup: Setup) {
+async fn cluster_41_a_limit_of_bytes(mut setup: Setup) {
     let kubelet = Kubelet::echoing(SPDY).await;
     setup.kubelets = Config { most_bytes: NonZeroU64::new(4000), ..Config::default() };
     let server = with_pod(&setup, &kubelet).await;
@@ -393,7 +393,7 @@ async fn c41_a_limit_of_bytes(mut setup: Setup) {
     assert!(began.elapsed() > Duration::from_millis(800), "{:?}", began.elapsed());
 }
 
-async fn c72_a_server_that_stops_ends_streams(setup: Setup) {
+async fn cluster_72_a_server_that_stops_ends_streams(setup: Setup) {
     let kubelet = Kubelet::echoing(SPDY).await;
     let server = with_pod(&setup, &kubelet).await;
     let (mut stream, _) = upgrade(&server.kubeconfig, &format!("POST {POD}/exec"), SPDY).await;

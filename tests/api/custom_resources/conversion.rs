@@ -5,18 +5,18 @@ use std::collections::HashSet;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::hook::Hook;
 use super::{ALL_WIDGETS, WIDGETS, WIDGETS_DEFINITION, change, widget, widgets, with};
 use crate::support::client::Answer;
+use crate::support::conversion_hook::Hook;
 use crate::support::server::{Setup, TestServer, names, rv};
 
 on_every_store! {
-    cr88_a_webhook_is_called_once_for_a_change,
-    cr89_a_review_has_whole_objects,
-    cr90_only_labels_and_annotations_are_the_webhooks,
-    cr91_wrong_answers_are_told_in_upstreams_words,
-    cr92_who_does_not_need_the_webhook_does_without,
-    cr93_watches_and_lists_are_in_their_version,
+    custom_resources_88_a_webhook_is_called_once_for_a_change,
+    custom_resources_89_a_review_has_whole_objects,
+    custom_resources_90_only_labels_and_annotations_are_the_webhooks,
+    custom_resources_91_wrong_answers_are_told_in_upstreams_words,
+    custom_resources_92_who_does_not_need_the_webhook_does_without,
+    custom_resources_93_watches_and_lists_are_in_their_version,
     nothing_waits_for_a_webhook_that_hangs,
     controllers_call_no_webhook,
     selections_are_judged_in_the_requested_version,
@@ -97,7 +97,7 @@ fn told(answer: &Answer) -> (u64, String) {
     (status["code"].as_u64().unwrap_or_default(), status["message"].as_str().unwrap_or_default().to_owned())
 }
 
-async fn cr88_a_webhook_is_called_once_for_a_change(setup: Setup) {
+async fn custom_resources_88_a_webhook_is_called_once_for_a_change(setup: Setup) {
     let (server, hook) = start(&setup).await;
     let made = server.post(V2, &in_v2("a", json!({"paint": "red"}))).await.expect(201);
     assert_eq!((&made["apiVersion"], &made["spec"]), (&json!("ex.io/v2"), &json!({"paint": "red"})));
@@ -137,7 +137,7 @@ async fn cr88_a_webhook_is_called_once_for_a_change(setup: Setup) {
     assert_eq!(rv(&again), rv(&changed));
 }
 
-async fn cr89_a_review_has_whole_objects(setup: Setup) {
+async fn custom_resources_89_a_review_has_whole_objects(setup: Setup) {
     let (server, hook) = start(&setup).await;
     let mut made = Vec::new();
     for name in ["a", "b"] {
@@ -162,7 +162,7 @@ async fn cr89_a_review_has_whole_objects(setup: Setup) {
     assert_ne!(made[1], made[3]);
 }
 
-async fn cr90_only_labels_and_annotations_are_the_webhooks(setup: Setup) {
+async fn custom_resources_90_only_labels_and_annotations_are_the_webhooks(setup: Setup) {
     let (server, hook) = start(&setup).await;
     let mut object = widget("a", json!({"color": "red"}));
     object["metadata"]["labels"] = json!({"own": "1"});
@@ -196,7 +196,7 @@ async fn cr90_only_labels_and_annotations_are_the_webhooks(setup: Setup) {
     assert_eq!(read["spec"], json!({"paint": "red"}));
 }
 
-async fn cr91_wrong_answers_are_told_in_upstreams_words(setup: Setup) {
+async fn custom_resources_91_wrong_answers_are_told_in_upstreams_words(setup: Setup) {
     let (server, hook) = start(&setup).await;
     for name in ["a", "b"] {
         server.post(WIDGETS, &widget(name, json!({"color": "red"}))).await.expect(201);
@@ -254,7 +254,7 @@ async fn cr91_wrong_answers_are_told_in_upstreams_words(setup: Setup) {
     assert_eq!(names(&server.get(ALL_V2).await.ok()), ["a", "b"]);
 }
 
-async fn cr92_who_does_not_need_the_webhook_does_without(setup: Setup) {
+async fn custom_resources_92_who_does_not_need_the_webhook_does_without(setup: Setup) {
     let (server, mut hook) = start(&setup).await;
     for name in ["a", "b", "c", "d"] {
         let mut object = widget(name, json!({"color": "red"}));
@@ -306,7 +306,7 @@ async fn cr92_who_does_not_need_the_webhook_does_without(setup: Setup) {
     assert_eq!(server.delete(format!("{V2}/new")).await.ok()["status"], "Success");
 }
 
-async fn cr93_watches_and_lists_are_in_their_version(setup: Setup) {
+async fn custom_resources_93_watches_and_lists_are_in_their_version(setup: Setup) {
     let (server, hook) = start(&setup).await;
     server.post(WIDGETS, &widget("a", json!({"color": "red"}))).await.expect(201);
     let start = server.revision().await;

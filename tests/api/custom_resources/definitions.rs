@@ -7,12 +7,12 @@ use crate::support::client::Answer;
 use crate::support::server::{Setup, TestServer, rv};
 
 on_every_store! {
-    cr1_cr2_what_a_definition_starts_with,
-    cr3_cr4_the_status_of_a_definition,
-    cr5_cr6_names_and_versions_are_checked,
-    cr7_a_stored_version_stays,
-    cr8_groups_of_the_community_need_approval,
-    cr27_a_bundle_that_is_none,
+    custom_resources_1_2_what_a_definition_starts_with,
+    custom_resources_3_4_the_status_of_a_definition,
+    custom_resources_5_6_names_and_versions_are_checked,
+    custom_resources_7_a_stored_version_stays,
+    custom_resources_8_groups_of_the_community_need_approval,
+    custom_resources_27_a_bundle_that_is_none,
 }
 
 fn says(response: &Answer, text: &str) {
@@ -27,7 +27,7 @@ async fn refused(server: &TestServer, text: &str, change: impl Fn(&mut Value)) {
     says(&server.post(DEFINITIONS, &definition).await, text);
 }
 
-async fn cr1_cr2_what_a_definition_starts_with(setup: Setup) {
+async fn custom_resources_1_2_what_a_definition_starts_with(setup: Setup) {
     let server = setup.start().await;
     let mut sent = widgets();
     sent["status"] = json!({"storedVersions": ["v9"], "acceptedNames": {"plural": "x", "kind": "X"}});
@@ -57,7 +57,7 @@ async fn cr1_cr2_what_a_definition_starts_with(setup: Setup) {
     assert_eq!(changed.await.ok()["metadata"]["generation"], 2);
 }
 
-async fn cr3_cr4_the_status_of_a_definition(setup: Setup) {
+async fn custom_resources_3_4_the_status_of_a_definition(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     let status = format!("{WIDGETS_DEFINITION}/status");
@@ -82,7 +82,7 @@ async fn cr3_cr4_the_status_of_a_definition(setup: Setup) {
     assert_eq!(refused.failure()["details"]["causes"][0]["field"], "status.storedVersions[1]");
 }
 
-async fn cr5_cr6_names_and_versions_are_checked(setup: Setup) {
+async fn custom_resources_5_6_names_and_versions_are_checked(setup: Setup) {
     let server = setup.start().await;
     refused(&server, "must be spec.names.plural+\".\"+spec.group", |definition| {
         definition["metadata"]["name"] = "foos.ex.io".into();
@@ -107,7 +107,7 @@ async fn cr5_cr6_names_and_versions_are_checked(setup: Setup) {
     }
 }
 
-async fn cr7_a_stored_version_stays(setup: Setup) {
+async fn custom_resources_7_a_stored_version_stays(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     let switched = change(&server, WIDGETS_DEFINITION, |definition| {
@@ -130,7 +130,7 @@ async fn cr7_a_stored_version_stays(setup: Setup) {
     server.get("/apis/ex.io/v2/widgets").await.ok();
 }
 
-async fn cr8_groups_of_the_community_need_approval(setup: Setup) {
+async fn custom_resources_8_groups_of_the_community_need_approval(setup: Setup) {
     let server = setup.start().await;
     let annotated = |text: Option<&str>| {
         let mut definition = widgets();
@@ -153,7 +153,7 @@ async fn cr8_groups_of_the_community_need_approval(setup: Setup) {
     server.get("/apis/x.k8s.io/v1/widgets").await.ok();
 }
 
-async fn cr27_a_bundle_that_is_none(setup: Setup) {
+async fn custom_resources_27_a_bundle_that_is_none(setup: Setup) {
     let server = setup.start().await;
     let mut hooked = widgets();
     hooked["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],

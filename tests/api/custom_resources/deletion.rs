@@ -10,12 +10,12 @@ use crate::support::client::Watch;
 use crate::support::server::{Setup, TestServer, names};
 
 on_every_store! {
-    cr28_a_delete_marks_a_definition,
-    cr29_objects_go_with_their_definition,
-    cr30_cr31_an_object_with_a_finalizer_keeps_its_definition,
-    cr32_a_definition_that_was_never_established_goes_at_once,
-    cr98_a_namespace_takes_its_custom_objects_with_it,
-    cr100_a_quota_counts_custom_objects,
+    custom_resources_28_a_delete_marks_a_definition,
+    custom_resources_29_objects_go_with_their_definition,
+    custom_resources_30_31_an_object_with_a_finalizer_keeps_its_definition,
+    custom_resources_32_a_definition_that_was_never_established_goes_at_once,
+    custom_resources_98_a_namespace_takes_its_custom_objects_with_it,
+    custom_resources_100_a_quota_counts_custom_objects,
     what_is_not_served_goes_with_its_definition,
 }
 
@@ -33,7 +33,7 @@ fn holding(mut object: Value) -> Value {
     object
 }
 
-async fn cr28_a_delete_marks_a_definition(setup: Setup) {
+async fn custom_resources_28_a_delete_marks_a_definition(setup: Setup) {
     let server = setup.start().await;
     let created = with(&server, &widgets()).await;
     server.post(WIDGETS, &holding(widget("a", json!({})))).await.expect(201);
@@ -59,7 +59,7 @@ async fn cr28_a_delete_marks_a_definition(setup: Setup) {
     );
 }
 
-async fn cr29_objects_go_with_their_definition(setup: Setup) {
+async fn custom_resources_29_objects_go_with_their_definition(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     server.namespace("e").await;
@@ -82,7 +82,7 @@ async fn cr29_objects_go_with_their_definition(setup: Setup) {
     assert_eq!(names(&server.get(ALL_WIDGETS).await.ok()), [""; 0]);
 }
 
-async fn cr30_cr31_an_object_with_a_finalizer_keeps_its_definition(setup: Setup) {
+async fn custom_resources_30_31_an_object_with_a_finalizer_keeps_its_definition(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     server.post(WIDGETS, &holding(widget("a", json!({})))).await.expect(201);
@@ -123,7 +123,7 @@ async fn cr30_cr31_an_object_with_a_finalizer_keeps_its_definition(setup: Setup)
     assert_eq!(server.get(&path).await.status, 404);
 }
 
-async fn cr32_a_definition_that_was_never_established_goes_at_once(setup: Setup) {
+async fn custom_resources_32_a_definition_that_was_never_established_goes_at_once(setup: Setup) {
     let server = setup.start().await;
     server.post(DEFINITIONS, &definition("widgets", "Widget")).await.expect(201);
     server.post(DEFINITIONS, &definition("gadgets", "Widget")).await.expect(201);
@@ -140,7 +140,7 @@ async fn cr32_a_definition_that_was_never_established_goes_at_once(setup: Setup)
     assert!(condition(&last, "Terminating").starts_with("True InstanceDeletionPending"), "{last}");
 }
 
-async fn cr98_a_namespace_takes_its_custom_objects_with_it(setup: Setup) {
+async fn custom_resources_98_a_namespace_takes_its_custom_objects_with_it(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     let missing = server.post(WIDGETS.replace("/d/", "/none/"), &widget("a", json!({}))).await;
@@ -156,7 +156,7 @@ async fn cr98_a_namespace_takes_its_custom_objects_with_it(setup: Setup) {
     assert_eq!(names(&server.get(ALL_WIDGETS).await.ok()), [""; 0]);
 }
 
-async fn cr100_a_quota_counts_custom_objects(setup: Setup) {
+async fn custom_resources_100_a_quota_counts_custom_objects(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     const QUOTAS: &str = "/api/v1/namespaces/d/resourcequotas";

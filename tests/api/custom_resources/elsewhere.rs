@@ -1,5 +1,4 @@
-//! What other specifications say of custom resources. A test of assertion 12 of `docs/spec/wire.md` is called `w12_…`, of
-//! `list-watch.md` `l12_…`, of `patch-apply.md` `p12_…`.
+//! What other specifications say of custom resources.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -9,13 +8,13 @@ use crate::support::client::Answer;
 use crate::support::server::{Setup, TestServer, rv};
 
 on_every_store! {
-    w4_w5_w6_w7_w12_forms_of_custom_resources,
-    w19_w20_w21_w23_what_custom_objects_look_like,
-    w52_w53_w61_documents_with_definitions,
-    l40_l75_l77_l79_l84_writes_of_custom_objects,
-    p1_p8_patches_of_custom_objects,
-    p29_p50_p51_p58_applies_of_custom_objects,
-    p70_p72_what_is_told_of_unknown_fields,
+    wire_4_5_6_7_12_forms_of_custom_resources,
+    wire_19_20_21_23_what_custom_objects_look_like,
+    wire_52_53_61_documents_with_definitions,
+    list_watch_40_75_77_79_84_writes_of_custom_objects,
+    patch_apply_1_8_patches_of_custom_objects,
+    patch_apply_29_50_51_58_applies_of_custom_objects,
+    patch_apply_70_72_what_is_told_of_unknown_fields,
 }
 
 const JSON: &str = "application/json";
@@ -35,7 +34,7 @@ async fn send(server: &TestServer, method: Method, path: &str, kind: &str, body:
     server.request(method, path).body(kind, body.to_owned()).await
 }
 
-async fn w4_w5_w6_w7_w12_forms_of_custom_resources(setup: Setup) {
+async fn wire_4_5_6_7_12_forms_of_custom_resources(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     server.post(WIDGETS, &widget("w", json!({"color": "red"}))).await.expect(201);
@@ -61,7 +60,7 @@ async fn w4_w5_w6_w7_w12_forms_of_custom_resources(setup: Setup) {
     assert_eq!(told(&patched), (415, types.to_owned()));
 }
 
-async fn w19_w20_w21_w23_what_custom_objects_look_like(setup: Setup) {
+async fn wire_19_20_21_23_what_custom_objects_look_like(setup: Setup) {
     let server = setup.start().await;
     let mut definition = widgets();
     let spec = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
@@ -93,7 +92,7 @@ async fn w19_w20_w21_w23_what_custom_objects_look_like(setup: Setup) {
     }
 }
 
-async fn w52_w53_w61_documents_with_definitions(setup: Setup) {
+async fn wire_52_53_61_documents_with_definitions(setup: Setup) {
     let server = setup.start().await;
     let groups = server.get("/apis").accept(AGGREGATED).await;
     assert_eq!(groups.header("content-type"), Some(AGGREGATED));
@@ -131,7 +130,7 @@ async fn w52_w53_w61_documents_with_definitions(setup: Setup) {
     assert_eq!(*older, json!({"type": "object", "x-kubernetes-group-version-kind": gvk}));
 }
 
-async fn l40_l75_l77_l79_l84_writes_of_custom_objects(setup: Setup) {
+async fn list_watch_40_75_77_79_84_writes_of_custom_objects(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     let path = format!("{WIDGETS}/x");
@@ -169,7 +168,7 @@ async fn l40_l75_l77_l79_l84_writes_of_custom_objects(setup: Setup) {
     assert_eq!(rv(&server.delete(&path).await.ok()), rv(&deleted));
 }
 
-async fn p1_p8_patches_of_custom_objects(setup: Setup) {
+async fn patch_apply_1_8_patches_of_custom_objects(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     let path = format!("{WIDGETS}/w");
@@ -189,7 +188,7 @@ async fn p1_p8_patches_of_custom_objects(setup: Setup) {
     assert_eq!(removed["spec"], json!({}));
 }
 
-async fn p29_p50_p51_p58_applies_of_custom_objects(setup: Setup) {
+async fn patch_apply_29_50_51_58_applies_of_custom_objects(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     let created = server.post(WIDGETS, &widget("p", json!({"color": "red"}))).await;
@@ -232,7 +231,7 @@ async fn p29_p50_p51_p58_applies_of_custom_objects(setup: Setup) {
     assert_eq!(owned(&applied, "s", "status"), json!({"f:status": {"f:ready": {}}}));
 }
 
-async fn p70_p72_what_is_told_of_unknown_fields(setup: Setup) {
+async fn patch_apply_70_72_what_is_told_of_unknown_fields(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     let path = format!("{WIDGETS}?fieldValidation=Strict");

@@ -7,11 +7,11 @@ use crate::support::client::Answer;
 use crate::support::server::Setup;
 
 on_every_store! {
-    cr70_names_that_are_no_words,
-    cr73_messages_of_expressions,
-    cr74_budgets_run_out,
-    cr76_cr77_libraries_and_values,
-    cr78_rules_and_the_status,
+    custom_resources_70_names_that_are_no_words,
+    custom_resources_73_messages_of_expressions,
+    custom_resources_74_budgets_run_out,
+    custom_resources_76_77_libraries_and_values,
+    custom_resources_78_rules_and_the_status,
 }
 
 fn spec_of(definition: &mut Value) -> &mut Value {
@@ -35,7 +35,7 @@ fn messages(answer: &Answer) -> Vec<String> {
     causes.iter().map(|cause| cause["message"].as_str().expect("a message").to_owned()).collect()
 }
 
-async fn cr70_names_that_are_no_words(setup: Setup) {
+async fn custom_resources_70_names_that_are_no_words(setup: Setup) {
     let server = setup.start().await;
     let text = json!({"type": "string"});
     let properties = json!({"a-b": text, "x__y": text, "namespace": text, "1st": text});
@@ -52,7 +52,7 @@ async fn cr70_names_that_are_no_words(setup: Setup) {
     assert!(messages(&server.post(DEFINITIONS, &first).await)[0].contains("Syntax error"));
 }
 
-async fn cr73_messages_of_expressions(setup: Setup) {
+async fn custom_resources_73_messages_of_expressions(setup: Setup) {
     let server = setup.start().await;
     let rule = |message: &str| json!({"rule": "self.color != 'red'", "message": "no red", "messageExpression": message});
     let mut rules = vec![rule("'not ' + self.color"), rule("'a\\nb'"), rule("self.tags[999]")];
@@ -72,7 +72,7 @@ async fn cr73_messages_of_expressions(setup: Setup) {
     assert!(refused[0].ends_with("messageExpression must evaluate to a string"), "{refused:?}");
 }
 
-async fn cr74_budgets_run_out(setup: Setup) {
+async fn custom_resources_74_budgets_run_out(setup: Setup) {
     let server = setup.start().await;
     let list = |items: u64| json!({"type": "array", "maxItems": items, "items": {"type": "integer"}});
     // A definition may have rules of 10,000,000 units each, but one of them may not spend more than 1,000,000 on a value,
@@ -93,7 +93,7 @@ async fn cr74_budgets_run_out(setup: Setup) {
 }
 
 /// One rule of each library that is kept, and one that is not, and the values that schemas declare.
-async fn cr76_cr77_libraries_and_values(setup: Setup) {
+async fn custom_resources_76_77_libraries_and_values(setup: Setup) {
     let server = setup.start().await;
     let text = json!({"type": "string", "maxLength": 30});
     let formatted = |format: &str| json!({"type": "string", "maxLength": 30, "format": format});
@@ -147,7 +147,7 @@ async fn cr76_cr77_libraries_and_values(setup: Setup) {
     assert_eq!(refused, told);
 }
 
-async fn cr78_rules_and_the_status(setup: Setup) {
+async fn custom_resources_78_rules_and_the_status(setup: Setup) {
     let server = setup.start().await;
     let mut definition = with_rules(json!({}), json!([{"rule": "self.replicas < 5", "message": "too many"}]));
     let rules = spec_of(&mut definition)["x-kubernetes-validations"].take();

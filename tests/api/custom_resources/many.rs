@@ -19,7 +19,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 const STORAGE_VERSIONS: &str = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions";
 
 on_every_store! {
-    cr102_two_thousand_definitions,
+    custom_resources_102_two_thousand_definitions,
 }
 
 on_both_databases! {
@@ -37,7 +37,7 @@ async fn storage_versions(server: &TestServer) -> BTreeMap<String, String> {
 }
 
 /// What a definition of the specification's count costs is measured (docs/PERFORMANCE.md); here it has to work.
-async fn cr102_two_thousand_definitions(setup: Setup) {
+async fn custom_resources_102_two_thousand_definitions(setup: Setup) {
     const MANY: usize = 2000;
     let server = setup.start().await;
     let post = async |number: usize| {

@@ -8,9 +8,9 @@ use super::{DEFINITIONS, change, condition, definition};
 use crate::support::server::{Setup, TestServer};
 
 on_every_store! {
-    cr25_a_kind_belongs_to_one_definition,
-    cr26_short_names_belong_to_one_definition,
-    cr9_names_of_an_established_definition,
+    custom_resources_25_a_kind_belongs_to_one_definition,
+    custom_resources_26_short_names_belong_to_one_definition,
+    custom_resources_9_names_of_an_established_definition,
     of_definitions_that_come_at_once_one_gets_a_name,
     names_that_are_not_kept_are_found_again,
 }
@@ -30,7 +30,7 @@ async fn wait_for(server: &TestServer, plural: &str, kind: &str, want: &str) -> 
     }
 }
 
-async fn cr25_a_kind_belongs_to_one_definition(setup: Setup) {
+async fn custom_resources_25_a_kind_belongs_to_one_definition(setup: Setup) {
     let server = setup.start().await;
     server.post(DEFINITIONS, &definition("widgets", "Widget")).await.expect(201);
     let second = server.post(DEFINITIONS, &definition("gadgets", "Widget")).await.expect(201);
@@ -55,7 +55,7 @@ async fn cr25_a_kind_belongs_to_one_definition(setup: Setup) {
     server.get("/apis/ex.io/v1/gadgets").await.ok();
 }
 
-async fn cr26_short_names_belong_to_one_definition(setup: Setup) {
+async fn custom_resources_26_short_names_belong_to_one_definition(setup: Setup) {
     let server = setup.start().await;
     let mut first = definition("widgets", "Widget");
     first["spec"]["names"]["shortNames"] = json!(["a", "b"]);
@@ -75,7 +75,7 @@ async fn cr26_short_names_belong_to_one_definition(setup: Setup) {
     wait_for(&server, "gadgets", "NamesAccepted", "True NoConflicts no conflicts found").await;
 }
 
-async fn cr9_names_of_an_established_definition(setup: Setup) {
+async fn custom_resources_9_names_of_an_established_definition(setup: Setup) {
     let server = setup.start().await;
     server.post(DEFINITIONS, &definition("widgets", "Widget")).await.expect(201);
     for (place, value) in [("/spec/scope", "Namespaced"), ("/spec/names/kind", "Thing")] {

@@ -11,7 +11,7 @@ use crate::support::optional;
 use crate::support::server::{Setup, TestServer};
 
 on_every_store! {
-    cr101_manifests_of_projects,
+    custom_resources_101_manifests_of_projects,
 }
 
 struct Project {
@@ -68,7 +68,7 @@ const PROJECTS: [Project; 5] = [
     },
 ];
 
-async fn cr101_manifests_of_projects(setup: Setup) {
+async fn custom_resources_101_manifests_of_projects(setup: Setup) {
     let Some(modules) = optional::program("get-published", "manifests of projects").await else { return };
     let server = setup.start().await;
     for project in PROJECTS {

@@ -7,9 +7,9 @@ use crate::support::client::Answer;
 use crate::support::server::Setup;
 
 on_every_store! {
-    cr64_cr65_cr75_what_rules_say,
-    cr66_cr67_rules_of_what_was,
-    cr63_what_was_wrong_before_is_told_only,
+    custom_resources_64_65_75_what_rules_say,
+    custom_resources_66_67_rules_of_what_was,
+    custom_resources_63_what_was_wrong_before_is_told_only,
     a_rule_with_a_type_error_is_refused,
 }
 
@@ -30,7 +30,7 @@ fn causes(answer: &Answer) -> Vec<[String; 3]> {
     causes.iter().map(|cause| ["field", "reason", "message"].map(|name| text(cause, name))).collect()
 }
 
-async fn cr64_cr65_cr75_what_rules_say(setup: Setup) {
+async fn custom_resources_64_65_75_what_rules_say(setup: Setup) {
     let server = setup.start().await;
     let definition = with_rules(json!([
         {"rule": "!has(self.replicas) || self.replicas < 5"},
@@ -56,7 +56,7 @@ async fn cr64_cr65_cr75_what_rules_say(setup: Setup) {
     assert_eq!(unchecked[1], ["<nil>", "FieldValueInvalid", last]);
 }
 
-async fn cr66_cr67_rules_of_what_was(setup: Setup) {
+async fn custom_resources_66_67_rules_of_what_was(setup: Setup) {
     let server = setup.start().await;
     let mut definition = with_rules(json!([]));
     let spec = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
@@ -71,7 +71,7 @@ async fn cr66_cr67_rules_of_what_was(setup: Setup) {
     change(&server, &path, |object| object["spec"]["color"] = "blue".into()).await.ok();
 }
 
-async fn cr63_what_was_wrong_before_is_told_only(setup: Setup) {
+async fn custom_resources_63_what_was_wrong_before_is_told_only(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     server.post(WIDGETS, &widget("w", json!({"replicas": 9}))).await.expect(201);

@@ -7,15 +7,15 @@ use super::{DEFINITIONS, WIDGETS, WIDGETS_DEFINITION, widget, widgets, with};
 use crate::support::server::{Setup, TestServer};
 
 on_every_store! {
-    cr10_errors_name_where_a_schema_stands,
-    cr11_cr12_cr13_cr14_cr15_schemas_are_structural,
-    cr16_lists_by_key_have_keys,
-    cr17_cr18_defaults_and_roots,
-    cr19_cr21_cr22_what_is_declared_besides,
-    cr20_formats_nobody_knows,
-    cr23_a_large_definition,
-    cr68_cr69_rules_speak_of_what_is_declared,
-    cr71_cr72_rules_that_cost_too_much,
+    custom_resources_10_errors_name_where_a_schema_stands,
+    custom_resources_11_12_13_14_15_schemas_are_structural,
+    custom_resources_16_lists_by_key_have_keys,
+    custom_resources_17_18_defaults_and_roots,
+    custom_resources_19_21_22_what_is_declared_besides,
+    custom_resources_20_formats_nobody_knows,
+    custom_resources_23_a_large_definition,
+    custom_resources_68_69_rules_speak_of_what_is_declared,
+    custom_resources_71_72_rules_that_cost_too_much,
 }
 
 /// The messages of all causes, each with its field.
@@ -54,7 +54,7 @@ async fn taken(server: &TestServer, definition: &Value) {
     while server.get(WIDGETS_DEFINITION).await.status != 404 {}
 }
 
-async fn cr10_errors_name_where_a_schema_stands(setup: Setup) {
+async fn custom_resources_10_errors_name_where_a_schema_stands(setup: Setup) {
     let server = setup.start().await;
     let bad = json!({"type": "string", "pattern": "("});
     let told = refusal(&server, &of_x(bad.clone())).await;
@@ -70,7 +70,7 @@ async fn cr10_errors_name_where_a_schema_stands(setup: Setup) {
     assert!(told.starts_with(field), "{told}");
 }
 
-async fn cr11_cr12_cr13_cr14_cr15_schemas_are_structural(setup: Setup) {
+async fn custom_resources_11_12_13_14_15_schemas_are_structural(setup: Setup) {
     let server = setup.start().await;
     server.post("/api/v1/namespaces", &json!({"metadata": {"name": "d"}})).await;
     let either = json!([{"type": "integer"}, {"type": "string"}]);
@@ -116,7 +116,7 @@ async fn cr11_cr12_cr13_cr14_cr15_schemas_are_structural(setup: Setup) {
     assert!(message.contains("metadata.name in body should match '^w-'"), "{message}");
 }
 
-async fn cr16_lists_by_key_have_keys(setup: Setup) {
+async fn custom_resources_16_lists_by_key_have_keys(setup: Setup) {
     let server = setup.start().await;
     let list = |keys: Value, item: Value| {
         json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
@@ -138,7 +138,7 @@ async fn cr16_lists_by_key_have_keys(setup: Setup) {
     taken(&server, &of_x(list(json!(["name"]), json!({"type": "string", "default": "main"})))).await;
 }
 
-async fn cr17_cr18_defaults_and_roots(setup: Setup) {
+async fn custom_resources_17_18_defaults_and_roots(setup: Setup) {
     let server = setup.start().await;
     let at = ".properties[spec].properties[x].default: ";
     let cases = [
@@ -168,7 +168,7 @@ async fn cr17_cr18_defaults_and_roots(setup: Setup) {
     taken(&server, &any_of).await;
 }
 
-async fn cr19_cr21_cr22_what_is_declared_besides(setup: Setup) {
+async fn custom_resources_19_21_22_what_is_declared_besides(setup: Setup) {
     let server = setup.start().await;
     let mut nine = widgets();
     let names: Vec<String> = (0..9).map(|number| format!("f{number}")).collect();
@@ -226,7 +226,7 @@ async fn cr19_cr21_cr22_what_is_declared_besides(setup: Setup) {
     }
 }
 
-async fn cr20_formats_nobody_knows(setup: Setup) {
+async fn custom_resources_20_formats_nobody_knows(setup: Setup) {
     let server = setup.start().await;
     let odd = of_x(json!({"type": "string", "format": "frob"}));
     let created = server.post(DEFINITIONS, &odd).await;
@@ -237,7 +237,7 @@ async fn cr20_formats_nobody_knows(setup: Setup) {
     assert_eq!((labelled.status, labelled.header("warning")), (200, None));
 }
 
-async fn cr23_a_large_definition(setup: Setup) {
+async fn custom_resources_23_a_large_definition(setup: Setup) {
     let server = setup.start().await;
     let mut large = widgets();
     let properties = &mut root(&mut large)["properties"]["spec"]["properties"];
@@ -259,7 +259,7 @@ async fn cr23_a_large_definition(setup: Setup) {
     assert_eq!(server.get(WIDGETS_DEFINITION).await.ok()["spec"]["versions"][0]["schema"], sent);
 }
 
-async fn cr68_cr69_rules_speak_of_what_is_declared(setup: Setup) {
+async fn custom_resources_68_69_rules_speak_of_what_is_declared(setup: Setup) {
     let server = setup.start().await;
     let rule = |kind: Value, rule: &str| {
         let mut schema = kind;
@@ -286,7 +286,7 @@ async fn cr68_cr69_rules_speak_of_what_is_declared(setup: Setup) {
     assert_eq!(server.post(WIDGETS, &widget("x", json!({}))).await.status, 422);
 }
 
-async fn cr71_cr72_rules_that_cost_too_much(setup: Setup) {
+async fn custom_resources_71_72_rules_that_cost_too_much(setup: Setup) {
     let server = setup.start().await;
     let nested = |items: Option<u32>| {
         let rule = json!([{"rule": "self.all(x, self.all(y, x == y))"}]);

@@ -8,24 +8,24 @@ use super::{
 use crate::support::server::{Setup, names, rv};
 
 on_every_store! {
-    cr24_a_definition_is_served_when_its_post_is_answered,
-    cr33_cr34_what_is_not_there_is_told_as_upstream_tells_it,
-    cr36_cr37_a_changed_schema_counts_at_its_answer,
-    cr39_a_version_that_is_not_served_is_gone,
-    cr50_cr51_stored_objects_are_read_by_the_schema_of_now,
-    cr86_cr87_versions_share_their_objects,
-    cr99_owners_and_dependents_are_collected,
+    custom_resources_24_a_definition_is_served_when_its_post_is_answered,
+    custom_resources_33_34_what_is_not_there_is_told_as_upstream_tells_it,
+    custom_resources_36_37_a_changed_schema_counts_at_its_answer,
+    custom_resources_39_a_version_that_is_not_served_is_gone,
+    custom_resources_50_51_stored_objects_are_read_by_the_schema_of_now,
+    custom_resources_86_87_versions_share_their_objects,
+    custom_resources_99_owners_and_dependents_are_collected,
     a_restart_serves_what_is_defined,
     objects_are_printed_as_upstream_prints_maps,
-    cr38_nothing_fails_while_definitions_change,
+    custom_resources_38_nothing_fails_while_definitions_change,
     nothing_joins_a_version_of_the_servers_own,
     what_is_served_is_what_was_asked_for,
 }
 
 // A store in memory has one server.
-on_both_databases! { cr35_other_servers_serve_a_definition_when_its_post_is_answered }
+on_both_databases! { custom_resources_35_other_servers_serve_a_definition_when_its_post_is_answered }
 
-async fn cr24_a_definition_is_served_when_its_post_is_answered(setup: Setup) {
+async fn custom_resources_24_a_definition_is_served_when_its_post_is_answered(setup: Setup) {
     let server = setup.start().await;
     let created = with(&server, &widgets()).await;
     assert_eq!(condition(&created, "NamesAccepted"), "True NoConflicts no conflicts found");
@@ -65,7 +65,7 @@ async fn cr24_a_definition_is_served_when_its_post_is_answered(setup: Setup) {
     assert_eq!(missing.status, 404, "{missing:?}");
 }
 
-async fn cr33_cr34_what_is_not_there_is_told_as_upstream_tells_it(setup: Setup) {
+async fn custom_resources_33_34_what_is_not_there_is_told_as_upstream_tells_it(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     server.post(WIDGETS, &widget("x", json!({}))).await.expect(201);
@@ -91,7 +91,7 @@ async fn cr33_cr34_what_is_not_there_is_told_as_upstream_tells_it(setup: Setup) 
     );
 }
 
-async fn cr36_cr37_a_changed_schema_counts_at_its_answer(setup: Setup) {
+async fn custom_resources_36_37_a_changed_schema_counts_at_its_answer(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     server.post(WIDGETS, &widget("a", json!({"size": 1}))).await.expect(201);
@@ -114,7 +114,7 @@ async fn cr36_cr37_a_changed_schema_counts_at_its_answer(setup: Setup) {
     assert_eq!(events.expect_named("ADDED", "c").await["spec"]["shape"], "round");
 }
 
-async fn cr39_a_version_that_is_not_served_is_gone(setup: Setup) {
+async fn custom_resources_39_a_version_that_is_not_served_is_gone(setup: Setup) {
     let server = setup.start().await;
     let mut two = widgets();
     two["spec"]["versions"].as_array_mut().expect("versions").push(version("v2", false));
@@ -135,7 +135,7 @@ async fn cr39_a_version_that_is_not_served_is_gone(setup: Setup) {
     assert_eq!(names(&server.get(ALL_WIDGETS).await.ok()), ["a"]);
 }
 
-async fn cr50_cr51_stored_objects_are_read_by_the_schema_of_now(setup: Setup) {
+async fn custom_resources_50_51_stored_objects_are_read_by_the_schema_of_now(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     let made = server.post(WIDGETS, &widget("a", json!({"color": "red"}))).await.expect(201);
@@ -170,7 +170,7 @@ async fn cr50_cr51_stored_objects_are_read_by_the_schema_of_now(setup: Setup) {
     assert_eq!(read["spec"], json!({"replicas": 1, "shape": "round"}));
 }
 
-async fn cr86_cr87_versions_share_their_objects(setup: Setup) {
+async fn custom_resources_86_87_versions_share_their_objects(setup: Setup) {
     let server = setup.start().await;
     let mut two = widgets();
     let mut v2 = two["spec"]["versions"][0].clone();
@@ -209,7 +209,7 @@ async fn cr86_cr87_versions_share_their_objects(setup: Setup) {
     assert_eq!(server.get(&one).await.ok()["spec"], json!({"color": "blue"}));
 }
 
-async fn cr99_owners_and_dependents_are_collected(setup: Setup) {
+async fn custom_resources_99_owners_and_dependents_are_collected(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     let owner = server.post(WIDGETS, &widget("owner", json!({}))).await.expect(201);
@@ -233,7 +233,7 @@ async fn a_restart_serves_what_is_defined(setup: Setup) {
     assert_eq!(server.get(format!("{WIDGETS}/a")).await.ok(), made);
 }
 
-async fn cr35_other_servers_serve_a_definition_when_its_post_is_answered(setup: Setup) {
+async fn custom_resources_35_other_servers_serve_a_definition_when_its_post_is_answered(setup: Setup) {
     if setup.is_sqlite() {
         return;
     }
@@ -306,7 +306,7 @@ fn collect(value: &Value, keys: &mut Vec<Vec<String>>) {
     }
 }
 
-async fn cr38_nothing_fails_while_definitions_change(setup: Setup) {
+async fn custom_resources_38_nothing_fails_while_definitions_change(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     server.post(WIDGETS, &widget("a", json!({}))).await.expect(201);

@@ -7,13 +7,13 @@ use rowplane::storage::inventory::Holdings;
 use serde_json::{Value, json};
 
 use super::conversion::{V2, in_two_versions, switch_storage};
-use super::hook::Hook;
 use super::{WIDGETS, WIDGETS_DEFINITION, change, condition, widget, with};
 use crate::support::client::Watch;
+use crate::support::conversion_hook::Hook;
 use crate::support::server::{Setup, TestServer, names, rv};
 
 on_every_store! {
-    cr7_stored_versions_are_what_rows_are_stored_in,
+    custom_resources_7_stored_versions_are_what_rows_are_stored_in,
     a_migration_without_its_webhook_fails_and_prunes_nothing,
     a_definition_that_changes_meanwhile_keeps_its_stored_versions,
     rows_of_strategy_none_are_migrated,
@@ -59,7 +59,7 @@ async fn start(setup: &Setup, rows: usize) -> (TestServer, Hook) {
     (server, hook)
 }
 
-async fn cr7_stored_versions_are_what_rows_are_stored_in(setup: Setup) {
+async fn custom_resources_7_stored_versions_are_what_rows_are_stored_in(setup: Setup) {
     let (server, mut hook) = start(&setup, 300).await;
     let definition = server.get(WIDGETS_DEFINITION).await.ok();
     assert_eq!(definition["status"]["storedVersions"], json!(["v1", "v2"]));

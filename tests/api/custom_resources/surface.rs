@@ -8,15 +8,15 @@ use crate::support::client::Answer;
 use crate::support::server::{Setup, TestServer, names};
 
 on_every_store! {
-    cr40_cr41_discovery_tells_of_custom_resources,
-    cr42_deprecated_versions_warn,
-    cr79_cr80_cr81_status_and_generation,
-    cr82_scales_of_custom_resources,
+    custom_resources_40_41_discovery_tells_of_custom_resources,
+    custom_resources_42_deprecated_versions_warn,
+    custom_resources_79_80_81_status_and_generation,
+    custom_resources_82_scales_of_custom_resources,
     scales_have_tables_and_protobuf,
-    cr83_cr84_tables_have_the_declared_columns,
-    cr85_selectable_fields,
-    cr94_cr95_documents_follow_the_definition,
-    cr97_other_encodings_are_refused,
+    custom_resources_83_84_tables_have_the_declared_columns,
+    custom_resources_85_selectable_fields,
+    custom_resources_94_95_documents_follow_the_definition,
+    custom_resources_97_other_encodings_are_refused,
 }
 
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
@@ -31,7 +31,7 @@ fn warnings(answer: &Answer) -> String {
     answer.header("warning").unwrap_or_default().to_owned()
 }
 
-async fn cr40_cr41_discovery_tells_of_custom_resources(setup: Setup) {
+async fn custom_resources_40_41_discovery_tells_of_custom_resources(setup: Setup) {
     let server = setup.start().await;
     let mut definition = widgets();
     let first = definition["spec"]["versions"][0].clone();
@@ -72,7 +72,7 @@ fn names_of(list: &Value, member: &str) -> Vec<String> {
     list.map(|item| item[member].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-async fn cr42_deprecated_versions_warn(setup: Setup) {
+async fn custom_resources_42_deprecated_versions_warn(setup: Setup) {
     let server = setup.start().await;
     let mut definition = widgets();
     let first = definition["spec"]["versions"][0].clone();
@@ -99,7 +99,7 @@ async fn cr42_deprecated_versions_warn(setup: Setup) {
     assert_eq!(warnings(&server.get(path).await), "299 - \"gone soon\"");
 }
 
-async fn cr79_cr80_cr81_status_and_generation(setup: Setup) {
+async fn custom_resources_79_80_81_status_and_generation(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     let mut sent = widget("w", json!({"replicas": 1}));
@@ -132,7 +132,7 @@ async fn cr79_cr80_cr81_status_and_generation(setup: Setup) {
     assert_eq!(generation(server.get(&path).await), 3);
 }
 
-async fn cr82_scales_of_custom_resources(setup: Setup) {
+async fn custom_resources_82_scales_of_custom_resources(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     server.post(WIDGETS, &widget("w", json!({"color": "red"}))).await.expect(201);
@@ -206,7 +206,7 @@ async fn table(server: &TestServer) -> Value {
     server.get(WIDGETS).accept(TABLE).await.ok()
 }
 
-async fn cr83_cr84_tables_have_the_declared_columns(setup: Setup) {
+async fn custom_resources_83_84_tables_have_the_declared_columns(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     assert_eq!(table(&server).await["rows"], json!([]));
@@ -242,7 +242,7 @@ async fn cr83_cr84_tables_have_the_declared_columns(setup: Setup) {
     assert_eq!(names_of(&table(&server).await["columnDefinitions"], "name"), ["Name", "Color"]);
 }
 
-async fn cr85_selectable_fields(setup: Setup) {
+async fn custom_resources_85_selectable_fields(setup: Setup) {
     let server = setup.start().await;
     let mut definition = widgets();
     in_version(&mut definition, 0)["selectableFields"] =
@@ -276,7 +276,7 @@ async fn cr85_selectable_fields(setup: Setup) {
     assert_eq!(names(&server.get(WIDGETS).await.ok()), ["b", "c"]);
 }
 
-async fn cr94_cr95_documents_follow_the_definition(setup: Setup) {
+async fn custom_resources_94_95_documents_follow_the_definition(setup: Setup) {
     let server = setup.start().await;
     assert_eq!(server.get("/openapi/v3/apis/ex.io/v1").await.status, 404);
     let mut definition = widgets();
@@ -328,7 +328,7 @@ async fn cr94_cr95_documents_follow_the_definition(setup: Setup) {
     assert_eq!(server.get("/openapi/v3/apis/ex.io/v1").await.status, 404);
 }
 
-async fn cr97_other_encodings_are_refused(setup: Setup) {
+async fn custom_resources_97_other_encodings_are_refused(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     server.post(WIDGETS, &widget("w", json!({}))).await.expect(201);

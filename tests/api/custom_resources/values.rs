@@ -11,15 +11,15 @@ use crate::support::client::Answer;
 use crate::support::server::Setup;
 
 on_every_store! {
-    cr43_cr44_cr45_unknown_members,
-    cr46_embedded_resources,
-    cr47_labels_that_are_no_texts,
-    cr48_cr49_nulls_defaults_and_keys,
-    cr52_to_cr57_what_is_wrong_with_values,
-    cr58_cr59_junctors_and_formats,
-    cr60_kinds_and_versions_of_bodies,
-    cr61_cr62_what_was_wrong_may_stay,
-    cr96_applied_lists_merge_by_key,
+    custom_resources_43_44_45_unknown_members,
+    custom_resources_46_embedded_resources,
+    custom_resources_47_labels_that_are_no_texts,
+    custom_resources_48_49_nulls_defaults_and_keys,
+    custom_resources_52_to_57_what_is_wrong_with_values,
+    custom_resources_58_59_junctors_and_formats,
+    custom_resources_60_kinds_and_versions_of_bodies,
+    custom_resources_61_62_what_was_wrong_may_stay,
+    custom_resources_96_applied_lists_merge_by_key,
     what_is_applied_again_is_not_written_again,
 }
 
@@ -45,7 +45,7 @@ fn message(answer: &Answer) -> String {
     answer.failure()["message"].as_str().expect("a message").to_owned()
 }
 
-async fn cr43_cr44_cr45_unknown_members(setup: Setup) {
+async fn custom_resources_43_44_45_unknown_members(setup: Setup) {
     let server = setup.start().await;
     let part = json!({"type": "object", "properties": {"known": {"type": "integer"}}});
     let open =
@@ -72,7 +72,7 @@ async fn cr43_cr44_cr45_unknown_members(setup: Setup) {
     assert_eq!(kept["spec"], expected);
 }
 
-async fn cr46_embedded_resources(setup: Setup) {
+async fn custom_resources_46_embedded_resources(setup: Setup) {
     let server = setup.start().await;
     let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true,
         "x-kubernetes-preserve-unknown-fields": true});
@@ -91,7 +91,7 @@ async fn cr46_embedded_resources(setup: Setup) {
     assert!(message(&refused).contains("cannot be handled as a Widget"), "{}", message(&refused));
 }
 
-async fn cr47_labels_that_are_no_texts(setup: Setup) {
+async fn custom_resources_47_labels_that_are_no_texts(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     let mut sent = widget("w", json!({"color": "red"}));
@@ -116,7 +116,7 @@ async fn cr47_labels_that_are_no_texts(setup: Setup) {
     assert_eq!(server.get(&path).await.status, 404);
 }
 
-async fn cr48_cr49_nulls_defaults_and_keys(setup: Setup) {
+async fn custom_resources_48_49_nulls_defaults_and_keys(setup: Setup) {
     let server = setup.start().await;
     let properties = json!({
         "plain": {"type": "string"},
@@ -135,7 +135,7 @@ async fn cr48_cr49_nulls_defaults_and_keys(setup: Setup) {
     assert_eq!(two, [("spec.ports[1]".to_owned(), duplicate.to_owned())]);
 }
 
-async fn cr52_to_cr57_what_is_wrong_with_values(setup: Setup) {
+async fn custom_resources_52_to_57_what_is_wrong_with_values(setup: Setup) {
     let server = setup.start().await;
     let properties = json!({
         "need": {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}},
@@ -229,7 +229,7 @@ async fn cr52_to_cr57_what_is_wrong_with_values(setup: Setup) {
     assert_eq!(server.post(WIDGETS, &good).await.expect(201)["spec"]["replicas"].to_string(), "3");
 }
 
-async fn cr58_cr59_junctors_and_formats(setup: Setup) {
+async fn custom_resources_58_59_junctors_and_formats(setup: Setup) {
     let server = setup.start().await;
     let formats = [
         ("date", "2020-02-29", "2021-02-29"),
@@ -273,7 +273,7 @@ async fn cr58_cr59_junctors_and_formats(setup: Setup) {
     server.post(WIDGETS, &widget("frob", json!({"frob": "anything"}))).await.expect(201);
 }
 
-async fn cr60_kinds_and_versions_of_bodies(setup: Setup) {
+async fn custom_resources_60_kinds_and_versions_of_bodies(setup: Setup) {
     let server = setup.start().await;
     with(&server, &widgets()).await;
     let mut gadget = widget("w", json!({}));
@@ -309,7 +309,7 @@ async fn cr60_kinds_and_versions_of_bodies(setup: Setup) {
     assert!(message(&refused).starts_with(begin), "{}", message(&refused));
 }
 
-async fn cr61_cr62_what_was_wrong_may_stay(setup: Setup) {
+async fn custom_resources_61_62_what_was_wrong_may_stay(setup: Setup) {
     let server = setup.start().await;
     let lists = |restriction: Value| {
         let mut text = json!({"type": "string"});
@@ -343,7 +343,7 @@ async fn cr61_cr62_what_was_wrong_may_stay(setup: Setup) {
     assert_eq!(patch(json!({"atoms": ["BAD", "good"]})).await, 200);
 }
 
-async fn cr96_applied_lists_merge_by_key(setup: Setup) {
+async fn custom_resources_96_applied_lists_merge_by_key(setup: Setup) {
     let server = setup.start().await;
     let whole = json!({"type": "object", "x-kubernetes-map-type": "atomic",
         "additionalProperties": {"type": "string"}});

@@ -8,7 +8,7 @@ use super::{MUTATING, MUTATING_BINDINGS, VALIDATING, VALIDATING_BINDINGS, extend
 use crate::support::server::{CONFIGMAPS, Setup, config_map};
 
 on_every_store! {
-    a123_policies_of_files,
+    admission_123_policies_of_files,
 }
 
 const VERSION: &str = "admissionregistration.k8s.io/v1";
@@ -57,7 +57,7 @@ fn configure(setup: &mut Setup, below: &Path) {
 }
 
 /// 123. Policies of files come before stored ones, see policies too, are no objects, and follow the files.
-async fn a123_policies_of_files(mut setup: Setup) {
+async fn admission_123_policies_of_files(mut setup: Setup) {
     let below = tempfile::tempdir().expect("a directory");
     let below = below.path();
     // A server never sees half of a file.

@@ -10,12 +10,12 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map, deployme
 use crate::support::webhook::WebhookServer;
 
 on_every_store! {
-    a83_a_policy_counts_from_its_answer_on,
-    a83_a84_configurations,
-    a85_a86_patches,
-    a4_a87_reinvocation,
+    admission_83_a_policy_counts_from_its_answer_on,
+    admission_83_84_configurations,
+    admission_85_86_patches,
+    admission_4_87_reinvocation,
     conditions_variables_and_params,
-    a88_every_kind_and_verb,
+    admission_88_every_kind_and_verb,
 }
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
@@ -69,7 +69,7 @@ fn denied(why: &str) -> (u64, String, String) {
 }
 
 /// 83, and 62 of policies that mutate: only with a binding, from its answer on, on every server; what is added is nobody's.
-async fn a83_a_policy_counts_from_its_answer_on(setup: Setup) {
+async fn admission_83_a_policy_counts_from_its_answer_on(setup: Setup) {
     let one = setup.start().await;
     let other =
         if matches!(setup.database, Database::Postgres(_)) { Some(setup.start().await) } else { None };
@@ -93,7 +93,7 @@ async fn a83_a_policy_counts_from_its_answer_on(setup: Setup) {
 }
 
 /// 83, 84. Configurations are merged by key and by field, get their defaults, and may not replace anything as a whole.
-async fn a83_a84_configurations(setup: Setup) {
+async fn admission_83_84_configurations(setup: Setup) {
     let server = setup.start().await;
     let container = "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{containers: [
         Object.spec.template.spec.containers{name: 'main', env: [
@@ -171,7 +171,7 @@ async fn a83_a84_configurations(setup: Setup) {
 }
 
 /// 85, 86. JSON patches.
-async fn a85_a86_patches(setup: Setup) {
+async fn admission_85_86_patches(setup: Setup) {
     let server = setup.start().await;
     let applied = async |expression: &str, more: Value| {
         only(&server, json!([patch(expression)]), more).await;
@@ -225,7 +225,7 @@ async fn a85_a86_patches(setup: Setup) {
 }
 
 /// 4, 87. Mutations see those before them, webhooks see mutations, and policies that ask for it see the object again.
-async fn a4_a87_reinvocation(setup: Setup) {
+async fn admission_4_87_reinvocation(setup: Setup) {
     let server = setup.start().await;
     let web = WebhookServer::start(&[], |seen| {
         use base64::Engine as _;
@@ -336,7 +336,7 @@ async fn conditions_variables_and_params(setup: Setup) {
 }
 
 /// Custom resources, subresources, other versions, patches and applies; and 88: what a policy may not match.
-async fn a88_every_kind_and_verb(setup: Setup) {
+async fn admission_88_every_kind_and_verb(setup: Setup) {
     let server = setup.start().await;
     let mut deleting = policy("d", json!([configuration("Object{}")]), json!({}));
     deleting["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = json!(["DELETE"]);

@@ -8,15 +8,15 @@ use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map, deployment};
 
 on_every_store! {
-    a62_a_binding_counts_from_its_answer_on,
-    a63_a64_a65_a66_a67_refusals_and_messages,
-    a68_a69_a70_a71_a72_params,
-    a73_a74_a75_a76_a77_a82_matching_and_variables,
-    a78_a79_annotations_and_costs,
-    a80_the_authorizer,
-    q122_a_request_whose_time_is_over_is_not_judged_to_its_end,
-    a81_what_configures_admission,
-    a89_types_are_checked,
+    admission_62_a_binding_counts_from_its_answer_on,
+    admission_63_64_65_66_67_refusals_and_messages,
+    admission_68_69_70_71_72_params,
+    admission_73_74_75_76_77_82_matching_and_variables,
+    admission_78_79_annotations_and_costs,
+    admission_80_the_authorizer,
+    admission_122_a_request_whose_time_is_over_is_not_judged_to_its_end,
+    admission_81_what_configures_admission,
+    admission_89_types_are_checked,
 }
 
 /// A policy on ConfigMaps with these members of its spec.
@@ -64,7 +64,7 @@ fn validation(expression: &str, more: Value) -> Value {
 
 /// 62, 81. Without a binding a policy has no effect; with one it has from its answer on, on every server. Policies are seen
 /// by none.
-async fn a62_a_binding_counts_from_its_answer_on(setup: Setup) {
+async fn admission_62_a_binding_counts_from_its_answer_on(setup: Setup) {
     let one = setup.start().await;
     let other =
         if matches!(setup.database, Database::Postgres(_)) { Some(setup.start().await) } else { None };
@@ -84,7 +84,7 @@ async fn a62_a_binding_counts_from_its_answer_on(setup: Setup) {
 }
 
 /// 63, 64, 65, 66, 67. Refusals, their messages, and what else may become of a failure.
-async fn a63_a64_a65_a66_a67_refusals_and_messages(setup: Setup) {
+async fn admission_63_64_65_66_67_refusals_and_messages(setup: Setup) {
     let server = setup.start().await;
     let long = "x".repeat(6000);
     for (more, reason, code, message) in [
@@ -131,7 +131,7 @@ async fn a63_a64_a65_a66_a67_refusals_and_messages(setup: Setup) {
 }
 
 /// 68, 69, 70, 71, 72. Params.
-async fn a68_a69_a70_a71_a72_params(setup: Setup) {
+async fn admission_68_69_70_71_72_params(setup: Setup) {
     let server = setup.start().await;
     let limits = |name: &str, label: &str, most: &str| json!({"metadata": {"name": name, "labels": {"l": label}}, "data": {"most": most}});
     let secrets = "/api/v1/namespaces/t/secrets";
@@ -213,7 +213,7 @@ async fn a68_a69_a70_a71_a72_params(setup: Setup) {
 }
 
 /// 73, 74, 75, 76, 77, 82. What a policy matches and sees.
-async fn a73_a74_a75_a76_a77_a82_matching_and_variables(setup: Setup) {
+async fn admission_73_74_75_76_77_82_matching_and_variables(setup: Setup) {
     let server = setup.start().await;
     let rule = |resources: Value, more: Value| {
         let mut rule =
@@ -283,7 +283,7 @@ async fn a73_a74_a75_a76_a77_a82_matching_and_variables(setup: Setup) {
 }
 
 /// 78, 79. Annotations that fail, and expressions that cost too much.
-async fn a78_a79_annotations_and_costs(setup: Setup) {
+async fn admission_78_79_annotations_and_costs(setup: Setup) {
     let server = setup.start().await;
     let annotated =
         json!({"auditAnnotations": [{"key": "k", "valueExpression": "string(object.data.missing)"}]});
@@ -306,7 +306,7 @@ async fn a78_a79_annotations_and_costs(setup: Setup) {
 }
 
 /// 122. Expressions without end are interrupted when the request's time is over.
-async fn q122_a_request_whose_time_is_over_is_not_judged_to_its_end(setup: Setup) {
+async fn admission_122_a_request_whose_time_is_over_is_not_judged_to_its_end(setup: Setup) {
     const POLICIES_IN_ALL: usize = 60;
     let server = setup.start().await;
     // Each takes nearly all that it may, and there are more of them than fit into a second.
@@ -340,7 +340,7 @@ async fn checks(server: &TestServer) -> u64 {
 }
 
 /// 80. What an expression asks of the authorizer.
-async fn a80_the_authorizer(setup: Setup) {
+async fn admission_80_the_authorizer(setup: Setup) {
     let server = setup.start().await;
     for (expression, holds) in [
         ("authorizer.group('').resource('pods').namespace('x').check('get').allowed()", true),
@@ -380,7 +380,7 @@ async fn a80_the_authorizer(setup: Setup) {
 }
 
 /// 81. Policies see writes of webhooks' configurations, and none of policies and bindings.
-async fn a81_what_configures_admission(setup: Setup) {
+async fn admission_81_what_configures_admission(setup: Setup) {
     let server = setup.start().await;
     let rule = json!({"apiGroups": ["admissionregistration.k8s.io"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]});
     let refusing =
@@ -408,7 +408,7 @@ async fn a81_what_configures_admission(setup: Setup) {
 
 /// Assertion 89: what is wrong with expressions if objects have their types is a warning at the write, and then in the status, which
 /// follows the generation. Nothing is refused for it.
-async fn a89_types_are_checked(setup: Setup) {
+async fn admission_89_types_are_checked(setup: Setup) {
     let server = setup.start().await;
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties":
         {"size": {"type": "integer"}, "any": {"x-kubernetes-int-or-string": true}}}}});

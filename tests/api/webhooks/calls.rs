@@ -14,14 +14,14 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
 use crate::support::webhook::WebhookServer;
 
 on_every_store! {
-    a35_a37_a38_a39_a40_a41_a52_a58_answers,
-    a36_a53_times,
-    a49_side_by_side,
-    a50_dry_runs,
-    a51_a54_a55_a56_who_is_not_reached,
+    admission_35_37_38_39_40_41_52_58_answers,
+    admission_36_53_times,
+    admission_49_side_by_side,
+    admission_50_dry_runs,
+    admission_51_54_55_56_who_is_not_reached,
     webhooks_of_services_by_endpoints_and_by_fixed_addresses,
-    a57_credentials,
-    a59_static_names,
+    admission_57_credentials,
+    admission_59_static_names,
 }
 
 /// Writes a ConfigMap on trial.
@@ -38,7 +38,7 @@ async fn only(server: &TestServer, kind: &str, hook: Value) {
 }
 
 /// 35, 37 to 41, 52, 58: answers, by the path that is asked.
-async fn a35_a37_a38_a39_a40_a41_a52_a58_answers(setup: Setup) {
+async fn admission_35_37_38_39_40_41_52_58_answers(setup: Setup) {
     let server = setup.start().await;
     let web = WebhookServer::start(&[], |seen| {
         let path = seen.path.split('?').next().expect("a path");
@@ -131,7 +131,7 @@ async fn a35_a37_a38_a39_a40_a41_a52_a58_answers(setup: Setup) {
 }
 
 /// 36, 53. How long a webhook may take, and what it is told of that.
-async fn a36_a53_times(setup: Setup) {
+async fn admission_36_53_times(setup: Setup) {
     let (server, web) = (setup.start().await, allowing().await);
     only(&server, VALIDATING, hook("h", web.client_config("/"), json!({}), json!({}))).await;
     server.post(format!("{CONFIGMAPS}?timeout=3s"), &config_map("a", json!({}))).await.expect(201);
@@ -156,7 +156,7 @@ async fn a36_a53_times(setup: Setup) {
 }
 
 /// 49. Validating webhooks are called side by side, and of several refusals the first in order is answered.
-async fn a49_side_by_side(setup: Setup) {
+async fn admission_49_side_by_side(setup: Setup) {
     let server = setup.start().await;
     let refusing = WebhookServer::start(&[], |seen| {
         let path = seen.path.split('?').next().expect("a path").to_owned();
@@ -176,7 +176,7 @@ async fn a49_side_by_side(setup: Setup) {
 }
 
 /// 50. Dry runs call only webhooks without effects.
-async fn a50_dry_runs(setup: Setup) {
+async fn admission_50_dry_runs(setup: Setup) {
     let (server, web) = (setup.start().await, allowing().await);
     for effects in ["None", "NoneOnDryRun"] {
         only(
@@ -191,7 +191,7 @@ async fn a50_dry_runs(setup: Setup) {
 }
 
 /// 51, 54, 55, 56. Webhooks that are not reached.
-async fn a51_a54_a55_a56_who_is_not_reached(setup: Setup) {
+async fn admission_51_54_55_56_who_is_not_reached(setup: Setup) {
     let (server, mut web) = (setup.start().await, allowing().await);
     let failed = |why: &str| format!("Internal error occurred: failed calling webhook \"h.ex.io\": {why}");
     let service = |name: &str, port: u16| json!({"service": {"namespace": "t", "name": name, "port": port, "path": "/p"}, "caBundle": web.ca_bundle});
@@ -311,7 +311,7 @@ async fn webhooks_of_services_by_endpoints_and_by_fixed_addresses(mut setup: Set
 }
 
 /// 57. Credentials are shown to the hosts that they are for.
-async fn a57_credentials(mut setup: Setup) {
+async fn admission_57_credentials(mut setup: Setup) {
     let kubeconfig = setup.file("hooks.kubeconfig");
     let web = allowing().await;
     let users = format!(
@@ -344,7 +344,7 @@ async fn a57_credentials(mut setup: Setup) {
 }
 
 /// 59. Names of static configurations are nobody's.
-async fn a59_static_names(setup: Setup) {
+async fn admission_59_static_names(setup: Setup) {
     let server = setup.start().await;
     let text = "metadata.name: Invalid value: \"x.static.k8s.io\": names ending with \".static.k8s.io\" are reserved for \
                 static manifest-based configurations and cannot be managed via the API";

@@ -11,12 +11,12 @@ use crate::support::server::{CONFIGMAPS, Setup, config_map, deployment};
 use crate::support::webhook::WebhookServer;
 
 on_every_store! {
-    a60_a_configuration_counts_from_its_answer_on,
-    a34_a7_a8_a9_a10_a11_a15_every_verb,
-    a12_a13_subresources,
-    a1_a2_a5_a6_phases,
-    a4_a20_what_is_seen_is_what_is_written,
-    a18_a19_switches_and_metrics,
+    admission_60_a_configuration_counts_from_its_answer_on,
+    admission_34_7_8_9_10_11_15_every_verb,
+    admission_12_13_subresources,
+    admission_1_2_5_6_phases,
+    admission_4_20_what_is_seen_is_what_is_written,
+    admission_18_19_switches_and_metrics,
 }
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/t/leases";
@@ -24,7 +24,7 @@ const PODS: &str = "/api/v1/namespaces/t/pods";
 const SERVICES: &str = "/api/v1/namespaces/t/services";
 
 /// 60. Also on another server, and also when it goes.
-async fn a60_a_configuration_counts_from_its_answer_on(setup: Setup) {
+async fn admission_60_a_configuration_counts_from_its_answer_on(setup: Setup) {
     let refusing = WebhookServer::start(&[], |seen| {
         reviewed(seen, json!({"allowed": false, "status": {"message": "no"}}))
     })
@@ -49,7 +49,7 @@ async fn a60_a_configuration_counts_from_its_answer_on(setup: Setup) {
 }
 
 /// 34, 7, 8, 9, 10, 11, 15: every verb, as the webhook sees it.
-async fn a34_a7_a8_a9_a10_a11_a15_every_verb(setup: Setup) {
+async fn admission_34_7_8_9_10_11_15_every_verb(setup: Setup) {
     let (server, web) = (setup.start().await, allowing().await);
     let rule = json!({"resources": ["configmaps", "leases", "namespaces", "pods", "pods/*"]});
     let hooks = json!([hook("see", web.client_config("/see"), rule, json!({}))]);
@@ -158,7 +158,7 @@ async fn a34_a7_a8_a9_a10_a11_a15_every_verb(setup: Setup) {
 }
 
 /// 12, 13. Evictions are creates of a subresource, and parts of an object are not the object.
-async fn a12_a13_subresources(setup: Setup) {
+async fn admission_12_13_subresources(setup: Setup) {
     let (server, web) = (setup.start().await, allowing().await);
     let patterns =
         [("plain", "pods"), ("star", "*"), ("all", "*/*"), ("of-pods", "pods/*"), ("status", "*/status")];
@@ -226,7 +226,7 @@ async fn a12_a13_subresources(setup: Setup) {
 }
 
 /// 1, 2, 5, 6. The mutating phase comes before names, addresses and validation, the validating one after them.
-async fn a1_a2_a5_a6_phases(setup: Setup) {
+async fn admission_1_2_5_6_phases(setup: Setup) {
     let (server, web) = (setup.start().await, allowing().await);
     let rule = || json!({"resources": ["services", "configmaps"]});
     let of = |path: &str| json!([hook("h", web.client_config(path), rule(), json!({}))]);
@@ -263,7 +263,7 @@ async fn a1_a2_a5_a6_phases(setup: Setup) {
 
 /// 4, 20. A validating webhook sees what a mutating one has set; a write that loses a race is seen again, with the newer
 /// object.
-async fn a4_a20_what_is_seen_is_what_is_written(setup: Setup) {
+async fn admission_4_20_what_is_seen_is_what_is_written(setup: Setup) {
     let server = setup.start().await;
     let label = WebhookServer::start(&[], |seen| {
         reviewed(seen, patch(json!([{"op": "add", "path": "/metadata/labels", "value": {"by": "hook"}}])))
@@ -298,7 +298,7 @@ async fn a4_a20_what_is_seen_is_what_is_written(setup: Setup) {
 }
 
 /// 18, 19. A plugin that is switched off calls nobody; the others are measured.
-async fn a18_a19_switches_and_metrics(mut setup: Setup) {
+async fn admission_18_19_switches_and_metrics(mut setup: Setup) {
     setup.admission =
         rowplane::api::admission::Settings::new(&[], &["ValidatingAdmissionWebhook"]).expect("settings");
     let (server, web) = (setup.start().await, allowing().await);

@@ -7,11 +7,11 @@ use crate::support::server::{CONFIGMAPS, Setup, config_map};
 use crate::support::webhook::WebhookServer;
 
 on_every_store! {
-    a124_webhooks_of_files,
+    admission_124_webhooks_of_files,
 }
 
 /// 124. Webhooks of files are called before stored ones, and see what configures admission.
-async fn a124_webhooks_of_files(mut setup: Setup) {
+async fn admission_124_webhooks_of_files(mut setup: Setup) {
     let web =
         WebhookServer::start(&[], |seen| match &*seen.path.split('?').next().expect("a path").to_owned() {
             "/mutate" => reviewed(

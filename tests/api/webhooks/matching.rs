@@ -8,19 +8,19 @@ use crate::support::server::{CONFIGMAPS, Setup, config_map};
 use crate::support::webhook::WebhookServer;
 
 on_every_store! {
-    a21_a22_what_no_webhook_sees,
+    admission_21_22_what_no_webhook_sees,
     rules_for_what_no_webhook_sees_are_warned_of,
-    a23_a24_a25_a26_selectors_and_scopes,
-    a27_a28_a29_equivalent_versions,
-    a30_a31_a32_a33_match_conditions,
-    a61_custom_objects,
+    admission_23_24_25_26_selectors_and_scopes,
+    admission_27_28_29_equivalent_versions,
+    admission_30_31_32_33_match_conditions,
+    admission_61_custom_objects,
 }
 
 const HPAS_V1: &str = "/apis/autoscaling/v1/namespaces/t/horizontalpodautoscalers";
 const EVENTS: &str = "/api/v1/namespaces/t/events";
 
 /// 21, 22. What configures admission, and reviews, are seen by no webhook; a request for a token is.
-async fn a21_a22_what_no_webhook_sees(setup: Setup) {
+async fn admission_21_22_what_no_webhook_sees(setup: Setup) {
     let server = setup.start().await;
     let refusing = WebhookServer::start(&[], |seen| reviewed(seen, json!({"allowed": false}))).await;
     server
@@ -75,7 +75,7 @@ async fn rules_for_what_no_webhook_sees_are_warned_of(setup: Setup) {
 }
 
 /// 23, 24, 25, 26. Selectors and scopes.
-async fn a23_a24_a25_a26_selectors_and_scopes(setup: Setup) {
+async fn admission_23_24_25_26_selectors_and_scopes(setup: Setup) {
     let (server, web) = (setup.start().await, allowing().await);
     let namespaces = "/api/v1/namespaces";
     let labelled = |name: &str, value: &str| json!({"metadata": {"name": name, "labels": {"in": value}}});
@@ -130,7 +130,7 @@ async fn a23_a24_a25_a26_selectors_and_scopes(setup: Setup) {
 }
 
 /// 27, 28, 29. Other versions of a resource.
-async fn a27_a28_a29_equivalent_versions(setup: Setup) {
+async fn admission_27_28_29_equivalent_versions(setup: Setup) {
     let server = setup.start().await;
     let web = WebhookServer::start(&[], |seen| {
         let is_v2 = seen.body["request"]["kind"]["version"] == "v2";
@@ -173,7 +173,7 @@ async fn a27_a28_a29_equivalent_versions(setup: Setup) {
 }
 
 /// 30, 31, 32, 33. Match conditions.
-async fn a30_a31_a32_a33_match_conditions(setup: Setup) {
+async fn admission_30_31_32_33_match_conditions(setup: Setup) {
     let (server, web) = (setup.start().await, allowing().await);
     let conditions = |expressions: &[&str], more: Value| {
         let list: Vec<Value> = expressions
@@ -228,7 +228,7 @@ async fn a30_a31_a32_a33_match_conditions(setup: Setup) {
 }
 
 /// 61. Custom objects are seen as their schema has them, and judged by it afterwards.
-async fn a61_custom_objects(setup: Setup) {
+async fn admission_61_custom_objects(setup: Setup) {
     let server = setup.start().await;
     let web = WebhookServer::start(&[], |seen| {
         let color = seen.body["request"]["object"]["spec"]["color"].as_str().unwrap_or_default().to_owned();

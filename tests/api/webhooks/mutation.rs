@@ -7,11 +7,11 @@ use crate::support::server::{CONFIGMAPS, Setup, config_map, deployment};
 use crate::support::webhook::{Seen, WebhookServer};
 
 on_every_store! {
-    a42_a43_a44_a45_patches,
-    a42_webhooks_after_one_that_takes_the_kind_away,
-    a42_patches_of_kind_and_version,
+    admission_42_43_44_45_patches,
+    admission_42_webhooks_after_one_that_takes_the_kind_away,
+    admission_42_patches_of_kind_and_version,
     a_new_name_is_for_new_objects_without_a_path,
-    a46_a47_a48_order_and_second_calls,
+    admission_46_47_48_order_and_second_calls,
 }
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
@@ -30,7 +30,7 @@ async fn patching(patches: &'static [PathPatch]) -> WebhookServer {
 }
 
 /// 42, 43, 44, 45. What a patch may do.
-async fn a42_a43_a44_a45_patches(setup: Setup) {
+async fn admission_42_43_44_45_patches(setup: Setup) {
     let server = setup.start().await;
     let web = patching(&[
         ("/container", |_| {
@@ -124,7 +124,7 @@ async fn a_new_name_is_for_new_objects_without_a_path(setup: Setup) {
 }
 
 /// What a patch has taken away is not there for the webhooks that follow, until one of them wants another version.
-async fn a42_webhooks_after_one_that_takes_the_kind_away(setup: Setup) {
+async fn admission_42_webhooks_after_one_that_takes_the_kind_away(setup: Setup) {
     let server = setup.start().await;
     let web = patching(&[
         ("/kind", |_| json!([{"op": "remove", "path": "/kind"}])),
@@ -213,7 +213,7 @@ async fn a42_webhooks_after_one_that_takes_the_kind_away(setup: Setup) {
 
 /// A patch that takes away what a built-in object says it is changes nothing; one that says something else is refused, unless it
 /// names another version of the same kind.
-async fn a42_patches_of_kind_and_version(setup: Setup) {
+async fn admission_42_patches_of_kind_and_version(setup: Setup) {
     let server = setup.start().await;
     let replace = |path: &str, value: Value| json!([{"op": "replace", "path": path, "value": value}]);
     let cases: &[(&str, Value, u16, &str)] = &[
@@ -333,7 +333,7 @@ fn set(key: &str, value: &str) -> Value {
 }
 
 /// 46, 47, 48. The order of calls, and second calls.
-async fn a46_a47_a48_order_and_second_calls(setup: Setup) {
+async fn admission_46_47_48_order_and_second_calls(setup: Setup) {
     let server = setup.start().await;
     let web = patching(&[
         ("/a", |_| set("a", "1")),

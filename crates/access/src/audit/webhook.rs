@@ -48,6 +48,7 @@ impl Delivery for Hook {
             if left == 0 || self.ending.is_cancelled() {
                 return Err(error.to_string());
             }
+            #[expect(clippy::disallowed_methods, reason = "servers with one seed would call together")]
             let jittered = pause.mul_f64(1.0 + 0.2 * rand::random::<f64>());
             let _ = tokio::time::timeout(jittered, self.ending.cancelled()).await;
             pause = pause.mul_f64(GROWTH);

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn q17_plugins_are_switched_by_name() {
+    fn admission_17_plugins_are_switched_by_name() {
         let problems = |on: &[&str], off: &[&str]| Settings::new(on, off).unwrap_err().join(", ");
         assert_eq!(problems(&["Nope"], &[]), "enable-admission-plugins plugin \"Nope\" is unknown");
         assert_eq!(problems(&[], &["X"]), "disable-admission-plugins plugin \"X\" is unknown");

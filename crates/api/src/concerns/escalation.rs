@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a58_what_is_missing_is_sorted_and_compacted() {
+    fn auth_58_what_is_missing_is_sorted_and_compacted() {
         let held = rules(json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]));
         let wanted = rules(json!([
             {"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["secrets", "pods"]},

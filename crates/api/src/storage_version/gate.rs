@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn s22_s23_what_passes_a_closed_gate() {
+    fn storage_version_22_23_what_passes_a_closed_gate() {
         let gate = Gate::closed();
         let admin = User { name: "admin".to_owned(), groups: vec![MASTERS.to_owned()], ..User::default() };
         let (namespaces, leases) =
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn s21_s27_the_text_of_a_refusal() {
+    fn storage_version_21_27_the_text_of_a_refusal() {
         let gate = Gate::closed();
         let text =
             |resource: &Gvr| admit(&gate, resource, "", &User::default()).map_err(|error| error.to_string());

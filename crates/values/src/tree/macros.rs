@@ -5,13 +5,13 @@
 macro_rules! tree_json {
     (null) => { $crate::tree::Value::Null };
     ([ $($items:tt)* ]) => {{
-        #[allow(unused_mut)]
+        #[allow(unused_mut, reason = "what is empty is not filled")]
         let mut items = ::std::vec::Vec::from([]);
         $crate::json_items!(items, $($items)*);
         $crate::tree::Value::Array(items)
     }};
     ({ $($members:tt)* }) => {{
-        #[allow(unused_mut)]
+        #[allow(unused_mut, reason = "what is empty is not filled")]
         let mut members = $crate::tree::Map::new();
         $crate::json_members!(members, $($members)*);
         $crate::tree::Value::Object(members)

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a093_only_so_many_files_are_kept_and_they_are_compressed() {
+    fn auth_93_only_so_many_files_are_kept_and_they_are_compressed() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("audit.log");
         fs::write(dir.path().join("audit-other.log"), "not ours").expect("writes");

@@ -42,7 +42,7 @@ fn a_webhook_is_configured() {
 
 /// The texts are those of kube-apiserver.
 #[test]
-fn a75_what_cannot_be_used_is_refused() {
+fn auth_75_what_cannot_be_used_is_refused() {
     let long = vec!["{expression: 'true'}"; 65].join(", ");
     for (authorizers, why) in [
         ("[]", "authorizers: Required value: at least one authorization mode must be defined"),

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a73_all_have_to_hold() {
+    fn auth_73_all_have_to_hold() {
         for text in [
             "has(request.resourceAttributes) && request.resourceAttributes.verb == 'list'",
             "!has(request.nonResourceAttributes)",

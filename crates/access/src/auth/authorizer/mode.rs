@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a71_modes_are_known_and_none_comes_twice() {
+    fn auth_71_modes_are_known_and_none_comes_twice() {
         assert_eq!(parse(&["Node", "RBAC"]), Ok(DEFAULT.into()));
         assert!(Mode::ALL.iter().is_sorted_by_key(|mode| mode.as_str()));
         assert_eq!(

@@ -58,7 +58,7 @@ async fn act_with(
 }
 
 #[tokio::test]
-async fn a037_to_a039_users() {
+async fn auth_37_to_39_users() {
     let (u, bob) = (user("u"), user("bob"));
     let refused = act(&u, &bob, &[]).await.unwrap_err();
     assert_eq!(
@@ -76,7 +76,7 @@ async fn a037_to_a039_users() {
 }
 
 #[tokio::test]
-async fn a038_every_part_of_a_user_is_asked_for() {
+async fn auth_38_every_part_of_a_user_is_asked_for() {
     let u = user("u");
     let mut wanted = in_groups("bob", &["g"]);
     wanted.uid = "7".to_owned();
@@ -97,7 +97,7 @@ async fn a038_every_part_of_a_user_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a040_some_groups_are_nobodys() {
+async fn auth_40_some_groups_are_nobodys() {
     let everything: &[&str] = &[
         "impersonate:user-info users *",
         "impersonate:user-info groups *",
@@ -112,7 +112,7 @@ async fn a040_some_groups_are_nobodys() {
 }
 
 #[tokio::test]
-async fn a041_nodes_and_service_accounts() {
+async fn auth_41_nodes_and_service_accounts() {
     let u = user("u");
     let node = user("system:node:n");
     let rights: &[&str] =
@@ -134,7 +134,7 @@ async fn a041_nodes_and_service_accounts() {
 }
 
 #[tokio::test]
-async fn a042_an_account_may_be_its_own_node_alone() {
+async fn auth_42_an_account_may_be_its_own_node_alone() {
     let mut agent = user("system:serviceaccount:kube-system:agent");
     agent.extra.insert("authentication.kubernetes.io/node-name".to_owned(), vec!["n".to_owned()]);
     let rights: &[&str] =

@@ -152,7 +152,7 @@ mod tests {
     use crate::tree::json;
 
     #[test]
-    fn a66_what_a_pod_refers_to() {
+    fn auth_66_what_a_pod_refers_to() {
         let pod = json!({
             "metadata": {"name": "p"},
             "spec": {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a66_secrets_that_a_kubelet_needs_for_a_volume() {
+    fn auth_66_secrets_that_a_kubelet_needs_for_a_volume() {
         let secrets = |spec: Value| {
             let volume = json!({"spec": spec});
             let found = secrets_of_volume(volume.as_object().expect("a volume"));

@@ -76,7 +76,7 @@ fn objects(drawn: &Json) -> Vec<(Gvr, Json)> {
 }
 
 #[tokio::test]
-async fn a66_a67_a68_decisions_and_reasons_are_upstreams() {
+async fn auth_66_67_68_decisions_and_reasons_are_upstreams() {
     let mut counts = [0, 0];
     for line in lines(include_bytes!("../../../../../testdata/rbac/nodes.jsonl.gz")) {
         let authorizer = authorizer(&objects(&line["Objects"])).await;

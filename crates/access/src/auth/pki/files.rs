@@ -93,6 +93,7 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "other processes share the directory")]
 fn temporary_name(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{:08x}.tmp", rand::random::<u32>()))

@@ -230,6 +230,7 @@ fn leaf_params(profile: &Profile<'_>, now: SystemTime) -> Result<CertificatePara
     Ok(leaf)
 }
 
+#[expect(clippy::disallowed_methods, reason = "no two certificates may have one serial number")]
 fn params(now: SystemTime, lifetime: Duration) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();

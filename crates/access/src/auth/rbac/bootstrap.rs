@@ -1,9 +1,9 @@
 //! The roles and bindings that exist from the start, as data (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`).
 //!
-//! A file lists one role after the other, its rules below it, indented: `apps+batch:jobs,pods/log[x] gl` is a rule for
-//! `jobs` and `pods/log` named `x` in two groups, `URL /a /b g` one for paths. A verb is a word, or several are letters
-//! ([`VERBS`]). `E` stands for the rule by which controllers write events. A line of bindings has the role's name, which
-//! is the binding's own for the cluster, and its subjects.
+//! A file lists one role after the other, its rules below it, indented: `get,list pods,pods/log named x in core,apps` is a
+//! rule for two resources named `x` in two groups, without a name or a group one for all objects of the core group;
+//! `get paths /a,/b` is one for paths. A line of bindings has the role's name, which is the binding's own for the cluster,
+//! and its subjects.
 
 use super::GROUP;
 use super::rule::PolicyRule;
@@ -17,45 +17,7 @@ const ROLES: &str = include_str!("bootstrap/roles.txt");
 const ROLE_BINDINGS: &str = include_str!("bootstrap/role_bindings.txt");
 
 const CONTROLLER_PREFIX: &str = "system:controller:";
-const EVENTS: &str = "core+ev:events cup";
 const AGGREGATE: &str = "rbac.authorization.k8s.io/aggregate-to-";
-
-/// `R` reads and `W` writes; `A` does both.
-const VERBS: [(char, &str); 12] = [
-    ('g', "get"),
-    ('l', "list"),
-    ('w', "watch"),
-    ('c', "create"),
-    ('u', "update"),
-    ('p', "patch"),
-    ('d', "delete"),
-    ('D', "deletecollection"),
-    ('*', "*"),
-    ('R', "glw"),
-    ('W', "cupdD"),
-    ('A', "glwcupdD"),
-];
-
-/// Short names of groups; others stand for themselves.
-const GROUPS: [(&str, &str); 17] = [
-    ("core", ""),
-    ("authn", "authentication.k8s.io"),
-    ("authz", "authorization.k8s.io"),
-    ("certs", "certificates.k8s.io"),
-    ("coord", "coordination.k8s.io"),
-    ("disc", "discovery.k8s.io"),
-    ("net", "networking.k8s.io"),
-    ("rbac", "rbac.authorization.k8s.io"),
-    ("res", "resource.k8s.io"),
-    ("sto", "storage.k8s.io"),
-    ("adm", "admissionregistration.k8s.io"),
-    ("as", "autoscaling"),
-    ("ext", "extensions"),
-    ("ev", "events.k8s.io"),
-    ("int", "internal.apiserver.k8s.io"),
-    ("crd", "apiextensions.k8s.io"),
-    ("svm", "storagemigration.k8s.io"),
-];
 
 /// The annotation by which an object is kept up to date at each start.
 pub const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
@@ -185,53 +147,26 @@ fn roles(file: &str) -> impl Iterator<Item = (&str, Vec<PolicyRule>)> {
 }
 
 fn rule(text: &str) -> PolicyRule {
-    let text = if text == "E" { EVENTS } else { text };
-    let (what, given_verbs) = text.split_once(' ').unwrap_or((text, ""));
-    if what == "URL" {
-        let (urls, verb) = given_verbs.rsplit_once(' ').unwrap_or_default();
-        return PolicyRule { urls: sorted(urls.split(' ')), verbs: verbs(verb), ..PolicyRule::default() };
+    let mut words = text.split(' ');
+    let mut list = || words.next().unwrap_or_default();
+    let (verbs, what) = (sorted(list()), list());
+    if what == "paths" {
+        return PolicyRule { verbs, urls: sorted(list()), ..PolicyRule::default() };
     }
-    let (what, names) = match what.split_once('[') {
-        Some((what, names)) => (what, sorted(names.trim_end_matches(']').split(','))),
-        None => (what, Vec::new()),
-    };
-    let (groups, resources) = what.split_once(':').unwrap_or(("core", what));
-    PolicyRule {
-        verbs: verbs(given_verbs),
-        groups: sorted(groups.split('+').map(group)),
-        resources: sorted(resources.split(',')),
-        names,
-        urls: Vec::new(),
+    let (mut names, mut groups) = (Vec::new(), vec![String::new()]);
+    loop {
+        match list() {
+            "named" => names = sorted(list()),
+            "in" => groups = sorted(list()),
+            _ => return PolicyRule { verbs, groups, resources: sorted(what), names, urls: Vec::new() },
+        }
     }
 }
 
-fn group(name: &str) -> &str {
-    match (name, GROUPS.iter().find(|(short, _)| *short == name)) {
-        ("node", _) => "node.k8s.io",
-        (_, Some((_, group))) => group,
-        (_, None) => name,
-    }
-}
-
-fn verbs(text: &str) -> Vec<String> {
-    let letter = |letter: char| VERBS.iter().find(|(own, _)| *own == letter).map(|(_, verb)| *verb);
-    let verbs = text.split(' ').flat_map(|word| match word.chars().map(letter).collect::<Option<Vec<_>>>() {
-        Some(verbs) => verbs.into_iter().flat_map(|verb| spelled(verb, letter)).collect(),
-        None => vec![word],
-    });
-    sorted(verbs)
-}
-
-/// The verbs behind a letter that stands for several.
-fn spelled<'a>(verb: &'a str, letter: impl Fn(char) -> Option<&'a str>) -> Vec<&'a str> {
-    match verb {
-        "glw" | "cupdD" | "glwcupdD" => verb.chars().filter_map(letter).collect(),
-        verb => vec![verb],
-    }
-}
-
-fn sorted<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut texts: Vec<String> = texts.map(str::to_owned).collect();
+/// The texts of a list, `core` as the name that its group has.
+fn sorted(list: &str) -> Vec<String> {
+    let mut texts: Vec<String> =
+        list.split(',').map(|text| if text == "core" { "" } else { text }.to_owned()).collect();
     texts.sort();
     texts
 }
@@ -244,20 +179,20 @@ mod tests {
     fn rules_are_read() {
         let read = |text| rule(text).to_value();
         assert_eq!(
-            read("E"),
+            read("create,update,patch events in core,events.k8s.io"),
             json!({"verbs": ["create", "patch", "update"], "apiGroups": ["", "events.k8s.io"], "resources": ["events"]})
         );
         assert_eq!(
-            read("rbac:clusterroles escalate Rup"),
+            read("escalate,get,list,watch,update,patch clusterroles in rbac.authorization.k8s.io"),
             json!({"verbs": ["escalate", "get", "list", "patch", "update", "watch"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"]})
         );
         assert_eq!(
-            read("certs:signers[kubernetes.io/b,kubernetes.io/a] sign"),
+            read("sign signers named kubernetes.io/b,kubernetes.io/a in certificates.k8s.io"),
             json!({"verbs": ["sign"], "apiGroups": ["certificates.k8s.io"], "resources": ["signers"], "resourceNames": ["kubernetes.io/a", "kubernetes.io/b"]})
         );
-        assert_eq!(read("URL * *"), json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
+        assert_eq!(read("* paths *"), json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
         assert_eq!(
-            read("nodes proxy"),
+            read("proxy nodes"),
             json!({"verbs": ["proxy"], "apiGroups": [""], "resources": ["nodes"]})
         );
     }

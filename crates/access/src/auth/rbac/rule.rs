@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a51_resources_subresources_names_and_paths() {
+    fn auth_51_resources_subresources_names_and_paths() {
         let pods = rule(json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}));
         assert!(allows(&pods, "get", "", "pods", "", "x"));
         assert!(!allows(&pods, "get", "", "pods", "log", "x"));

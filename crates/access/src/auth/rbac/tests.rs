@@ -46,7 +46,7 @@ pub fn asked<'a>(request: &'a Json, user: &'a mut User) -> Attributes<'a> {
 }
 
 #[test]
-fn a63_the_policy_of_the_start_is_upstreams() {
+fn auth_63_the_policy_of_the_start_is_upstreams() {
     let mut own: Vec<(String, Value)> = bootstrap::objects().into_iter().map(named).collect();
     own.sort_by(|one, other| one.0.cmp(&other.0));
     let mut theirs: Vec<(String, Value)> =
@@ -84,7 +84,7 @@ fn named(mut object: Map) -> (String, Value) {
 }
 
 #[test]
-fn a51_a52_a53_a55_decisions_and_reasons_are_upstreams() {
+fn auth_51_52_53_55_decisions_and_reasons_are_upstreams() {
     let mut counts = [0, 0, 0];
     for line in lines(include_bytes!("../../../../../testdata/rbac/decisions.jsonl.gz")) {
         let mut policy = Policy::default();

@@ -208,6 +208,7 @@ fn named_bits(bits: u16) -> Vec<u8> {
 }
 
 fn serial() -> [u8; 16] {
+    #[expect(clippy::disallowed_methods, reason = "no two certificates may have one serial number")]
     let mut serial = rand::random::<[u8; 16]>();
     serial[0] &= 0x7f;
     serial

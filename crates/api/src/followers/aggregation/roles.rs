@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a062_rules_come_in_the_order_of_names_without_repetitions_and_without_ones_own() {
+    fn auth_62_rules_come_in_the_order_of_names_without_repetitions_and_without_ones_own() {
         let roles = roles(&[
             aggregated("whole", "x", &[rule("own")]),
             part("b", "x", &["pods", "nodes"]),

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a77_what_cannot_be_parsed_is_left_out_and_told() {
+    fn auth_77_what_cannot_be_parsed_is_left_out_and_told() {
         let both = asked(json!({"fieldSelector": {"rawSelector": "a"}, "labelSelector": {"requirements": [
             {"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Near", "values": ["c"]}]}}));
         assert_eq!(both.labels(), [one("a", Operator::Exists, &[])]);

@@ -168,7 +168,7 @@ fn members_stand_in_upstream_order() {
 }
 
 #[test]
-fn w38_vectors_of_the_specification() {
+fn wire_38_vectors_of_the_specification() {
     let made = |gvk: Gvk, members: Value| {
         let Value::Object(members) = members else { unreachable!("an object each") };
         Envelope::wrap(&gvk, &encode(&known(gvk.clone()), &members).expect("encodes"))
@@ -192,7 +192,7 @@ fn w38_vectors_of_the_specification() {
 }
 
 #[test]
-fn w40_numbers_may_be_packed_and_messages_may_come_in_pieces() {
+fn wire_40_numbers_may_be_packed_and_messages_may_come_in_pieces() {
     let pod = Gvk::fixed("v1", "Pod");
     // spec (2) .securityContext (14) .supplementalGroups (4): packed 1, 2, then 3; spec.nodeName (10) apart.
     let packed = members(pod, "1208 7206 2202 0102 2003 1205 5203 6e6f64").expect("decodes");
@@ -201,7 +201,7 @@ fn w40_numbers_may_be_packed_and_messages_may_come_in_pieces() {
 }
 
 #[test]
-fn w41_times_and_integers_at_their_edges() {
+fn wire_41_times_and_integers_at_their_edges() {
     let created =
         |raw: &str| members(Gvk::fixed("v1", "ConfigMap"), raw).expect("decodes")["metadata"].clone();
     assert_eq!(created("0a02 4200"), json!({}));

@@ -2,7 +2,7 @@
 //! words. Parsers of YAML 1.2 read some of them as other values, and the translation of libyaml to safe Rust panics on a
 //! few. What is unsafe of libyaml stays in here: pointers to what it has read are copied from, and never kept.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "libyaml hands out pointers")]
 
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::MaybeUninit;

@@ -10,7 +10,7 @@ use crate::tree::{Map, json};
 
 /// Assertion 64 of `docs/spec/wire.md`.
 #[test]
-fn w64_lists_stand_under_their_key_and_strings_stay_strings() {
+fn wire_64_lists_stand_under_their_key_and_strings_stay_strings() {
     let value = json!({
         "metadata": {"name": "a", "annotations": {}},
         "items": [{"b": "yes", "a": "1"}, ["x", []], "plain text", {}],

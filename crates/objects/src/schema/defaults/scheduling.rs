@@ -17,6 +17,10 @@ pub(super) fn device_request(request: &mut ObjectMap) {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a default is a function of the object alone, and this one is the time of day"
+)]
 pub(super) fn device_taint(taint: &mut ObjectMap) {
     if_absent(taint, "timeAdded", now());
 }

@@ -11,7 +11,7 @@ struct Case {
 }
 
 #[test]
-fn a108_files_are_judged_as_upstream_judges_them() {
+fn auth_108_files_are_judged_as_upstream_judges_them() {
     let cases: Vec<Case> =
         serde_json::from_str(include_str!("../../../../../testdata/encryption/configurations.json"))
             .expect("JSON");

@@ -112,6 +112,7 @@ impl Saved {
 /// disk before this returns: after a power failure there is either the old file or the new one.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     // A random name, since containers that share the directory may even have the same process id.
+    #[expect(clippy::disallowed_methods, reason = "other processes share the directory")]
     let fresh = path.with_extension(format!("{:08x}.new", rand::random::<u32>()));
     let written = write_synced(&fresh, text)
         .and_then(|()| std::fs::rename(&fresh, path))

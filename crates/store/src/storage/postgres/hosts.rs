@@ -36,6 +36,10 @@ pub struct Hosts {
 
 impl Hosts {
     /// Fails with a reason for the operator if a server could not use what the URL asks for.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the host that is tried first has to differ between servers"
+    )]
     pub fn new(route: Route, used: Use) -> Result<Self, String> {
         let mut places = route.places;
         if route.shuffled {

@@ -185,6 +185,7 @@ struct Directory {
 }
 
 impl Directory {
+    #[expect(clippy::disallowed_methods, reason = "other processes share these names")]
     fn create() -> io::Result<Self> {
         let name = format!("rowplane-{:016x}", rand::random::<u64>());
         if cfg!(target_os = "linux") {

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn w49_texts_change_at_the_boundaries() {
+    fn wire_49_texts_change_at_the_boundaries() {
         let cases = [
             (-2, "<invalid>"),
             (-1, "0s"),

@@ -1,10 +1,9 @@
 //! The database is unreachable, blocked or failing: what is answered meanwhile, and that everything recovers by itself.
 
+#[path = "../support/mod.rs"]
 mod support;
 
-#[path = "outage/definitions.rs"]
 mod definitions;
-#[path = "outage/disk.rs"]
 mod disk;
 
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};

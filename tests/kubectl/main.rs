@@ -1,30 +1,19 @@
 //! Real kubectls, one older than the server and one of the same version, with commands as users type them.
 
+#[path = "../support/mod.rs"]
 mod support;
 
-#[path = "kubectl/apply.rs"]
 mod apply;
-#[path = "kubectl/cluster.rs"]
 mod cluster;
-#[path = "kubectl/credentials.rs"]
 mod credentials;
-#[path = "kubectl/custom.rs"]
 mod custom;
-#[path = "kubectl/delete.rs"]
 mod delete;
-#[path = "kubectl/helm.rs"]
 mod helm;
-#[path = "kubectl/imperative.rs"]
 mod imperative;
-#[path = "kubectl/read.rs"]
 mod read;
-#[path = "kubectl/server.rs"]
 mod server;
-#[path = "kubectl/tool.rs"]
 mod tool;
-#[path = "kubectl/wait.rs"]
 mod wait;
-#[path = "kubectl/write.rs"]
 mod write;
 
 use crate::tool::Kubectl;

@@ -1,30 +1,19 @@
 //! The contract of `storage::Backend` and of `storage::Store`, case by case, on SQLite, on PostgreSQL and in memory.
 
+#[path = "../support/mod.rs"]
 mod support;
 
-#[path = "storage/clock.rs"]
 mod clock;
-#[path = "storage/compaction.rs"]
 mod compaction;
-#[path = "storage/feed.rs"]
 mod feed;
-#[path = "storage/lost_commits.rs"]
 mod lost_commits;
-#[path = "storage/open.rs"]
 mod open;
-#[path = "storage/reads.rs"]
 mod reads;
-#[path = "storage/registration.rs"]
 mod registration;
-#[path = "storage/replicas.rs"]
 mod replicas;
-#[path = "storage/small_tables.rs"]
 mod small_tables;
-#[path = "storage/stale.rs"]
 mod stale;
-#[path = "storage/store.rs"]
 mod store;
-#[path = "storage/writes.rs"]
 mod writes;
 
 /// Makes a module of tests for one store: `store::module::case`.

@@ -1,28 +1,18 @@
-//! Which servers exist, how they encode, and who waits for whom: the assertions of `docs/spec/storage-version.md`. A
-//! test of assertion 17 is called `s17_…`.
+//! Which servers exist, how they encode, and who waits for whom: the assertions of `docs/spec/storage-version.md`.
 
 #[macro_use]
+#[path = "../support/mod.rs"]
 mod support;
 
-#[path = "storage_version/collection.rs"]
 mod collection;
-#[path = "storage_version/formats.rs"]
 mod formats;
-#[path = "storage_version/gate.rs"]
 mod gate;
-#[path = "storage_version/identity.rs"]
 mod identity;
-#[path = "storage_version/leaving.rs"]
 mod leaving;
-#[path = "storage_version/media_type.rs"]
 mod media_type;
-#[path = "storage_version/migration.rs"]
 mod migration;
-#[path = "storage_version/registration.rs"]
 mod registration;
-#[path = "storage_version/trouble.rs"]
 mod trouble;
-#[path = "storage_version/validation.rs"]
 mod validation;
 
 use std::time::Duration;

@@ -5,15 +5,12 @@
 //! `ROWPLANE_TEST_ROUNDS=20 ./test --test crash` disturbs 20 times. The seed, printed and set as `ROWPLANE_TEST_SEED`,
 //! decides what clients do; the timing depends on the machine.
 
+#[path = "../support/mod.rs"]
 mod support;
 
-#[path = "crash/definitions.rs"]
 mod definitions;
-#[path = "crash/history.rs"]
 mod history;
-#[path = "crash/load.rs"]
 mod load;
-#[path = "crash/power.rs"]
 mod power;
 
 use std::time::Duration;

@@ -1,11 +1,9 @@
 //! kube-rs as an independent client: its reflector contains the same objects as the server, whatever happens meanwhile.
 
-#[path = "kube_client/custom.rs"]
 mod custom;
-#[path = "kube_client/embedded.rs"]
 mod embedded;
-#[path = "kube_client/pod.rs"]
 mod pod;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::pin::pin;
@@ -145,26 +143,26 @@ async fn resumes(installation: Installation) {
     }
 }
 
-/// 96: LIST, then WATCH.
+/// LIST, then WATCH.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reflector_that_lists_and_watches_on_sqlite() {
+async fn list_watch_96_a_reflector_that_lists_and_watches_on_sqlite() {
     reflector(Installation::sqlite(), watcher::Config::default().page_size(50)).await;
 }
 
-/// 96: a streaming list.
+/// A streaming list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reflector_that_streams_on_sqlite() {
+async fn list_watch_96_a_reflector_that_streams_on_sqlite() {
     reflector(Installation::sqlite(), watcher::Config::default().streaming_lists()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reflector_that_lists_and_watches_on_postgres() {
+async fn list_watch_96_a_reflector_that_lists_and_watches_on_postgres() {
     let schema = Schema::create().await;
     reflector(Installation::postgres(&schema), watcher::Config::default().page_size(50)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reflector_that_streams_on_postgres() {
+async fn list_watch_96_a_reflector_that_streams_on_postgres() {
     let schema = Schema::create().await;
     reflector(Installation::postgres(&schema), watcher::Config::default().streaming_lists()).await;
 }

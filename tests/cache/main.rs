@@ -1,5 +1,6 @@
 //! The watch cache over each database: the promises of its states, cursors and exact reads.
 
+#[path = "../support/mod.rs"]
 mod support;
 
 /// Makes three tests of every case: `sqlite::case`, `postgres::case` and `memory::case`.
@@ -22,13 +23,9 @@ macro_rules! on_store {
     };
 }
 
-#[path = "cache/faults.rs"]
 mod faults;
-#[path = "cache/follower.rs"]
 mod follower;
-#[path = "cache/turnover.rs"]
 mod turnover;
-#[path = "cache/turns.rs"]
 mod turns;
 
 use std::sync::Arc;

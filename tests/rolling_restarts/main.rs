@@ -1,9 +1,9 @@
 //! Two replicas behind a real HAProxy that are restarted in turn, frozen, or lose their database, under clients of several
 //! makes: our own, kube-rs and client-go.
 
+#[path = "../support/mod.rs"]
 mod support;
 
-#[path = "rolling_restarts/clients.rs"]
 mod clients;
 
 use std::path::Path;

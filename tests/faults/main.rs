@@ -3,88 +3,47 @@
 //!
 //! `ROWPLANE_FAULTS_SEED` decides what clients do and which faults occur; their timing depends on the machine.
 
+#[path = "../support/mod.rs"]
 mod support;
 
-#[path = "faults/chaos.rs"]
 mod chaos;
-#[path = "faults/clocks.rs"]
 mod clocks;
-#[path = "faults/cluster.rs"]
 mod cluster;
-#[path = "faults/definitions.rs"]
 mod definitions;
-#[path = "faults/deleting.rs"]
 mod deleting;
-#[path = "faults/deletions.rs"]
 mod deletions;
-#[path = "faults/disks.rs"]
 mod disks;
-#[path = "faults/drawn.rs"]
 mod drawn;
-#[path = "faults/failover.rs"]
 mod failover;
-#[path = "faults/failovers.rs"]
 mod failovers;
-#[path = "faults/forms.rs"]
 mod forms;
-#[path = "faults/guarded.rs"]
 mod guarded;
-#[path = "faults/guards.rs"]
 mod guards;
-#[path = "faults/history.rs"]
 mod history;
-#[path = "api/custom_resources/hook.rs"]
-#[allow(dead_code, reason = "the tests of conversions need more of it")]
-mod hook;
-#[path = "faults/linear.rs"]
 mod linear;
-#[path = "faults/listing.rs"]
 mod listing;
-#[path = "faults/load.rs"]
 mod load;
-#[path = "faults/log.rs"]
 mod log;
-#[path = "faults/object.rs"]
 mod object;
-#[path = "faults/planted.rs"]
 mod planted;
-#[path = "faults/planted_deletions.rs"]
 mod planted_deletions;
-#[path = "faults/process.rs"]
 mod process;
-#[path = "faults/records.rs"]
 mod records;
-#[path = "faults/refusals.rs"]
 mod refusals;
-#[path = "faults/releases.rs"]
 mod releases;
-#[path = "faults/replicas.rs"]
 mod replicas;
-#[path = "faults/requests.rs"]
 mod requests;
-#[path = "faults/rights.rs"]
 mod rights;
-#[path = "faults/run.rs"]
 mod run;
-#[path = "faults/server.rs"]
 mod server;
-#[path = "faults/services.rs"]
 mod services;
-#[path = "faults/serving.rs"]
 mod serving;
-#[path = "faults/settling.rs"]
 mod settling;
-#[path = "faults/two_primaries.rs"]
 mod two_primaries;
-#[path = "faults/verdict.rs"]
 mod verdict;
-#[path = "faults/watcher.rs"]
 mod watcher;
-#[path = "faults/watches.rs"]
 mod watches;
-#[path = "faults/webhook.rs"]
 mod webhook;
-#[path = "faults/written.rs"]
 mod written;
 
 use crate::history::Promise;

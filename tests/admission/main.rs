@@ -2,11 +2,10 @@
 //! write is committed.
 
 #[macro_use]
+#[path = "../support/mod.rs"]
 mod support;
 
-#[path = "admission/chain.rs"]
 mod chain;
-#[path = "admission/foreseen.rs"]
 mod foreseen;
 
 use std::sync::Arc;
