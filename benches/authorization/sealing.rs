@@ -10,7 +10,7 @@ use rowplane::encryption::configuration::Reload;
 use rowplane::encryption::{Config, Encryption, Opening};
 use rowplane::runtime::Runtime;
 use rowplane::schema::names::GroupResource;
-use rowplane::storage::{Backend as _, Key, memory};
+use rowplane::storage::{Key, Registry as _, memory};
 use rowplane::tree::{Text, json};
 
 use crate::timing::{Measured, measure};

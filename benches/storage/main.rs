@@ -20,9 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use rowplane::storage::Backend;
 use rowplane::storage::postgres::Postgres;
 use rowplane::storage::sqlite::Sqlite;
+use rowplane::storage::{Backend, Upkeep as _};
 
 use self::report::Report;
 

@@ -15,7 +15,7 @@ use crate::server::datastore::Datastore;
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::transfer::{Counts, Export, Meter};
-use crate::storage::{Backend as _, backup as format};
+use crate::storage::{Upkeep as _, backup as format};
 
 /// The size of the buffer for reading and writing files.
 const FILE_BUFFER: usize = 1 << 20;

@@ -13,7 +13,7 @@ use rowplane::storage::counting::{Account, Charge, Ledger, count};
 use rowplane::storage::postgres::Postgres;
 use rowplane::storage::{
     Backend, Change, Commit, Error, Expect, HighWaterMark, Key, Mutation, OpenError, Outcome, ResourceId,
-    Store, Written,
+    Store, Upkeep as _, Written,
 };
 use sqlx::{AssertSqlSafe, Connection as _};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rowplane::revision::Revision;
 use rowplane::storage::postgres::Postgres;
-use rowplane::storage::{Backend as _, Key};
+use rowplane::storage::{Key, Reads as _, Upkeep as _};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;

@@ -8,7 +8,9 @@ use kube::config::Kubeconfig;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::postgres::{Address, Postgres};
-use rowplane::storage::{Backend, Error, HighWaterMark, Key, OpenError};
+use rowplane::storage::{
+    Commits as _, Error, HighWaterMark, Key, OpenError, Reads as _, Registry as _, Upkeep as _,
+};
 use serde_json::json;
 use tokio::net::TcpSocket;
 use tokio::sync::watch;

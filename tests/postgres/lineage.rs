@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use rowplane::revision::Revision;
 use rowplane::storage::postgres::{Address, ClusterId, Postgres};
-use rowplane::storage::{Backend, Commit, Error, HighWaterMark, Key, OpenError, ResourceId, SAFETY_GAP};
+use rowplane::storage::{
+    Backend, Commit, Error, HighWaterMark, Key, OpenError, ResourceId, SAFETY_GAP, Upkeep as _,
+};
 use serde_json::json;
 
 use crate::support::cluster::{Cluster, pause};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use rowplane::storage::postgres::Postgres;
-use rowplane::storage::{Backend as _, Key, OpenError};
+use rowplane::storage::{Key, OpenError, Upkeep as _};
 use tempfile::TempDir;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::process::Child;

@@ -7,7 +7,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
 };
 use rowplane::storage::postgres::{Address, Postgres};
-use rowplane::storage::{Backend as _, OpenError};
+use rowplane::storage::{OpenError, Reads as _, Upkeep as _};
 use tempfile::TempDir;
 use tokio::process::Command;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rowplane::revision::Revision;
 use rowplane::storage::postgres::Postgres;
 use rowplane::storage::sqlite::Sqlite;
-use rowplane::storage::{Backend, Error, Key, OpenError, ResourceId};
+use rowplane::storage::{Backend, Error, Key, OpenError, ResourceId, Upkeep as _};
 
 use crate::support::database::Database;
 use crate::support::object::{create, pass, resource};

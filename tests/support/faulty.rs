@@ -5,13 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use rowplane::revision::Revision;
-use rowplane::schema::names::GroupResource;
-use rowplane::storage::{
-    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Outcome,
-    ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
-};
+use rowplane::storage::{Backend, Batch, Changes, Commit, Error, Layer, Outcome, ResourceId, Terms};
 use tokio::sync::RwLock;
 
 pub struct Faulty {
@@ -52,13 +47,9 @@ impl Faulty {
 }
 
 #[async_trait]
-impl Backend for Faulty {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn pipeline_depth(&self) -> usize {
-        self.inner.pipeline_depth()
+impl Layer for Faulty {
+    fn inner(&self) -> &dyn Backend {
+        &*self.inner
     }
 
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
@@ -75,14 +66,6 @@ impl Backend for Faulty {
         self.inner.commit_under(batch, terms).await
     }
 
-    async fn clock(&self) -> Result<Clock, Error> {
-        self.inner.clock().await
-    }
-
-    async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
-        self.inner.scan(scan, at).await
-    }
-
     async fn live_revisions(
         &self,
         resources: &[ResourceId],
@@ -90,27 +73,6 @@ impl Backend for Faulty {
     ) -> Result<Vec<Vec<Revision>>, Error> {
         self.loads.lock().expect("never poisoned").push(resources.to_vec());
         self.inner.live_revisions(resources, at).await
-    }
-
-    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
-        self.inner.rows_of(revisions).await
-    }
-
-    async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
-        self.inner.count(scan, at).await
-    }
-
-    async fn stale_rows(
-        &self,
-        stale: &Stale,
-        after: (&str, &str),
-        limit: u32,
-    ) -> Result<Vec<StaleRow>, Error> {
-        self.inner.stale_rows(stale, after, limit).await
-    }
-
-    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
-        self.inner.stale_count(stale).await
     }
 
     async fn changes(
@@ -130,61 +92,5 @@ impl Backend for Faulty {
         let hidden = self.hidden.load(SeqCst);
         changes.rows.retain(|row| row.revision.0 != hidden);
         Ok(changes)
-    }
-
-    async fn compact(&self, to: Revision) -> Result<Clock, Error> {
-        self.inner.compact(to).await
-    }
-
-    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
-        self.inner.oldest_change().await
-    }
-
-    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
-        self.inner.sweep(limit).await
-    }
-
-    async fn reclaim(&self) -> Result<(), Error> {
-        self.inner.reclaim().await
-    }
-
-    async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
-        self.inner.advance_clock(floor).await
-    }
-
-    async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
-        self.inner.resource_ids(resources).await
-    }
-
-    async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
-        self.inner.token_keys(now, max_age).await
-    }
-
-    async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error> {
-        self.inner.add_audit_rows(rows).await
-    }
-
-    async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
-        self.inner.audit_rows(query).await
-    }
-
-    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {
-        self.inner.remove_audit_rows(removal).await
-    }
-
-    async fn hint(&self) {
-        self.inner.hint().await
-    }
-
-    async fn broken(&self) -> Arc<str> {
-        self.inner.broken().await
-    }
-
-    fn shared(&self) -> bool {
-        self.inner.shared()
-    }
-
-    async fn close(&self) {
-        self.inner.close().await
     }
 }

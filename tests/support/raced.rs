@@ -4,15 +4,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use rowplane::revision::Revision;
-use rowplane::schema::names::GroupResource;
-use rowplane::storage::{
-    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Mutation,
-    ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
-};
+use rowplane::storage::{Backend, Batch, BlockStream, Commit, Error, Layer, Mutation, Terms};
 use tokio::sync::{Notify, Semaphore};
 
 /// Called before each commit, with the wrapped store and the mutations that are about to be judged.
@@ -57,34 +52,14 @@ impl Blocks {
 }
 
 #[async_trait]
-impl Backend for Raced {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn pipeline_depth(&self) -> usize {
-        self.inner.pipeline_depth()
+impl Layer for Raced {
+    fn inner(&self) -> &dyn Backend {
+        &*self.inner
     }
 
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
         (self.race)(self.inner.clone(), batch.close().to_vec()).await;
         self.inner.commit_under(batch, terms).await
-    }
-
-    async fn clock(&self) -> Result<Clock, Error> {
-        self.inner.clock().await
-    }
-
-    async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
-        self.inner.scan(scan, at).await
-    }
-
-    async fn live_revisions(
-        &self,
-        resources: &[ResourceId],
-        at: Revision,
-    ) -> Result<Vec<Vec<Revision>>, Error> {
-        self.inner.live_revisions(resources, at).await
     }
 
     async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
@@ -99,82 +74,8 @@ impl Backend for Raced {
         })))
     }
 
-    async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
-        self.inner.count(scan, at).await
-    }
-
-    async fn stale_rows(
-        &self,
-        stale: &Stale,
-        after: (&str, &str),
-        limit: u32,
-    ) -> Result<Vec<StaleRow>, Error> {
-        self.inner.stale_rows(stale, after, limit).await
-    }
-
-    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
-        self.inner.stale_count(stale).await
-    }
-
-    async fn changes(
-        &self,
-        after: Revision,
-        resource: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Changes, Error> {
-        self.inner.changes(after, resource, limit).await
-    }
-
-    async fn compact(&self, to: Revision) -> Result<Clock, Error> {
-        self.inner.compact(to).await
-    }
-
-    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
-        self.inner.oldest_change().await
-    }
-
-    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
-        self.inner.sweep(limit).await
-    }
-
-    async fn reclaim(&self) -> Result<(), Error> {
-        self.inner.reclaim().await
-    }
-
-    async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
-        self.inner.advance_clock(floor).await
-    }
-
-    async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
-        self.inner.resource_ids(resources).await
-    }
-
-    async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
-        self.inner.token_keys(now, max_age).await
-    }
-
-    async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error> {
-        self.inner.add_audit_rows(rows).await
-    }
-
-    async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
-        self.inner.audit_rows(query).await
-    }
-
-    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {
-        self.inner.remove_audit_rows(removal).await
-    }
-
-    async fn hint(&self) {
-        self.inner.hint().await
-    }
-
     fn shared(&self) -> bool {
         // The test writes like another server.
         true
-    }
-
-    async fn close(&self) {
-        self.inner.close().await
     }
 }

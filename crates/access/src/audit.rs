@@ -1,9 +1,8 @@
 //! Audit: who did what, as a policy wants it recorded, in events of upstream's form.
 //!
-//! A request that the policy wants gets a [`Record`], which grows while it is answered and is sent to all backends at each
+//! A request that the policy wants gets a [`Record`], which grows while it is answered and is sent to all sinks at each
 //! stage. A request that nobody wants costs the evaluation of the policy and nothing else.
 
-mod backend;
 mod batch;
 mod bounded;
 pub mod config;
@@ -14,6 +13,7 @@ mod json;
 mod log;
 mod policy;
 mod record;
+mod sink;
 mod webhook;
 
 use std::path::PathBuf;
@@ -24,10 +24,10 @@ use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
 
-use self::backend::{Backend, Receipt};
 use self::config::{Config, DatabaseConfig};
 use self::database::Database;
 use self::policy::Policy;
+use self::sink::{Receipt, Sink};
 use self::webhook::Hook;
 use crate::auth::authorizer::Attributes;
 use crate::metrics::AuditMetrics;
@@ -37,11 +37,11 @@ use crate::tasks::Tasks;
 use crate::wall_clock::WallClock;
 use crate::webhook::KubeconfigError;
 
-pub use self::backend::Due;
 pub use self::event::ObjectReference;
 pub use self::head::{Head, Sources, address};
 pub use self::policy::{Level, Stage};
 pub use self::record::{Lost, Record, Storing};
+pub use self::sink::Due;
 
 /// The time between two looks at the policy file.
 const RELOAD_PERIOD: Duration = Duration::from_secs(10);
@@ -65,13 +65,13 @@ pub struct Audit {
     /// `None` means the policy for the database alone.
     policy_file: Option<PathBuf>,
     /// In the order in which they get an event.
-    backends: Vec<Box<dyn Backend>>,
+    sinks: Vec<Box<dyn Sink>>,
     database_config: Option<DatabaseConfig>,
     /// Set once the database is open.
     database: OnceLock<Arc<Database>>,
     metrics: AuditMetrics,
     clock: WallClock,
-    /// The tasks of the backends, which end after all requests.
+    /// The tasks of the sinks, which end after all requests.
     tasks: Tasks,
 }
 
@@ -86,19 +86,19 @@ impl Audit {
         };
         let metrics = runtime.metrics.audit();
         let tasks = runtime.tasks.group();
-        let mut backends: Vec<Box<dyn Backend>> = Vec::new();
+        let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
         // As upstream's, these record nothing without a policy.
         let has_policy = config.policy_file.is_some();
         if let Some(log) = config.log.as_ref().filter(|_| has_policy) {
-            backends.push(log::open(log, &runtime.clock, &tasks, &metrics)?);
+            sinks.push(log::open(log, &runtime.clock, &tasks, &metrics)?);
         }
         if let Some(webhook) = config.webhook.as_ref().filter(|_| has_policy) {
-            backends.push(backend::of(Hook::open(webhook)?, &webhook.delivery, &tasks, &metrics));
+            sinks.push(sink::of(Hook::open(webhook)?, &webhook.delivery, &tasks, &metrics));
         }
         let audit = Arc::new(Self {
             policy: ArcSwap::from_pointee(policy),
             policy_file: config.policy_file.clone(),
-            backends,
+            sinks,
             database_config: config.database,
             database: OnceLock::new(),
             metrics,
@@ -137,10 +137,10 @@ impl Audit {
         self.metrics.rejected.increment(1);
     }
 
-    /// Delivers what is buffered, and ends the backends. No request may be running any more.
+    /// Delivers what is buffered, and ends the sinks. No request may be running any more.
     pub async fn close(&self) {
-        for backend in self.all_backends() {
-            backend.close().await;
+        for sink in self.all_sinks() {
+            sink.close().await;
         }
         self.tasks.stop();
         self.tasks.ended().await;
@@ -148,7 +148,7 @@ impl Audit {
 
     /// Keeps what was recorded as [`Due::WithAnswer`]. `None` means that it is kept.
     pub fn settle(&self) -> Option<BoxFuture<'static, ()>> {
-        let mut under_way = self.backends.iter().filter_map(|backend| backend.settle());
+        let mut under_way = self.sinks.iter().filter_map(|sink| sink.settle());
         let first = under_way.next()?;
         let others: Vec<_> = under_way.collect();
         match others.is_empty() {
@@ -157,9 +157,9 @@ impl Audit {
         }
     }
 
-    fn all_backends(&self) -> impl Iterator<Item = &dyn Backend> {
-        let database = self.database.get().map(|database| &**database as &dyn Backend);
-        self.backends.iter().map(|backend| &**backend).chain(database)
+    fn all_sinks(&self) -> impl Iterator<Item = &dyn Sink> {
+        let database = self.database.get().map(|database| &**database as &dyn Sink);
+        self.sinks.iter().map(|sink| &**sink).chain(database)
     }
 
     /// Reads the policy file again while the server runs. A file that cannot be used changes nothing, and is logged.

@@ -1,7 +1,7 @@
 //! Encryption at rest (`--encryption-provider-config`): values of configured resources are sealed before they are
 //! written, and opened when they are read.
 //!
-//! A value is sealed once, where its [`Draft`] is made, and opened by [`Opening`], a [`Backend`] in front of the store's
+//! A value is sealed once, where its [`Draft`] is made, and opened by [`Opening`], a [layer](storage::Layer) in front of the store's
 //! own, so that nobody behind that knows of encryption. The watch cache holds plain objects. What a stored value begins
 //! with names the provider and the key, as upstream has it; what is authenticated with it is the key that upstream's etcd
 //! would have for the row.

@@ -1,6 +1,6 @@
 //! MVCC on SQL or in memory: a clock without gaps, versions of objects, a changefeed, compaction.
 //!
-//! [`Backend`] is the contract, `sqlite`, `postgres` and `memory` fulfil it, and [`Store`] adds group commit. What holds:
+//! [`Backend`] is the contract, of five traits, `sqlite`, `postgres` and `memory` fulfil it, and [`Store`] adds group commit. What holds:
 //!
 //! - the clock's row is locked first in every write transaction and a failed batch gives its revisions back, so
 //!   revisions have no gaps and commit order is revision order;
@@ -14,9 +14,12 @@ pub mod audit;
 pub mod backup;
 mod commit;
 mod compactor;
+mod contract;
 pub mod counting;
+mod error;
 pub mod inventory;
 mod judge;
+mod layer;
 mod mark;
 pub mod memory;
 mod migrations;
@@ -32,7 +35,6 @@ mod writer;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use tokio::sync::mpsc;
@@ -40,17 +42,19 @@ use tokio::sync::mpsc;
 use crate::codec::object::Object;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
-use crate::schema::names::GroupResource;
 
 pub use audit::{AuditQuery, AuditRemoval, AuditRing, AuditRow};
 pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
+pub use contract::{Backend, Commits, Feed, Reads, Registry, Upkeep};
+pub use error::{DriverError, Error, OpenError};
+pub use layer::Layer;
 pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};
 pub use registration::{Amendment, EncodedResource, Fence, Registration, RegistryChange, Terms};
 pub use stale::{Format, Stale, StaleRow};
 pub use writer::{Store, Together, Written};
 
-/// The store's own number for a group and plural; see [`Backend::resource_ids`].
+/// The store's own number for a group and plural; see [`Registry::resource_ids`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId(pub i32);
 
@@ -234,200 +238,11 @@ pub struct TokenKey {
     pub secret: Vec<u8>,
 }
 
-/// A failed call to the store. Nothing was written, unless the error is [`Error::Unknown`].
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum Error {
-    /// The requested state is older than the history that is kept.
-    #[error("history before revision {oldest} has been compacted")]
-    Compacted { oldest: Revision },
-    /// The requested state has not been reached yet.
-    #[error("revision {requested} is in the future, current is {current}")]
-    Future { requested: Revision, current: Revision },
-    /// The database cannot be reached, is full, or refuses to work.
-    #[error("the database is unavailable: {0}")]
-    Unavailable(Arc<str>),
-    /// The connection broke during the commit and the outcome could not be learned in time.
-    #[error("the outcome of the write is not known: {0}")]
-    Unknown(Arc<str>),
-    /// The clock stands before a revision that was acknowledged earlier: the database has lost commits.
-    #[error("the database is at revision {found} but had acknowledged {floor}")]
-    Regressed { floor: Revision, found: Revision },
-    /// The database holds data that this program cannot have written.
-    #[error("the database is inconsistent: {0}")]
-    Corrupt(Arc<str>),
-    /// The disk has lost a write that it had confirmed. Nothing was written; the process ends, see [`Backend::broken`].
-    #[error("the database has failed: {0}")]
-    Broken(Arc<str>),
-    /// This server's registration is gone, and without it the server may not write.
-    #[error("this server's storage versions are not registered")]
-    Fenced,
-    /// The write was decided by a state from before history was given up; see [`Mutation::decided_at`].
-    #[error("history since the write was decided has been given up")]
-    Outdated,
-    /// The write holds an object that is longer than the limit of [`Store::start`]. The text is etcd's.
-    #[error("etcdserver: request is too large")]
-    TooLarge,
-    /// The cache does not hold the resource (any more), since it is not served.
-    #[error("the resource is not served")]
-    Removed,
-    /// The store is closing down.
-    #[error("the store is closed")]
-    Closed,
-}
-
-/// The error of a database's driver. Its type stays in the store; callers have its text and its sources.
-pub type DriverError = Box<dyn std::error::Error + Send + Sync>;
-
-/// Why a store could not be opened. Each variant prints as one line for the operator.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("the datastore URL {url:?} is not understood: {reason}")]
-    Url { url: String, reason: String },
-    #[error("the database {0} is in use by another server")]
-    Locked(String),
-    #[error(
-        "the database {url} has {names} names (hard links), each of which would have a log of its own; keep one of them"
-    )]
-    Linked { url: String, names: u64 },
-    #[error("the database's schema is newer than this server knows (migration {0}); run a newer rowplane")]
-    NewerSchema(i64),
-    #[error("the database holds a schema that is not rowplane's: {0}")]
-    ForeignSchema(String),
-    /// The URL leads to another database than the one this server used before, or to an older state of it.
-    #[error("the database {url} is not used: {reason}")]
-    Refused { url: String, reason: String },
-    #[error("the database {url} cannot be opened: {source}")]
-    Unreachable { url: String, source: DriverError },
-}
-
 /// A stream of rows. An error ends it; the rows before the error are then an incomplete answer.
 pub type RowStream = BoxStream<'static, Result<Row, Error>>;
 
 /// Rows in blocks of bounded size, for readers of many rows. An error ends the stream.
 pub type BlockStream = BoxStream<'static, Result<Vec<Row>, Error>>;
-
-/// The contract of a database. Calls may be cancelled at any await, except [`Backend::commit_under`], which must be
-/// driven to its end (the writer does that).
-#[async_trait]
-pub trait Backend: Send + Sync + 'static {
-    /// `sqlite`, `postgres` or `memory`, for logs and metrics.
-    fn name(&self) -> &'static str;
-
-    /// How many batches may be committed at the same time.
-    fn pipeline_depth(&self) -> usize;
-
-    /// From now on, compares the database with what the mark remembers of it, and refuses a different database.
-    async fn hold_to(&self, _mark: &Arc<HighWaterMark>) -> Result<(), OpenError> {
-        Ok(())
-    }
-
-    /// Seals the batch when its turn comes, judges its mutations in order inside a transaction that holds the clock's lock,
-    /// and writes those that pass under `terms`. They are durable on return. If the batch has not been sealed on return,
-    /// none of its mutations was looked at.
-    ///
-    /// A clock below the floor means that the database has lost commits: [`Error::Regressed`]. If the server's fence is
-    /// lost, the mutations that the fence does not exempt fail, and a change of the registry fails together with the
-    /// whole batch: [`Error::Fenced`]. If the connection breaks before the batch is answered, this call finds out whether
-    /// it was committed before it returns.
-    async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error>;
-
-    /// Commits a batch that needs no registration.
-    async fn commit(&self, mut batch: &[Mutation], floor: Revision) -> Result<Commit, Error> {
-        self.commit_under(&mut batch, Terms { floor, ..Terms::default() }).await
-    }
-
-    /// The clock, newer than every commit answered by any replica before the call.
-    async fn clock(&self) -> Result<Clock, Error>;
-
-    /// The live rows of `scan` as of `at`, in key order, from one snapshot.
-    async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error>;
-
-    /// For each resource, the revisions of its live rows as of `at`, in key order. All come from one snapshot.
-    async fn live_revisions(
-        &self,
-        resources: &[ResourceId],
-        at: Revision,
-    ) -> Result<Vec<Vec<Revision>>, Error>;
-
-    /// The rows with these revisions. A revision's row never changes, so no snapshot is needed. Rows that have been
-    /// swept meanwhile are left out.
-    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error>;
-
-    /// How many live rows `scan` has as of `at`; the scan's limit is ignored.
-    async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error>;
-
-    /// The first `limit` live rows after a (namespace, name) that are stored in another encoding, in key order. Reads
-    /// the newest state.
-    async fn stale_rows(
-        &self,
-        stale: &Stale,
-        after: (&str, &str),
-        limit: u32,
-    ) -> Result<Vec<StaleRow>, Error>;
-
-    /// How many live rows are stored in another encoding.
-    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error>;
-
-    /// Up to `limit` changes after `after`, which must be a revision that was committed once. For one resource, the
-    /// rows carry the values that the changes replaced; for all resources (`None`) they do not.
-    async fn changes(
-        &self,
-        after: Revision,
-        resource: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Changes, Error>;
-
-    /// Raises `compacted` to `to`, but never lowers it and never raises it beyond the clock. [`Backend::sweep`] removes
-    /// the rows later.
-    async fn compact(&self, to: Revision) -> Result<Clock, Error>;
-
-    /// The revision of the oldest change that has not been swept, whether it is compacted or not.
-    async fn oldest_change(&self) -> Result<Option<Revision>, Error>;
-
-    /// Removes up to `limit` changes at or below `compacted`, and the rows that they made dead. Does not wait for the
-    /// disk: if a crash brings rows back, they are swept again.
-    async fn sweep(&self, limit: u32) -> Result<Swept, Error>;
-
-    /// Returns free disk space to the file system and bounds the write-ahead log, as far as the database does not do
-    /// that by itself. Each call does its work completely or not at all.
-    async fn reclaim(&self) -> Result<(), Error>;
-
-    /// Raises the clock to at least `floor` and gives up the history before it. Called when a database has come back
-    /// without commits that it had acknowledged.
-    async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error>;
-
-    /// The ids of these resources, in the given order. Ids that are missing are created.
-    async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error>;
-
-    /// All token keys, newest first. Creates a key if the newest is older than `max_age` seconds at `now` (seconds
-    /// since the epoch), and then drops keys older than three times `max_age`, but for the newest that was there.
-    async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error>;
-
-    /// Adds audit events in a transaction of their own. Those of writes come with the [`Mutation`].
-    async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error>;
-
-    /// The newest audit events that are asked for, the oldest of them first.
-    async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error>;
-
-    /// Removes some of the audit events that are too old or too many. Returns their number.
-    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error>;
-
-    /// Returns when another server may have committed something. It is only a hint: it may come late, or although
-    /// nothing was committed.
-    async fn hint(&self);
-
-    /// Returns once the contents of the database cannot be relied on any more, with the reason. The server must end
-    /// then.
-    async fn broken(&self) -> Arc<str> {
-        std::future::pending().await
-    }
-
-    /// Whether other servers can commit to the same database.
-    fn shared(&self) -> bool;
-
-    /// Closes all connections.
-    async fn close(&self);
-}
 
 /// Receives every commit of this server in the order in which they complete, before the callers of the writes are
 /// answered.

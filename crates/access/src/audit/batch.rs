@@ -8,14 +8,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::backend::{Delivery, Outlet};
 use super::config::{Batching, Throttle, Truncation};
+use super::sink::{Delivery, Outlet};
 use crate::tasks::Tasks;
 
-/// The way into the buffer of a backend.
+/// The way into the buffer of a sink.
 pub struct Batches<D: Delivery> {
     outlet: Arc<Outlet<D>>,
-    /// `None` once the backend is closed.
+    /// `None` once the sink is closed.
     buffer: Mutex<Option<mpsc::Sender<D::Entry>>>,
     /// Cancelled when everything is delivered.
     ended: CancellationToken,
@@ -69,7 +69,7 @@ struct Gatherer<E> {
     largest_size: usize,
 }
 
-impl<E: super::backend::Entry> Gatherer<E> {
+impl<E: super::sink::Entry> Gatherer<E> {
     async fn run<D: Delivery<Entry = E>>(mut self, outlet: Arc<Outlet<D>>, ended: CancellationToken) {
         let _end = ended.drop_guard();
         let mut pace = self.config.throttle.map(Pace::new);

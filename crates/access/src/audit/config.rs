@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The backends that events go to, and the policy by which requests become events.
+/// The sinks that events go to, and the policy by which requests become events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// Without a policy nothing is recorded.
@@ -13,7 +13,7 @@ pub struct Config {
     pub database: Option<DatabaseConfig>,
 }
 
-/// The backend that keeps events in the server's database.
+/// The sink that keeps events in the server's database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabaseConfig {
     /// How long they are kept.
@@ -22,7 +22,7 @@ pub struct DatabaseConfig {
     pub most: u64,
 }
 
-/// The webhook backend.
+/// The webhook sink.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebhookConfig {
     /// A kubeconfig.
@@ -32,7 +32,7 @@ pub struct WebhookConfig {
     pub delivery: Delivery,
 }
 
-/// The log backend.
+/// The log sink.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogConfig {
     pub target: LogTarget,
@@ -62,7 +62,7 @@ pub enum LogFormat {
     Legacy,
 }
 
-/// How a backend gets its events.
+/// How a sink gets its events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delivery {
     pub mode: Mode,

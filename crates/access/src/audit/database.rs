@@ -1,4 +1,4 @@
-//! The database backend: what became of requests, in the server's own database, for a time.
+//! The database sink: what became of requests, in the server's own database, for a time.
 //!
 //! The event of a write is committed with the write ([`Record::to_commit`](super::Record::to_commit)): both are there or
 //! neither. Other events are added in batches. Each request has one event, the last one.
@@ -9,11 +9,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use super::backend::{self, Backend, Delivery, Due, Entry, Receipt};
 use super::bounded::{bounded, shortened};
 use super::config::{Batching, DatabaseConfig, Delivery as DeliveryConfig, Mode};
 use super::event::{Event, standing_alone};
 use super::policy::Stage;
+use super::sink::{self, Delivery, Due, Entry, Receipt, Sink};
 use crate::metrics::AuditMetrics;
 use crate::storage::{self, AuditRemoval, AuditRing, AuditRow};
 use crate::tasks::Tasks;
@@ -40,7 +40,7 @@ const OTHERS: u64 = 4;
 const OTHERS_BYTES: u64 = 64 << 20;
 
 pub struct Database {
-    batches: Box<dyn Backend>,
+    batches: Box<dyn Sink>,
 }
 
 /// Adds events in transactions of their own.
@@ -58,7 +58,7 @@ impl Database {
     ) -> Self {
         tasks.run("audit-retention", remove_old(store.clone(), config, clock.clone()));
         let delivery = DeliveryConfig { mode: Mode::Batch, batches: BATCHES, truncation: None };
-        Self { batches: backend::of(Additions { store }, &delivery, tasks, metrics) }
+        Self { batches: sink::of(Additions { store }, &delivery, tasks, metrics) }
     }
 
     /// The row of an event about an object with this name.
@@ -67,7 +67,7 @@ impl Database {
     }
 }
 
-impl Backend for Database {
+impl Sink for Database {
     fn take(&self, event: &Event<'_>, due: Due) -> Receipt {
         let is_last = match event.stage {
             Stage::RequestReceived => false,

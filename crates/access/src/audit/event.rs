@@ -82,7 +82,7 @@ impl<'a> Event<'a> {
         Self { head, growing, stage, at, item: OnceCell::new() }
     }
 
-    /// The event as an item of an EventList: JSON without `kind` and `apiVersion`. Made once for all backends.
+    /// The event as an item of an EventList: JSON without `kind` and `apiVersion`. Made once for all sinks.
     pub fn item(&self) -> &[u8] {
         self.item.get_or_init(|| self.json(Objects::Kept))
     }

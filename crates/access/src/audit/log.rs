@@ -1,4 +1,4 @@
-//! The log backend: a line per event, to a file or to the standard output.
+//! The log sink: a line per event, to a file or to the standard output.
 
 mod file;
 mod gathering;
@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::file::File;
 use self::gathering::{Gathering, Target, Writing, Written};
-use super::backend::{self, Backend, Delivery, Due, Losses, Receipt};
 use super::config::{LogConfig, LogFormat, LogTarget, Mode, Truncation};
 use super::event::{Event, append_line};
 use super::policy::Stage;
+use super::sink::{self, Delivery, Due, Losses, Receipt, Sink};
 use crate::metrics::AuditMetrics;
 use crate::tasks::Tasks;
 use crate::wall_clock::WallClock;
@@ -45,12 +45,12 @@ pub fn open(
     clock: &WallClock,
     tasks: &Tasks,
     metrics: &AuditMetrics,
-) -> Result<Box<dyn Backend>, OpenError> {
+) -> Result<Box<dyn Sink>, OpenError> {
     let losses = Losses(metrics.clone());
     let log = Log::open(config, clock, tasks, &losses)?;
     let (mode, truncation) = (config.delivery.mode, config.delivery.truncation);
     Ok(match mode {
-        Mode::Batch => backend::of(log, &config.delivery, tasks, metrics),
+        Mode::Batch => sink::of(log, &config.delivery, tasks, metrics),
         Mode::Blocking | Mode::BlockingStrict => Box::new(Waited { log, mode, truncation, losses }),
     })
 }
@@ -139,7 +139,7 @@ impl Waited {
             event.append_line(line);
             return true;
         }
-        let item = backend::fitting(event, self.truncation, &self.losses);
+        let item = sink::fitting(event, self.truncation, &self.losses);
         item.iter().for_each(|item| Line::of(self.log.format, event, item).append(line));
         item.is_some()
     }
@@ -171,7 +171,7 @@ impl Waited {
     }
 }
 
-impl Backend for Waited {
+impl Sink for Waited {
     fn take(&self, event: &Event<'_>, due: Due) -> Receipt {
         LINE.with_borrow_mut(|line| {
             line.clear();

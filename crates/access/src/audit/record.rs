@@ -8,10 +8,10 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
 use jiff::Timestamp;
 
-use super::backend::{Backend, Due};
 use super::event::{Event, Growing, Impersonated, ObjectReference, ResponseStatus};
 use super::head::Head;
 use super::policy::{Level, Stage, Verdict};
+use super::sink::{Due, Sink};
 use super::{Audit, Receipt};
 use crate::auth::authorizer::Attributes;
 use crate::codec::managed;
@@ -20,7 +20,7 @@ use crate::storage::AuditRow;
 use crate::tree::{Map, Value};
 use crate::user::User;
 
-/// An event could not be stored, and a backend insists on it.
+/// An event could not be stored, and a sink insists on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("failed to store audit event")]
 pub struct Lost;
@@ -172,7 +172,7 @@ impl Record {
         self.growing().status = Some(ResponseStatus { status, code: 500 });
     }
 
-    /// Records a stage with all backends. Where that takes its time, the answer is what the request has to wait for.
+    /// Records a stage with all sinks. Where that takes its time, the answer is what the request has to wait for.
     #[must_use]
     pub fn stage(&self, stage: Stage) -> Option<Storing> {
         let at = if stage == Stage::RequestReceived { self.head.received } else { self.now() };
@@ -195,8 +195,8 @@ impl Record {
             let growing = self.growing();
             let event = Event::new(&self.head, &growing, stage, at);
             self.audit.metrics.events.increment(1);
-            for backend in self.audit.all_backends() {
-                match backend.take(&event, due) {
+            for sink in self.audit.all_sinks() {
+                match sink.take(&event, due) {
                     Receipt::Taken => {}
                     Receipt::Owed => is_owed = true,
                     receipt => receipts.push(receipt),
@@ -218,9 +218,9 @@ impl Record {
         &self.audit
     }
 
-    /// Makes backends deliver what they hold back, since the request takes longer than others.
+    /// Makes sinks deliver what they hold back, since the request takes longer than others.
     pub fn hurry(&self) {
-        self.audit.all_backends().for_each(Backend::hurry);
+        self.audit.all_sinks().for_each(Sink::hurry);
     }
 
     /// Records a stage, and lets nobody wait.

@@ -1,13 +1,13 @@
-//! The webhook backend: events as EventLists, posted to where a kubeconfig leads.
+//! The webhook sink: events as EventLists, posted to where a kubeconfig leads.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::backend::Delivery;
 use super::config::WebhookConfig;
 use super::event::Event;
+use super::sink::Delivery;
 use crate::webhook::{KubeconfigError, Webhook};
 
 /// How long a call may take; upstream's limit.

@@ -10,9 +10,7 @@ use super::Encryption;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::{
-    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, ChangeRow, Changes, Clock, Commit,
-    Error, HighWaterMark, OpenError, ResourceId, Row, RowStream, Scan, Stale, StaleRow, Swept, Terms,
-    TokenKey,
+    Backend, BlockStream, ChangeRow, Changes, Error, Layer, ResourceId, Row, RowStream, Scan,
 };
 
 /// Values are opened where rows are read; all else is the store's own. Values come sealed to the commit.
@@ -44,7 +42,11 @@ async fn open_row(encryption: &Encryption, mut row: Row) -> Row {
 }
 
 #[async_trait]
-impl Backend for Opening {
+impl Layer for Opening {
+    fn inner(&self) -> &dyn Backend {
+        &*self.inner
+    }
+
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         let (rows, encryption) = (self.inner.scan(scan, at).await?, self.encryption.clone());
         Ok(Box::pin(rows.then(move |row| {
@@ -85,102 +87,5 @@ impl Backend for Opening {
         let ids = self.inner.resource_ids(resources).await?;
         self.encryption.note(resources, &ids);
         Ok(ids)
-    }
-
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn pipeline_depth(&self) -> usize {
-        self.inner.pipeline_depth()
-    }
-
-    async fn hold_to(&self, mark: &Arc<HighWaterMark>) -> Result<(), OpenError> {
-        self.inner.hold_to(mark).await
-    }
-
-    async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
-        self.inner.commit_under(batch, terms).await
-    }
-
-    async fn clock(&self) -> Result<Clock, Error> {
-        self.inner.clock().await
-    }
-
-    async fn live_revisions(
-        &self,
-        resources: &[ResourceId],
-        at: Revision,
-    ) -> Result<Vec<Vec<Revision>>, Error> {
-        self.inner.live_revisions(resources, at).await
-    }
-
-    async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
-        self.inner.count(scan, at).await
-    }
-
-    async fn stale_rows(
-        &self,
-        stale: &Stale,
-        after: (&str, &str),
-        limit: u32,
-    ) -> Result<Vec<StaleRow>, Error> {
-        self.inner.stale_rows(stale, after, limit).await
-    }
-
-    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
-        self.inner.stale_count(stale).await
-    }
-
-    async fn compact(&self, to: Revision) -> Result<Clock, Error> {
-        self.inner.compact(to).await
-    }
-
-    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
-        self.inner.oldest_change().await
-    }
-
-    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
-        self.inner.sweep(limit).await
-    }
-
-    async fn reclaim(&self) -> Result<(), Error> {
-        self.inner.reclaim().await
-    }
-
-    async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
-        self.inner.advance_clock(floor).await
-    }
-
-    async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
-        self.inner.token_keys(now, max_age).await
-    }
-
-    async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error> {
-        self.inner.add_audit_rows(rows).await
-    }
-
-    async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
-        self.inner.audit_rows(query).await
-    }
-
-    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {
-        self.inner.remove_audit_rows(removal).await
-    }
-
-    async fn hint(&self) {
-        self.inner.hint().await
-    }
-
-    async fn broken(&self) -> Arc<str> {
-        self.inner.broken().await
-    }
-
-    fn shared(&self) -> bool {
-        self.inner.shared()
-    }
-
-    async fn close(&self) {
-        self.inner.close().await
     }
 }

@@ -22,8 +22,8 @@ use super::judge::{Found, judge_under};
 use super::token_key::rotate;
 use super::{
     AuditQuery, AuditRemoval, AuditRing, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit,
-    Error, Fence, Registration, RegistryChange, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms,
-    TokenKey,
+    Commits, Error, Feed, Fence, Reads, Registration, Registry, RegistryChange, ResourceId, RowStream, Scan,
+    Stale, StaleRow, Swept, Terms, TokenKey, Upkeep,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -70,20 +70,7 @@ impl Memory {
 }
 
 #[async_trait]
-impl Backend for Memory {
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-
-    /// Committing in memory waits for nothing, so there is no time in which to prepare a second batch.
-    fn pipeline_depth(&self) -> usize {
-        1
-    }
-
-    fn shared(&self) -> bool {
-        false
-    }
-
+impl Commits for Memory {
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
         let mut held = self.lock();
         let mutations = batch.close();
@@ -106,6 +93,14 @@ impl Backend for Memory {
         Ok(Commit { base, outcomes: verdict.outcomes })
     }
 
+    /// Committing in memory waits for nothing, so there is no time in which to prepare a second batch.
+    fn pipeline_depth(&self) -> usize {
+        1
+    }
+}
+
+#[async_trait]
+impl Reads for Memory {
     async fn clock(&self) -> Result<Clock, Error> {
         Ok(self.lock().tables.clock)
     }
@@ -147,7 +142,10 @@ impl Backend for Memory {
     async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
         Ok(reads::stale(&self.picture(), stale, &Scan::all(stale.resource)).count() as u64)
     }
+}
 
+#[async_trait]
+impl Feed for Memory {
     async fn changes(
         &self,
         after: Revision,
@@ -157,6 +155,22 @@ impl Backend for Memory {
         let tables = self.picture();
         tables.clock.check_feed(after)?;
         Ok(reads::changes(&tables, after, resource, limit))
+    }
+
+    /// Never returns: no other server commits to this store.
+    async fn hint(&self) {
+        std::future::pending().await
+    }
+
+    fn shared(&self) -> bool {
+        false
+    }
+}
+
+#[async_trait]
+impl Upkeep for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
     }
 
     async fn compact(&self, to: Revision) -> Result<Clock, Error> {
@@ -189,6 +203,11 @@ impl Backend for Memory {
         Ok(*clock)
     }
 
+    async fn close(&self) {}
+}
+
+#[async_trait]
+impl Registry for Memory {
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
         let known = &mut self.lock().resources;
         let mut id = |resource: &GroupResource| {
@@ -244,13 +263,6 @@ impl Backend for Memory {
         }
         Ok((held - audit.len()) as u64)
     }
-
-    /// Never returns: no other server commits to this store.
-    async fn hint(&self) {
-        std::future::pending().await
-    }
-
-    async fn close(&self) {}
 }
 
 /// The two tables of audit events.

@@ -29,21 +29,17 @@ mod transfer;
 mod upkeep;
 mod whole;
 
+use std::sync::LazyLock;
 use std::sync::atomic::AtomicI32;
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use futures_util::TryFutureExt as _;
 use sqlx::Connection;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnection;
-use tokio::time::Instant;
 
 pub use self::address::Address;
 use self::charged::Remembered;
-use self::error::unavailable;
 pub(super) use self::error::{lacks_rights, waited_in_vain};
 use self::flight::Flights;
 use self::holder::Through;
@@ -56,13 +52,11 @@ use self::session::{Connector, Purpose};
 use self::ticket::Tickets;
 use super::migrations::embedded_migrations;
 use super::{
-    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, DriverError,
-    Error, HighWaterMark, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
-    migrations,
+    Batch, BlockStream, Changes, Clock, Commit, Commits, DriverError, Error, Feed, OpenError, Reads,
+    ResourceId, RowStream, Scan, Stale, StaleRow, Terms, migrations,
 };
 use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
-use crate::schema::names::GroupResource;
 
 pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "postgres":
@@ -234,34 +228,19 @@ async fn warn_of_settings(connection: &mut PgConnection) -> Result<(), sqlx::Err
 }
 
 #[async_trait]
-impl Backend for Postgres {
-    fn name(&self) -> &'static str {
-        "postgres"
+impl Commits for Postgres {
+    async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
+        self.commit_batch(batch, terms).await
     }
 
     fn pipeline_depth(&self) -> usize {
         // The second one waits for its turn, and gathers meanwhile.
         flight::MOST + 1
     }
+}
 
-    fn shared(&self) -> bool {
-        true
-    }
-
-    async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
-        self.commit_batch(batch, terms).await
-    }
-
-    async fn hold_to(&self, mark: &Arc<HighWaterMark>) -> Result<(), OpenError> {
-        self.connector.hold_to(mark);
-        self.pool.forget_idle();
-        self.scans.forget_idle();
-        let looked = self.pool.try_acquire().await;
-        looked.map_err(|error| not_opened(&self.shown, error))?;
-        self.connector.lineage().settle();
-        Ok(())
-    }
-
+#[async_trait]
+impl Reads for Postgres {
     async fn clock(&self) -> Result<Clock, Error> {
         let mut connection = self.pool.acquire().await?;
         let clock = short(reads::clock(&mut connection)).await;
@@ -300,7 +279,10 @@ impl Backend for Postgres {
     async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
         long(stale::count(&self.pool, stale)).await
     }
+}
 
+#[async_trait]
+impl Feed for Postgres {
     async fn changes(
         &self,
         after: Revision,
@@ -310,63 +292,12 @@ impl Backend for Postgres {
         reads::changes(&self.pool, after, resource, limit).await
     }
 
-    async fn compact(&self, to: Revision) -> Result<Clock, Error> {
-        short(upkeep::compact(&self.pool, to)).await
-    }
-
-    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
-        short(upkeep::oldest_change(&self.pool)).await
-    }
-
-    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
-        let begun = Instant::now();
-        let changes = long(upkeep::sweep(&self.pool, limit)).await?;
-        Ok(Swept { changes, took: begun.elapsed() })
-    }
-
-    /// Does nothing: autovacuum does the work.
-    async fn reclaim(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
-        short(upkeep::advance_clock(&self.pool, floor)).await
-    }
-
-    async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
-        short(upkeep::resource_ids(&self.pool, self.connector.numbers(), resources)).await
-    }
-
-    async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
-        short(upkeep::token_keys(&self.pool, now, max_age)).await
-    }
-
-    async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error> {
-        let mut connection = self.pool.acquire().await?;
-        let added = short(audit::insert(&mut connection, &rows).map_err(unavailable)).await;
-        checked(connection, added)
-    }
-
-    async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
-        let mut connection = self.pool.acquire().await?;
-        let found = long(audit::find(&mut connection, query, true)).await;
-        checked(connection, found)
-    }
-
-    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {
-        let mut connection = self.pool.acquire().await?;
-        let removed = long(audit::remove(&mut connection, removal)).await;
-        checked(connection, removed)
-    }
-
     async fn hint(&self) {
         self.listener.hint().await
     }
 
-    async fn close(&self) {
-        self.listener.stop();
-        self.scans.close().await;
-        self.pool.close().await;
+    fn shared(&self) -> bool {
+        true
     }
 }
 

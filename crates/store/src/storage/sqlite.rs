@@ -42,8 +42,9 @@ use super::counting::counted_versions;
 use super::judge::{Found, judge_under};
 use super::migrations::{self, embedded_migrations};
 use super::{
-    AuditQuery, AuditRemoval, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit, DriverError,
-    Error, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, Changes, Clock, Commit, Commits, DriverError,
+    Error, Feed, OpenError, Reads, Registry, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms,
+    TokenKey, Upkeep,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -155,19 +156,7 @@ async fn anchor(reading: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx
 }
 
 #[async_trait]
-impl Backend for Sqlite {
-    fn name(&self) -> &'static str {
-        "sqlite"
-    }
-
-    fn pipeline_depth(&self) -> usize {
-        BATCHES_IN_FLIGHT
-    }
-
-    fn shared(&self) -> bool {
-        false
-    }
-
+impl Commits for Sqlite {
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
         let mut turn = self.writer.turn().await?;
         let mutations = batch.close();
@@ -201,6 +190,13 @@ impl Backend for Sqlite {
         Ok(commit)
     }
 
+    fn pipeline_depth(&self) -> usize {
+        BATCHES_IN_FLIGHT
+    }
+}
+
+#[async_trait]
+impl Reads for Sqlite {
     async fn clock(&self) -> Result<Clock, Error> {
         let mut connection = self.readers.acquire().await.map_err(unavailable)?;
         let clock = reads::clock(&mut connection).await?;
@@ -239,7 +235,10 @@ impl Backend for Sqlite {
     async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
         stale::count(&self.readers, stale).await
     }
+}
 
+#[async_trait]
+impl Feed for Sqlite {
     async fn changes(
         &self,
         after: Revision,
@@ -247,6 +246,22 @@ impl Backend for Sqlite {
         limit: u32,
     ) -> Result<Changes, Error> {
         reads::changes(&self.readers, self.writer.durable(), after, resource, limit).await
+    }
+
+    /// Never returns: no other server commits to this file.
+    async fn hint(&self) {
+        std::future::pending().await
+    }
+
+    fn shared(&self) -> bool {
+        false
+    }
+}
+
+#[async_trait]
+impl Upkeep for Sqlite {
+    fn name(&self) -> &'static str {
+        "sqlite"
     }
 
     async fn compact(&self, to: Revision) -> Result<Clock, Error> {
@@ -286,6 +301,22 @@ impl Backend for Sqlite {
         Ok(clock)
     }
 
+    async fn broken(&self) -> Arc<str> {
+        tokio::select! {
+            reason = self.writer.failed() => reason,
+            reason = self.writer.replaced() => reason,
+        }
+    }
+
+    async fn close(&self) {
+        self.scans.close().await;
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}
+
+#[async_trait]
+impl Registry for Sqlite {
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
         let mut turn = self.writer.turn().await?;
         let ids = self.writer.heed(upkeep::resource_ids(&mut turn.connection, resources).await)?;
@@ -317,23 +348,5 @@ impl Backend for Sqlite {
         let removed = self.writer.heed(audit::remove(&mut turn.connection, removal).await)?;
         turn.leave().await?;
         Ok(removed)
-    }
-
-    /// Never returns: no other server commits to this file.
-    async fn hint(&self) {
-        std::future::pending().await
-    }
-
-    async fn broken(&self) -> Arc<str> {
-        tokio::select! {
-            reason = self.writer.failed() => reason,
-            reason = self.writer.replaced() => reason,
-        }
-    }
-
-    async fn close(&self) {
-        self.scans.close().await;
-        self.readers.close().await;
-        self.writer.close().await;
     }
 }

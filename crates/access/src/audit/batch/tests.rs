@@ -3,13 +3,13 @@ use std::sync::{Mutex as StdMutex, OnceLock};
 use bytes::Bytes;
 use http::Uri;
 
-use super::super::backend;
 use super::super::config::{Delivery as DeliveryConfig, Mode};
 use super::super::event::{Event, Growing};
 use super::super::head::{Head, Sources};
 use super::super::policy::{Level, Stage};
+use super::super::sink;
 use super::*;
-use crate::audit::backend::{Due, Receipt};
+use crate::audit::sink::{Due, Receipt};
 use crate::metrics::Metrics;
 
 /// Keeps batches; the first waits until it is let through.
@@ -62,9 +62,9 @@ fn growing(size: usize) -> Growing {
     Growing { request_object: Some(text.into()), ..Growing::default() }
 }
 
-fn take(backend: &dyn backend::Backend, size: usize) -> Receipt {
+fn take(sink: &dyn sink::Sink, size: usize) -> Receipt {
     let (head, growing) = (head(), growing(size));
-    backend.take(&Event::new(&head, &growing, Stage::RequestReceived, head.received), Due::Now)
+    sink.take(&Event::new(&head, &growing, Stage::RequestReceived, head.received), Due::Now)
 }
 
 #[tokio::test]
@@ -72,14 +72,14 @@ async fn batches_go_out_when_they_are_full_and_at_the_end() {
     let (kept, metrics, tasks) = (Kept::default(), Metrics::default(), Tasks::new());
     let (batches, gate) = (kept.batches.clone(), kept.gate.clone());
     gate.cancel();
-    let backend = backend::of(kept, &config(Mode::Batch, BATCHING), &tasks, &metrics.audit());
+    let sink = sink::of(kept, &config(Mode::Batch, BATCHING), &tasks, &metrics.audit());
     for _ in 0..3 {
-        assert!(matches!(take(&*backend, 1), Receipt::Taken));
+        assert!(matches!(take(&*sink, 1), Receipt::Taken));
     }
-    backend.close().await;
+    sink.close().await;
     let sizes: Vec<usize> = batches.lock().expect("no panic").iter().map(Vec::len).collect();
     assert_eq!(sizes, [2, 1]);
-    take(&*backend, 1);
+    take(&*sink, 1);
     assert!(metrics.render().contains(r#"apiserver_audit_error_total{plugin="buffered"} 1"#));
 }
 
@@ -87,12 +87,12 @@ async fn batches_go_out_when_they_are_full_and_at_the_end() {
 async fn a_full_buffer_drops_events_and_holds_nobody_up() {
     let (kept, metrics, tasks) = (Kept::default(), Metrics::default(), Tasks::new());
     let (batches, gate) = (kept.batches.clone(), kept.gate.clone());
-    let backend = backend::of(kept, &config(Mode::Batch, BATCHING), &tasks, &metrics.audit());
+    let sink = sink::of(kept, &config(Mode::Batch, BATCHING), &tasks, &metrics.audit());
     for _ in 0..10 {
-        take(&*backend, 1);
+        take(&*sink, 1);
     }
     gate.cancel();
-    backend.close().await;
+    sink.close().await;
     let delivered: usize = batches.lock().expect("no panic").iter().map(Vec::len).sum();
     assert_eq!(delivered, 3);
     assert!(metrics.render().contains(r#"apiserver_audit_error_total{plugin="buffered"} 7"#));
@@ -106,14 +106,14 @@ async fn large_batches_are_divided_and_large_events_cut_or_dropped() {
     let truncation = Some(Truncation { event_size: 1000, batch_size: 1500 });
     let batching = Batching { buffer: 10, largest: 10, ..BATCHING };
     let config = DeliveryConfig { truncation, ..config(Mode::Batch, batching) };
-    let backend = backend::of(kept, &config, &tasks, &metrics.audit());
+    let sink = sink::of(kept, &config, &tasks, &metrics.audit());
     for size in [500, 500, 500, 5000] {
-        take(&*backend, size);
+        take(&*sink, size);
     }
     let (large, growing) =
         (Head { uri: format!("/{}", "u".repeat(2000)).parse().expect("a URI"), ..head() }, growing(1));
-    backend.take(&Event::new(&large, &growing, Stage::RequestReceived, large.received), Due::Now);
-    backend.close().await;
+    sink.take(&Event::new(&large, &growing, Stage::RequestReceived, large.received), Due::Now);
+    sink.close().await;
     let batches = batches.lock().expect("no panic");
     let delivered: Vec<&Bytes> = batches.iter().flatten().collect();
     assert_eq!(delivered.len(), 4);
@@ -129,8 +129,8 @@ async fn only_strict_requests_mind_what_became_of_their_events() {
     for (mode, want) in [(Mode::Blocking, true), (Mode::BlockingStrict, false)] {
         let kept = Kept { fails: true, ..Kept::default() };
         kept.gate.cancel();
-        let backend = backend::of(kept, &config(mode, BATCHING), &Tasks::new(), &metrics.audit());
-        assert_eq!(take(&*backend, 1).kept().await, want);
+        let sink = sink::of(kept, &config(mode, BATCHING), &Tasks::new(), &metrics.audit());
+        assert_eq!(take(&*sink, 1).kept().await, want);
     }
     assert!(metrics.render().contains(r#"apiserver_audit_error_total{plugin="test"} 2"#));
 }

@@ -1,20 +1,104 @@
 //! Compaction, the clock's repair, and the small tables on PostgreSQL. Every replica may call these at any time.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::TryFutureExt as _;
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
+use tokio::time::Instant;
 
 use super::error::{corrupt, unavailable};
 use super::numbers::Numbers;
-use super::pool::Pool;
-use super::{reads, whole};
+use super::pool::{Pool, long, short};
+use super::{Postgres, audit, checked, not_opened, reads, whole};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
-use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
+use crate::storage::{
+    AuditQuery, AuditRemoval, AuditRow, Clock, Error, HighWaterMark, OpenError, Registry, ResourceId, Swept,
+    TokenKey, Upkeep, token_key,
+};
 
 /// Nobody asks what became of a batch for so long.
 const FORGET_BATCHES: &str = "DELETE FROM batches WHERE at < now() - interval '1 day'";
 
-pub async fn compact(pool: &Pool, to: Revision) -> Result<Clock, Error> {
+#[async_trait]
+impl Upkeep for Postgres {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    async fn hold_to(&self, mark: &Arc<HighWaterMark>) -> Result<(), OpenError> {
+        self.connector.hold_to(mark);
+        self.pool.forget_idle();
+        self.scans.forget_idle();
+        let looked = self.pool.try_acquire().await;
+        looked.map_err(|error| not_opened(&self.shown, error))?;
+        self.connector.lineage().settle();
+        Ok(())
+    }
+
+    async fn compact(&self, to: Revision) -> Result<Clock, Error> {
+        short(compact(&self.pool, to)).await
+    }
+
+    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
+        short(oldest_change(&self.pool)).await
+    }
+
+    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
+        let begun = Instant::now();
+        let changes = long(sweep(&self.pool, limit)).await?;
+        Ok(Swept { changes, took: begun.elapsed() })
+    }
+
+    /// Does nothing: autovacuum does the work.
+    async fn reclaim(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
+        short(advance_clock(&self.pool, floor)).await
+    }
+
+    async fn close(&self) {
+        self.listener.stop();
+        self.scans.close().await;
+        self.pool.close().await;
+    }
+}
+
+#[async_trait]
+impl Registry for Postgres {
+    async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
+        short(resource_ids(&self.pool, self.connector.numbers(), resources)).await
+    }
+
+    async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
+        short(token_keys(&self.pool, now, max_age)).await
+    }
+
+    async fn add_audit_rows(&self, rows: Vec<AuditRow>) -> Result<(), Error> {
+        let mut connection = self.pool.acquire().await?;
+        let added = short(audit::insert(&mut connection, &rows).map_err(unavailable)).await;
+        checked(connection, added)
+    }
+
+    async fn audit_rows(&self, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
+        let mut connection = self.pool.acquire().await?;
+        let found = long(audit::find(&mut connection, query, true)).await;
+        checked(connection, found)
+    }
+
+    async fn remove_audit_rows(&self, removal: AuditRemoval) -> Result<u64, Error> {
+        let mut connection = self.pool.acquire().await?;
+        let removed = long(audit::remove(&mut connection, removal)).await;
+        checked(connection, removed)
+    }
+}
+
+async fn compact(pool: &Pool, to: Revision) -> Result<Clock, Error> {
     let mut connection = pool.acquire().await?;
     let to = whole::number(Some(to.0 as i64));
     let statement =
@@ -23,7 +107,7 @@ pub async fn compact(pool: &Pool, to: Revision) -> Result<Clock, Error> {
     reads::clock(&mut connection).await
 }
 
-pub async fn oldest_change(pool: &Pool) -> Result<Option<Revision>, Error> {
+async fn oldest_change(pool: &Pool) -> Result<Option<Revision>, Error> {
     let mut connection = pool.acquire().await?;
     let oldest: Option<i64> = sqlx::query_scalar("SELECT MIN(resource_version) FROM changes")
         .fetch_one(&mut *connection)
@@ -33,7 +117,7 @@ pub async fn oldest_change(pool: &Pool) -> Result<Option<Revision>, Error> {
 }
 
 /// Only one replica sweeps at a time; for the others there is nothing to do.
-pub async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
+async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
     let mut connection = pool.acquire().await?;
     // If a crash brings rows back, they are swept again. So the commit waits neither for the disk nor for a standby.
     let statement = format!(
@@ -61,7 +145,7 @@ pub async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
     Ok(swept as u64)
 }
 
-pub async fn advance_clock(pool: &Pool, floor: Revision) -> Result<Clock, Error> {
+async fn advance_clock(pool: &Pool, floor: Revision) -> Result<Clock, Error> {
     let mut connection = pool.acquire().await?;
     let floor = whole::number(Some(floor.0 as i64));
     let statement =
@@ -70,7 +154,7 @@ pub async fn advance_clock(pool: &Pool, floor: Revision) -> Result<Clock, Error>
     reads::clock(&mut connection).await
 }
 
-pub async fn resource_ids(
+async fn resource_ids(
     pool: &Pool,
     numbers: &Numbers,
     resources: &[GroupResource],
@@ -121,7 +205,7 @@ async fn ids(
 }
 
 /// The keys of tokens. Of replicas that rotate at the same time, one adds its key, and the others take it.
-pub async fn token_keys(pool: &Pool, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
+async fn token_keys(pool: &Pool, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
     let mut connection = pool.acquire().await?;
     loop {
         let rows: Vec<(i32, i64, Vec<u8>)> =

@@ -1,4 +1,4 @@
-//! The parts that all backends share: how events reach them, and what becomes of events that are too large or get lost.
+//! The parts that all sinks share: how events reach them, and what becomes of events that are too large or get lost.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::tasks::Tasks;
 pub enum Due {
     /// Before the request goes on.
     Now,
-    /// Before the answer is sent: whoever sends it calls [`Backend::settle`] first.
+    /// Before the answer is sent: whoever sends it calls [`Sink::settle`] first.
     WithAnswer,
 }
 
-/// A backend's receipt for an event.
+/// A sink's receipt for an event.
 pub enum Receipt {
     /// It is kept, or nobody has to know.
     Taken,
-    /// [`Backend::settle`] keeps it.
+    /// [`Sink::settle`] keeps it.
     Owed,
     /// It is lost, and the request minds.
     Lost,
@@ -46,7 +46,7 @@ impl Receipt {
 }
 
 /// A destination of events.
-pub trait Backend: Send + Sync {
+pub trait Sink: Send + Sync {
     fn take(&self, event: &Event<'_>, due: Due) -> Receipt;
 
     /// Keeps the events whose receipt is [`Receipt::Owed`]. `None` means that they are kept.
@@ -54,7 +54,7 @@ pub trait Backend: Send + Sync {
         None
     }
 
-    /// Delivers events that the backend would deliver with the next one.
+    /// Delivers events that the sink would deliver with the next one.
     fn hurry(&self) {}
 
     /// Delivers what is buffered.
@@ -82,7 +82,7 @@ pub trait Delivery: Send + Sync + 'static {
     }
 }
 
-/// The form in which a backend delivers an event.
+/// The form in which a sink delivers an event.
 pub trait Entry: Send + 'static {
     /// In bytes.
     fn size(&self) -> usize;
@@ -94,13 +94,13 @@ impl Entry for Bytes {
     }
 }
 
-/// A backend with this delivery.
+/// A sink with this delivery.
 pub fn of<D: Delivery>(
     delivery: D,
     config: &config::Delivery,
     tasks: &Tasks,
     metrics: &AuditMetrics,
-) -> Box<dyn Backend> {
+) -> Box<dyn Sink> {
     let outlet = Arc::new(Outlet { delivery, losses: Losses(metrics.clone()) });
     let batches = (config.mode == Mode::Batch)
         .then(|| Batches::start(outlet.clone(), config.batches, config.truncation, tasks));
@@ -164,7 +164,7 @@ struct Delivering<D: Delivery> {
     batches: Option<Batches<D>>,
 }
 
-impl<D: Delivery> Backend for Delivering<D> {
+impl<D: Delivery> Sink for Delivering<D> {
     fn take(&self, event: &Event<'_>, _: Due) -> Receipt {
         let Some(item) = fitting(event, self.truncation, &self.outlet.losses) else { return Receipt::Taken };
         let entry = self.outlet.delivery.entry(event, &item);
