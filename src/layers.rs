@@ -239,3 +239,18 @@ fn no_type_of_a_driver_leaves_the_store() {
     }
     assert!(wrong.is_empty(), "name the driver: {wrong:#?}");
 }
+
+/// The bytes of objects at rest are the store's business; objects are not.
+#[test]
+fn the_store_knows_no_objects() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        if module_of(&path) == "storage" {
+            let text = production(&path, text);
+            let known = ["codec::object", "schema::builtin", "kinds::"];
+            let known = known.iter().filter(|name| text.contains(**name));
+            wrong.extend(known.map(|name| format!("{}: {name}", path.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "name what values mean: {wrong:#?}");
+}

@@ -99,7 +99,7 @@ async fn act(backend: &dyn Backend, deed: Deed) {
         (_, Value::Object(object)) => Change::Put {
             uid: "u".into(),
             stored_version: "v1".into(),
-            draft: Draft::encode("", "t", object, Default::default()),
+            value: Draft::encode("", "t", object, Default::default()).into(),
         },
         _ => unreachable!("an object"),
     };

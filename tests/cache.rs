@@ -35,13 +35,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rowplane::cache::event::Event;
-use rowplane::cache::{Cache, Exact, Range, Watcher};
+use rowplane::cache::{Cache, Exact, Range, State, Watcher};
+use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
 use rowplane::runtime::Runtime;
-use rowplane::storage::{Backend, Error, Expect, HighWaterMark, Key, Mutation, ResourceId, Store, Written};
+use rowplane::storage::{
+    Backend, Change, Error, Expect, HighWaterMark, Key, Mutation, ResourceId, Store, Written,
+};
 
 use support::database::Database;
-use support::object::{create, delete, put, resource, update};
+use support::object::{create, delete, put, resource, update, value};
 
 /// More events than a log keeps in memory.
 const BEYOND_THE_LOG: u64 = 17_000;
@@ -63,7 +66,7 @@ impl Server {
         let pods = resource(&*backend, "pods").await;
         let mark = Arc::<HighWaterMark>::default();
         let (cache, sink) =
-            Cache::start(backend.clone(), &[pods], mark.clone(), runtime, &Default::default())
+            Cache::start(backend.clone(), Draft::parse, &[pods], mark.clone(), runtime, &Default::default())
                 .await
                 .expect("load");
         let store = Store::start(backend.clone(), Some(sink), mark, runtime);
@@ -137,6 +140,18 @@ async fn a_write_is_seen_once_it_is_answered(database: Database) {
     let gone = server.write(delete(&key, at)).await;
     let state = server.cache.any();
     assert!(state.revision >= gone && state.get(server.pods, "ns", "a").is_none());
+}
+
+/// Its writer has handed no object to the store with it.
+async fn a_value_that_came_as_bytes_is_seen_once_it_is_answered(database: Database) {
+    let server = Server::start(&database).await;
+    let key = server.key("a");
+    let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), value: value(1).into() };
+    let at = server.write(Mutation::new(key.clone(), Expect::Absent, change)).await;
+    let seen = |state: Arc<State>| state.get(server.pods, "ns", "a").map(|object| object.revision());
+    assert_eq!(seen(server.cache.any()), Some(at));
+    let at = server.write(update(&key, at, 2)).await;
+    assert_eq!(seen(server.cache.any()), Some(at));
 }
 
 async fn a_cursor_reads_on_after_the_log_has_moved_on(database: Database) {
@@ -234,6 +249,7 @@ async fn a_restart_loads_what_was_there(database: Database) {
 
 on_every_backend! {
     who_sees_an_event_finds_what_it_made,
+    a_value_that_came_as_bytes_is_seen_once_it_is_answered,
     a_write_is_seen_once_it_is_answered,
     a_cursor_reads_on_after_the_log_has_moved_on,
     events_tell_what_was_before,

@@ -72,7 +72,7 @@ async fn damage(api: &Api, resource: ResourceId, namespace: &str, name: &str) {
     let found = api.cache.any().get(resource, namespace, name);
     let expect = found.map_or(Expect::Absent, |found| Expect::At(found.revision()));
     let draft = Draft::parse(namespace, name, "{{".into());
-    let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+    let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), value: draft.into() };
     let written = api.store.write(Mutation::new(Key::new(resource, namespace, name), expect, change)).await;
     assert!(matches!(written, Ok(Written::Committed { .. })), "{written:?}");
 }

@@ -345,10 +345,10 @@ impl Model {
         }
         let revision = Revision(self.clock.revision.0 + 1);
         let (kind, value) = match mutation.change.settled() {
-            Change::Put { draft, .. } => {
-                state.insert(place(&mutation.key), (revision, draft.value().clone()));
+            Change::Put { value, .. } => {
+                state.insert(place(&mutation.key), (revision, value.bytes().clone()));
                 let kind = if found.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
-                (kind, Some(draft.value().clone()))
+                (kind, Some(value.bytes().clone()))
             }
             Change::Delete | Change::Count(_) => {
                 state.remove(&place(&mutation.key));

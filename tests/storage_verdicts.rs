@@ -67,7 +67,7 @@ impl Account for Number {
 fn counter(key: &Key, used: i64, limit: i64) -> Change {
     let value = Bytes::from(format!("{used}/{limit}"));
     let draft = Draft::of_json(&key.namespace, &key.name, value);
-    Change::Put { uid: "counter".into(), stored_version: "v1".into(), draft }
+    Change::Put { uid: "counter".into(), stored_version: "v1".into(), value: draft.into() }
 }
 
 struct Test {

@@ -74,9 +74,10 @@ async fn bindings(count: usize, duration: Duration) {
     }
     drop(objects);
     let mark = Arc::new(HighWaterMark::default());
-    let (cache, _sink) = Cache::start(backend.clone(), &ids, mark, &Runtime::default(), &Default::default())
-        .await
-        .expect("a cache");
+    let (cache, _sink) =
+        Cache::start(backend.clone(), Draft::parse, &ids, mark, &Runtime::default(), &Default::default())
+            .await
+            .expect("a cache");
     let before = counting::held();
     let rbac = Rbac::new(cache, id).expect("all resources");
     println!("{count} RoleBindings: {} bytes of index each", (counting::held() - before) / count as u64);
@@ -141,6 +142,6 @@ fn mutation((resource, object): &(ResourceId, Value)) -> Mutation {
     let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
     let (namespace, name) = (text("namespace"), text("name"));
     let draft = Draft::of_json(&namespace, &name, object.to_string().into());
-    let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+    let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), value: draft.into() };
     Mutation::new(Key::new(*resource, &namespace, &name), Expect::Absent, change)
 }

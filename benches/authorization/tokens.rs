@@ -37,12 +37,14 @@ pub async fn tokens(duration: Duration) {
         Resources { accounts: ids[0], secrets: ids[1], pods: ids[2], nodes: ids[3], keys: ids[4] };
     let account = json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "robot", "namespace": "t", "uid": "u-1"}});
     let draft = Draft::of_json("t", "robot", account.to_string().into());
-    let change = Change::Put { uid: "u-1".into(), stored_version: "v1".into(), draft };
+    let change = Change::Put { uid: "u-1".into(), stored_version: "v1".into(), value: draft.into() };
     let account = Mutation::new(Key::new(resources.accounts, "t", "robot"), Expect::Absent, change);
     backend.commit(&[account], Revision(0)).await.expect("committed");
     let mark = Arc::new(HighWaterMark::default());
     let (cache, _sink) =
-        Cache::start(backend, &ids, mark, &Runtime::default(), &Default::default()).await.expect("a cache");
+        Cache::start(backend, Draft::parse, &ids, mark, &Runtime::default(), &Default::default())
+            .await
+            .expect("a cache");
 
     let signing = SigningKey::of_pem(temporary_token_key().expect("a key").as_bytes()).expect("a key");
     let keys = Keys::new(signing, Vec::new(), &[]);

@@ -61,7 +61,7 @@ async fn start(drafts: Vec<Draft>) -> (f64, f64) {
         .enumerate()
         .map(|(n, draft)| {
             let key = Key::new(resource, "default", &format!("web-{n:05}"));
-            let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+            let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), value: draft.into() };
             Mutation::new(key, Expect::Absent, change)
         })
         .collect();
@@ -70,10 +70,16 @@ async fn start(drafts: Vec<Draft>) -> (f64, f64) {
     }
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let begin = Instant::now();
-    let (cache, _sink) =
-        Cache::start(backend.clone(), &[resource], mark, &Runtime::default(), &Default::default())
-            .await
-            .expect("a cache");
+    let (cache, _sink) = Cache::start(
+        backend.clone(),
+        Draft::parse,
+        &[resource],
+        mark,
+        &Runtime::default(),
+        &Default::default(),
+    )
+    .await
+    .expect("a cache");
     let elapsed = begin.elapsed().as_secs_f64() * 1e3;
     assert_eq!(cache.any().objects(resource).len(), PODS);
     backend.close().await;

@@ -58,7 +58,7 @@ async fn write_until(store: Store, resource: ResourceId, writer: usize, end: Ins
     let mut latencies = Vec::new();
     for n in (0..KEYS).cycle() {
         let draft = Draft::of_json("ns", &keys[n].name, value());
-        let change = Change::Put { uid: "uid".into(), stored_version: "v1".into(), draft };
+        let change = Change::Put { uid: "uid".into(), stored_version: "v1".into(), value: draft.into() };
         let mutation = Mutation::new(keys[n].clone(), versions[n], change);
         let started = Instant::now();
         if started > end {

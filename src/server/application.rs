@@ -47,6 +47,7 @@ use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::auth::signing::{FollowedAuthority, SIGNERS};
 use crate::auth::token_webhook::{self, TokenWebhook};
 use crate::cache::{Cache, Range};
+use crate::codec::object::Draft;
 use crate::controllers::bootstrap::cluster_authentication;
 use crate::controllers::certificates::{self, Signing};
 use crate::controllers::migration::{self, Agreement};
@@ -158,7 +159,8 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     // ends.
     let (storing, controlling) = (runtime.group(), runtime.group());
     end_when_broken(&storing.tasks, &backend);
-    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
+    let (cache, sink) =
+        Cache::start(backend.clone(), Draft::parse, &loaded, mark.clone(), &storing, &progress).await?;
     let max_object_bytes = config.limits.max_object_bytes;
     let store = Store::start_limited(backend.clone(), Some(sink), mark.clone(), &storing, max_object_bytes);
     let built_in = Arc::new(Served::new(registry, &ids, config.storage_media_type));

@@ -218,7 +218,7 @@ async fn plant(setup: &Setup, name: &str, value: Bytes) {
     let rows: Vec<_> = rows.try_collect().await.expect("rows");
     let found = rows.iter().find(|row| &*row.name == name).map(|row| row.revision);
     let draft = Draft::of_json("t", name, Bytes::from_static(b"{\"metadata\":{}}")).sealed(value);
-    let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+    let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), value: draft.into() };
     let expect = found.map_or(Expect::Absent, Expect::At);
     let commit = backend.commit(&[Mutation::new(Key::new(id, "t", name), expect, change)], Revision(0)).await;
     commit.expect("planted");

@@ -437,7 +437,7 @@ async fn writes_of_the_largest_values_at_once_pass() {
     let writes = (0..WRITES).map(|n| {
         let key = Key::new(resource, "ns", &n.to_string());
         let draft = Draft::of_json("ns", &key.name, format!("{{\"a\":\"{n}{text}\"}}").into());
-        let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+        let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), value: draft.into() };
         store.write(Mutation::new(key, Expect::Absent, change))
     });
     for written in join_all(writes).await {
@@ -475,7 +475,7 @@ impl Account for Number {
     fn change(&self) -> Change {
         let Number(key, used, limit) = self;
         let draft = Draft::of_json("ns", &key.name, format!("{used}/{limit}").into());
-        Change::Put { uid: "u".into(), stored_version: "v1".into(), draft }
+        Change::Put { uid: "u".into(), stored_version: "v1".into(), value: draft.into() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Rows that are not in the wanted encoding.
 
+use bytes::Bytes;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
@@ -14,7 +15,7 @@ fn encoded(key: &Key, expect: Expect, stored_version: &str, media: StorageMediaT
         json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": &*key.name, "uid": "u"}});
     let Value::Object(object) = object else { unreachable!("made an object above") };
     let draft = Draft::encode(&key.namespace, &key.name, object, media);
-    let change = Change::Put { uid: "u".into(), stored_version: stored_version.into(), draft };
+    let change = Change::Put { uid: "u".into(), stored_version: stored_version.into(), value: draft.into() };
     Mutation::new(key.clone(), expect, change)
 }
 
@@ -80,8 +81,8 @@ pub async fn rows_in_another_encoding_are_found(database: &Database) {
     let secrets = resource(&*backend, "secrets").await;
     let sealed = async |name: &str, value: &'static str| {
         let mut write = encoded(&Key::new(secrets, "ns", name), Expect::Absent, "v1", Json);
-        if let Change::Put { draft, .. } = &mut write.change {
-            *draft = draft.clone().sealed(value.into());
+        if let Change::Put { value: put, .. } = &mut write.change {
+            *put = Bytes::from_static(value.as_bytes()).into();
         }
         pass(&*backend, write).await
     };

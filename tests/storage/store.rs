@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rowplane::codec::object::{Draft, Replaces};
+use rowplane::codec::object::{Draft, Object, Replaces};
 use rowplane::revision::Revision;
 use rowplane::runtime::Runtime;
 use rowplane::storage::{
@@ -42,7 +42,7 @@ pub async fn nothing_longer_than_the_limit_is_written(database: &Database) {
         let around = br#"{"metadata":{}, "n": ""}"#.len();
         let value = format!(r#"{{"metadata":{{}}, "n": "{}"}}"#, "x".repeat(length - around));
         let draft = Draft::of_json("ns", name, value.into()).replacing(replaces);
-        let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+        let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), value: draft.into() };
         Mutation::new(Key::new(resource, "ns", name), Expect::Absent, change)
     };
     let long = || put("long", LIMIT + 1, Replaces::Nothing);
@@ -106,7 +106,7 @@ pub async fn many_writers_get_consecutive_revisions(database: &Database) {
                 let mut last = create_through(&store, &key, n).await;
                 let mut all = vec![last];
                 for _ in 0..4 {
-                    match store.write(update(&key, last, n)).await.expect("write") {
+                    match store.write(update(&key, last, n)).await.expect("write").of::<Object>() {
                         Written::Committed { revision, object } => {
                             assert_eq!(object.expect("the object").revision(), revision);
                             last = revision;
@@ -192,7 +192,8 @@ pub async fn commits_reach_the_sink_before_the_writer(database: &Database) {
     assert!(!write.is_finished(), "the writer waits until readers can see its write");
     assert_eq!((commit.base, commit.writes.len()), (base, 1));
     assert_eq!((&commit.writes[0].key, commit.writes[0].revision.0), (&key, base.0 + 1));
-    let object = commit.writes[0].object.clone().expect("the object");
+    let object = commit.writes[0].object.clone().expect("a value");
+    let object = object.downcast::<Object>().expect("the object");
     let text = String::from_utf8(object.json().expect("decodable").to_vec()).expect("text");
     assert!(text.contains(&format!("\"resourceVersion\":\"{}\"", base.0 + 1)), "{text}");
     commit.published.send(()).expect("somebody waits");
@@ -250,7 +251,7 @@ pub async fn large_values_in_one_batch(database: &Database) {
         .map(|n| {
             let key = Key::new(resource, "ns", &n.to_string());
             let draft = Draft::of_json("ns", &key.name, blob(n));
-            let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+            let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), value: draft.into() };
             let store = store.clone();
             tokio::spawn(async move {
                 store.write(Mutation::new(key, Expect::Absent, change)).await.expect("write")

@@ -17,7 +17,7 @@ pub fn value(n: u64) -> Bytes {
 /// A write of [`value`]`(n)`.
 pub fn put(key: &Key, expect: Expect, n: u64) -> Mutation {
     let draft = Draft::of_json(&key.namespace, &key.name, value(n));
-    let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+    let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), value: draft.into() };
     Mutation::new(key.clone(), expect, change)
 }
 

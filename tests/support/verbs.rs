@@ -23,6 +23,7 @@ use rowplane::auth::pki::temporary_token_key;
 use rowplane::auth::service_accounts::{Issuer, Keys, Setup};
 use rowplane::cache::Cache;
 use rowplane::codec::at_rest::StorageMediaType;
+use rowplane::codec::object::Draft;
 use rowplane::kinds::built_in;
 use rowplane::metrics::Metrics;
 use rowplane::runtime::Runtime;
@@ -73,7 +74,9 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let runtime = Runtime::default();
     let (cache, sink) =
-        Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
+        Cache::start(backend.clone(), Draft::parse, &ids, mark.clone(), &runtime, &Default::default())
+            .await
+            .expect("load");
     let ids = names.into_iter().zip(ids).collect();
     let built_in = Arc::new(Served::new(registry, &ids, StorageMediaType::default()));
     let routes =

@@ -11,6 +11,7 @@
 //! log; logs are appended to before the state is swapped, so a reader of a state finds all later events.
 
 mod account;
+mod decode;
 pub mod event;
 mod feed;
 pub mod follower;
@@ -31,6 +32,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, mpsc, watch};
 
+use self::decode::Source;
 use self::event::Event;
 use self::freshness::Freshness;
 use self::lag::Lag;
@@ -43,6 +45,7 @@ use crate::revision::Revision;
 use crate::runtime::Runtime;
 use crate::storage::{Backend, Clock, Error, HighWaterMark, OwnCommit, ResourceId};
 
+pub use self::decode::Decoder;
 pub use self::load::LoadProgress;
 pub use self::state::{Objects, Range, State};
 pub use self::watcher::Watcher;
@@ -62,7 +65,7 @@ pub struct Cache {
 }
 
 struct Shared {
-    backend: Arc<dyn Backend>,
+    source: Source,
     /// Raised by every commit that the cache sees, whichever server made it.
     mark: Arc<HighWaterMark>,
     state: ArcSwap<State>,
@@ -103,17 +106,19 @@ impl Cache {
     /// after its tasks are stopped. Returns the channel through which the writer publishes commits.
     pub async fn start(
         backend: Arc<dyn Backend>,
+        decoder: Decoder,
         resources: &[ResourceId],
         mark: Arc<HighWaterMark>,
         runtime: &Runtime,
         progress: &LoadProgress,
     ) -> Result<(Self, mpsc::Sender<OwnCommit>), Error> {
-        let state = load::load(&backend, resources, progress).await?;
+        let source = Source { backend, decoder };
+        let state = load::load(&source, resources, progress).await?;
         let revision = state.revision;
         mark.raise(revision);
         let (turnovers, requests) = mpsc::channel(turnover::WAITING);
         let shared = Shared {
-            backend,
+            source,
             mark,
             state: ArcSwap::from_pointee(state),
             progress: watch::Sender::new(revision),
@@ -133,7 +138,7 @@ impl Cache {
     }
 
     pub fn backend(&self) -> &Arc<dyn Backend> {
-        &self.shared.backend
+        &self.shared.source.backend
     }
 
     /// The [serial](State::serial) of the state that [`Cache::any`] would return.
@@ -159,13 +164,13 @@ impl Cache {
 
     /// When a request comes, for [`serving`]. `None` where [`Cache::fresh`] asks nobody.
     pub fn arrival(&self) -> Option<Arrival> {
-        self.shared.backend.shared().then(|| Arrival(self.shared.freshness.next()))
+        self.shared.source.backend.shared().then(|| Arrival(self.shared.freshness.next()))
     }
 
     /// The variant of [`Cache::fresh`] whose state holds every write answered before that arrival, or before the call.
     async fn fresh_since(&self, arrival: Option<Arrival>) -> Result<Arc<State>, Error> {
         // Without other servers, every answered write has been published to this cache before its answer.
-        if !self.shared.backend.shared() || strikes(Bug::StaleRead) {
+        if !self.shared.source.backend.shared() || strikes(Bug::StaleRead) {
             return Ok(self.any());
         }
         let clock = self.clock_since(arrival).await?;
@@ -181,7 +186,7 @@ impl Cache {
         let future = |current| Error::Future { requested: revision, current };
         // If no other server writes, the store's clock tells at once whether the revision exists; if it does, it will
         // arrive here soon.
-        if !self.shared.backend.shared() && self.clock().await?.revision < revision {
+        if !self.shared.source.backend.shared() && self.clock().await?.revision < revision {
             return Err(future(state.revision));
         }
         self.shared.behind.notify_one();
@@ -223,7 +228,7 @@ impl Cache {
     async fn clock_since(&self, arrival: Option<Arrival>) -> Result<Clock, Error> {
         let freshness = &self.shared.freshness;
         let from = arrival.map_or_else(|| freshness.next(), |Arrival(from)| from);
-        let clock = freshness.ask(from, || self.shared.backend.clock()).await?;
+        let clock = freshness.ask(from, || self.shared.source.backend.clock()).await?;
         self.shared.lag.committed(clock.revision);
         Ok(clock)
     }

@@ -30,6 +30,7 @@ mod stale;
 mod stream;
 mod token_key;
 pub mod transfer;
+mod value;
 mod writer;
 
 use std::sync::Arc;
@@ -39,7 +40,6 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use tokio::sync::mpsc;
 
-use crate::codec::object::Object;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 
@@ -52,6 +52,7 @@ pub use layer::Layer;
 pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};
 pub use registration::{Amendment, EncodedResource, Fence, Registration, RegistryChange, Terms};
 pub use stale::{Format, Stale, StaleRow};
+pub use value::{Decode, Decoded, Value};
 pub use writer::{Store, Together, Written};
 
 /// The store's own number for a group and plural; see [`Registry::resource_ids`].
@@ -262,6 +263,6 @@ pub struct OwnCommit {
 pub struct OwnWrite {
     pub revision: Revision,
     pub key: Key,
-    /// `None` for a deletion.
-    pub object: Option<Arc<Object>>,
+    /// The [decoded](Decode) value; `None` for a deletion.
+    pub object: Option<Arc<Decoded>>,
 }

@@ -75,6 +75,6 @@ impl Account for Quota {
     fn change(&self) -> Change {
         let uid = metadata(&self.object).map_or("", |metadata| meta::text(metadata, "uid")).into();
         let draft = Draft::encode(&self.key.namespace, &self.key.name, self.object.clone(), self.media);
-        Change::Put { uid, stored_version: VERSION.into(), draft: draft.without_message() }
+        Change::Put { uid, stored_version: VERSION.into(), value: draft.without_message().into() }
     }
 }

@@ -269,7 +269,7 @@ impl Api {
         let change = Change::Put {
             uid: uid.as_str().into(),
             stored_version: hidden_rows::VERSION.into(),
-            draft: Draft::encode("", &name, object, StorageMediaType::Json),
+            value: Draft::encode("", &name, object, StorageMediaType::Json).into(),
         };
         let key = Key::new(self.hidden.node_ports.id(), "", &name);
         let mutation = Mutation::new(key, Expect::Absent, change);

@@ -9,7 +9,7 @@ use crate::api::resource::Resource;
 use crate::api::write::{Current, Next, Proposal, Reads, Ready, Write};
 use crate::api::{Api, Target};
 use crate::codec::at_rest::StorageMediaType;
-use crate::codec::object::{Object, Replaces};
+use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
@@ -103,5 +103,5 @@ async fn again(
             (effects, Mutation::new(target.key(), expect, Change::Delete))
         }
     };
-    Ok(effects.onto(mutation.replacing(Replaces::Anything)))
+    Ok(effects.onto(mutation.unlimited()))
 }

@@ -15,7 +15,7 @@ use crate::api::{Answer, Api, ObjectMap, Target, meta, metadata, metadata_mut};
 use crate::audit::Record;
 use crate::codec::depth::MAX_DEPTH;
 use crate::codec::managed;
-use crate::codec::object::{Draft, Replaces};
+use crate::codec::object::{Draft, Object, Replaces};
 use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
@@ -104,7 +104,7 @@ impl Api {
                 let written = self.store.write_joined(joined, mutation).await;
                 self.settle(target, allocation, &written).await;
                 let outcome = if expect == Expect::Absent { Outcome::Created } else { Outcome::Updated };
-                Ok(match written? {
+                Ok(match written?.of::<Object>() {
                     Written::Committed { object: Some(object), .. } => {
                         write.request.committed();
                         audited.committed();
@@ -324,7 +324,7 @@ impl Api {
     ) -> Result<Mutation, Error> {
         let mut encoded = encode(target, object)?;
         encoded.draft = encoded.draft.replacing(replaces);
-        if write.manager.is_some() && self.store.is_too_long(&encoded.draft) {
+        if write.manager.is_some() && encoded.draft.limited_length() > self.store.max_object_bytes() {
             encoded = without_managers(target, encoded)?;
         }
         self.sealed(target, expect, encoded)
@@ -334,7 +334,7 @@ impl Api {
         let Encoded { uid, stored_version, draft } = encoded;
         let key = target.key();
         let draft = self.encryption.seal(&key, draft).map_err(|error| Error::Internal(error.to_string()))?;
-        Ok(Mutation::new(key, expect, Change::Put { uid, stored_version, draft }))
+        Ok(Mutation::new(key, expect, Change::Put { uid, stored_version, value: draft.into() }))
     }
 
     /// An object that need not be written since nothing changes of it is written all the same if its row would be

@@ -153,7 +153,7 @@ fn push(mutations: &mut Vec<Mutation>, joined: Vec<Mutation>, mut mutation: Muta
 
 fn is_same(one: &Mutation, other: &Mutation) -> bool {
     let value = |mutation: &Mutation| match &mutation.change {
-        Change::Put { draft, .. } => Some(draft.value().clone()),
+        Change::Put { value, .. } => Some(value.bytes().clone()),
         Change::Delete | Change::Count(_) => None,
     };
     one.key == other.key && one.expect == other.expect && value(one) == value(other)

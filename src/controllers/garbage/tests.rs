@@ -23,6 +23,7 @@ use crate::auth::jwt::keys::SigningKey;
 use crate::auth::pki::temporary_token_key;
 use crate::auth::service_accounts::{Issuer, Keys, Setup};
 use crate::cache::Cache;
+use crate::codec::object::Draft;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::kinds::built_in;
 use crate::runtime::Runtime;
@@ -44,7 +45,9 @@ pub async fn api(directory: &std::path::Path) -> Api {
     let mark = Arc::new(HighWaterMark::load(directory.join("mark")));
     let runtime = Runtime::default();
     let (cache, sink) =
-        Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
+        Cache::start(backend.clone(), Draft::parse, &ids, mark.clone(), &runtime, &Default::default())
+            .await
+            .expect("load");
     let key = TokenKey { id: 1, secret: vec![0; 32] };
     let ids = names.into_iter().zip(ids).collect();
     let built_in = Arc::new(Served::new(registry, &ids, Default::default()));

@@ -105,7 +105,7 @@ async fn cr47_labels_that_are_no_texts(setup: Setup) {
     let resource = server.api.catalog.served().get(&Gvr::fixed("ex.io/v1", "widgets")).expect("served").id;
     let draft = Draft::of_json("d", "w", sent.to_string().into());
     let uid = sent["metadata"]["uid"].as_str().expect("a uid").into();
-    let put = Change::Put { uid, stored_version: "ex.io/v1".into(), draft };
+    let put = Change::Put { uid, stored_version: "ex.io/v1".into(), value: draft.into() };
     let planted = Mutation::new(Key::new(resource, "d", "w"), Expect::Absent, put);
     server.api.store.write(planted).await.expect("written");
     let path = format!("{WIDGETS}/w");

@@ -10,11 +10,12 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::Cache;
+use super::decode::Source;
 use super::event::Event;
 use super::load::{LoadProgress, load};
 use super::state::State;
 use super::turnover::{Held, Turnover};
-use crate::codec::object::{Draft, Object, joined_key};
+use crate::codec::object::{Object, joined_key};
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::runtime::Runtime;
@@ -69,7 +70,7 @@ pub async fn run(
                 Ok(())
             }
             () = shared.behind.notified() => feed.catch_up(None).await,
-            () = shared.backend.hint() => feed.catch_up(None).await,
+            () = shared.source.backend.hint() => feed.catch_up(None).await,
         };
         if let Err(error) = outcome {
             feed.warn(&error);
@@ -87,22 +88,23 @@ struct Feed {
 
 impl Feed {
     /// Applies a batch of this server and notifies its writer. If other servers have committed before the batch, first
-    /// reads their changes, again and again until that succeeds. If the server stops meanwhile, the writer gets no
-    /// answer.
+    /// reads their changes, again and again until that succeeds; so it does with a batch whose values came as bytes. If the
+    /// server stops meanwhile, the writer gets no answer.
     async fn publish(&self, commit: OwnCommit) {
-        while let Err(error) = self.reach(commit.base).await {
+        let OwnCommit { base, writes, published } = commit;
+        let last = writes.last().map_or(base, |write| write.revision);
+        let own: Option<Vec<Applied>> = writes.into_iter().map(Applied::own).collect();
+        let known = if own.is_some() { base } else { last };
+        while let Err(error) = self.reach(known).await {
             self.warn(&error);
             tokio::select! {
                 () = sleep(PAUSE) => {}
                 () = self.runtime.tasks.stopping() => return,
             }
         }
-        let writes = commit.writes.into_iter();
-        let own =
-            |write: OwnWrite| Applied { revision: write.revision, key: write.key, object: write.object };
         // The revisions of a batch follow its base without a gap.
-        if self.take(writes.map(own)).await.is_ok() {
-            let _ = commit.published.send(());
+        if self.take(own.unwrap_or_default().into_iter()).await.is_ok() {
+            let _ = published.send(());
         }
     }
 
@@ -141,9 +143,9 @@ impl Feed {
         // Who asks for one resource need not wait for what has happened to others.
         let only = loaded.resources().next().filter(|_| loaded.resources().nth(1).is_none());
         while loaded.revision < state.revision {
-            let changes = shared.backend.changes(loaded.revision, only, PAGE).await?;
+            let changes = shared.source.backend.changes(loaded.revision, only, PAGE).await?;
             let missing = changes.rows.into_iter().take_while(|row| row.revision <= state.revision);
-            for Applied { revision, key, object } in missing.map(Applied::from) {
+            for Applied { revision, key, object } in missing.map(|row| Applied::read(&shared.source, row)) {
                 let _ = loaded.apply(key.resource, &joined_key(&key.namespace, &key.name), revision, object);
             }
             loaded.revision = changes.through;
@@ -197,7 +199,7 @@ impl Feed {
     /// Reads the table up to a revision, or to its end. Revisions have no gaps, so the number of missing rows is known,
     /// and rows that this server has committed itself are not read back from the database.
     async fn catch_up(&self, to: Option<Revision>) -> Result<(), Error> {
-        let backend = &self.cache.shared.backend;
+        let backend = &self.cache.shared.source.backend;
         loop {
             let at = self.cache.revision();
             let missing = to.map_or(PAGE.into(), |to| to.0.saturating_sub(at.0));
@@ -220,7 +222,8 @@ impl Feed {
             let gauge = self.runtime.metrics.cache_lag();
             let lag = |at: Revision| gauge.set(through.0.saturating_sub(at.0) as f64);
             lag(at);
-            self.take(changes.rows.into_iter().map(Applied::from)).await?;
+            let source = &self.cache.shared.source;
+            self.take(changes.rows.into_iter().map(|row| Applied::read(source, row))).await?;
             let reached = self.cache.revision();
             lag(reached);
             if !full {
@@ -254,7 +257,7 @@ impl Feed {
     async fn reload(&self) -> Result<(), Error> {
         let shared = &self.cache.shared;
         let resources: Vec<ResourceId> = shared.state.load().resources().collect();
-        let state = load(&shared.backend, &resources, &LoadProgress::default()).await?;
+        let state = load(&shared.source, &resources, &LoadProgress::default()).await?;
         let revision = state.revision;
         let floor = self.cache.revision();
         if revision < floor {
@@ -324,12 +327,22 @@ impl Feed {
     }
 }
 
-impl From<ChangeRow> for Applied {
-    fn from(row: ChangeRow) -> Self {
-        let object = row.value.map(|value| {
-            let draft = Draft::parse(&row.key.namespace, &row.key.name, value);
-            Arc::new(draft.into_object(row.revision))
-        });
-        Self { revision: row.revision, key: row.key, object }
+impl Applied {
+    /// A write of another server.
+    fn read(source: &Source, row: ChangeRow) -> Self {
+        let ChangeRow { revision, key, value, .. } = row;
+        let object = value.map(|value| Arc::new(source.object(&key.namespace, &key.name, revision, value)));
+        Self { revision, key, object }
+    }
+
+    /// A write of this server; `None` if its value came without its object.
+    fn own(write: OwnWrite) -> Option<Self> {
+        let OwnWrite { revision, key, object } = write;
+        let object = object.map(|object| object.downcast().ok());
+        let object = match object {
+            Some(object) => Some(object?),
+            None => None,
+        };
+        Some(Self { revision, key, object })
     }
 }

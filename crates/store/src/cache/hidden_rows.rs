@@ -67,7 +67,7 @@ impl HiddenRows {
         let mut row = fields;
         row.insert("metadata", metadata);
         let draft = Draft::of_json(namespace, name, Value::Object(row).to_string().into());
-        let change = Change::Put { uid: "".into(), stored_version: VERSION.into(), draft };
+        let change = Change::Put { uid: "".into(), stored_version: VERSION.into(), value: draft.into() };
         Mutation::new(self.key(namespace, name), expect, change)
     }
 

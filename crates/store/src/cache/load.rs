@@ -14,10 +14,11 @@ use futures_util::StreamExt;
 use indicatif::HumanCount;
 use tokio::task::JoinSet;
 
+use super::decode::Source;
 use super::state::{Objects, State};
-use crate::codec::object::{Draft, Object};
+use crate::codec::object::Object;
 use crate::revision::Revision;
-use crate::storage::{Backend, Error, ResourceId, Row};
+use crate::storage::{Error, ResourceId, Row};
 
 /// The most readers that read and decode rows at the same time; never more than there are processors. Each keeps a
 /// connection.
@@ -60,11 +61,11 @@ impl fmt::Display for LoadProgress {
 
 /// Reads all objects of these resources at one revision.
 pub async fn load(
-    backend: &Arc<dyn Backend>,
+    source: &Source,
     resources: &[ResourceId],
     progress: &LoadProgress,
 ) -> Result<State, Error> {
-    let mut loading = pin!(load_patiently(backend, resources, progress));
+    let mut loading = pin!(load_patiently(source, resources, progress));
     loop {
         match tokio::time::timeout(REPORTS, &mut loading).await {
             Ok(loaded) => return loaded,
@@ -74,28 +75,28 @@ pub async fn load(
 }
 
 async fn load_patiently(
-    backend: &Arc<dyn Backend>,
+    source: &Source,
     resources: &[ResourceId],
     progress: &LoadProgress,
 ) -> Result<State, Error> {
     for _ in 1..ATTEMPTS {
-        match load_once(backend, resources, progress).await {
+        match load_once(source, resources, progress).await {
             Err(Error::Compacted { .. }) => {}
             loaded => return loaded,
         }
     }
-    load_once(backend, resources, progress).await
+    load_once(source, resources, progress).await
 }
 
 async fn load_once(
-    backend: &Arc<dyn Backend>,
+    source: &Source,
     resources: &[ResourceId],
     progress: &LoadProgress,
 ) -> Result<State, Error> {
-    let at = backend.clock().await?.revision;
-    let live = backend.live_revisions(resources, at).await?;
+    let at = source.backend.clock().await?.revision;
+    let live = source.backend.live_revisions(resources, at).await?;
     let lengths: Vec<usize> = live.iter().map(Vec::len).collect();
-    let mut objects = read(backend, Places::of(live), at, progress).await?.into_iter();
+    let mut objects = read(source, Places::of(live), at, progress).await?.into_iter();
     let mut state = State::at(at);
     for (resource, length) in resources.iter().zip(lengths) {
         state.load(*resource, Objects::of_sorted(objects.by_ref().take(length)));
@@ -131,7 +132,7 @@ impl Places {
 
 /// Reads the objects and returns them in the order of lists.
 async fn read(
-    backend: &Arc<dyn Backend>,
+    source: &Source,
     places: Places,
     at: Revision,
     progress: &LoadProgress,
@@ -144,7 +145,7 @@ async fn read(
     let most =
         std::thread::available_parallelism().map_or(1, |processors| processors.get().min(MOST_READERS));
     for share in (0..most).map(|reader| places.share(reader, most)).filter(|share| !share.is_empty()) {
-        readers.spawn(read_share(backend.clone(), share, places.clone(), progress.clone()));
+        readers.spawn(read_share(source.clone(), share, places.clone(), progress.clone()));
     }
     while let Some(read) = readers.join_next().await {
         for (place, object) in read.map_err(|died| Error::Unavailable(died.to_string().into()))?? {
@@ -152,7 +153,7 @@ async fn read(
         }
     }
     let objects: Option<Vec<_>> = objects.into_iter().collect();
-    match (objects, backend.clock().await?.compacted) {
+    match (objects, source.backend.clock().await?.compacted) {
         (Some(objects), _) => Ok(objects),
         (None, oldest) if oldest > at => Err(Error::Compacted { oldest }),
         (None, _) => Err(Error::Corrupt("rows are missing that an index names".into())),
@@ -160,25 +161,25 @@ async fn read(
 }
 
 async fn read_share(
-    backend: Arc<dyn Backend>,
+    source: Source,
     share: Vec<Revision>,
     places: Arc<Places>,
     progress: LoadProgress,
 ) -> Result<Vec<(usize, Arc<Object>)>, Error> {
     let mut objects = Vec::with_capacity(share.len());
-    let mut blocks = backend.rows_of(share).await?;
+    let mut blocks = source.backend.rows_of(share).await?;
     while let Some(block) = blocks.next().await {
         let block = block?;
         progress.add(block.len());
         for row in block {
-            objects.push((places.find(row.revision)?, Arc::new(decode(row))));
+            objects.push((places.find(row.revision)?, Arc::new(decode(&source, row))));
         }
     }
     Ok(objects)
 }
 
-fn decode(row: Row) -> Object {
-    let object = Draft::parse(&row.namespace, &row.name, row.value).into_object(row.revision);
+fn decode(source: &Source, row: Row) -> Object {
+    let object = source.object(&row.namespace, &row.name, row.revision, row.value);
     if let Err(error) = object.json() {
         tracing::error!(%error, "kept as it is; reading it fails, deleting it works");
     }

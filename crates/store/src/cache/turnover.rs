@@ -71,7 +71,7 @@ impl Cache {
         if missing.is_empty() {
             return Ok(());
         }
-        let loaded = load(self.backend(), &missing, &LoadProgress::default()).await?;
+        let loaded = load(&self.shared.source, &missing, &LoadProgress::default()).await?;
         self.ask_feed(|done| Turnover::Add { loaded, held, done }).await?
     }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::Cache;
+use super::decode::Source;
 use super::event::Event;
 use super::log::{Log, NoEvents};
-use crate::codec::object::Draft;
 use crate::revision::Revision;
 use crate::storage::{ChangeRow, Error, ResourceId};
 
@@ -75,14 +75,13 @@ impl Watcher {
         // What the state does not have yet is read again, from the log.
         self.at = self.at.max(changes.through.min(applied));
         let rows = changes.rows.into_iter().filter(|row| row.revision <= applied);
-        Ok(rows.map(|row| Arc::new(event(row))).collect())
+        Ok(rows.map(|row| Arc::new(event(&self.cache.shared.source, row))).collect())
     }
 }
 
-fn event(row: ChangeRow) -> Event {
+fn event(source: &Source, row: ChangeRow) -> Event {
     let ChangeRow { revision, key, value, previous, .. } = row;
-    let object =
-        |revision, value| Arc::new(Draft::parse(&key.namespace, &key.name, value).into_object(revision));
+    let object = |revision, value| Arc::new(source.object(&key.namespace, &key.name, revision, value));
     let current = value.map(|value| object(revision, value));
     let previous = previous.map(|(revision, value)| object(revision, value));
     Event::new(revision, current, previous)

@@ -6,8 +6,7 @@ use std::task::{Context, Poll};
 
 use super::counting::{Charge, Counted};
 use super::judge::Write;
-use super::{AuditRow, Key};
-use crate::codec::object::{Draft, Replaces};
+use super::{AuditRow, Key, Value};
 use crate::revision::Revision;
 
 /// The most mutations that the writer gathers into a batch.
@@ -76,10 +75,10 @@ impl Mutation {
         self
     }
 
-    /// The version whose place a written object takes.
-    pub fn replacing(mut self, replaces: Replaces) -> Self {
-        if let Change::Put { draft, .. } = &mut self.change {
-            *draft = draft.clone().replacing(replaces);
+    /// The write with a value that may be longer than the store's limit.
+    pub fn unlimited(mut self) -> Self {
+        if let Change::Put { value, .. } = &mut self.change {
+            *value = value.clone().unlimited();
         }
         self
     }
@@ -127,7 +126,7 @@ pub enum Change {
     Put {
         uid: Arc<str>,
         stored_version: Arc<str>,
-        draft: Draft,
+        value: Value,
     },
     Delete,
     /// The row that the batch's [charges](Charge) on it make. The writer appends these mutations to a batch.

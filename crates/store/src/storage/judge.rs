@@ -306,7 +306,6 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::codec::object::Draft;
     use crate::storage::ResourceId;
 
     fn found(live: &[Option<Revision>]) -> Found<'_> {
@@ -316,8 +315,11 @@ mod tests {
 
     fn mutation(name: &str, expect: Expect, put: bool) -> Mutation {
         let change = if put {
-            let draft = Draft::of_json("", name, Bytes::from_static(b"{\"metadata\":{}}"));
-            Change::Put { uid: "u".into(), stored_version: "v1".into(), draft }
+            Change::Put {
+                uid: "u".into(),
+                stored_version: "v1".into(),
+                value: Bytes::from_static(b"{}").into(),
+            }
         } else {
             Change::Delete
         };

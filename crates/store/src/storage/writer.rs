@@ -11,10 +11,9 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use self::gathering::Gathering;
 use super::mark::SAFETY_GAP;
 use super::{
-    Backend, Batch, Change, Commit, CommitSink, Error, Fence, HighWaterMark, MAX_OBJECT_BYTES, Mutation,
-    Outcome, OwnCommit, OwnWrite, RegistryChange, Terms,
+    Backend, Batch, Change, Commit, CommitSink, Decoded, Error, Fence, HighWaterMark, MAX_OBJECT_BYTES,
+    Mutation, Outcome, OwnCommit, OwnWrite, RegistryChange, Terms,
 };
-use crate::codec::object::{Draft, Object};
 use crate::failpoints::{Bug, strikes};
 use crate::metrics::CommitMetrics;
 use crate::revision::Revision;
@@ -32,14 +31,28 @@ pub struct Store {
 }
 
 /// The outcome of a mutation.
-#[derive(Clone, Debug)]
-pub enum Written {
-    /// The write is durable, and visible to every reader of this server's cache.
-    Committed { revision: Revision, object: Option<Arc<Object>> },
+#[derive(Debug)]
+pub enum Written<O: ?Sized = Decoded> {
+    /// The write is durable, and visible to every reader of this server's cache. A value that was put comes back as its
+    /// owner has [decoded](super::Decode) it.
+    Committed { revision: Revision, object: Option<Arc<O>> },
     /// The precondition failed: at the revision `judged_at` the live version was `found`.
     Conflict { found: Option<Revision>, judged_at: Revision },
     /// A [requirement](super::Requirement) failed: at the revision `judged_at` another version of its row was live.
     Unmet { judged_at: Revision },
+}
+
+impl Written {
+    /// The outcome with its value as a `T`, or without it if its owner has made something else of it.
+    pub fn of<T: Send + Sync + 'static>(self) -> Written<T> {
+        match self {
+            Self::Committed { revision, object } => {
+                Written::Committed { revision, object: object.and_then(|object| object.downcast().ok()) }
+            }
+            Self::Conflict { found, judged_at } => Written::Conflict { found, judged_at },
+            Self::Unmet { judged_at } => Written::Unmet { judged_at },
+        }
+    }
 }
 
 /// The outcome of mutations that pass together or not at all.
@@ -63,7 +76,7 @@ struct Pending {
 impl Store {
     /// Starts the writer task. The task ends when its queue is empty and either the last clone of the store is gone or
     /// its tasks are being stopped; nothing is written afterwards. With a sink, a write is answered after the cache has
-    /// made it visible; without one, after its commit. Objects of more than [`MAX_OBJECT_BYTES`] are refused.
+    /// made it visible; without one, after its commit. Values of more than [`MAX_OBJECT_BYTES`] are refused.
     pub fn start(
         backend: Arc<dyn Backend>,
         sink: Option<CommitSink>,
@@ -73,7 +86,7 @@ impl Store {
         Self::start_limited(backend, sink, mark, runtime, MAX_OBJECT_BYTES)
     }
 
-    /// Like [`Store::start`], with another limit for the [length](crate::codec::object::Draft::length) of an object.
+    /// Like [`Store::start`], with another limit for the [length](super::Value::length) of a value.
     pub fn start_limited(
         backend: Arc<dyn Backend>,
         sink: Option<CommitSink>,
@@ -129,20 +142,21 @@ impl Store {
         answer.await.map_err(|_| Error::Unknown("the writer ended".into()))?
     }
 
-    /// [`Error::TooLarge`] if one of these mutations would store an object that is longer than the limit, unless it gets
-    /// shorter by it. All writes of a server pass here.
+    /// [`Error::TooLarge`] if one of these mutations would store a value that is longer than the limit. All writes of a
+    /// server pass here.
     pub fn check_length<'m>(&self, mutations: impl IntoIterator<Item = &'m Mutation>) -> Result<(), Error> {
+        let limit = self.max_object_bytes();
         let is_too_long =
-            |change: &Change| matches!(change, Change::Put { draft, .. } if self.is_too_long(draft));
+            |change: &Change| matches!(change, Change::Put { value, .. } if value.length() > limit);
         match mutations.into_iter().any(|mutation| is_too_long(&mutation.change)) {
             true => Err(Error::TooLarge),
             false => Ok(()),
         }
     }
 
-    /// Whether the limit refuses an object.
-    pub fn is_too_long(&self, draft: &Draft) -> bool {
-        draft.exceeds(self.writer.max_object_bytes)
+    /// The greatest [length](super::Value::length) of a value.
+    pub fn max_object_bytes(&self) -> usize {
+        self.writer.max_object_bytes
     }
 
     /// Writes all mutations or none, in a transaction of their own, together with a change of the registry. If the
@@ -364,7 +378,7 @@ fn written(
         Outcome::Committed(revision) => {
             let Mutation { key, change, .. } = mutation;
             let object = match change.into_settled() {
-                Change::Put { draft, .. } => Some(Arc::new(draft.into_object(revision))),
+                Change::Put { value, .. } => Some(value.decode(revision)),
                 Change::Delete | Change::Count(_) => None,
             };
             writes.push(OwnWrite { revision, key, object: object.clone() });

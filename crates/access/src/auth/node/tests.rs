@@ -20,7 +20,7 @@ async fn authorizer(objects: &[(Gvr, Json)]) -> NodeAuthorizer {
         let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default();
         let (namespace, name) = (text("namespace"), text("name"));
         let draft = Draft::of_json(namespace, name, object.to_string().into());
-        let change = Change::Put { uid: "".into(), stored_version: "v1".into(), draft };
+        let change = Change::Put { uid: "".into(), stored_version: "v1".into(), value: draft.into() };
         Mutation::new(Key::new(id(resource).expect("an id"), namespace, name), Expect::Absent, change)
     };
     let mutations: Vec<Mutation> = objects.iter().map(put).collect();
@@ -28,7 +28,9 @@ async fn authorizer(objects: &[(Gvr, Json)]) -> NodeAuthorizer {
     let runtime = Runtime::default();
     let mark = std::sync::Arc::new(HighWaterMark::default());
     let (cache, _sink) =
-        Cache::start(backend.clone(), &ids, mark, &runtime, &Default::default()).await.expect("load");
+        Cache::start(backend.clone(), Draft::parse, &ids, mark, &runtime, &Default::default())
+            .await
+            .expect("load");
     NodeAuthorizer::new(cache, id)
 }
 

@@ -6,7 +6,7 @@ use super::kept::keep;
 use super::layout::Layout;
 use super::protobuf::Slot;
 use super::{Mark, Object, joined_key, tree};
-use crate::codec::at_rest::{self, Opened, StorageMediaType, ValueFormat};
+use crate::codec::at_rest::{self, Opened, StorageMediaType};
 use crate::codec::protobuf::{self, with_version};
 use crate::codec::sealed;
 use crate::codec::yaml;
@@ -131,25 +131,20 @@ impl Draft {
         self.length
     }
 
-    /// Whether the object is longer than a limit, and not shorter than the version that it [replaces](Replaces).
-    pub fn exceeds(&self, limit: usize) -> bool {
+    /// The [length](Draft::length) that a limit counts: 0 if the object is shorter than the version that it
+    /// [replaces](Replaces), or may be of any length.
+    pub fn limited_length(&self) -> usize {
         let is_spared = match self.replaces {
             Replaces::Nothing => false,
             Replaces::Json(length) => self.json.len() < length,
             Replaces::Anything => true,
         };
-        self.length > limit && !is_spared
+        if is_spared { 0 } else { self.length }
     }
 
     /// The bytes to store.
     pub fn value(&self) -> &Bytes {
         &self.value
-    }
-
-    /// The bytes to store, for readers that support only this format.
-    pub fn value_in(&self, format: ValueFormat) -> Bytes {
-        // A value that was just made can always be opened.
-        at_rest::in_format(&self.value, format).unwrap_or_else(|_| self.value.clone())
     }
 
     /// The object that readers share.

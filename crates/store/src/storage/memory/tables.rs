@@ -58,8 +58,8 @@ impl Version {
     fn new(mutation: &Mutation, write: &Write) -> Self {
         let (stored_version, value) = match mutation.change.settled() {
             // The value is copied, since its bytes may be a slice of a larger buffer, which the store would keep alive.
-            Change::Put { stored_version, draft, .. } => {
-                (stored_version.clone(), Bytes::copy_from_slice(draft.value()))
+            Change::Put { stored_version, value, .. } => {
+                (stored_version.clone(), Bytes::copy_from_slice(value.bytes()))
             }
             Change::Delete | Change::Count(_) => ("".into(), Bytes::new()),
         };

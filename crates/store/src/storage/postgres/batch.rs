@@ -326,7 +326,7 @@ fn kind(mutation: &Mutation) -> ChangeKind {
 
 fn value(mutation: &Mutation, format: ValueFormat) -> Bytes {
     match mutation.change.settled() {
-        Change::Put { draft, .. } => draft.value_in(format),
+        Change::Put { value, .. } => value.bytes_in(format),
         Change::Delete | Change::Count(_) => Bytes::new(),
     }
 }

@@ -209,9 +209,9 @@ impl Judged<'_> {
             let (judged, asked) = (&self.batch[write.index], &mutations[write.index]);
             if let (Change::Count(judged), Change::Count(asked)) = (&judged.change, &asked.change) {
                 asked.set(judged.get().clone());
-                if let Change::Put { draft, .. } = judged.get() {
+                if let Change::Put { value, .. } = judged.get() {
                     let version = moved(write.revision, base);
-                    remembered.insert(&mutations[write.index].key, version, draft.value_in(format));
+                    remembered.insert(&mutations[write.index].key, version, value.bytes_in(format));
                 }
             }
         }

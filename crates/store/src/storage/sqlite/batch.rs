@@ -257,10 +257,10 @@ fn rows(texts: &Texts, mutations: &[Mutation], writes: &[Write]) -> Result<Sqlit
     for write in writes {
         arguments.add(write.revision.0 as i64)?;
         match mutations[write.index].change.settled() {
-            Change::Put { uid, stored_version, draft } => {
+            Change::Put { uid, stored_version, value } => {
                 arguments.add(uid.clone())?;
                 arguments.add(stored_version.clone())?;
-                arguments.add(&**draft.value())?;
+                arguments.add(&**value.bytes())?;
             }
             Change::Delete | Change::Count(_) => {
                 arguments.add("")?;

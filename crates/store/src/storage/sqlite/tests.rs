@@ -8,7 +8,6 @@ use sqlx::Connection as _;
 use super::log::Flush;
 use super::write_connection::on_its_thread;
 use super::*;
-use crate::codec::object::Draft;
 use crate::scheduling;
 use crate::storage::commit::LARGEST_BATCH;
 use crate::storage::compactor::compact_once;
@@ -45,8 +44,8 @@ async fn obedient() -> Obedient {
 }
 
 fn create(name: &str) -> [Mutation; 1] {
-    let draft = Draft::of_json("ns", name, Bytes::from_static(br#"{"metadata":{}}"#));
-    let change = Change::Put { uid: name.into(), stored_version: "v1".into(), draft };
+    let value = Bytes::from_static(br#"{"metadata":{}}"#).into();
+    let change = Change::Put { uid: name.into(), stored_version: "v1".into(), value };
     [Mutation::new(Key::new(ResourceId(1), "ns", name), Expect::Absent, change)]
 }
 
@@ -206,11 +205,8 @@ impl Flush for Counting {
 
 fn update(name: &str, expect: Expect, size: usize) -> Mutation {
     let value = format!(r#"{{"metadata":{{}},"data":"{}"}}"#, "x".repeat(size));
-    let change = Change::Put {
-        uid: "u".into(),
-        stored_version: "v1".into(),
-        draft: Draft::of_json("ns", name, Bytes::from(value)),
-    };
+    let change =
+        Change::Put { uid: "u".into(), stored_version: "v1".into(), value: Bytes::from(value).into() };
     Mutation::new(Key::new(ResourceId(1), "ns", name), expect, change)
 }
 

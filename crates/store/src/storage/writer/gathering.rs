@@ -110,7 +110,7 @@ impl Drop for Gathering {
 
 fn size(mutation: &Mutation) -> usize {
     match &mutation.change {
-        Change::Put { draft, .. } => draft.value().len(),
+        Change::Put { value, .. } => value.bytes().len(),
         Change::Delete | Change::Count(_) => 0,
     }
 }
@@ -120,12 +120,11 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::codec::object::Draft;
     use crate::storage::{Error, Expect, Key, ResourceId};
 
     fn pending(bytes: usize) -> (Pending, oneshot::Receiver<Result<super::super::Written, Error>>) {
-        let draft = Draft::of_json("", "a", Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(bytes))));
-        let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+        let value = Bytes::from("x".repeat(bytes)).into();
+        let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), value };
         let mutation = Mutation::new(Key::new(ResourceId(1), "", "a"), Expect::Absent, change);
         let (reply, answer) = oneshot::channel();
         (Pending { before: Vec::new(), mutation, reply }, answer)
