@@ -13,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rowplane::revision::Revision;
 use rowplane::storage::{
     Backend, Change, ChangeKind, Clock, Error, Expect, Key, Mutation, Outcome, Requirement, ResourceId, Scan,
+    Terms, Unit, Units,
 };
 
 use crate::support::database::{Database, Table};
@@ -117,18 +118,30 @@ impl Test {
     }
 
     async fn write(&mut self) {
-        let batch: Vec<Mutation> = (0..self.random.random_range(1..10)).map(|_| self.mutation()).collect();
+        let mut batch = self.units();
         let expected = self.model.commit(&batch);
-        let commit = self.backend().commit(&batch, expected.0).await.expect("commit");
+        let terms = Terms { floor: expected.0, ..Terms::default() };
+        let commit = self.backend().commit_under(&mut batch, terms).await.expect("commit");
         assert_eq!((commit.base, commit.outcomes), expected, "{batch:?}");
+    }
+
+    fn units(&mut self) -> Units {
+        let (mut units, mut before) = (Units::default(), Vec::new());
+        for _ in 0..self.random.random_range(1..10) {
+            let mutation = self.mutation();
+            match self.random.random_bool(0.2) {
+                true => before.push(mutation),
+                false => units.push(Unit::of(std::mem::take(&mut before), mutation)),
+            }
+        }
+        units
     }
 
     fn mutation(&mut self) -> Mutation {
         let requirements = if self.random.random_bool(0.3) { self.random.random_range(1..4) } else { 0 };
         let required: Vec<Requirement> = (0..requirements).map(|_| self.requirement()).collect();
-        let joins_next = self.random.random_bool(0.2);
         let decided_at = self.random.random_bool(0.1).then(|| self.revision());
-        Mutation { joins_next, decided_at, ..self.write_of_a_row().requiring(required) }
+        Mutation { decided_at, ..self.write_of_a_row().requiring(required) }
     }
 
     /// Mostly one that holds before the batch.
@@ -297,12 +310,12 @@ impl Model {
     }
 
     /// The rules once more, one mutation at a time; what is joined is taken back if not all of it passes.
-    fn commit(&mut self, batch: &[Mutation]) -> (Revision, Vec<Outcome>) {
+    fn commit(&mut self, batch: &Units) -> (Revision, Vec<Outcome>) {
         let base = self.clock.revision;
         let mut outcomes = Vec::new();
-        for group in batch.chunk_by(|mutation, _| mutation.joins_next) {
+        for places in batch.places() {
             let before = self.clock.revision;
-            let passed: Vec<Outcome> = group.iter().map(|mutation| self.write(mutation)).collect();
+            let passed: Vec<Outcome> = batch[places].iter().map(|mutation| self.write(mutation)).collect();
             let is_committed = |outcome: &Outcome| matches!(outcome, Outcome::Committed(_));
             if passed.iter().all(is_committed) {
                 outcomes.extend(passed);

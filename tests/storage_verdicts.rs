@@ -13,10 +13,10 @@ use rand::{RngExt, SeedableRng};
 use rowplane::codec::at_rest::ValueFormat;
 use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
-use rowplane::storage::counting::{Account, Charge, Ledger, count};
+use rowplane::storage::counting::{Account, Charge, Ledger};
 use rowplane::storage::{
     Amendment, AuditQuery, AuditRow, Backend, Change, Commit, EncodedResource, Error, Expect, Fence, Key,
-    Mutation, Registration, RegistryChange, Requirement, ResourceId, Terms,
+    Mutation, Registration, RegistryChange, Requirement, ResourceId, Terms, Unit, Units,
 };
 
 use crate::support::database::Database;
@@ -153,7 +153,7 @@ async fn versions_that_no_row_has_are_expected_in_vain() {
         let made = Mutation::new(counter_key.clone(), Expect::Absent, counter(&counter_key, 0, 9));
         let commit = |batch: Vec<Mutation>| {
             let store = store.clone();
-            async move { commit(&*store, &batch, Terms::default()).await.expect("it commits").outcomes }
+            async move { commit(&*store, &batch.into(), Terms::default()).await.expect("it commits").outcomes }
         };
         assert!(matches!(commit(vec![made]).await[..], [Committed(_)]));
         let charged = |name: &str, row: &Key, expect| {
@@ -194,7 +194,7 @@ impl Test {
         let live = self.live().await;
         let size = if self.random.random_bool(0.05) { 0 } else { self.random.random_range(1..10) };
         self.charges = self.random.random_bool(0.7);
-        let batch: Vec<Mutation> = (0..size).map(|_| self.mutation(&live)).collect();
+        let batch = self.units(size, &live);
         let registry = self.random.random_bool(0.15).then(|| self.registry());
         let registers = matches!(registry, Some(RegistryChange::Put(_)));
         let fence = (self.random.random_bool(0.6) && !registers).then(|| Fence {
@@ -276,6 +276,18 @@ impl Test {
         live
     }
 
+    fn units(&mut self, size: usize, live: &[(Key, Revision)]) -> Units {
+        let (mut units, mut before) = (Units::default(), Vec::new());
+        for _ in 0..size {
+            let mutation = self.mutation(live);
+            match self.random.random_bool(0.2) {
+                true => before.push(mutation),
+                false => units.push(Unit::of(std::mem::take(&mut before), mutation)),
+            }
+        }
+        units
+    }
+
     fn mutation(&mut self, live: &[(Key, Revision)]) -> Mutation {
         let mut mutation = self.write_of_a_row(live);
         if self.random.random_bool(0.3) {
@@ -292,7 +304,6 @@ impl Test {
             let oldest = self.compacted.0.saturating_sub(3);
             Revision(self.random.random_range(oldest..=self.read.0))
         });
-        mutation.joins_next = self.random.random_bool(0.2);
         mutation.audit = self.random.random_bool(0.2).then(|| {
             let n: u32 = self.random.random();
             Arc::new(AuditRow {
@@ -393,8 +404,8 @@ impl Test {
 }
 
 /// Commits the batch with its counts, which belong to one store.
-async fn commit(backend: &dyn Backend, batch: &[Mutation], terms: Terms<'_>) -> Result<Commit, Error> {
-    let mut batch = batch.to_vec();
-    count(&mut batch);
-    backend.commit_under(&mut &batch[..], terms).await
+async fn commit(backend: &dyn Backend, batch: &Units, terms: Terms<'_>) -> Result<Commit, Error> {
+    let mut batch = batch.clone();
+    batch.count();
+    backend.commit_under(&mut batch, terms).await
 }

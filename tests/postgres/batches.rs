@@ -9,11 +9,11 @@ use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
 use rowplane::runtime::Runtime;
 use rowplane::schema::names::GroupResource;
-use rowplane::storage::counting::{Account, Charge, Ledger, count};
+use rowplane::storage::counting::{Account, Charge, Ledger};
 use rowplane::storage::postgres::Postgres;
 use rowplane::storage::{
     Backend, Change, Commit, Error, Expect, HighWaterMark, Key, Mutation, OpenError, Outcome, ResourceId,
-    Store, Upkeep as _, Written,
+    Store, Terms, Units, Upkeep as _, Written,
 };
 use sqlx::{AssertSqlSafe, Connection as _};
 
@@ -506,10 +506,10 @@ async fn servers_that_charge_one_row_at_once_count_right() {
                     let key = Key::new(resource, "ns", &format!("{server}-{n}"));
                     let amounts = [("used".into(), "1".into())].into();
                     let charge = Charge { key: counter.clone(), ledger: &Numbers, amounts, limited: true };
-                    let mut batch = vec![create(&key, 1).charging(vec![charge])];
-                    count(&mut batch);
+                    let mut batch = Units::from(vec![create(&key, 1).charging(vec![charge])]);
+                    batch.count();
                     let at = Instant::now();
-                    let commit = backend.commit(&batch, Revision(0)).await.expect("commit");
+                    let commit = backend.commit_under(&mut batch, Terms::default()).await.expect("commit");
                     slowest = slowest.max(at.elapsed());
                     match commit.outcomes[0] {
                         Outcome::Committed(_) => passed += 1,

@@ -4,6 +4,7 @@ use rowplane::codec::at_rest::ValueFormat;
 use rowplane::revision::Revision;
 use rowplane::storage::{
     Backend, Error, Expect, Fence, Key, Mutation, Outcome, Registration, RegistryChange, ResourceId, Terms,
+    Units,
 };
 
 use crate::support::database::Database;
@@ -25,12 +26,12 @@ fn fence(server: &str, incarnation: &str, exempt: ResourceId) -> Fence {
 
 async fn commit_under(
     backend: &dyn Backend,
-    mut batch: &[Mutation],
+    batch: &[Mutation],
     fence: Option<&Fence>,
     registry: Option<&RegistryChange>,
 ) -> Result<Vec<Outcome>, Error> {
     let terms = Terms { fence, registry, ..Terms::default() };
-    Ok(backend.commit_under(&mut batch, terms).await?.outcomes)
+    Ok(backend.commit_under(&mut Units::from(batch.to_vec()), terms).await?.outcomes)
 }
 
 pub async fn only_a_registered_server_writes(database: &Database) {

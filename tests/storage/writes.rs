@@ -3,7 +3,7 @@
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rowplane::revision::Revision;
-use rowplane::storage::{Change, Expect, Key, Mutation, Outcome, Requirement, Scan};
+use rowplane::storage::{Change, Expect, Key, Mutation, Outcome, Requirement, Scan, Terms, Unit, Units};
 
 use crate::support::database::{Database, Table};
 use crate::support::object::{committed, create, delete, list, pass, put, resource, update, value};
@@ -133,22 +133,18 @@ pub async fn what_is_joined_passes_together_or_not_at_all(database: &Database) {
     let key = |name: &str| Key::new(resource, "ns", name);
     let taken = pass(&*backend, create(&key("taken"), 0)).await;
     let before = backend.clock().await.expect("clock");
-    let joined = |mutation| Mutation { joins_next: true, ..mutation };
-    let commit = async |batch: &[Mutation]| backend.commit(batch, Revision(0)).await.expect("commit");
+    let commit = async |mut units: Units| {
+        backend.commit_under(&mut units, Terms::default()).await.expect("commit").outcomes
+    };
 
-    let losers = [joined(create(&key("a"), 1)), joined(create(&key("taken"), 1)), create(&key("b"), 1)];
-    let outcomes = commit(&losers).await.outcomes;
+    let losers = Unit::of(vec![create(&key("a"), 1), create(&key("taken"), 1)], create(&key("b"), 1));
+    let outcomes = commit(Units::from_iter([losers])).await;
     assert_eq!(outcomes, [Outcome::Apart, Outcome::Conflict { found: Some(taken) }, Outcome::Apart]);
     assert_eq!(backend.clock().await.expect("clock"), before, "a group that fails takes no revision");
 
     let base = before.revision.0;
-    let winners = [
-        joined(create(&key("a"), 2)),
-        joined(delete(&key("taken"), taken)),
-        create(&key("b"), 2),
-        create(&key("taken"), 3),
-    ];
-    let outcomes = commit(&winners).await.outcomes;
+    let winners = Unit::of(vec![create(&key("a"), 2), delete(&key("taken"), taken)], create(&key("b"), 2));
+    let outcomes = commit(Units::from_iter([winners, create(&key("taken"), 3).into()])).await;
     assert_eq!(outcomes, [1, 2, 3, 4].map(|n| Outcome::Committed(Revision(base + n))));
     let items = list(&*backend, &Scan::all(resource), Revision(base + 4)).await.expect("list");
     let found: Vec<_> = items.into_iter().map(|(_, name, _, value)| (name, value)).collect();

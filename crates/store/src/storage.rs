@@ -30,6 +30,7 @@ mod stale;
 mod stream;
 mod token_key;
 pub mod transfer;
+mod unit;
 mod value;
 mod writer;
 
@@ -52,6 +53,7 @@ pub use layer::Layer;
 pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};
 pub use registration::{Amendment, EncodedResource, Fence, Registration, RegistryChange, Terms};
 pub use stale::{Format, Stale, StaleRow};
+pub use unit::{Unit, Units};
 pub use value::{Decode, Decoded, Value};
 pub use writer::{Store, Together, Written};
 

@@ -6,13 +6,13 @@ use std::task::{Context, Poll};
 
 use super::counting::{Charge, Counted};
 use super::judge::Write;
-use super::{AuditRow, Key, Value};
+use super::{AuditRow, Key, Units, Value};
 use crate::revision::Revision;
 
 /// The most mutations that the writer gathers into a batch.
 pub const LARGEST_BATCH: usize = 256;
 
-/// One write with its precondition. A precondition on a uid is checked by the API when it reads the object; the
+/// One write with its precondition: an operation of a [unit](super::Unit). A precondition on a uid is checked by the API when it reads the object; the
 /// mutation then carries [`Expect::At`] with the version that was read, since a version belongs to one uid.
 #[derive(Clone, Debug)]
 pub struct Mutation {
@@ -23,8 +23,6 @@ pub struct Mutation {
     pub requires: Vec<Requirement>,
     /// A precondition that it shares with many other writes, so that none of them copies it.
     pub shares: Option<Arc<Requirement>>,
-    /// Whether it and the next mutation of the batch pass together or not at all.
-    pub joins_next: bool,
     /// The revision of the state that showed the caller what is *not* there, where a decision rests on that: a namespace
     /// may go since it is empty. No version of a row proves it after a failover that has taken back the deletion of what
     /// was there. So the write is [outdated](Outcome::Outdated) if history up to this revision has been given up since.
@@ -62,7 +60,6 @@ impl Mutation {
             change,
             requires: Vec::new(),
             shares: None,
-            joins_next: false,
             decided_at: None,
             charges: Vec::new(),
             audit: None,
@@ -151,22 +148,16 @@ impl Change {
     }
 }
 
-/// The mutations of one transaction. A batch accepts more mutations until it is its turn to be committed, so that writes
-/// which arrive while others are being committed need no transaction of their own.
+/// The units of one transaction. A batch accepts more of them until it is its turn to be committed, so that writes which
+/// arrive while others are being committed need no transaction of their own.
 pub trait Batch: Send {
-    /// Takes in mutations that come. Ready once the batch has as many as are wanted, or accepts no more.
+    /// Takes in units that come. Ready once the batch has as many operations as are wanted, or accepts no more.
     fn poll_gather(&mut self, _context: &mut Context<'_>, _wanted: usize) -> Poll<()> {
         Poll::Ready(())
     }
 
-    /// Seals the batch: it accepts no more mutations. Returns those that it has.
-    fn close(&mut self) -> &[Mutation];
-}
-
-impl Batch for &[Mutation] {
-    fn close(&mut self) -> &[Mutation] {
-        self
-    }
+    /// Seals the batch: it accepts no more units. Returns those that it has.
+    fn close(&mut self) -> &Units;
 }
 
 /// The result of a batch's transaction.
@@ -193,8 +184,8 @@ pub enum Outcome {
         requirement: usize,
         found: Option<Revision>,
     },
-    /// A mutation that this one [joins](Mutation::joins_next), or that joins it, has not passed; or the row that a
-    /// [`Change::Count`] writes was not charged by the batch.
+    /// Another operation of the same [unit](super::Unit) has not passed; or the row that a [`Change::Count`] writes was not
+    /// charged by the batch.
     Apart,
     /// The mutation's own precondition and its requirements held, but the charge with this index did not fit, or the
     /// row that it is for is not there or was changed by an earlier mutation of the batch.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{
     AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, Changes, Clock, Commit, Error, HighWaterMark,
-    Mutation, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    Mutation, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, Units,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -21,9 +21,9 @@ impl<T: Commits + Reads + Feed + Upkeep + Registry> Backend for T {}
 /// Commits of batches, the only way in which objects change.
 #[async_trait]
 pub trait Commits: Send + Sync + 'static {
-    /// Seals the batch when its turn comes, judges its mutations in order inside a transaction that holds the clock's lock,
+    /// Seals the batch when its turn comes, judges its units in order inside a transaction that holds the clock's lock,
     /// and writes those that pass under `terms`. They are durable on return. If the batch has not been sealed on return,
-    /// none of its mutations was looked at.
+    /// none of its units was looked at.
     ///
     /// A clock below the floor means that the database has lost commits: [`Error::Regressed`]. If the server's fence is
     /// lost, the mutations that the fence does not exempt fail, and a change of the registry fails together with the
@@ -31,9 +31,10 @@ pub trait Commits: Send + Sync + 'static {
     /// it was committed before it returns.
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error>;
 
-    /// Commits a batch that needs no registration.
-    async fn commit(&self, mut batch: &[Mutation], floor: Revision) -> Result<Commit, Error> {
-        self.commit_under(&mut batch, Terms { floor, ..Terms::default() }).await
+    /// Commits mutations, each a unit of its own, that need no registration.
+    async fn commit(&self, batch: &[Mutation], floor: Revision) -> Result<Commit, Error> {
+        let terms = Terms { floor, ..Terms::default() };
+        self.commit_under(&mut Units::from(batch.to_vec()), terms).await
     }
 
     /// How many batches may be committed at the same time.

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::{Change, Expect, Key, Mutation};
+use super::{Change, Key, Mutation};
 use crate::revision::Revision;
 
 /// Amounts that a mutation adds to the counters of another row.
@@ -65,15 +65,6 @@ pub(super) fn charged_keys<'a>(mutations: impl Iterator<Item = &'a Mutation>) ->
     let mut seen = HashSet::new();
     let charges = mutations.flat_map(|mutation| &mutation.charges);
     charges.map(|charge| &charge.key).filter(|key| seen.insert(*key)).collect()
-}
-
-/// Appends a mutation for each row that the batch charges. A batch with charges needs this before it is committed.
-pub fn count(batch: &mut Vec<Mutation>) {
-    let keys: Vec<Key> = charged_keys(batch.iter()).into_iter().cloned().collect();
-    batch.extend(keys.into_iter().map(|key| {
-        // The revision is not looked at: a counted row is written at whatever version it has.
-        Mutation::new(key, Expect::At(Revision(0)), Change::Count(Counted::default()))
-    }));
 }
 
 /// The live versions of the counted rows of a batch, whose values it is judged by.

@@ -12,7 +12,7 @@ use self::gathering::Gathering;
 use super::mark::SAFETY_GAP;
 use super::{
     Backend, Batch, Change, Commit, CommitSink, Decoded, Error, Fence, HighWaterMark, MAX_OBJECT_BYTES,
-    Mutation, Outcome, OwnCommit, OwnWrite, RegistryChange, Terms,
+    Mutation, Outcome, OwnCommit, OwnWrite, RegistryChange, Terms, Unit, Units,
 };
 use crate::failpoints::{Bug, strikes};
 use crate::metrics::CommitMetrics;
@@ -67,9 +67,7 @@ pub enum Together {
 type Reply = oneshot::Sender<Result<Written, Error>>;
 
 struct Pending {
-    /// Mutations that [join](Mutation::joins_next) this one.
-    before: Vec<Mutation>,
-    mutation: Mutation,
+    unit: Unit,
     reply: Reply,
 }
 
@@ -121,23 +119,20 @@ impl Store {
     /// Writes one mutation. Returns once the write is durable and visible, or has certainly failed. If the caller stops
     /// waiting, the write goes on.
     pub async fn write(&self, mutation: Mutation) -> Result<Written, Error> {
-        self.write_joined(Vec::new(), mutation).await
+        self.write_unit(mutation.into()).await
     }
 
     /// The variant of [`Store::write`] that commits a mutation together with others just before it, or not at all. If
     /// one of these has failed, the mutation is unmet.
-    pub async fn write_joined(
-        &self,
-        mut before: Vec<Mutation>,
-        mutation: Mutation,
-    ) -> Result<Written, Error> {
-        for joined in &mut before {
-            joined.joins_next = true;
-        }
-        self.check_length(before.iter().chain([&mutation]))?;
+    pub async fn write_joined(&self, before: Vec<Mutation>, mutation: Mutation) -> Result<Written, Error> {
+        self.write_unit(Unit::of(before, mutation)).await
+    }
+
+    /// Writes a unit. The answer is that of its last operation.
+    async fn write_unit(&self, unit: Unit) -> Result<Written, Error> {
+        self.check_length(unit.operations())?;
         let (reply, answer) = oneshot::channel();
-        let pending = Pending { before, mutation, reply };
-        self.queue.send(pending).await.map_err(|_| Error::Closed)?;
+        self.queue.send(Pending { unit, reply }).await.map_err(|_| Error::Closed)?;
         // The writer has died, or the runtime has ended, with this batch: it is unknown whether it was committed.
         answer.await.map_err(|_| Error::Unknown("the writer ended".into()))?
     }
@@ -277,9 +272,10 @@ impl Writer {
         registry: &RegistryChange,
     ) -> Result<Together, Error> {
         let slot = self.reserve().await?;
-        let commit = self.commit(&mut &mutations[..], Some(registry)).await?;
-        let mut writes = Vec::with_capacity(mutations.len());
-        for (mutation, outcome) in mutations.into_iter().zip(commit.outcomes) {
+        let mut units = Units::from(mutations);
+        let commit = self.commit(&mut units, Some(registry)).await?;
+        let mut writes = Vec::with_capacity(units.len());
+        for (mutation, outcome) in units.into_operations().into_iter().zip(commit.outcomes) {
             match written(mutation, outcome, commit.base, &mut writes)? {
                 Written::Committed { .. } => {}
                 Written::Conflict { .. } | Written::Unmet { .. } => {

@@ -16,7 +16,7 @@ use crate::codec::at_rest::ValueFormat;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::storage::{
-    AuditRow, Change, ChangeKind, Commit, Error, Expect, Mutation, Outcome, Requirement, Terms,
+    AuditRow, Change, ChangeKind, Commit, Error, Expect, Mutation, Outcome, Requirement, Terms, Units,
 };
 
 /// The version of no row, and one that no row has.
@@ -26,6 +26,8 @@ const IMPOSSIBLE: i64 = -1;
 /// A batch on its way.
 pub struct Call<'a> {
     pub mutations: Vec<&'a Mutation>,
+    /// Whether each mutation and the next one are of one unit; `None` if all are apart.
+    pub joins: Option<Vec<bool>>,
     pub rows: &'a Rows<'a>,
     pub terms: Terms<'a>,
     pub format: ValueFormat,
@@ -97,7 +99,7 @@ pub async fn commit(
     channel: &Channel,
     call: &Call<'_>,
 ) -> Result<Reply, Failure> {
-    let Call { mutations, rows, terms, format, assumed } = call;
+    let Call { mutations, joins, rows, terms, format, assumed } = call;
     let values: Vec<Bytes> = mutations.iter().map(|mutation| value(mutation, *format)).collect();
     let stored = |pick: fn(&Change) -> &str| {
         mutations.iter().map(|mutation| pick(mutation.change.settled())).collect::<Vec<_>>()
@@ -108,8 +110,7 @@ pub async fn commit(
         false => fence.exempt.iter().map(|id| id.0).collect(),
     });
     let needs = Needs::of(mutations, rows);
-    let joins = mutations.iter().any(|mutation| mutation.joins_next) && !strikes(Bug::HalfAGroup);
-    let joins = joins.then(|| mutations.iter().map(|mutation| mutation.joins_next).collect::<Vec<_>>());
+    let joins = joins.as_deref().filter(|_| !strikes(Bug::HalfAGroup));
     let decided =
         mutations.iter().any(|mutation| mutation.decided_at.is_some()) && !strikes(Bug::FailoverForgotten);
     let decided = decided.then(|| mutations.iter().map(|mutation| decision(mutation)).collect::<Vec<_>>());
@@ -166,6 +167,12 @@ pub async fn commit(
     let row =
         row.ok_or_else(|| Failure::Open(Error::Corrupt("the procedure has answered nothing".into())))?;
     Reply::read(&row, terms.floor).map_err(|error| Failure::Open(corrupt(error)))
+}
+
+/// The joins of the operations at these places; `None` if all are units of their own.
+pub fn joins(units: &Units, places: impl Iterator<Item = usize> + Clone) -> Option<Vec<bool>> {
+    let joins = places.map(|place| units.is_joined(place));
+    joins.clone().any(|joined| joined).then(|| joins.collect())
 }
 
 /// The requirements of all mutations, one behind the other.

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::Postgres;
-use super::batch::{Answer, Assumed, Call, Standing};
+use super::batch::{Answer, Assumed, Call, Standing, joins};
 use super::flight::Flight;
 use super::rows::Rows;
 use crate::codec::at_rest::ValueFormat;
@@ -22,7 +22,7 @@ use crate::revision::Revision;
 use crate::storage::commit::required_keys;
 use crate::storage::counting::Counted;
 use crate::storage::judge::{self, Found, Verdict, judge_under};
-use crate::storage::{Change, Commit, Error, Expect, Key, Mutation, Outcome, Requirement, Terms};
+use crate::storage::{Change, Commit, Error, Expect, Key, Mutation, Outcome, Requirement, Terms, Units};
 
 /// How long a batch is tried while others are faster.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -59,17 +59,17 @@ impl Postgres {
     /// Commits a batch with charges. One at a time: the next one has to know what this one makes of the counted rows.
     pub(super) async fn commit_charged(
         &self,
-        mutations: &[Mutation],
+        units: &Units,
         terms: Terms<'_>,
         flight: &mut Flight<'_>,
     ) -> Result<Commit, Error> {
         let turn = self.remembered.lock().await;
-        let mut belief = Belief::new(mutations, &turn);
+        let mut belief = Belief::new(units, &turn);
         let mut turn = Some(turn);
         let mut format = self.format(terms);
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            let copies = with_counts_of_their_own(mutations);
+            let copies = with_counts_of_their_own(units);
             let judged = belief.judge(&copies, terms)?;
             let connection = self.pool.acquire().await?;
             let call = judged.call(format);
@@ -83,7 +83,7 @@ impl Postgres {
             let remembered = turn.as_deref_mut().unwrap_or(&mut old);
             match answer {
                 Answer::Done(recorded) => {
-                    return Ok(judged.settle(mutations, recorded.base, format, remembered));
+                    return Ok(judged.settle(units, recorded.base, format, remembered));
                 }
                 Answer::Stale(standing) => belief = judged.learn(standing, remembered),
                 Answer::Format(needed) => format = self.note_format(needed),
@@ -94,12 +94,11 @@ impl Postgres {
 }
 
 /// Judging a batch settles its counts, which can be done once.
-fn with_counts_of_their_own(mutations: &[Mutation]) -> Vec<Mutation> {
-    let copy = |mutation: &Mutation| match mutation.change {
+fn with_counts_of_their_own(units: &Units) -> Units {
+    units.map(|mutation| match mutation.change {
         Change::Count(_) => Mutation { change: Change::Count(Counted::default()), ..mutation.clone() },
         Change::Put { .. } | Change::Delete => mutation.clone(),
-    };
-    mutations.iter().map(copy).collect()
+    })
 }
 
 /// The state that a batch expects to find.
@@ -139,7 +138,7 @@ impl Belief {
         belief
     }
 
-    fn judge<'a>(&self, batch: &'a [Mutation], terms: Terms<'a>) -> Result<Judged<'a>, Error> {
+    fn judge<'a>(&self, batch: &'a Units, terms: Terms<'a>) -> Result<Judged<'a>, Error> {
         let version = |key: &Key| self.live.get(key).copied().flatten();
         let keys = || batch.iter().map(|mutation| &mutation.key).chain(required_keys(batch));
         let live: Vec<_> = keys().map(version).collect();
@@ -170,7 +169,7 @@ fn counted_keys(batch: &[Mutation]) -> impl Iterator<Item = &Key> {
 
 /// A batch with its verdict, and the state by which it was judged.
 struct Judged<'a> {
-    batch: &'a [Mutation],
+    batch: &'a Units,
     rows: Rows<'a>,
     live: Vec<Option<Revision>>,
     counted: Vec<i32>,
@@ -183,8 +182,10 @@ struct Judged<'a> {
 impl Judged<'_> {
     /// The call that commits what has passed.
     fn call(&self, format: ValueFormat) -> Call<'_> {
+        let places = self.verdict.writes.iter().map(|write| write.index);
         Call {
-            mutations: self.verdict.writes.iter().map(|write| &self.batch[write.index]).collect(),
+            mutations: places.clone().map(|place| &self.batch[place]).collect(),
+            joins: joins(self.batch, places),
             rows: &self.rows,
             terms: self.terms,
             format,

@@ -7,7 +7,7 @@ use sqlx::postgres::PgConnection;
 use tokio::time::{Instant, timeout};
 
 use super::Postgres;
-use super::batch::{self, Answer, Call, Failure, Recorded, Reply};
+use super::batch::{self, Answer, Call, Failure, Recorded, Reply, joins};
 use super::charged::is_charged;
 use super::fate;
 use super::holder::{self, Through};
@@ -32,19 +32,20 @@ impl Postgres {
         let mut flight = self.flights.begin().await;
         self.flights.gather(batch).await;
         let mut connection = self.pool.acquire().await?;
-        let mutations = batch.close();
-        if is_charged(mutations) {
+        let units = batch.close();
+        if is_charged(units) {
             self.pool.keep(connection);
-            return self.commit_charged(mutations, terms, &mut flight).await;
+            return self.commit_charged(units, terms, &mut flight).await;
         }
-        let own = mutations.iter().map(|mutation| &mutation.key);
-        let rows = Rows::new(own, required_keys(mutations).into_iter());
+        let own = units.iter().map(|mutation| &mutation.key);
+        let rows = Rows::new(own, required_keys(units).into_iter());
         let mut format = self.format(terms);
         loop {
-            let call =
-                Call { mutations: mutations.iter().collect(), rows: &rows, terms, format, assumed: None };
+            let joins = joins(units, 0..units.len());
+            let mutations = units.iter().collect();
+            let call = Call { mutations, joins, rows: &rows, terms, format, assumed: None };
             match self.send(connection, &call, || flight.lose()).await? {
-                Answer::Done(recorded) => return recorded.commit(mutations),
+                Answer::Done(recorded) => return recorded.commit(units),
                 Answer::Format(needed) => format = self.note_format(needed),
                 Answer::Stale(_) => return Err(Error::Corrupt("nothing was assumed of the rows".into())),
             }

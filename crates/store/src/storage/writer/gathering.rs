@@ -1,4 +1,4 @@
-//! A batch that accepts more mutations while it waits for its turn.
+//! A batch that accepts more units while it waits for its turn.
 
 use std::task::{Context, Poll, ready};
 
@@ -6,22 +6,21 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Pending, Reply};
 use crate::storage::commit::LARGEST_BATCH;
-use crate::storage::counting::count;
-use crate::storage::{Batch, Change, Key, Mutation};
+use crate::storage::{Batch, Change, Key, Mutation, Units};
 
 /// A batch is sealed when its values have this many bytes, so that large objects do not delay all small ones.
 const BYTES: usize = 4 << 20;
 
 /// Holds the writer's queue until the batch is sealed or dropped.
 pub struct Gathering {
-    mutations: Vec<Mutation>,
-    /// One reply channel per mutation; `None` for those that only join another one.
+    units: Units,
+    /// One reply channel per operation; `None` for all but the last of a unit.
     replies: Vec<Option<Reply>>,
     /// While the batch is open: the queue, and the channel by which it returns to the writer.
     open: Option<(mpsc::Receiver<Pending>, oneshot::Sender<mpsc::Receiver<Pending>>)>,
     /// The size of all values.
     bytes: usize,
-    /// How many rows the mutations charge.
+    /// How many rows the operations charge.
     charged: usize,
 }
 
@@ -33,7 +32,7 @@ impl Gathering {
     ) -> (Self, oneshot::Receiver<mpsc::Receiver<Pending>>) {
         let (back, returned) = oneshot::channel();
         let open = Some((queue, back));
-        let mut batch = Self { mutations: Vec::new(), replies: Vec::new(), open, bytes: 0, charged: 0 };
+        let mut batch = Self { units: Units::default(), replies: Vec::new(), open, bytes: 0, charged: 0 };
         batch.push(first);
         (batch, returned)
     }
@@ -42,11 +41,11 @@ impl Gathering {
     /// everything that waits in the queue: those callers need not find out one after the other that the store is down.
     pub fn into_parts(mut self) -> (Vec<Mutation>, Vec<Option<Reply>>) {
         self.close();
-        (std::mem::take(&mut self.mutations), std::mem::take(&mut self.replies))
+        (std::mem::take(&mut self.units).into_operations(), std::mem::take(&mut self.replies))
     }
 
     fn is_full(&self) -> bool {
-        self.mutations.len() + self.charged >= LARGEST_BATCH || self.bytes >= BYTES
+        self.units.len() + self.charged >= LARGEST_BATCH || self.bytes >= BYTES
     }
 
     fn gather(&mut self) {
@@ -56,20 +55,20 @@ impl Gathering {
         }
     }
 
-    fn push(&mut self, Pending { before, mutation, reply }: Pending) {
-        self.replies.extend(before.iter().map(|_| None));
-        self.replies.push(Some(reply));
-        for mutation in before.into_iter().chain([mutation]) {
-            self.bytes += size(&mutation);
-            // Each row that is charged takes a place, too.
+    fn push(&mut self, Pending { unit, reply }: Pending) {
+        for mutation in unit.operations() {
+            self.bytes += size(mutation);
+            // Each row that is charged takes a place, too. One that a unit charges twice takes two.
             self.charged += mutation.charges.iter().filter(|charge| !self.charges(&charge.key)).count();
-            self.mutations.push(mutation);
         }
+        self.units.push(unit);
+        self.replies.resize_with(self.units.len() - 1, || None);
+        self.replies.push(Some(reply));
     }
 
-    /// Whether a mutation of the batch charges the row.
+    /// Whether an operation of the batch charges the row.
     fn charges(&self, key: &Key) -> bool {
-        let mut charges = self.mutations.iter().rev().flat_map(|mutation| &mutation.charges);
+        let mut charges = self.units.iter().rev().flat_map(|mutation| &mutation.charges);
         charges.any(|charge| charge.key == *key)
     }
 
@@ -83,7 +82,7 @@ impl Gathering {
 
 impl Batch for Gathering {
     fn poll_gather(&mut self, context: &mut Context<'_>, wanted: usize) -> Poll<()> {
-        while self.mutations.len() < wanted && !self.is_full() {
+        while self.units.len() < wanted && !self.is_full() {
             let Some((queue, _)) = &mut self.open else { break };
             let Some(pending) = ready!(queue.poll_recv(context)) else { break };
             self.push(pending);
@@ -91,14 +90,14 @@ impl Batch for Gathering {
         Poll::Ready(())
     }
 
-    fn close(&mut self) -> &[Mutation] {
+    fn close(&mut self) -> &Units {
         if self.open.is_some() {
             self.gather();
             self.give_back();
-            count(&mut self.mutations);
-            self.replies.resize_with(self.mutations.len(), || None);
+            self.units.count();
+            self.replies.resize_with(self.units.len(), || None);
         }
-        &self.mutations
+        &self.units
     }
 }
 
@@ -127,7 +126,7 @@ mod tests {
         let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), value };
         let mutation = Mutation::new(Key::new(ResourceId(1), "", "a"), Expect::Absent, change);
         let (reply, answer) = oneshot::channel();
-        (Pending { before: Vec::new(), mutation, reply }, answer)
+        (Pending { unit: mutation.into(), reply }, answer)
     }
 
     #[tokio::test]
