@@ -305,6 +305,7 @@ async fn a091_buffered_events_are_written_at_the_end() {
 on_every_store! {
     the_database_knows_who_did_what,
     who_has_written_nothing_pushes_no_write_out,
+    events_of_writes_are_bounded_in_bytes,
 }
 
 fn kept(setup: &mut Setup) {
@@ -411,7 +412,7 @@ async fn who_has_written_nothing_pushes_no_write_out(mut setup: Setup) {
     }
     // What the server removes when there are more than eight events.
     let most_bytes = 3_000;
-    for ring in [AuditRing::Writes, AuditRing::Others] {
+    for (ring, most_bytes) in [(AuditRing::Writes, 8 * 4096), (AuditRing::Others, most_bytes)] {
         let removal = AuditRemoval { ring, before: 0, most: 8, most_bytes, limit: 100 };
         while server.backend.remove_audit_rows(removal).await.expect("removes") > 0 {}
     }
@@ -421,6 +422,22 @@ async fn who_has_written_nothing_pushes_no_write_out(mut setup: Setup) {
     let written = AuditQuery { object: Some("configmaps/t/a".into()), ..query() };
     let verbs: Vec<Value> = find(&server, &written).await.iter().map(|event| event["verb"].clone()).collect();
     assert_eq!(verbs, ["create", "delete"]);
+    server.stop().await;
+}
+
+async fn events_of_writes_are_bounded_in_bytes(mut setup: Setup) {
+    kept(&mut setup);
+    let server = setup.start().await;
+    for name in ["a", "b", "c", "d"] {
+        server.post(CONFIGMAPS, &config_map(name, json!({}))).await.expect(201);
+    }
+    let events = async || server.backend.audit_rows(&query()).await.expect("finds");
+    let all = events().await;
+    let newest = &all[all.len() - 2..];
+    let most_bytes = newest.iter().map(|event| event.len() as u64).sum();
+    let removal = AuditRemoval { ring: AuditRing::Writes, before: 0, most: u64::MAX, most_bytes, limit: 1 };
+    while server.backend.remove_audit_rows(removal).await.expect("removes") > 0 {}
+    assert_eq!(events().await, newest);
     server.stop().await;
 }
 

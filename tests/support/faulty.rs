@@ -172,6 +172,10 @@ impl Backend for Faulty {
         self.inner.remove_audit_rows(removal).await
     }
 
+    async fn size(&self) -> Result<Option<u64>, Error> {
+        self.inner.size().await
+    }
+
     async fn hint(&self) {
         self.inner.hint().await
     }

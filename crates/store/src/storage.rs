@@ -339,6 +339,10 @@ pub trait Backend: Send + Sync + 'static {
     /// The live rows of `scan` as of `at`, in key order, from one snapshot.
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error>;
 
+    /// The bytes that the store's tables take in the database, with rows that are removed and whose space is not used again yet;
+    /// `None` in memory.
+    async fn size(&self) -> Result<Option<u64>, Error>;
+
     /// For each resource, the revisions of its live rows as of `at`, in key order. All come from one snapshot.
     async fn live_revisions(
         &self,

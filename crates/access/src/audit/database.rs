@@ -35,6 +35,9 @@ const REMOVAL_PERIOD: Duration = Duration::from_secs(60);
 const BUSY_REMOVAL_PERIOD: Duration = Duration::from_secs(10);
 /// Events removed at once, so that writers do not wait long.
 const REMOVED_AT_ONCE: u32 = 500;
+/// The bytes that events of writes may have together, for each of the events that are kept: as much as an event has at most that
+/// holds no objects ([`bounded`]).
+const BYTES_PER_EVENT: u64 = 4 << 10;
 /// The share of the events' number that is left to requests that have written nothing, and the most bytes of theirs.
 const OTHERS: u64 = 4;
 const OTHERS_BYTES: u64 = 64 << 20;
@@ -165,11 +168,12 @@ async fn remove_old(store: Arc<dyn storage::Backend>, config: DatabaseConfig, cl
         let before =
             clock.timestamp().checked_sub(config.retention).unwrap_or(Timestamp::MIN).as_microsecond();
         period = REMOVAL_PERIOD;
-        for (ring, most) in
-            [(AuditRing::Writes, config.most), (AuditRing::Others, config.most.div_ceil(OTHERS))]
-        {
+        for (ring, most, most_bytes) in [
+            (AuditRing::Writes, config.most, config.most.saturating_mul(BYTES_PER_EVENT)),
+            (AuditRing::Others, config.most.div_ceil(OTHERS), OTHERS_BYTES),
+        ] {
             let limit = REMOVED_AT_ONCE;
-            let removal = AuditRemoval { ring, before, most, most_bytes: OTHERS_BYTES, limit };
+            let removal = AuditRemoval { ring, before, most, most_bytes, limit };
             if remove(&store, removal).await {
                 period = BUSY_REMOVAL_PERIOD;
             }

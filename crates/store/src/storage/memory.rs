@@ -233,16 +233,18 @@ impl Backend for Memory {
         });
         let too_many = audit.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
         audit.drain(..too_many.min(limit as usize));
-        if ring == AuditRing::Others {
-            let mut newer = 0;
-            let fit = audit.iter().rev().take_while(|row| {
-                newer += row.event.len() as u64;
-                newer <= most_bytes
-            });
-            let too_large = audit.len() - fit.count();
-            audit.drain(..too_large.min(limit as usize));
-        }
+        let mut newer = 0;
+        let fit = audit.iter().rev().take_while(|row| {
+            newer += row.event.len() as u64;
+            newer <= most_bytes
+        });
+        let too_large = audit.len() - fit.count();
+        audit.drain(..too_large.min(limit as usize));
         Ok((held - audit.len()) as u64)
+    }
+
+    async fn size(&self) -> Result<Option<u64>, Error> {
+        Ok(None)
     }
 
     /// Never returns: no other server commits to this store.

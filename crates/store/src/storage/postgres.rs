@@ -76,6 +76,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0008_identity.sql",
     "0009_turns.sql",
     "0010_audit_other_events.sql",
+    "0011_audit_event_sizes.sql",
 );
 
 /// Connections for the batches under way, upkeep, and short reads. Few, since the database is shared with other replicas.
@@ -359,6 +360,10 @@ impl Backend for Postgres {
         let mut connection = self.pool.acquire().await?;
         let removed = long(audit::remove(&mut connection, removal)).await;
         checked(connection, removed)
+    }
+
+    async fn size(&self) -> Result<Option<u64>, Error> {
+        upkeep::size(&self.pool).await.map(Some)
     }
 
     async fn hint(&self) {

@@ -57,6 +57,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0005_value_formats.sql",
     "0006_audit_events.sql",
     "0007_audit_other_events.sql",
+    "0008_audit_event_sizes.sql",
 );
 
 /// With larger pages, every key of a batch logs a larger page of the index; with smaller ones, fewer rows of 2 KB share
@@ -316,6 +317,12 @@ impl Backend for Sqlite {
         let removed = self.writer.heed(audit::remove(&mut turn.connection, removal).await)?;
         turn.leave().await?;
         Ok(removed)
+    }
+
+    async fn size(&self) -> Result<Option<u64>, Error> {
+        let sql = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
+        let size: i64 = sqlx::query_scalar(sql).fetch_one(&self.readers).await.map_err(unavailable)?;
+        Ok(u64::try_from(size).ok())
     }
 
     /// Never returns: no other server commits to this file.

@@ -26,6 +26,7 @@ async fn insert_into(
         return Ok(());
     }
     let texts = |pick: fn(&AuditRow) -> &str| rows.iter().map(|row| pick(row)).collect::<Vec<_>>();
+    // Sizes of writes' events are the database's.
     let (more, selected) = match ring {
         AuditRing::Writes => ("", "*"),
         AuditRing::Others => (", size", "*, octet_length(event)"),

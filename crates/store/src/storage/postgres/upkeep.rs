@@ -32,6 +32,19 @@ pub async fn oldest_change(pool: &Pool) -> Result<Option<Revision>, Error> {
     Ok(oldest.map(|revision| Revision(revision as u64)))
 }
 
+/// The bytes of the schema's tables, with their indexes.
+pub async fn size(pool: &Pool) -> Result<u64, Error> {
+    let mut connection = pool.acquire().await?;
+    let size: i64 = sqlx::query_scalar(
+        "SELECT COALESCE(SUM(pg_total_relation_size(oid)), 0)::bigint FROM pg_class \
+         WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'",
+    )
+    .fetch_one(&mut *connection)
+    .await
+    .map_err(unavailable)?;
+    Ok(size.unsigned_abs())
+}
+
 /// Only one replica sweeps at a time; for the others there is nothing to do.
 pub async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
     let mut connection = pool.acquire().await?;

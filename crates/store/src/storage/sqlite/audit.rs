@@ -34,12 +34,9 @@ async fn insert_into(
         return Ok(());
     }
     let size = rows.len().next_power_of_two();
-    let (more, selected) = match ring {
-        AuditRing::Writes => ("", "*"),
-        AuditRing::Others => (", size", "*, length(column5)"),
-    };
     let mut sql = format!(
-        "INSERT OR ROLLBACK INTO {} (at, username, verb, object, event{more}) SELECT {selected} FROM (VALUES ",
+        "INSERT OR ROLLBACK INTO {} (at, username, verb, object, event, size) \
+         SELECT *, length(column5) FROM (VALUES ",
         ring.table()
     );
     for index in 0..size {
