@@ -321,10 +321,12 @@ impl Door {
             let is_known = matches!(&answer, Ok(found) if !found.is_anonymous());
             self.account(connection, is_known, parts.version)?;
         }
-        let mut found = answer?;
-        if let Some(left) = connection.and_then(|connection| connection.certificate_left(&found.user)) {
+        // Upstream counts what its authenticator of certificates looks at, which a front proxy's user does not reach.
+        let is_proxied = matches!(&answer, Ok(found) if matches!(found.credential, Credential::FrontProxy));
+        if let Some(left) = connection.filter(|_| !is_proxied).and_then(|one| one.certificate_left()) {
             self.metrics.certificate_shown(left);
         }
+        let mut found = answer?;
         notes.extend(std::mem::take(&mut found.notes));
         forget_credentials(&mut parts.headers);
         Ok(found)

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -175,7 +176,7 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
     Ok(match path {
         "/" | "/index.html" => documents::plain(publication.documents.index()),
         "/version" | "/version/" => documents::plain(&publication.documents.version),
-        "/metrics" => metrics(app),
+        "/metrics" => metrics(app).await,
         "/flagz" => zpage(app, Page::Flagz, parts)?,
         "/statusz" => zpage(app, Page::Statusz, parts)?,
         "/debug/api_priority_and_fairness/dump_priority_levels" => queues(app, FlowControl::dump_levels),
@@ -211,14 +212,21 @@ fn zpage(app: &App, page: Page, parts: &Parts) -> Result<Response, Error> {
     app.zpages.respond(page, parts, app.api.runtime.clock.timestamp())
 }
 
+/// How long `/metrics` waits for the size of the database.
+const SIZE_TIME: Duration = Duration::from_secs(2);
+
 /// The metrics in Prometheus' text format.
-fn metrics(app: &App) -> Response {
+async fn metrics(app: &App) -> Response {
     if let Some(control) = &app.door.flow_control {
         control.observe();
     }
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     let mut text = app.metrics.render();
     app.metrics.render_objects(&mut text, &app.api.object_counts());
+    // Who asks does not wait for a database that is away.
+    if let Ok(Ok(Some(bytes))) = tokio::time::timeout(SIZE_TIME, app.api.store.backend().size()).await {
+        app.metrics.render_size(&mut text, bytes);
+    }
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 

@@ -146,9 +146,9 @@ impl ConnectionInfo {
         self.certificates.as_ref().map(ClientCertificates::certified)
     }
 
-    /// The seconds until the verdict on the client certificate may change, if it has named this user.
-    pub fn certificate_left(&self, user: &Arc<User>) -> Option<u64> {
-        self.certificates.as_ref()?.left(user)
+    /// The seconds until the client's certificate expires, if it has shown one.
+    pub fn certificate_left(&self) -> Option<i64> {
+        self.certificates.as_ref().map(ClientCertificates::left)
     }
 }
 

@@ -165,6 +165,30 @@ async fn authorities_that_may_not_sign_for_clients_name_nobody() {
     server.stop().await;
 }
 
+/// `apiserver_client_certificate_expiration_seconds` warns of the client's own certificate, though its authority may end first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_metric_counts_until_the_own_certificate_ends() {
+    let authority = alone("soon", P256, |params| {
+        ca(params);
+        let end = jiff::Zoned::now().date().saturating_add(jiff::SignedDuration::from_hours(48));
+        params.not_after = rcgen::date_time_ymd(end.year().into(), end.month() as u8, end.day() as u8);
+    });
+    let master = authority.sign("master", P256, |params| {
+        client(params);
+        params.distinguished_name.push(DnType::OrganizationName, "system:masters");
+    });
+    let mut setup = Setup::new(Database::memory());
+    let server = trusting(&mut setup, &[&authority]).await;
+    let text = master.client(&setup).get("/metrics").await.text();
+    let buckets = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("apiserver_client_certificate_expiration_seconds_bucket"));
+    let counts: Vec<&str> = buckets.filter_map(|bucket| bucket.rsplit(' ').next()).collect();
+    let (all, within) = counts.split_last().expect("buckets");
+    assert!(*all != "0" && within.iter().all(|count| *count == "0"), "{counts:?}");
+    server.stop().await;
+}
+
 /// The same holds for those who speak for others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn front_proxies_are_judged_alike() {

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
+use crate::support::database::Database;
 use crate::support::server::{CONFIGMAPS, Setup, config_map};
 
 on_every_store! {
     what_rules_and_dashboards_read_is_there,
     requests_are_told_apart_as_upstream_does,
+    flow_control_and_the_database_are_measured,
 }
 
 /// A name, its type, and what its lines have between the braces.
@@ -33,6 +35,44 @@ fn families(text: &str) -> Families<'_> {
         lines.push(labels.strip_suffix('}').expect("braces"));
     }
     families
+}
+
+/// What kube-apiserver tells of seats, and the size of the database where there is one.
+async fn flow_control_and_the_database_are_measured(setup: Setup) {
+    let has_disk = !matches!(setup.database, Database::Memory(_));
+    let server = setup.start().await;
+    let alice = server.token("alice-token");
+    assert_eq!(alice.post(CONFIGMAPS, &config_map("a", json!({}))).await.status, 403);
+    server.create("a", json!({})).await;
+    let text = server.get("/metrics").await.text();
+    let found = families(&text);
+    let series = |name: &str| found.get(name).map_or(0, |(_, series)| series.len());
+    for name in [
+        "lower_limit_seats",
+        "upper_limit_seats",
+        "target_seats",
+        "demand_seats_high_watermark",
+        "demand_seats_average",
+        "demand_seats_stdev",
+        "demand_seats_smoothed",
+        "seat_fair_frac",
+        "work_estimated_seats",
+        "request_execution_seconds",
+        "watch_count_samples",
+    ] {
+        assert!(series(&format!("apiserver_flowcontrol_{name}")) > 0, "{name}");
+    }
+    let waits = "apiserver_flowcontrol_request_wait_duration_seconds_bucket{";
+    assert!(text.lines().any(|line| line.starts_with(waits) && line.contains("le=\"30\"")));
+    let size = text
+        .lines()
+        .find_map(|line| line.strip_prefix("apiserver_storage_size_bytes{storage_cluster_id=\"etcd-0\"} "));
+    assert_eq!(size.is_some(), has_disk);
+    assert!(size.is_none_or(|size| size.parse::<u64>().expect("a number") > 10_000));
+    for direction in ["receive", "transmit"] {
+        assert_eq!(series(&format!("process_network_{direction}_bytes_total")), 1);
+    }
+    server.stop().await;
 }
 
 /// `testdata/metrics/read.txt` after a mixed load.

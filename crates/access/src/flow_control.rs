@@ -24,7 +24,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use self::allocation::{Claim, Limits, divide};
+use self::allocation::{Claim, Division, Limits, divide};
 use self::dealer::flow_hash;
 use self::flow::Flow;
 use self::level::{Level, LevelSpec};
@@ -168,12 +168,12 @@ impl FlowControl {
             };
             states.insert(spec.name.clone(), LevelState { level, spec, limits, quiescing });
         }
-        divide_among(states);
+        self.divide_among(states);
     }
 
     /// Divides the seats anew by what the levels have needed.
     pub fn divide(&self) {
-        divide_among(&self.levels());
+        self.divide_among(&self.levels());
     }
 
     /// Brings gauges up to date.
@@ -206,28 +206,32 @@ impl FlowControl {
                 width::list(request, &listing(), self.sizes.get().map(|sizes| &**sizes), most)
             }
             "create" | "update" | "patch" | "delete" if !request.resource.is_empty() => {
-                width::write(request, self.watches.concerned(request), flow.level.widest(width::WIDEST_WRITE))
+                let watches = self.watches.concerned(request);
+                flow.metrics.concerned(watches);
+                width::write(request, watches, flow.level.widest(width::WIDEST_WRITE))
             }
             _ => Width::ONE,
         }
     }
 
+    fn divide_among(&self, states: &BTreeMap<Arc<str>, LevelState>) {
+        let claims: Vec<Claim> = states
+            .values()
+            .map(|state| Claim {
+                limits: state.limits,
+                demand: state.level.demand(),
+                is_exempt: state.spec.discipline == Discipline::Exempt,
+            })
+            .collect();
+        let Division { seats, fair } = divide(&claims);
+        for ((state, claim), seats) in states.values().zip(&claims).zip(seats) {
+            state.level.set_limit(seats, claim.target());
+        }
+        self.metrics.seats_divided(fair.unwrap_or_default());
+    }
+
     fn levels(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, LevelState>> {
         self.levels.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn divide_among(states: &BTreeMap<Arc<str>, LevelState>) {
-    let claims: Vec<Claim> = states
-        .values()
-        .map(|state| Claim {
-            limits: state.limits,
-            demand: state.level.demand(),
-            is_exempt: state.spec.discipline == Discipline::Exempt,
-        })
-        .collect();
-    for (state, seats) in states.values().zip(divide(&claims)) {
-        state.level.set_limit(seats);
     }
 }
 
@@ -268,8 +272,14 @@ impl FlowOfLevel {
         let entered = self.level.enter(&self.occupied, width, hash, began, longest, waiter).await;
         let waited = if has_waited { began.elapsed() } else { Duration::ZERO };
         let waited = (!self.is_exempt).then_some(waited);
+        self.metrics.estimated(width.seats());
         self.metrics.entered(entered.as_ref().err().map(|refused| refused.reason), waited);
-        entered
+        self.timed(entered, request)
+    }
+
+    /// The seats, whose duration is noted.
+    fn timed(&self, entered: Result<Seat, Refused>, request: &Attributes<'_>) -> Result<Seat, Refused> {
+        Ok(entered?.timed(self.metrics.executed(request.verb == "watch")))
     }
 
     /// Waits for the seats of a request that has [given its own back](Seat::give_back). Metrics count such a request once.
@@ -287,7 +297,7 @@ impl FlowOfLevel {
             Ok(seat) => self.describe(seat, request, path),
             Err(refused) => self.metrics.entered(Some(refused.reason), None),
         }
-        entered
+        self.timed(entered, request)
     }
 
     /// The number by which the request's flow is dealt its queues.

@@ -98,8 +98,11 @@ impl Server {
         };
         match shaken {
             Ok(Some(stream)) => self.serve_http(stream, remote, place).await,
-            Ok(None) => {}
-            Err(error) => tracing::debug!(%error, "TLS handshake failed"),
+            Ok(None) => self.connections.count_handshake_error(),
+            Err(error) => {
+                self.connections.count_handshake_error();
+                tracing::debug!(%error, "TLS handshake failed");
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use metrics::Counter;
 use tokio::sync::Semaphore;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::PollSemaphore;
@@ -26,6 +27,8 @@ use unproven::Unproven;
 const LINGER: Duration = Duration::from_secs(1);
 /// How long it may stay while requests are running.
 const ABANDONED: Duration = Duration::from_secs(30);
+/// How often the time that a reader has for one piece is the time that he has for all that waits on his connection.
+const PIECES: u32 = 10;
 /// The longest time between two sweeps.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -34,6 +37,7 @@ const TICK: Duration = Duration::from_secs(1);
 pub struct Connections {
     limits: Limits,
     metrics: Arc<Metrics>,
+    handshake_errors: Counter,
     turns: Arc<Turns>,
     tick: Duration,
     /// Counts sweeps. Connections and responses measure time in sweeps, so that nothing times out while the process is
@@ -75,6 +79,7 @@ impl Connections {
         let turns = Arc::new(Turns::new());
         Arc::new(Self {
             limits,
+            handshake_errors: metrics.handshake_errors(),
             metrics,
             turns,
             tick,
@@ -179,6 +184,11 @@ impl Connections {
         &self.limits
     }
 
+    /// Counts a connection that ends in its TLS handshake.
+    pub fn count_handshake_error(&self) {
+        self.handshake_errors.increment(1);
+    }
+
     /// Counts an event in which a limit has refused or ended something.
     fn count(&self, limit: &'static str) {
         self.metrics.limit_reached(limit).increment(1);
@@ -187,11 +197,16 @@ impl Connections {
     pub(super) fn sweep(&self) {
         let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
         let (stalled, idle) = (self.ticks(self.limits.response_progress), self.ticks(self.limits.idle));
+        let all_sent = stalled.saturating_mul(PIECES.into());
         for watched in self.open().all.values_mut() {
             let connection = &watched.connection;
             connection.reset_stalled(now, stalled, |limit| self.count(limit));
             let stopped = connection.bound_unsent(now, self.limits.unsent_bytes_of_connection);
             (0..stopped).for_each(|_| self.count("unsent-responses-of-connection"));
+            if connection.unsent.is_overdue(now, all_sent) && connection.stage() < Stage::Dropped {
+                connection.advance(Stage::Dropped);
+                self.count("unsent-responses-time");
+            }
             let busy = connection.active() > 0;
             if busy {
                 watched.busy_at = now;
@@ -271,6 +286,9 @@ impl Drop for ConnectionEntry {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Bytes;
+
+    use super::super::unsent::counted;
     use super::*;
 
     fn connections(connections: usize, unauthenticated_connections: usize) -> Arc<Connections> {
@@ -315,6 +333,35 @@ mod tests {
         drop(second);
         let open = connections.open();
         assert!(open.all.is_empty() && open.without_credential.len() == 0);
+    }
+
+    /// One byte a tick is progress, and not enough.
+    #[test]
+    fn what_waits_to_be_sent_has_a_time() {
+        let connections = connections(10, 10);
+        let (slow, quick) = (connections.admit(peer(1)), connections.admit(peer(2)));
+        let answer = |place: &ConnectionEntry| counted(vec![0; 64 << 10].into(), place.connection());
+        let all_sent = PIECES * connections.ticks(connections.limits.response_progress) as u32;
+        let held = [answer(&slow), answer(&slow)];
+        let mut small: Vec<Bytes> =
+            (0..=all_sent).map(|_| counted(vec![0; 1 << 10].into(), slow.connection())).collect();
+        let mut waiting = answer(&quick);
+        for tick in 0..=all_sent {
+            // Requests keep both in use.
+            slow.connection.note_request(connections.now());
+            quick.connection.note_request(connections.now());
+            assert_eq!(slow.connection.stage(), Stage::Serving, "{tick}");
+            if tick % 4 == 0 {
+                small.pop();
+            }
+            if tick % 300 == 0 {
+                waiting = answer(&quick);
+            }
+            connections.sweep();
+        }
+        connections.sweep();
+        assert_eq!([&slow, &quick].map(|place| place.connection.stage()), [Stage::Dropped, Stage::Serving]);
+        drop((held, waiting));
     }
 
     #[test]

@@ -42,6 +42,9 @@ struct Held {
     is_given_up: bool,
     /// Bytes that were let go since the last sweep.
     released: usize,
+    /// The tick at which those bytes were looked at that have to go next, and how many of them are left.
+    owed_since: u64,
+    owed: usize,
 }
 
 impl Unsent {
@@ -56,6 +59,16 @@ impl Unsent {
     /// Whether something was let go since the last call.
     pub fn take_progress(&self) -> bool {
         std::mem::take(&mut self.held().released) > 0
+    }
+
+    /// Whether as many bytes as waited at one time have not been let go for so many ticks since. A reader of a few bytes a second
+    /// would keep the memory of the answers that he has asked for as long as he likes.
+    pub fn is_overdue(&self, now: u64, patience: u64) -> bool {
+        let mut held = self.held();
+        if held.owed == 0 {
+            (held.owed_since, held.owed) = (now, held.bytes);
+        }
+        held.owed > 0 && now.saturating_sub(held.owed_since) > patience
     }
 
     /// The connection's part of the total.
@@ -80,6 +93,7 @@ impl Unsent {
         let mut held = self.held();
         held.bytes -= bytes;
         held.released += bytes;
+        held.owed = held.owed.saturating_sub(bytes);
         self.tell(&mut held, is_exempt);
     }
 

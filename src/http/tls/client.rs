@@ -9,7 +9,6 @@ use rustls::pki_types::CertificateDer;
 
 use super::{Current, Tls, Verifier};
 use crate::auth::authn::{Certified, certificate_identifier, user_of_certificate};
-use crate::user::User;
 use crate::x509::{Certificate, Pool};
 
 /// Certificates that a client has shown and whose key it has. The result of checking them is cached until it may
@@ -27,6 +26,8 @@ pub struct ClientCertificates {
 struct Verdict {
     generation: u64,
     holds: Range<u64>,
+    /// When the client's own certificate expires, in seconds since the epoch.
+    expires: i64,
     certified: Certified,
 }
 
@@ -49,12 +50,10 @@ impl ClientCertificates {
         fresh.certified.clone()
     }
 
-    /// The seconds until the verdict on the chain may change, if it has named this user: until a certificate or an authority
-    /// expires or becomes valid.
-    pub fn left(&self, user: &Arc<User>) -> Option<u64> {
-        let verdict = self.verdict.load();
-        let is_theirs = matches!(&verdict.certified.user, Ok(Some(named)) if Arc::ptr_eq(named, user));
-        is_theirs.then(|| verdict.holds.end.saturating_sub(self.tls.shared.clock.seconds()))
+    /// The seconds until the client's own certificate expires; negative if it has.
+    pub fn left(&self) -> i64 {
+        let now = i64::try_from(self.tls.shared.clock.seconds()).unwrap_or(i64::MAX);
+        self.verdict.load().expires.saturating_sub(now)
     }
 }
 
@@ -65,7 +64,8 @@ fn verify(tls: &Tls, chain: &[CertificateDer<'static>]) -> Verdict {
     let authorities =
         [&current.users].into_iter().chain(proxies).flat_map(|verifier| verifier.roots.certificates());
     let holds = unchanged_around(now, shown.iter().chain(authorities));
-    Verdict { generation: current.generation, holds, certified: certified(&current, shown, now) }
+    let expires = shown.first().map_or(0, |leaf| leaf.not_after);
+    Verdict { generation: current.generation, holds, expires, certified: certified(&current, shown, now) }
 }
 
 fn certified(current: &Current, mut shown: Vec<Certificate>, now: u64) -> Certified {

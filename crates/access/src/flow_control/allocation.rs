@@ -61,8 +61,17 @@ impl Claim {
     }
 }
 
-/// The seats of each level from now on.
-pub fn divide(claims: &[Claim]) -> Vec<usize> {
+/// The result of a division.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Division {
+    /// The seats of each level from now on.
+    pub seats: Vec<usize>,
+    /// The multiple of what they want that levels between their bounds get, if there are enough seats for that.
+    pub fair: Option<f64>,
+}
+
+/// Divides the seats among levels.
+pub fn divide(claims: &[Claim]) -> Division {
     let all: usize = claims.iter().map(|claim| claim.limits.nominal).sum();
     let exempt: usize = claims.iter().filter(|claim| claim.is_exempt).map(Claim::least).sum();
     let limited = || claims.iter().filter(|claim| !claim.is_exempt);
@@ -70,7 +79,7 @@ pub fn divide(claims: &[Claim]) -> Vec<usize> {
     let lower: usize = limited().map(|claim| claim.limits.least).sum();
     let wanted: usize = limited().map(Claim::least).sum();
     let fair = (remaining > wanted).then(|| fair_share(&limited().copied().collect::<Vec<_>>(), all));
-    claims
+    let seats = claims
         .iter()
         .map(|claim| {
             if claim.is_exempt {
@@ -86,7 +95,8 @@ pub fn divide(claims: &[Claim]) -> Vec<usize> {
                 }
             }
         })
-        .collect()
+        .collect();
+    Division { seats, fair }
 }
 
 impl Claim {
@@ -96,7 +106,8 @@ impl Claim {
         (share * self.target()).clamp(least, most.max(least))
     }
 
-    fn target(&self) -> f64 {
+    /// The seats that the level wants.
+    pub fn target(&self) -> f64 {
         self.demand.value.max(self.least() as f64).max(LEAST_TARGET)
     }
 }
@@ -149,9 +160,9 @@ mod tests {
     fn seats_go_where_they_are_wanted() {
         let idle = claim(limits(100, 10, 700), 0, 0.0);
         let busy = claim(limits(100, 50, 700), 300, 300.0);
-        let seats = divide(&[idle, busy]);
+        let seats = divide(&[idle, busy]).seats;
         assert_eq!(seats, [10, 190]);
-        let other = divide(&[idle, idle]);
+        let other = divide(&[idle, idle]).seats;
         assert_eq!(other, [100, 100]);
     }
 
@@ -159,7 +170,7 @@ mod tests {
     fn equal_wants_get_equal_parts() {
         let one = claim(limits(100, 20, 700), 50, 80.0);
         let two = claim(limits(100, 20, 700), 50, 160.0);
-        let seats = divide(&[one, two]);
+        let seats = divide(&[one, two]).seats;
         assert_eq!(seats, [67, 133]);
     }
 
@@ -169,9 +180,9 @@ mod tests {
         let one = claim(limits(100, 50, 700), 100, 100.0);
         let two = claim(limits(100, 20, 700), 100, 100.0);
         // 50 seats remain, fewer than both have to keep.
-        assert_eq!(divide(&[exempt, one, two]), [150, 50, 20]);
+        assert_eq!(divide(&[exempt, one, two]), Division { seats: vec![150, 50, 20], fair: None });
         let exempt = Claim { demand: Smoothed { high: 65, value: 65.0 }, ..exempt };
         // 135 remain: 70 must stay, and half of the rest of what is wanted is there.
-        assert_eq!(divide(&[exempt, one, two]), [65, 75, 60]);
+        assert_eq!(divide(&[exempt, one, two]).seats, [65, 75, 60]);
     }
 }

@@ -20,8 +20,8 @@ pub struct Demand {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observed {
     pub high: usize,
-    /// Mean and deviation added up; `None` if the period has no length.
-    envelope: Option<f64>,
+    /// Mean and standard deviation; `None` if the period has no length.
+    pub mean_and_deviation: Option<(f64, f64)>,
 }
 
 /// The demand of all periods, of which later ones count more.
@@ -46,12 +46,12 @@ impl Demand {
     pub fn take(&mut self, now: Instant) -> Observed {
         self.integrate(now);
         let Self { high, seconds, sum, sum_of_squares, .. } = *self;
-        let envelope = (seconds > 0.0).then(|| {
+        let mean_and_deviation = (seconds > 0.0).then(|| {
             let mean = sum / seconds;
-            mean + (sum_of_squares / seconds - mean * mean).max(0.0).sqrt()
+            (mean, (sum_of_squares / seconds - mean * mean).max(0.0).sqrt())
         });
         *self = Self { now: self.now, high: self.now, ..Self::new(now) };
-        Observed { high: high.round() as usize, envelope }
+        Observed { high: high.round() as usize, mean_and_deviation }
     }
 
     fn integrate(&mut self, now: Instant) {
@@ -66,7 +66,8 @@ impl Demand {
 impl Smoothed {
     pub fn add(&mut self, observed: Observed) {
         self.high = observed.high;
-        if let Some(envelope) = observed.envelope {
+        if let Some((mean, deviation)) = observed.mean_and_deviation {
+            let envelope = mean + deviation;
             self.value = envelope.max(SMOOTHING * self.value + (1.0 - SMOOTHING) * envelope);
         }
     }
@@ -86,12 +87,12 @@ mod tests {
         demand.set(4, at(5));
         demand.set(0, at(10));
         let observed = demand.take(at(10));
-        assert_eq!(observed, Observed { high: 4, envelope: Some(4.0) });
+        assert_eq!(observed, Observed { high: 4, mean_and_deviation: Some((2.0, 2.0)) });
         let mut smoothed = Smoothed::default();
         smoothed.add(observed);
         assert_eq!(smoothed.value, 4.0);
         smoothed.add(demand.take(at(20)));
         assert_eq!((smoothed.high, smoothed.value), (0, SMOOTHING * 4.0));
-        assert_eq!(demand.take(at(20)).envelope, None);
+        assert_eq!(demand.take(at(20)).mean_and_deviation, None);
     }
 }

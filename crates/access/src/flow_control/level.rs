@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use metrics::Histogram;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
@@ -118,6 +119,8 @@ impl Level {
         let limit = set.limit();
         set.configure(spec.discipline, limit, Instant::now());
         self.metrics.nominal.set(limits.nominal as f64);
+        self.metrics.least.set(limits.least as f64);
+        self.metrics.most.set(limits.most as f64);
     }
 
     /// The most seats that a request may need, of so many.
@@ -137,12 +140,20 @@ impl Level {
         let observed = self.set().take_demand(Instant::now());
         let mut smoothed = self.smoothed.lock().unwrap_or_else(PoisonError::into_inner);
         smoothed.add(observed);
+        self.metrics.high.set(observed.high as f64);
+        if let Some((mean, deviation)) = observed.mean_and_deviation {
+            self.metrics.average.set(mean);
+            self.metrics.deviation.set(deviation);
+        }
+        self.metrics.smoothed.set(smoothed.value);
         *smoothed
     }
 
-    pub fn set_limit(&self, limit: usize) {
+    /// Gives the level so many seats of those that it wants.
+    pub fn set_limit(&self, limit: usize, target: f64) {
         self.set().set_limit(limit, Instant::now());
         self.metrics.limit.set(limit as f64);
+        self.metrics.target.set(target);
     }
 
     /// The state of the queues now.
@@ -234,12 +245,20 @@ pub struct Seat {
     level: Arc<Level>,
     occupied: Arc<Occupied>,
     ticket: Option<Ticket>,
+    /// The histogram that notes its duration.
+    executed: Option<Histogram>,
 }
 
 impl Seat {
     fn new(level: &Arc<Level>, occupied: &Arc<Occupied>, ticket: Ticket) -> Self {
         occupied.run(ticket.seats());
-        Self { level: level.clone(), occupied: occupied.clone(), ticket: Some(ticket) }
+        Self { level: level.clone(), occupied: occupied.clone(), ticket: Some(ticket), executed: None }
+    }
+
+    /// The seats, whose duration is noted at their end.
+    pub fn timed(mut self, executed: Histogram) -> Self {
+        self.executed = Some(executed);
+        self
     }
 
     /// How long the request has had it.
@@ -267,6 +286,9 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
+        if let Some(executed) = &self.executed {
+            executed.record(ticket.age());
+        }
         let lingering = self.level.set().finish(&ticket, Instant::now());
         self.occupied.end();
         let Some(lingering) = lingering else { return self.occupied.release(ticket.seats()) };

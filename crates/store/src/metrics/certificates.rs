@@ -12,6 +12,24 @@ use super::{Metrics, labels_of};
 pub const REQUESTED: &str = "apiserver_certificates_registry_csr_requested_duration_total";
 pub const HONORED: &str = "apiserver_certificates_registry_csr_honored_duration_total";
 pub const KEYS_FETCHED: &str = "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds";
+pub const CERTIFICATE_LEFT: &str = "apiserver_client_certificate_expiration_seconds";
+/// Upstream's buckets of `apiserver_client_certificate_expiration_seconds`: from half an hour to a year.
+pub const CERTIFICATE_BUCKETS: [f64; 14] = [
+    0.0,
+    1_800.0,
+    3_600.0,
+    7_200.0,
+    21_600.0,
+    43_200.0,
+    86_400.0,
+    172_800.0,
+    345_600.0,
+    604_800.0,
+    2_592_000.0,
+    7_776_000.0,
+    15_552_000.0,
+    31_104_000.0,
+];
 const KEY_SET: &str = "apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info";
 
 /// The hashes of the issuers' key sets, by those of the issuers' URLs.
@@ -43,6 +61,11 @@ impl KeySets {
 }
 
 impl Metrics {
+    /// Notes a request with a client certificate that expires in so many seconds; if they are negative, it has.
+    pub fn certificate_shown(&self, seconds_left: i64) {
+        self.certificate_left.record(seconds_left as f64);
+    }
+
     /// Counts a certificate that was requested for a time. Signers of other domains than `kubernetes.io` are one.
     pub fn certificate_issued(&self, signer: &str, is_honored: bool) {
         let signer = if signer.starts_with("kubernetes.io/") { signer } else { "other" };

@@ -25,6 +25,12 @@ pub(super) fn render(out: &mut String, started: SystemTime) {
     put(out, "process_virtual_memory_max_bytes", "gauge", text, most);
     let text = "Start time of the process since unix epoch in seconds.";
     put(out, "process_start_time_seconds", "gauge", text, seconds(started));
+    let netstat = std::fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
+    let (received, transmitted) = octets(&netstat).unzip();
+    let text = "Number of bytes received by the process over the network.";
+    put(out, "process_network_receive_bytes_total", "counter", text, received);
+    let text = "Number of bytes sent by the process over the network.";
+    put(out, "process_network_transmit_bytes_total", "counter", text, transmitted);
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         let text = "Number of tasks that currently exist: what goroutines are to a server in Go.";
         put(out, "go_goroutines", "gauge", text, runtime.metrics().num_alive_tasks() as f64);
@@ -40,6 +46,17 @@ fn put(out: &mut String, name: &str, kind: &str, help: &str, value: impl Into<Op
     if let Some(value) = value.into() {
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
     }
+}
+
+/// Bytes that the process' network namespace has received and sent, as the clients count them: two of the columns of `IpExt`.
+fn octets(netstat: &str) -> Option<(f64, f64)> {
+    let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("IpExt:"));
+    let (names, numbers) = (lines.next()?, lines.next()?);
+    let column = |wanted: &str| {
+        let column = names.split_whitespace().position(|name| name == wanted)?;
+        numbers.split_whitespace().nth(column)?.parse().ok()
+    };
+    Some((column("InOctets")?, column("OutOctets")?))
 }
 
 /// In bytes.

@@ -7,9 +7,25 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Label};
 
-use super::{REQUEST_SECONDS, REQUEST_SLI_SECONDS, RESPONSE_SIZES, Registry};
+use super::Registry;
 use crate::schema::names::Gvr;
 use crate::tree::Text;
+
+pub const REQUEST_SECONDS: &str = "apiserver_request_duration_seconds";
+pub const REQUEST_SLI_SECONDS: &str = "apiserver_request_sli_duration_seconds";
+pub const RESPONSE_SIZES: &str = "apiserver_response_sizes";
+/// Upstream's buckets of `apiserver_request_duration_seconds`.
+pub const REQUEST_BUCKETS: [f64; 23] = [
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
+    20.0, 30.0, 45.0, 60.0,
+];
+/// Upstream's buckets of `apiserver_request_sli_duration_seconds`.
+pub const REQUEST_SLI_BUCKETS: [f64; 21] = [
+    0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
+    45.0, 60.0,
+];
+/// Upstream's buckets of `apiserver_response_sizes`, in bytes.
+pub const RESPONSE_SIZE_BUCKETS: [f64; 7] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
 /// The labels of a request. Outside the resource API all are empty except `verb`, and `subresource`, in which upstream
 /// puts the path.

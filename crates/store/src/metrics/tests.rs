@@ -1,5 +1,7 @@
 //! What `/metrics` says.
 
+use std::time::Duration;
+
 use super::*;
 use crate::tree::json;
 
