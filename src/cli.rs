@@ -104,7 +104,7 @@ fn run(arguments: Vec<OsString>, upkeep: Upkeep) -> Result<(), Error> {
         Command::EnvtestAssets(arguments) => envtest_assets::fill(&arguments.dir),
         Command::KubeApiserver(others) => match kube_apiserver::parse(others.arguments)? {
             kube_apiserver::Outcome::Print(text) => print(&text),
-            kube_apiserver::Outcome::Run(config, notes) => {
+            kube_apiserver::Outcome::Run(config, notes, _temporary) => {
                 logging::init(config.log);
                 if !notes.is_empty() {
                     tracing::warn!(flags = notes.join(", "), "flags without effect here");

@@ -98,6 +98,19 @@ fn a_taken_port_is_named_in_one_line() {
     assert!(!second.path().join("admin.kubeconfig").exists());
 }
 
+/// `--cert-dir=` asks for keys that nobody finds.
+#[test]
+fn the_directory_of_an_unnamed_one_goes_with_its_server() {
+    let (dir, temporary) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let server = Server::start(dir.path());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rowplane"));
+    command.args(["kube-apiserver", "--cert-dir=", "--bind-address=127.0.0.1", "--secure-port"]);
+    let ended = command.arg(server.port()).env("TMPDIR", temporary.path()).output().unwrap();
+    let text = String::from_utf8(ended.stderr).unwrap();
+    assert!(text.contains("is already in use"), "{text}");
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
+}
+
 #[test]
 fn refusals_are_one_line() {
     let dir = TempDir::new().unwrap();

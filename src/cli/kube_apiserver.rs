@@ -22,6 +22,7 @@ use super::flagz;
 use crate::api::admission::plugins;
 use crate::gotext;
 use crate::http::documents::discovery::version;
+use crate::server::data_dir::Temporary;
 
 /// The features that kube-apiserver 1.37.2 knows (`kubernetes_feature_enabled` among its metrics), one per line.
 const UPSTREAM_FEATURES: &str = include_str!("kube_apiserver/feature_gates.txt");
@@ -31,8 +32,8 @@ const DATASTORE: &str = "memory:";
 
 /// The result of parsing a command line.
 pub enum Outcome {
-    /// The configuration, and notes about flags for the log.
-    Run(Box<ServeConfig>, Vec<String>),
+    /// The configuration, notes about flags for the log, and the data directory if it goes with the server.
+    Run(Box<ServeConfig>, Vec<String>, Option<Temporary>),
     Print(String),
 }
 
@@ -204,12 +205,17 @@ impl<'a> Translation<'a> {
         }
         let published = Some(PathBuf::from(self.last("cert-dir").unwrap_or(CERT_DIR)));
         let published = published.filter(|directory| !directory.as_os_str().is_empty());
-        let cert_dir = published.clone().unwrap_or_else(unnamed_directory);
+        // The keys of a server that publishes no certificate, which kube-apiserver has in memory alone.
+        let unnamed =
+            if published.is_none() { Some(Temporary::create().map_err(Error::Server)?) } else { None };
+        let cert_dir =
+            published.as_deref().or(unnamed.as_ref().map(Temporary::path)).unwrap_or(Path::new(""));
         self.set_default("bind-address", BIND_ADDRESS);
         self.set_default("datastore", DATASTORE);
         self.set_default("cluster-controllers", "false");
         self.set_default("audit-database-retention", "0");
         self.set_default("data-dir", &cert_dir.to_string_lossy());
+        let serving_pair = serving_pair(cert_dir);
         let Self { serve, notes, problems, .. } = self;
         let flags = flagz::shown(&serve);
         let mut config = match Cli::try_parse_from(serve).map_err(|error| Error::usage(&error))?.command() {
@@ -225,17 +231,11 @@ impl<'a> Translation<'a> {
         if let Some(https) = &mut config.server.https {
             https.kubeconfig = None;
             let serving = &mut https.certificates.serving;
-            *serving = serving.take().or_else(|| serving_pair(&cert_dir));
+            *serving = serving.take().or(serving_pair);
             https.certificates.published = published;
         }
-        Ok(Outcome::Run(Box::new(config), notes))
+        Ok(Outcome::Run(Box::new(config), notes, unnamed))
     }
-}
-
-/// A directory for the keys of a server that publishes no certificate, which kube-apiserver has in memory alone. It is made
-/// when it is used.
-fn unnamed_directory() -> PathBuf {
-    std::env::temp_dir().join(format!("rowplane-{}-{:016x}", std::process::id(), rand::random::<u64>()))
 }
 
 /// The serving certificate in `--cert-dir`, if there is one that is not the server's own, which is renewed.

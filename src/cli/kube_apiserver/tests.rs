@@ -6,7 +6,7 @@ use crate::server::config::{Config, Registration};
 
 fn run(arguments: &[&str]) -> Result<(Config, String), String> {
     match parse(arguments.iter().map(|argument| (*argument).to_owned())) {
-        Ok(Outcome::Run(config, notes)) => Ok((config.server, notes.join(", "))),
+        Ok(Outcome::Run(config, notes, _)) => Ok((config.server, notes.join(", "))),
         Ok(Outcome::Print(text)) => panic!("{text}"),
         Err(error) => Err(error.one_line()),
     }
