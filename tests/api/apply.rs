@@ -20,6 +20,7 @@ on_every_store! {
     p46_a_conflict_with_an_update,
     p51_p52_what_does_not_fit,
     p54_what_is_no_configuration,
+    numbers_of_a_configuration_lose_their_spelling,
     p57_status,
     p61_versions,
     p62_kubectl_moves_to_the_server,
@@ -145,8 +146,26 @@ async fn p54_what_is_no_configuration(setup: Setup) {
     let malformed = request.body("application/apply-patch+yaml", "a: b: c").await;
     malformed.bad_request("error encoding patch: yaml: mapping values are not allowed in this context");
     let request = server.request(Method::PATCH, format!("{c}?fieldManager=a"));
+    let malformed = request.body("application/apply-patch+yaml", " {\"a\":").await;
+    malformed.bad_request(
+        "error decoding patch: error converting YAML to JSON: yaml: line 1: did not find expected node content",
+    );
+    let request = server.request(Method::PATCH, format!("{c}?fieldManager=a"));
     let list = request.body("application/apply-patch+yaml", "- a").await.failure();
     assert!(list["message"].as_str().expect("text").starts_with("error decoding patch: "), "{list}");
+}
+
+/// A configuration is YAML also where it is JSON.
+async fn numbers_of_a_configuration_lose_their_spelling(setup: Setup) {
+    let server = setup.start().await;
+    let path = "/apis/coordination.k8s.io/v1/namespaces/t/leases/l?fieldManager=a";
+    for (spelled, wanted, status) in [("15.0", 15, 201), ("2e1", 20, 200)] {
+        let body = format!(
+            r#"{{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"l"}},"spec":{{"leaseDurationSeconds":{spelled}}}}}"#
+        );
+        let lease = server.request(Method::PATCH, path).body("application/apply-patch+yaml", body).await;
+        assert_eq!(lease.expect(status)["spec"]["leaseDurationSeconds"], wanted, "{spelled}");
+    }
 }
 
 async fn p57_status(setup: Setup) {

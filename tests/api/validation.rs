@@ -19,6 +19,7 @@ on_every_store! {
     expressions_speak_of_what_there_is,
     an_empty_list_is_not_none,
     names_of_events_come_last,
+    templates_of_claims_are_validated_before_they_are_immutable,
 }
 
 /// Each cause is (reason, field, message).
@@ -282,6 +283,23 @@ async fn an_empty_list_is_not_none(setup: Setup) {
         );
         assert!(causes[0]["message"].as_str().is_some_and(|text| text.ends_with(": field is immutable")));
     }
+}
+
+async fn templates_of_claims_are_validated_before_they_are_immutable(setup: Setup) {
+    let server = setup.start().await;
+    let templates = "/apis/resource.k8s.io/v1/namespaces/t/resourceclaimtemplates";
+    let request = json!({"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}});
+    let template = |request: &Value| json!({"metadata": {"name": "a"}, "spec": {"spec": {"devices": {"requests": [request]}}}});
+    server.post(templates, &template(&request)).await.expect(201);
+    let refused = server.put(format!("{templates}/a"), &template(&json!({"name": "gpu"}))).await.failure();
+    let fields: Vec<&Value> = refused["details"]["causes"]
+        .as_array()
+        .expect("causes")
+        .iter()
+        .map(|cause| &cause["field"])
+        .collect();
+    assert_eq!(fields, ["spec.spec.devices.requests[0]", "spec"]);
+    server.stop().await;
 }
 
 async fn names_of_events_come_last(setup: Setup) {

@@ -4,10 +4,14 @@ use crate::tree::{Number, Value};
 
 pub fn whole(number: &mut Number) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    let integral =
-        number.as_f64().filter(|value| number.is_f64() && value.fract() == 0.0 && value.abs() <= EXACT);
-    if let Some(value) = integral {
-        *number = (value as i64).into();
+    let integral = number.as_f64().filter(|value| number.is_f64() && value.fract() == 0.0);
+    let printed = integral.and_then(|value| match value.abs() <= EXACT {
+        true => Some(value as i64),
+        // Go prints the shortest digits that mean the number, and zeros.
+        false => value.to_string().parse().ok(),
+    });
+    if let Some(printed) = printed {
+        *number = printed.into();
     }
 }
 
@@ -29,8 +33,11 @@ mod tests {
 
     #[test]
     fn integral_numbers_have_no_fraction() {
-        let mut value = json!({"a": [1e3, -0.0, 1.5, 1e15, 1e300, 7, "1.0"]});
+        let mut value =
+            json!({"a": [1e3, -0.0, 1.5, 1e15, 1e300, 7, "1.0", 1_152_921_504_606_846_976.0, 9.3e18]});
         whole_numbers(&mut value);
-        assert_eq!(value, json!({"a": [1000, 0, 1.5, 1_000_000_000_000_000_i64, 1e300, 7, "1.0"]}));
+        let quadrillion = 1_000_000_000_000_000_i64;
+        let printed = 1_152_921_504_606_847_000_i64;
+        assert_eq!(value, json!({"a": [1000, 0, 1.5, quadrillion, 1e300, 7, "1.0", printed, 9.3e18]}));
     }
 }

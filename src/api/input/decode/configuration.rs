@@ -24,12 +24,18 @@ pub fn parse(body: &[u8]) -> Result<Config, Error> {
     let text = std::str::from_utf8(body).ok().filter(|text| json::first_surrogate(text).is_none());
     let json = text.and_then(|text| json::parse_text(text).ok());
     let (value, repeated) = match json {
-        Some(parsed) if !parsed.repeated => (parsed.value, Vec::new()),
+        Some(mut parsed) if !parsed.repeated => {
+            // YAML's numbers lose their spelling: 3.0 is an integer, which it is not in a whole object.
+            json::whole_numbers(&mut parsed.value);
+            (parsed.value, Vec::new())
+        }
         _ => {
             let document = yaml::read(body);
-            // Audit records JSON, so this comes first.
-            let document =
-                document.map_err(|why| Error::BadRequest(format!("error encoding patch: {why}")))?;
+            let document = document.map_err(|why| match is_like_json(body) {
+                true => bad(&format!("error converting YAML to JSON: {why}")),
+                // Audit records JSON, of which upstream makes what does not begin like it before all else.
+                false => Error::BadRequest(format!("error encoding patch: {why}")),
+            })?;
             (document.value, document.repeated)
         }
     };
@@ -45,6 +51,11 @@ pub fn parse(body: &[u8]) -> Result<Config, Error> {
             )))
         }
     }
+}
+
+/// Whether upstream takes the text for JSON (`IsJSONBuffer`).
+fn is_like_json(body: &[u8]) -> bool {
+    String::from_utf8_lossy(body).trim_start().starts_with('{')
 }
 
 /// Reports a problem as the client wants: a 400, a warning, or nothing.

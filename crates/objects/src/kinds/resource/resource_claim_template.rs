@@ -35,6 +35,6 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
-    resource_claim_update(new, old, errors);
     create(new, errors);
+    resource_claim_update(new, old, errors);
 }
