@@ -39,7 +39,6 @@ use crate::http::server::{self as listener, Ending, Responder, Routes};
 use crate::http::tls::{Authorities, Tls};
 use crate::identity::ServerIdentity;
 use crate::kinds::behavior::format;
-use crate::metrics::AllowedLabels;
 use crate::runtime::Runtime;
 
 /// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is reported unchanged.
@@ -78,9 +77,7 @@ pub struct Application {
 
 /// Starts a server. Returns once requests are answered and the kubeconfig is written.
 pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Result<Server, Error> {
-    if config.allowed_labels != AllowedLabels::default() {
-        runtime.metrics.allow_labels(config.allowed_labels.clone());
-    }
+    runtime.metrics.allow_labels(config.allowed_labels.clone());
     let ending = Ending::new(config.shutdown_grace);
     let unfinished = Unfinished::new(&runtime.tasks, &ending);
     if let Some(dir) = &config.data_dir {
@@ -110,10 +107,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
         reloads: reloads.clone(),
         config: config.clone(),
         address: network.as_ref().map(|(address, _)| *address),
-        trust: network
-            .as_ref()
-            .map(|(_, network)| network.trust.clone())
-            .unwrap_or_else(|| watch::Sender::new(Trust::default())),
+        trust: network.as_ref().map_or_else(Default::default, |(_, network)| network.trust.clone()),
         server_authority: match &network {
             Some((_, network)) => Some(network.sources.server_authority(&network.pki.serving)?),
             None => None,

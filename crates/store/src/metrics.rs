@@ -152,9 +152,11 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Shows only some values of labels of the metrics that are made from now on. Called once.
+    /// Shows only these values of labels of the metrics that are made from now on, if there are any. Called once.
     pub fn allow_labels(&self, allowed: AllowedLabels) {
-        let _ = self.registry.allowed.set(allowed);
+        if allowed != AllowedLabels::default() {
+            let _ = self.registry.allowed.set(allowed);
+        }
     }
 
     /// Publishes the document of `/version` as `kubernetes_build_info`.

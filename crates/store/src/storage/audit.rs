@@ -95,11 +95,13 @@ pub(super) fn removals(removal: &AuditRemoval, first: &str, second: &str) -> Vec
         |which: String| format!("DELETE FROM {table} WHERE id IN (SELECT id FROM {which} LIMIT {second})");
     let too_old = delete(format!("{table} WHERE at < {first} ORDER BY at"));
     let too_many = delete(format!("{table} WHERE id <= (SELECT max(id) FROM {table}) - {first} ORDER BY id"));
-    let newer = "sum(size) OVER (ORDER BY at DESC, id DESC) AS newer";
-    let too_large = delete(format!(
-        "(SELECT id, at, {newer} FROM {table}) AS sums \
-         WHERE (SELECT sum(size) FROM {table}) > {first} AND newer > {first} ORDER BY at"
-    ));
+    // An event goes if all older ones would not be enough.
+    let oldest = format!("(SELECT id, at, size FROM {table} ORDER BY at, id LIMIT {second}) AS oldest");
+    let too_large = format!(
+        "DELETE FROM {table} WHERE id IN (SELECT id FROM \
+         (SELECT id, sum(size) OVER (ORDER BY at, id) - size AS older FROM {oldest}) AS sums \
+         WHERE older < (SELECT sum(size) FROM {table}) - {first})"
+    );
     vec![(too_old, before), (too_many, bound(most)), (too_large, bound(most_bytes))]
 }
 
