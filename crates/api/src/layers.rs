@@ -12,7 +12,7 @@ const ROWS: &[&[&str]] = &[
     &["concerns"],
     &["admission"],
     &["quota", "rights", "services"],
-    &["namespace_contents"],
+    &["namespace_contents", "protobuf_messages"],
     &["definitions"],
     &["mutation"],
     &["cluster"],
@@ -24,7 +24,7 @@ const ROWS: &[&[&str]] = &[
     &["conversion"],
     &["resource"],
     &["effects", "options", "service_routes"],
-    &["meta", "protobuf_messages"],
+    &["meta"],
     &["error"],
 ];
 

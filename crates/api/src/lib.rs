@@ -22,6 +22,7 @@ pub mod rights;
 pub mod services;
 
 pub mod namespace_contents;
+pub mod protobuf_messages;
 
 pub mod definitions;
 
@@ -54,7 +55,6 @@ pub mod options;
 pub mod service_routes;
 
 pub mod meta;
-pub mod protobuf_messages;
 
 pub mod error;
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Api;
+use crate::Cluster;
 use crate::cache::Range;
 
 /// The time between two looks. Messages are dropped after one to two periods without a list.
@@ -15,18 +15,18 @@ const PERIOD: Duration = Duration::from_secs(60);
 const SLICE: usize = 1024;
 
 /// Looks at all resources, period after period.
-pub async fn drop_unused_messages(api: Arc<Api>) {
+pub async fn drop_unused_messages(cluster: Arc<Cluster>) {
     loop {
         tokio::time::sleep(PERIOD).await;
-        look(&api).await;
+        look(&cluster).await;
     }
 }
 
 /// Drops the messages of resources that nobody has listed in protobuf since the last look.
-pub async fn look(api: &Api) {
-    let served = api.catalog.served();
+pub async fn look(cluster: &Cluster) {
+    let served = cluster.catalog.served();
     for resource in served.stored().filter(|resource| resource.has_unused_messages()) {
-        let objects = api.cache.any().objects(resource.id);
+        let objects = cluster.cache.any().objects(resource.id);
         for (number, object) in objects.range(&Range::of(None)).enumerate() {
             object.drop_protobuf();
             if number % SLICE == SLICE - 1 {

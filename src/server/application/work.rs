@@ -88,7 +88,7 @@ impl Work<'_> {
             let following = encryption.follow(async move |refused| reread(&cache, refused).await);
             controlling.tasks.run("encryption", following);
         }
-        controlling.tasks.run("protobuf-messages", drop_unused_messages(api.clone()));
+        controlling.tasks.run("protobuf-messages", drop_unused_messages(api.cluster.clone()));
         controlling.tasks.run("token-keys", refresh_token_keys(api.clone()));
         Ok((replica, gate))
     }
