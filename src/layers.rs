@@ -167,7 +167,7 @@ fn no_function_takes_a_version_and_a_kind_as_two_texts() {
     assert!(wrong.is_empty(), "take a Gvk or a Gvr: {wrong:#?}");
 }
 
-/// Where the store calls the drivers of its databases.
+/// The only places where the store calls the drivers of its databases.
 const DRIVEN: [&str; 3] = ["storage/sqlite", "storage/postgres", "storage/migrations.rs"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! What reaches kubelets, Pods and Services: section 2 of `docs/spec/cluster.md`.
+//! Connections to kubelets, Pods and Services: section 2 of `docs/spec/cluster.md`.
 
 mod admission;
 mod logs;

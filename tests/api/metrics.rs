@@ -38,7 +38,7 @@ fn families(text: &str) -> Families<'_> {
     families
 }
 
-/// As Go's client library prints them; and the size of the database, if there is one outside of memory.
+/// The order in which Go's client library prints metrics, and the size of the database if it is outside of memory.
 async fn metrics_are_in_order_and_tell_of_the_database(setup: Setup) {
     let server = setup.start().await;
     let text = server.get("/metrics").await.text();
@@ -56,7 +56,7 @@ async fn metrics_are_in_order_and_tell_of_the_database(setup: Setup) {
     server.stop().await;
 }
 
-/// What kube-apiserver tells of seats, and the size of the database where there is one.
+/// Seats of flow control under kube-apiserver's names, and the size of the database where there is one.
 async fn flow_control_and_the_database_are_measured(setup: Setup) {
     let has_disk = !matches!(setup.database, Database::Memory(_));
     let server = setup.start().await;

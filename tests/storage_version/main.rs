@@ -1,4 +1,4 @@
-//! Which servers exist, how they encode, and who waits for whom: the assertions of `docs/spec/storage-version.md`.
+//! Servers of one store, their encodings, and which of them wait for others: the assertions of `docs/spec/storage-version.md`.
 
 #[macro_use]
 #[path = "../support/mod.rs"]

@@ -23,14 +23,9 @@ impl Cluster {
         Ok(())
     }
 
-    /// The mutations that create the objects of a new namespace. None with objects of other kinds, and none for objects
-    /// that exist.
+    /// The mutations that create the objects of a new namespace, but for those that exist.
     pub(crate) fn companions(&self, target: Target<'_>) -> Result<Vec<Mutation>, Error> {
-        let definition = &target.resource.definition;
-        let is_namespace = &*definition.plural == "namespaces" && definition.group().is_empty();
-        let Some(contents) = self.config.namespace_contents.as_ref().filter(|_| is_namespace) else {
-            return Ok(Vec::new());
-        };
+        let Some(contents) = &self.config.namespace_contents else { return Ok(Vec::new()) };
         let state = self.cache.any();
         let mut companions = Vec::new();
         for (resource, object) in contents.objects() {

@@ -68,10 +68,6 @@ pub(super) struct StoredAs {
 pub struct ConcernSet(u32);
 
 impl ConcernSet {
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
     /// The places, from the first one on.
     pub fn places(self) -> impl Iterator<Item = usize> {
         let mut left = self.0;

@@ -1,4 +1,4 @@
-//! What other specifications say of custom resources.
+//! Items of other specifications that custom resources have to keep.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -37,11 +37,12 @@ impl Concern for Quotas {
     fn remove(&self, change: &ObjectChange<'_>, effects: &mut Effects) -> Result<(), Error> {
         let ObjectChange { cluster, target, part, old, .. } = *change;
         let quota = cluster.release_quota(target);
+        let changes_set = quota.joins();
+        effects.add(quota);
         if old.is_some() {
-            let usage = Usage { target, old, new: None, part, changes_set: quota.joins(), limited: false };
+            let usage = Usage { target, old, new: None, part, changes_set, limited: false };
             effects.add(cluster.metered(usage, None)?);
         }
-        effects.add(quota);
         Ok(())
     }
 
