@@ -418,6 +418,27 @@ async fn auth_109_the_file_is_read_again() {
     server.stop().await;
 }
 
+/// The cache holds plain objects, so it would go on to serve what nobody can open any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn auth_109_a_key_that_is_taken_out_opens_nothing_any_more() {
+    let mut setup = Setup::new(Database::memory());
+    configure(&mut setup, "secrets", &[&keys("secretbox", &["k1"])]);
+    let server = setup.start().await;
+    server.secret("a").await;
+    configure(&mut setup, "secrets", &[&keys("secretbox", &["k2"]), IDENTITY]);
+    server.look_at_encryption().await;
+    server.secret("b").await;
+    for path in [SECRETS.to_owned(), format!("{SECRETS}/a")] {
+        refused(&server.get(&path).await, "a", "no matching key was found for the provided Secretbox transformer");
+    }
+    server.get(&format!("{SECRETS}/b")).await.ok();
+
+    configure(&mut setup, "secrets", &[&keys("secretbox", &["k2", "k1"]), IDENTITY]);
+    server.look_at_encryption().await;
+    assert_eq!(names(&server.get(SECRETS).await.ok()), ["a", "b"]);
+    server.stop().await;
+}
+
 async fn auth_106_a_migration_seals_all_rows_with_the_new_key(mut setup: Setup) {
     let server = setup.start().await;
     for n in 0..20 {

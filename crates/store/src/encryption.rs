@@ -75,8 +75,9 @@ struct Shared {
     built_in: HashSet<Text>,
     resources: RwLock<HashMap<ResourceId, Arc<StoredResource>>>,
     current: ArcSwap<Transformers>,
-    /// Resources of which values could not be opened. They are read again when that may have changed.
-    refused: Mutex<BTreeSet<ResourceId>>,
+    /// Resources whose rows are to be read again when another key may be there: values of them could not be opened, or the
+    /// configuration that seals them has changed.
+    doubtful: Mutex<BTreeSet<ResourceId>>,
     reloading: tokio::sync::Mutex<Reloading>,
     runtime: Runtime,
 }
@@ -99,7 +100,7 @@ impl Encryption {
             built_in,
             resources: RwLock::default(),
             current: ArcSwap::from_pointee(transformers),
-            refused: Mutex::default(),
+            doubtful: Mutex::default(),
             reloading: tokio::sync::Mutex::new(Reloading::default()),
             runtime,
         };
@@ -147,7 +148,7 @@ impl Encryption {
         match transformer.open(&value, row.as_bytes(), &meter).await {
             Ok(opened) => opened,
             Err(why) => {
-                shared.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(resource);
+                shared.doubtful.lock().unwrap_or_else(PoisonError::into_inner).insert(resource);
                 sealed::refused(&why)
             }
         }

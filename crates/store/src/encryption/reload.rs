@@ -77,8 +77,8 @@ impl Encryption {
         }
     }
 
-    /// Follows the file and the services. `reread` is called with the resources whose rows are to be read again, since
-    /// some of them could not be opened before.
+    /// Follows the file and the services. `reread` is called with the resources whose rows are to be read again: some of
+    /// them could not be opened before, or may not be readable any more.
     pub async fn follow(self, reread: impl AsyncFn(Vec<ResourceId>)) {
         let Some(shared) = self.0 else { return std::future::pending().await };
         loop {
@@ -121,10 +121,18 @@ impl Shared {
     }
 
     async fn reread(&self, reread: &impl AsyncFn(Vec<ResourceId>)) {
-        let refused = std::mem::take(&mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner));
-        if !refused.is_empty() {
-            reread(refused.into_iter().collect()).await;
+        let doubtful = std::mem::take(&mut *self.doubtful.lock().unwrap_or_else(PoisonError::into_inner));
+        if !doubtful.is_empty() {
+            reread(doubtful.into_iter().collect()).await;
         }
+    }
+
+    /// Has the resources of a configuration read again. A key that has come or gone decides what is readable of them, and
+    /// the cache holds plain objects.
+    fn mark_all_of(&self, transformers: &Transformers) {
+        let known = self.resources.read().unwrap_or_else(PoisonError::into_inner);
+        let configured = known.iter().filter(|(_, resource)| transformers.of(resource.name()).is_some());
+        self.doubtful.lock().unwrap_or_else(PoisonError::into_inner).extend(configured.map(|(id, _)| *id));
     }
 
     /// Returns whether there is another configuration now.
@@ -170,9 +178,11 @@ impl Shared {
             }
             tokio::time::sleep(LOOK).await;
         }
-        // Whoever still uses the old transformers holds them.
         self.runtime.metrics.encryption_in_force(&next.hash);
-        self.current.store(Arc::new(next));
+        // Whoever still uses the old transformers holds them.
+        let old = self.current.swap(Arc::new(next));
+        self.mark_all_of(&old);
+        self.mark_all_of(&self.current.load());
         self.runtime.metrics.encryption_reloaded(true);
         tracing::info!(file = %self.config.file.display(), "loaded new encryption config content");
         Ok(true)
