@@ -227,6 +227,14 @@ fn check_custom(
         let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
         return Err(mismatch(&claimed, kind, why));
     }
+    // Upstream decodes metadata before it compares the claims.
+    let fit = conform(kind, &mut object.clone()).map_err(|why| mismatch(&claimed, kind, &why))?;
+    if fit.unknown && strictness.is_asked() {
+        let mut found = problems(kind, body);
+        found.retain(|problem| problem.contains("\"metadata."));
+        let cannot = |why: String| mismatch_of(&claimed, &claimed.kind, &why);
+        strictness.judge(&found).map_err(cannot)?;
+    }
     if claimed.group_version != kind.gvk.group_version {
         return Err(Error::BadRequest(claims::other_version(&kind.gvk, &claimed)));
     }
@@ -289,8 +297,11 @@ fn check_claims(expected: &Kind, claimed: &Gvk) -> Result<(), Error> {
 }
 
 fn mismatch(claimed: &Gvk, expected: &Kind, why: &str) -> Error {
+    mismatch_of(claimed, &expected.gvk.kind, why)
+}
+
+fn mismatch_of(claimed: &Gvk, expected: &str, why: &str) -> Error {
     let (kind, version) = (&claimed.kind, gotext::quote(claimed.version()));
-    let expected = &expected.gvk.kind;
     Error::BadRequest(format!("{kind} in version {version} cannot be handled as a {expected}: {why}"))
 }
 

@@ -286,6 +286,22 @@ async fn custom_resources_60_kinds_and_versions_of_bodies(setup: Setup) {
     assert_eq!(refused.status, 400);
     let text = "the API version in the data (ex.io/v2) does not match the expected API version (ex.io/v1)";
     assert_eq!(message(&refused), text);
+    // Metadata is decoded before anybody looks at what the body claims.
+    for wrong in [&gadget, &newer] {
+        let mut wrong = wrong.clone();
+        wrong["metadata"]["name"] = json!(["w"]);
+        let kind = wrong["kind"].as_str().expect("a kind");
+        let version = if kind == "Gadget" { "v1" } else { "v2" };
+        let why = "json: cannot unmarshal array into Go struct field ObjectMeta.name of type string";
+        let text = format!("{kind} in version \"{version}\" cannot be handled as a Widget: {why}");
+        let refused = server.post(WIDGETS, &wrong).await;
+        assert_eq!((refused.status, message(&refused)), (400, text));
+    }
+    gadget["metadata"]["junk"] = 1.into();
+    gadget["junk"] = 1.into();
+    let strict = server.post(format!("{WIDGETS}?fieldValidation=Strict"), &gadget).await;
+    let text = "Gadget in version \"v1\" cannot be handled as a Gadget: strict decoding error: unknown field \"metadata.junk\"";
+    assert_eq!((strict.status, message(&strict)), (400, text.to_owned()));
     let mut kindless = widget("w", json!({}));
     kindless.as_object_mut().expect("an object").remove("kind");
     for (query, begin) in [
