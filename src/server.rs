@@ -24,6 +24,7 @@ pub mod error;
 mod manifests;
 pub mod open_files;
 mod private;
+pub mod process;
 pub mod reloads;
 mod replica;
 mod service_accounts;

@@ -37,6 +37,7 @@ use self::debts::Debts;
 use super::tls::{ClientCertificates, Tls};
 use crate::auth::authn::Certified;
 use crate::metrics::Metrics;
+use crate::scheduling::Scheduling;
 use crate::tree::Text;
 use crate::user::{MASTERS, User};
 pub(super) use connection::panicked;
@@ -232,8 +233,9 @@ pub async fn serve(
     limits: Limits,
     ending: Ending,
     metrics: Arc<Metrics>,
+    scheduling: Scheduling,
 ) {
-    let connections = Connections::new(limits, metrics);
+    let connections = Connections::new(limits, metrics, scheduling);
     let server = Arc::new(Server { tls, routes, connections, ending });
     tokio::select! {
         () = server.serve(listener) => {}

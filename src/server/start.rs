@@ -17,6 +17,7 @@ use super::config::{Authentication, Config, Https, IdentityConfig};
 use super::credentials::{Credentials, Loaded, OwnCertificate, authorities, certificates};
 use super::data_dir::{self, Temporary};
 use super::error::Error;
+use super::process::Commons;
 use super::reloads::Reloads;
 use super::startup::{Startup, Unfinished, health};
 use super::{Listening, Running, Server, open_files, private};
@@ -63,6 +64,8 @@ pub struct Environment {
     pub progress: LoadProgress,
     /// Contains the checks `ping`, `shutdown` and `startup`; the application adds its own.
     pub health: HealthChecks,
+    /// What all clusters of the process share.
+    pub commons: Commons,
     /// The application adds the files that it follows.
     pub reloads: Reloads,
     pub runtime: Runtime,
@@ -78,7 +81,7 @@ pub struct Application {
 /// Starts a server. Returns once requests are answered and the kubeconfig is written.
 pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Result<Server, Error> {
     runtime.metrics.allow_labels(config.allowed_labels.clone());
-    let ending = Ending::new(config.shutdown_grace);
+    let (ending, commons) = (Ending::new(config.shutdown_grace), Commons::default());
     let unfinished = Unfinished::new(&runtime.tasks, &ending);
     if let Some(dir) = &config.data_dir {
         data_dir::create(dir)?;
@@ -98,7 +101,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
     let own = network.as_ref().map(|network| network.own.clone());
     let routes = Routes::new(Starting::new(door.clone(), health(&ending.stopping, &startup, own.clone())));
     let network = match network {
-        Some(network) => Some(network.listen(&routes, &ending, &runtime).await?),
+        Some(network) => Some(network.listen(&routes, &ending, &commons, &runtime).await?),
         None => None,
     };
     runtime.metrics.set_build_info(&version::document());
@@ -116,6 +119,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
         identity,
         progress: startup.progress.clone(),
         health: health(&ending.stopping, &startup, own),
+        commons,
         runtime: runtime.clone(),
     };
     let application = tokio::select! {
@@ -206,6 +210,7 @@ impl Network {
         self,
         routes: &Routes,
         ending: &Ending,
+        commons: &Commons,
         runtime: &Runtime,
     ) -> Result<(SocketAddr, Self), Error> {
         let wanted = self.https.address;
@@ -219,6 +224,7 @@ impl Network {
             limits,
             ending.clone(),
             runtime.metrics.clone(),
+            commons.scheduling.clone(),
         );
         runtime.tasks.run_to_end("connections", serving);
         Ok((address, self))

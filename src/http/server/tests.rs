@@ -109,7 +109,15 @@ impl Running {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (ending, routes) = (Ending::new(grace), Routes::new(router));
-        let task = tokio::spawn(serve(listener, tls, routes, limits, ending.clone(), Arc::default()));
+        let task = tokio::spawn(serve(
+            listener,
+            tls,
+            routes,
+            limits,
+            ending.clone(),
+            Arc::default(),
+            Default::default(),
+        ));
         Self { address, ending, task }
     }
 

@@ -1,0 +1,38 @@
+//! A process as a value: what all of its clusters share.
+
+use std::sync::Arc;
+
+use super::datastore::Datastore;
+use crate::http::limits::Printing;
+use crate::long_work::Lanes;
+use crate::scheduling::Scheduling;
+use crate::storage::memory;
+use crate::storage::postgres::Postgres;
+use crate::storage::sqlite::Sqlite;
+use crate::storage::{Backend, OpenError};
+
+/// What the clusters of a process share, since they have its processors in common. Clones are the same process.
+///
+/// Nothing of a cluster is in it: what one cluster has must be neither seen nor used up by another one.
+#[derive(Clone, Debug, Default)]
+pub struct Commons {
+    /// The hints that threads of stores and those of connections give each other.
+    pub scheduling: Scheduling,
+    /// The threads for work on large stored objects.
+    pub lanes: Lanes,
+    /// The threads for requests with large bodies. A request may hold one of them while it waits for one of [`Commons::lanes`].
+    pub body_lanes: Lanes,
+    /// The threads for answers that take long to print.
+    pub printing: Printing,
+}
+
+impl Commons {
+    /// Opens the database of a cluster, with what the stores of the process share.
+    pub async fn open(&self, datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> {
+        Ok(match datastore {
+            Datastore::Memory => memory::open(),
+            Datastore::Sqlite(path) => Arc::new(Sqlite::open_beside(path, self.scheduling.clone()).await?),
+            Datastore::Postgres(address) => Arc::new(Postgres::open(address).await?),
+        })
+    }
+}
