@@ -209,6 +209,7 @@ const STATICS: &[(&str, &str)] = &[
     ("DRIVEN", "the future that a thread has driven last"),
     ("EMPTY", "a constant"),
     ("FUNCTIONS", "a constant: CEL's functions"),
+    ("GENERATIONS", "numbers that are given out once"),
     ("HASHER", "a secret of the process, the same for all"),
     ("KNOWN", "a constant: an environment of CEL"),
     ("LAST", "when a thread has looked through its memory"),

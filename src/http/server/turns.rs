@@ -193,9 +193,9 @@ impl Turns {
         }
     }
 
-    /// The number under which a user's time is counted.
-    pub fn user(&self, name: &str) -> u16 {
-        (self.keys.hash_one(name) % (USERS as u64 - 1)) as u16 + 1
+    /// The number under which a user's time is counted. Among several clusters each has users of its own.
+    pub fn user(&self, cluster: Option<&str>, name: &str) -> u16 {
+        (self.keys.hash_one((cluster, name)) % (USERS as u64 - 1)) as u16 + 1
     }
 
     /// Whether somebody keeps the processors busy, and it is not this user.
@@ -298,9 +298,9 @@ mod tests {
     /// A heavy user and another one, who has asked something.
     fn busy() -> (Arc<Turns>, u16, u16) {
         let turns = Turns::new(Scheduling::default());
-        let heavy = turns.user("heavy");
+        let heavy = turns.user(None, "heavy");
         let light =
-            (0..).map(|i| turns.user(&format!("light-{i}"))).find(|user| *user != heavy).expect("one");
+            (0..).map(|i| turns.user(None, &format!("light-{i}"))).find(|user| *user != heavy).expect("one");
         turns.usage(heavy).spent.store(WINDOW_NANOS, Ordering::Relaxed);
         for user in [heavy, light] {
             turns.usage(user).is_seen.store(true, Ordering::Relaxed);
@@ -327,11 +327,27 @@ mod tests {
         assert!(!turns.is_beside_heavy(light), "nobody takes much any more");
     }
 
+    #[test]
+    fn a_flood_in_one_cluster_is_no_heavy_user_of_another() {
+        let turns = Turns::new(Scheduling::default());
+        // The hash has a key, by which two of them may have the same number.
+        let numbers = (0..64).map(|cluster| turns.user(Some(&format!("c-{cluster}")), "alice"));
+        let numbers: std::collections::BTreeSet<u16> = numbers.collect();
+        let [a, b] = [numbers.first(), numbers.last()].map(|number| *number.expect("one"));
+        assert_ne!(a, b);
+        turns.usage(a).spent.store(WINDOW_NANOS, Ordering::Relaxed);
+        for user in [a, b] {
+            turns.usage(user).is_seen.store(true, Ordering::Relaxed);
+        }
+        turns.judge(WINDOW_NANOS / u64::from(turns.processors), 0);
+        assert!(turns.stands_back(a) && !turns.stands_back(b) && turns.is_beside_heavy(b));
+    }
+
     /// It may be one more of the heavy user's, who would then stand back for nobody.
     #[test]
     fn a_connection_without_a_request_is_nobody_else() {
         let turns = Turns::new(Scheduling::default());
-        let heavy = turns.user("heavy");
+        let heavy = turns.user(None, "heavy");
         turns.usage(heavy).spent.store(WINDOW_NANOS, Ordering::Relaxed);
         for user in [heavy, UNKNOWN] {
             turns.usage(user).is_seen.store(true, Ordering::Relaxed);
