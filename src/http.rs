@@ -9,6 +9,7 @@ pub mod limits;
 mod request;
 mod resource;
 mod response;
+pub mod router;
 pub mod routes;
 pub mod server;
 pub mod tls;

@@ -196,3 +196,72 @@ fn the_store_knows_no_objects() {
     }
     assert!(wrong.is_empty(), "name what values mean: {wrong:#?}");
 }
+
+/// Everything static that may change, or is made at its first use, and why no cluster owns it.
+const STATICS: &[(&str, &str)] = &[
+    ("ALLOWANCE", "bytes that the poll may write which the thread is in"),
+    ("ANONYMOUS", "a constant"),
+    ("ARRIVED", "the request of a task, which names the cache that it is good for"),
+    ("BUILT_IN", "a constant: the types of built-in kinds"),
+    ("CACHES", "numbers that are given out once"),
+    ("CLAIM", "a constant"),
+    ("DRAWN", "a thread's source of chance"),
+    ("DRIVEN", "the future that a thread has driven last"),
+    ("EMPTY", "a constant"),
+    ("FUNCTIONS", "a constant: CEL's functions"),
+    ("GENERATIONS", "numbers that are given out once"),
+    ("HASHER", "a secret of the process, the same for all"),
+    ("KNOWN", "a constant: an environment of CEL"),
+    ("LAST", "when a thread has looked through its memory"),
+    ("LAST_USER", "a thread's last user and what his value is printed as"),
+    ("LETTER", "a constant"),
+    ("LINE", "a thread's scratch, emptied before each use"),
+    ("LOOKED_AT", "a thread's scratch, good for one decision"),
+    ("MIGRATIONS", "a constant: the tables of a database"),
+    ("NEVER_OWNED", "a constant"),
+    ("PATTERNS", "a constant"),
+    ("PLANTED", "the bug that tests plant in a process"),
+    ("ROOTS", "the CAs of the host"),
+    ("ROUND", "what a thread has done since it asked the system for bytes"),
+    ("SERVER", "a constant"),
+    ("STEPS", "a count of tests"),
+    ("SYMBOL", "a constant"),
+];
+
+/// The parts of types whose values change, or are made later.
+const CHANGING: [&str; 9] =
+    ["Atomic", "Cell", "Lock", "Mutex", "Notify", "Semaphore", "ArcSwap", "Sender", "Pool"];
+
+/// The names of statics that change, or that each thread or task has for itself.
+fn changing_statics(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices("static ").filter_map(|(at, keyword)| {
+        let (before, rest) = (&text[..at], &text[at + keyword.len()..]);
+        let (name, rest) = rest.split_once(": ")?;
+        let is_name = name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+        if !is_name || before.ends_with('\'') {
+            return None;
+        }
+        let of_threads = before.rfind("_local! {").is_some_and(|begin| !before[begin..].contains("\n}"));
+        let kind = rest.split(['=', ';']).next().unwrap_or_default();
+        let changes = of_threads || CHANGING.iter().any(|part| kind.contains(part));
+        changes.then_some(name)
+    })
+}
+
+/// A process holds clusters, which are values: what one of them has must not be found by another one.
+#[test]
+fn nothing_static_belongs_to_a_cluster() {
+    let all = IN_ROWS.into_iter().chain([API, "crates/cel/src", "crates/values/src", "crates/x509/src"]);
+    let found: BTreeSet<String> = sources_of(all)
+        .into_iter()
+        .flat_map(|(path, text)| {
+            let text = production(&path, text);
+            changing_statics(&text).map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    let known: BTreeSet<String> = STATICS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let new: Vec<_> = found.difference(&known).collect();
+    assert!(new.is_empty(), "make it a part of `Cluster` or `Commons`, or say whose it is: {new:?}");
+    let gone: Vec<_> = known.difference(&found).collect();
+    assert!(gone.is_empty(), "there are none of these any more: {gone:?}");
+}

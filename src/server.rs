@@ -22,8 +22,10 @@ pub mod data_dir;
 pub mod datastore;
 pub mod error;
 mod manifests;
+mod network;
 pub mod open_files;
 mod private;
+pub mod process;
 pub mod reloads;
 mod replica;
 mod service_accounts;
@@ -41,9 +43,9 @@ use tokio_util::task::TaskTracker;
 
 use self::credentials::Credentials;
 use self::data_dir::Temporary;
+use self::process::Membership;
 use self::reloads::Reloads;
 use crate::audit::Audit;
-use crate::auth::pki::client_url;
 use crate::http::in_process::InProcess;
 use crate::http::routes::stopped_router;
 use crate::http::server::{Ending, Routes};
@@ -53,24 +55,28 @@ use crate::user::User;
 
 pub use self::builder::Builder;
 pub use self::error::Error;
+pub use self::process::Process;
 
-/// A running server. A process may have any number of them. Dropping a server stops everything that it has started,
-/// without waiting for requests; [`Server::stop`] lets them finish.
+/// A running server of one cluster. It has a listener of its own, none, or that of a [`Process`]; a program may have any number
+/// of servers. Dropping one stops everything that it has started, without waiting for requests; [`Server::stop`] lets them finish.
 #[must_use = "a server that is dropped is stopped"]
 pub struct Server {
     listening: Option<Listening>,
     routes: Routes,
-    /// Counts in-process requests that have not been answered completely.
+    /// Counts requests that have not been answered completely, but those on connections of the server's own.
     under_way: TaskTracker,
     metrics: Arc<Metrics>,
     audit: Option<Arc<Audit>>,
     reloads: Reloads,
     running: Running,
+    /// `None` for a server with a listener of its own, or without one.
+    membership: Option<Membership>,
 }
 
 /// The parts of a server that can be reached over the network.
 struct Listening {
     address: SocketAddr,
+    url: String,
     credentials: Credentials,
     /// The directory of the certificates, if the settings name none.
     _data_dir: Option<Temporary>,
@@ -129,7 +135,7 @@ impl Server {
 
     /// The URL for clients on this machine; `None` for a server without a port.
     pub fn url(&self) -> Option<String> {
-        self.address().map(client_url)
+        self.listening.as_ref().map(|listening| listening.url.clone())
     }
 
     /// The text of the admin's kubeconfig; `None` without a port, or if the server's own CA is not trusted.
@@ -204,6 +210,7 @@ impl Server {
             tracing::warn!(requests, "the grace period is over, which cuts requests of this process");
         }
         self.routes.close(stopped_router());
+        self.membership.take();
         // Nobody writes any more but the server itself, which takes its registration away last.
         if let Some(stop) = application.take() {
             stop.await;

@@ -31,6 +31,7 @@ use super::response;
 use super::response::Unlogged;
 use super::response::warnings;
 use super::server::ConnectionInfo;
+use super::tls::ClientTrust;
 use crate::api::error::Error;
 use crate::audit::{Audit, Lost};
 use crate::auth::authn::{
@@ -53,6 +54,10 @@ pub struct Door {
     pub impersonator: Arc<Impersonator>,
     /// The long-running requests, which end with the credential or the right that let them in.
     pub revocations: Revocations,
+    /// The CAs of client certificates; `None` if nobody can show one.
+    pub client_trust: Option<ClientTrust>,
+    /// The name of the cluster among those behind the listener; `None` if it is the only one.
+    pub cluster: Option<Arc<str>>,
     /// `None` if nothing is recorded.
     pub audit: Option<Arc<Audit>>,
     /// `None` if only the number of requests is limited.
@@ -184,10 +189,10 @@ impl Door {
         finish(response, audit_id)
     }
 
-    /// The verb and subject of the request; an error if its URL is unclear, or if it comes in process while the server drains.
+    /// The verb and subject of the request; an error if its URL is unclear, or if the server drains and can say so in no other way.
     fn info(&self, parts: &Parts) -> Result<RequestInfo, Error> {
         let info = RequestInfo::of_query(&parts.method, &parts.uri, raw_query(parts))?;
-        self.refuse_in_process(parts)?;
+        self.refuse_when_over(parts)?;
         Ok(info)
     }
 
@@ -230,7 +235,7 @@ impl Door {
             Err(refusal) => return refusal,
         };
         if let Some(connection) = parts.extensions.get::<Arc<ConnectionInfo>>() {
-            connection.count_to(&user);
+            connection.count_to(self.cluster.as_deref(), &user);
         }
         let (asker, uri) = (user.clone(), parts.uri.clone());
         let mut work = pin!(async {
@@ -289,9 +294,10 @@ impl Door {
     }
 
     /// A server that drains serves every connection that stands, and tells its peer to go elsewhere; whoever asks in
-    /// process can be told by an answer only.
-    fn refuse_in_process(&self, parts: &Parts) -> Result<(), Error> {
-        let is_over = self.shutdown.is_cancelled() && parts.extensions.get::<Caller>().is_some();
+    /// process, or on a connection that other clusters have, too, can be told by an answer only.
+    fn refuse_when_over(&self, parts: &Parts) -> Result<(), Error> {
+        let has_connection = self.cluster.is_none() && parts.extensions.get::<Caller>().is_none();
+        let is_over = !has_connection && self.shutdown.is_cancelled();
         match is_over && !is_public_path(parts.uri.path()) {
             true => Err(Error::shutting_down()),
             false => Ok(()),
@@ -311,7 +317,8 @@ impl Door {
             return Ok(Authenticated::by(Credential::Internal, user.clone()));
         }
         let connection = parts.extensions.get::<Arc<ConnectionInfo>>().cloned();
-        let certified = connection.as_ref().and_then(|connection| connection.certified());
+        let trusting = connection.as_ref().zip(self.client_trust.as_ref());
+        let certified = trusting.and_then(|(connection, trust)| connection.certified_by(trust));
         let shown = Shown { certified, headers: &mut parts.headers, path: parts.uri.path(), by };
         let start = Instant::now();
         let answer = self.authenticator.authenticate(shown).await;

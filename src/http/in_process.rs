@@ -70,17 +70,23 @@ impl InProcess {
             let answer = AssertUnwindSafe(responder.respond(request)).catch_unwind().await;
             let Ok(mut response) = answer else { return Ok(panicked()) };
             let terms = response.extensions_mut().remove::<Terms>();
-            Ok(response.map(|body| Body::new(Held { body, _terms: terms, _under_way: under_way })))
+            Ok(response.map(|body| Body::new(Held::new(body, terms, under_way))))
         }
         .boxed()
     }
 }
 
 /// A body that counts as a running request until it is read completely or dropped.
-struct Held {
+pub(super) struct Held {
     body: Body,
     _terms: Option<Terms>,
     _under_way: TaskTrackerToken,
+}
+
+impl Held {
+    pub(super) fn new(body: Body, terms: Option<Terms>, under_way: TaskTrackerToken) -> Self {
+        Self { body, _terms: terms, _under_way: under_way }
+    }
 }
 
 impl http_body::Body for Held {

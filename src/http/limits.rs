@@ -5,7 +5,7 @@ mod bodies;
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use crate::api::error::Error;
 use crate::metrics::{InFlight, RequestKind};
@@ -33,23 +33,46 @@ impl InFlightLimits {
     }
 }
 
-/// Runs work that takes long on threads of its own, as many at a time as there are processors.
+/// Runs work that takes long on threads of its own, as many at a time as there are processors. Each cluster of a process has
+/// a [part](Printing::part), as of its [lanes](crate::long_work::Lanes).
 #[derive(Clone, Debug)]
-pub struct Printing(Arc<Semaphore>);
+pub struct Printing {
+    own: Arc<Semaphore>,
+    /// The threads of the process; `None` for these themselves.
+    process: Option<Arc<Semaphore>>,
+}
 
 impl Default for Printing {
     fn default() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self(Arc::new(Semaphore::new(processors)))
+        Self { own: Self::of_processors(), process: None }
     }
 }
 
 impl Printing {
+    /// The threads of one cluster of the process whose threads these are.
+    pub fn part(&self) -> Self {
+        Self { own: Self::of_processors(), process: Some(self.own.clone()) }
+    }
+
+    fn of_processors() -> Arc<Semaphore> {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Arc::new(Semaphore::new(processors))
+    }
+
+    async fn turn(&self) -> Result<(OwnedSemaphorePermit, Option<OwnedSemaphorePermit>), AcquireError> {
+        let own = self.own.clone().acquire_owned().await?;
+        let process = match &self.process {
+            Some(process) => Some(process.clone().acquire_owned().await?),
+            None => None,
+        };
+        Ok((own, process))
+    }
+
     pub async fn run<T: Send + 'static>(
         &self,
         print: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let turn = self.0.clone().acquire_owned().await.map_err(|_| Error::shutting_down())?;
+        let turn = self.turn().await.map_err(|_| Error::shutting_down())?;
         let printed = tokio::task::spawn_blocking(move || {
             // The permit is held until the work ends, even if nobody waits for it any more.
             let _turn = turn;

@@ -426,9 +426,12 @@ impl Context<'_> {
         self.parts.extensions.get::<Permit>().cloned()
     }
 
-    /// When the connection's server begins to drain.
+    /// When the request's server begins to drain: the only one of its connection, each of which has a token of its own, or one
+    /// of several.
     fn draining(&self) -> CancellationToken {
-        let connection = self.parts.extensions.get::<Arc<ConnectionInfo>>();
-        connection.map_or_else(|| self.app.door.shutdown.clone(), |connection| connection.draining.clone())
+        match self.parts.extensions.get::<Arc<ConnectionInfo>>() {
+            Some(connection) if self.app.door.cluster.is_none() => connection.draining.clone(),
+            _ => self.app.door.shutdown.clone(),
+        }
     }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
@@ -21,7 +20,7 @@ use super::documents::publications::Publication;
 use super::door::{Door, Stage, is_health};
 use super::health::{self, HealthChecks};
 use super::request::info::RequestInfo;
-use super::request::path::ApiPath;
+use super::request::path::{ApiPath, ResourcePath};
 use super::request::{accept, query, user};
 use super::response::compress::compress;
 use super::response::negotiate::{ROUTE_TYPES, check_route};
@@ -36,7 +35,7 @@ use crate::metrics::{RequestKind, RequestLabels, Scope, sorted};
 use crate::schema::registry::Group;
 use crate::user::MASTERS;
 
-/// Answers all requests of a server: health endpoints by their router, everything else by [`serve`].
+/// Answers all requests of a cluster, each by its [`Route`].
 ///
 /// Every request passes through here, so it is a single future in a single allocation; a stack of layers would allocate
 /// a future, and copy the request, once per layer.
@@ -54,9 +53,10 @@ impl Responder for Started {
     fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
         Box::pin(async move {
             let Self { app, health } = &*self;
-            let handler = async |info: &RequestInfo, parts: &Parts, body| match is_health(parts.uri.path()) {
-                true => health.clone().respond(Request::from_parts(parts.clone(), body)).await,
-                false => serve(app, info.route.as_ref(), parts, body).await,
+            let handler = async |info: &RequestInfo, parts: &Parts, body| match Route::of(info, parts) {
+                Route::Health => health.clone().respond(Request::from_parts(parts.clone(), body)).await,
+                Route::Resource(path) => resource::serve(app, path, parts, body).await,
+                Route::Document(path) => serve_document(app, path, parts).await,
             };
             let mut answer = pin!(app.door.enter(Stage::Started, request, handler));
             match app.api.cache.arrival() {
@@ -108,22 +108,32 @@ async fn refuse_while_starting(request: Request) -> Response {
     response::failure(&Error::starting(), &parts)
 }
 
-/// Answers every request except those for health.
-async fn serve(app: &App, route: Option<&ApiPath>, parts: &Parts, body: Body) -> Response {
-    match route {
-        Some(ApiPath::Resource(path)) => resource::serve(app, path, parts, body).await,
-        other => {
-            let in_flight = app.metrics.in_flight(RequestKind::ReadOnly);
-            let is_free = app.door.flow_control.is_some() || user(parts).is_in(MASTERS);
-            if !is_free && app.limits.in_flight.are_reached(RequestKind::ReadOnly, &in_flight) {
-                app.metrics.request(&document_labels()).terminated(429);
-                return response::too_many_requests();
-            }
-            Box::pin(document(app, other, parts))
-                .await
-                .unwrap_or_else(|error| response::failure(&error, parts))
+/// The part of a cluster that answers a request; its cluster was found before ([`super::router`]).
+enum Route<'a> {
+    Health,
+    Resource(&'a ResourcePath),
+    /// Discovery, OpenAPI, metrics and whatever else is no resource; `None` for other paths than those of the API.
+    Document(Option<&'a ApiPath>),
+}
+
+impl<'a> Route<'a> {
+    fn of(info: &'a RequestInfo, parts: &Parts) -> Self {
+        match &info.route {
+            _ if is_health(parts.uri.path()) => Self::Health,
+            Some(ApiPath::Resource(path)) => Self::Resource(path),
+            other => Self::Document(other.as_ref()),
         }
     }
+}
+
+async fn serve_document(app: &App, path: Option<&ApiPath>, parts: &Parts) -> Response {
+    let in_flight = app.metrics.in_flight(RequestKind::ReadOnly);
+    let is_free = app.door.flow_control.is_some() || user(parts).is_in(MASTERS);
+    if !is_free && app.limits.in_flight.are_reached(RequestKind::ReadOnly, &in_flight) {
+        app.metrics.request(&document_labels()).terminated(429);
+        return response::too_many_requests();
+    }
+    Box::pin(document(app, path, parts)).await.unwrap_or_else(|error| response::failure(&error, parts))
 }
 
 fn document_labels() -> RequestLabels {

@@ -34,9 +34,11 @@ use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
 use self::debts::Debts;
-use super::tls::{ClientCertificates, Tls};
+use super::router::Router as Clusters;
+use super::tls::{ClientCertificates, ClientTrust, Tls};
 use crate::auth::authn::Certified;
 use crate::metrics::Metrics;
+use crate::scheduling::Scheduling;
 use crate::tree::Text;
 use crate::user::{MASTERS, User};
 pub(super) use connection::panicked;
@@ -99,6 +101,8 @@ pub struct ConnectionInfo {
     pub client: Text,
     /// `None` if the client showed no certificate.
     pub certificates: Option<ClientCertificates>,
+    /// The CAs of the listener, if it has one cluster.
+    pub trust: ClientTrust,
     /// Cancelled when the server starts to drain; watches end then.
     pub draining: CancellationToken,
     /// The audit events that have to be stored before answers are sent.
@@ -112,9 +116,10 @@ impl ConnectionInfo {
         self.place.authenticate()
     }
 
-    /// The time of this connection counts to this user from now on.
-    pub fn count_to(&self, user: &User) {
-        self.connection().count_to(&user.name, user.is_in(MASTERS));
+    /// The time of this connection counts to this user from now on. Among several clusters, of which `cluster` is one,
+    /// nobody is exempt from the limits of the process.
+    pub fn count_to(&self, cluster: Option<&str>, user: &User) {
+        self.connection().count_to(cluster, &user.name, cluster.is_none() && user.is_in(MASTERS));
     }
 
     /// Whether a credential was ever shown on this connection.
@@ -141,14 +146,19 @@ impl ConnectionInfo {
         self.place.connection()
     }
 
-    /// The identity that the client certificate proves at present.
+    /// The identity that the client certificate proves at present to the only cluster of the listener.
     pub fn certified(&self) -> Option<Certified> {
-        self.certificates.as_ref().map(ClientCertificates::certified)
+        self.certified_by(&self.trust)
+    }
+
+    /// The identity that the client certificate proves at present to whoever trusts these CAs.
+    pub fn certified_by(&self, trust: &ClientTrust) -> Option<Certified> {
+        self.certificates.as_ref().map(|certificates| certificates.certified(trust))
     }
 
     /// The seconds until the client's certificate expires, if it has shown one.
     pub fn certificate_left(&self) -> Option<i64> {
-        self.certificates.as_ref().map(ClientCertificates::left)
+        self.certificates.as_ref()?.left(&self.trust)
     }
 }
 
@@ -184,8 +194,15 @@ impl Routes {
         self.0.store(Arc::new(Arc::new(stopped)));
     }
 
-    pub(super) fn now(&self) -> Arc<dyn Responder> {
+    /// The present responder.
+    pub fn now(&self) -> Arc<dyn Responder> {
         Arc::clone(&self.0.load())
+    }
+}
+
+impl Responder for Routes {
+    fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
+        self.now().respond(request)
     }
 }
 
@@ -221,20 +238,25 @@ impl Ending {
     }
 }
 
-/// Serves `routes` until the server drains, then lets requests finish within the grace period.
+/// How connections are served.
+pub struct Serving {
+    pub tls: Tls,
+    /// Finds the cluster of each request.
+    pub clusters: Clusters,
+    pub limits: Limits,
+    pub ending: Ending,
+    pub metrics: Arc<Metrics>,
+    pub scheduling: Scheduling,
+}
+
+/// Serves clusters until the listener drains, then lets requests finish within the grace period.
 ///
 /// Long-running requests must end by themselves when [`ConnectionInfo::draining`] is cancelled. Requests that still run
 /// after the grace period are dropped.
-pub async fn serve(
-    listener: TcpListener,
-    tls: Tls,
-    routes: Routes,
-    limits: Limits,
-    ending: Ending,
-    metrics: Arc<Metrics>,
-) {
-    let connections = Connections::new(limits, metrics);
-    let server = Arc::new(Server { tls, routes, connections, ending });
+pub async fn serve(listener: TcpListener, serving: Serving) {
+    let Serving { tls, clusters, limits, ending, metrics, scheduling } = serving;
+    let connections = Connections::new(limits, metrics, scheduling);
+    let server = Arc::new(Server { tls, clusters, connections, ending });
     tokio::select! {
         () = server.serve(listener) => {}
         () = server.connections.watch_over() => {}
@@ -244,7 +266,7 @@ pub async fn serve(
 /// The state that all connections share.
 struct Server {
     tls: Tls,
-    routes: Routes,
+    clusters: Clusters,
     connections: Arc<Connections>,
     ending: Ending,
 }

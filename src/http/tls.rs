@@ -11,7 +11,6 @@ mod settings;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use rustls::client::danger::HandshakeSignatureValid;
@@ -21,7 +20,8 @@ use rustls::server::ProducesTickets;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, ProtocolVersion, ServerConfig, SignatureScheme};
 
-pub use self::client::ClientCertificates;
+use self::client::Judges;
+pub use self::client::{ClientCertificates, ClientTrust};
 use self::settings::Resolver;
 pub use self::settings::{Http2, NamedCertificate, Oldest, Settings};
 use crate::auth::authn::FrontProxy;
@@ -59,7 +59,7 @@ impl PartialEq for ServingCertificate {
     }
 }
 
-/// All certificates of a server.
+/// All certificates of a listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Certificates {
     pub default: ServingCertificate,
@@ -104,7 +104,7 @@ impl From<Vec<CertificateDer<'static>>> for Authorities {
     }
 }
 
-/// The TLS configuration of a server, shared by all connections. Clones share their state.
+/// The TLS configuration of a listener, shared by all connections. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Tls {
     shared: Arc<Shared>,
@@ -116,22 +116,16 @@ struct Shared {
     settings: Settings,
     /// Survives a change of the certificate, so that sessions can be resumed after it.
     tickets: Arc<dyn ProducesTickets>,
-    clock: WallClock,
     current: ArcSwap<Current>,
-    /// A copy of `current.generation` that can be read without a lock.
-    generation: AtomicU64,
+    trust: ClientTrust,
 }
 
-/// The present certificate and the trusted CAs.
+/// The present certificate.
 #[derive(Debug)]
 struct Current {
     config: Arc<ServerConfig>,
     /// The configurations for connections at addresses that have a certificate of their own.
     by_address: HashMap<IpAddr, Arc<ServerConfig>>,
-    users: Verifier,
-    /// The verifier of proxies, with the common names that they may have.
-    proxies: Option<(Verifier, Vec<String>)>,
-    generation: u64,
 }
 
 /// Checks whether some CAs have signed a client's certificate.
@@ -149,10 +143,10 @@ impl Tls {
     ) -> Result<Self, Error> {
         let provider = Arc::new(settings.narrow(&aws_lc_rs::default_provider()));
         let tickets = aws_lc_rs::Ticketer::new().map_err(Error::Setup)?;
-        let next = Next { certificates: certificates.into(), authorities: authorities.into(), generation: 0 };
-        let current = ArcSwap::from_pointee(Current::new(&provider, &tickets, &settings, next)?);
-        let shared = Shared { provider, settings, tickets, clock, current, generation: AtomicU64::new(0) };
-        Ok(Self { shared: Arc::new(shared) })
+        let trust = ClientTrust::new(&authorities.into(), clock)?;
+        let current = Current::new(&provider, &tickets, &settings, certificates.into(), trust.names())?;
+        let current = ArcSwap::from_pointee(current);
+        Ok(Self { shared: Arc::new(Shared { provider, settings, tickets, current, trust }) })
     }
 
     /// Replaces the serving certificates for new connections, and the trusted CAs for all connections. If the new ones
@@ -162,12 +156,11 @@ impl Tls {
         certificates: impl Into<Certificates>,
         authorities: impl Into<Authorities>,
     ) -> Result<(), Error> {
-        let Shared { provider, settings, tickets, current, generation, .. } = &*self.shared;
-        let number = current.load().generation + 1;
-        let (certificates, authorities) = (certificates.into(), authorities.into());
-        let next = Next { certificates, authorities, generation: number };
-        current.store(Arc::new(Current::new(provider, tickets, settings, next)?));
-        generation.store(number, Ordering::Release);
+        let Shared { provider, settings, tickets, current, trust } = &*self.shared;
+        let judges = Judges::new(&authorities.into())?;
+        let next = Current::new(provider, tickets, settings, certificates.into(), judges.names())?;
+        current.store(Arc::new(next));
+        trust.install(judges);
         Ok(())
     }
 
@@ -181,15 +174,13 @@ impl Tls {
     /// The client whose handshake has finished; `None` if it showed no certificate.
     pub fn client(&self, chain: &[CertificateDer<'_>]) -> Option<ClientCertificates> {
         let chain: Vec<_> = chain.iter().map(|certificate| certificate.clone().into_owned()).collect();
-        (!chain.is_empty()).then(|| ClientCertificates::new(self.clone(), chain))
+        (!chain.is_empty()).then(|| ClientCertificates::new(chain))
     }
-}
 
-/// The certificates and CAs that come in the place of the present ones.
-struct Next {
-    certificates: Certificates,
-    authorities: Authorities,
-    generation: u64,
+    /// The CAs that the handshake announces, if the listener has one cluster.
+    pub fn trust(&self) -> &ClientTrust {
+        &self.shared.trust
+    }
 }
 
 impl Current {
@@ -197,23 +188,14 @@ impl Current {
         provider: &Arc<CryptoProvider>,
         tickets: &Arc<dyn ProducesTickets>,
         settings: &Settings,
-        next: Next,
+        certificates: Certificates,
+        hints: Vec<DistinguishedName>,
     ) -> Result<Self, Error> {
-        let Next { certificates, authorities, generation } = next;
-        let Authorities { users, proxies } = authorities;
-        let of_proxies = proxies.iter().flat_map(|proxies| &proxies.authorities);
-        // The handshake announces all of them.
-        let all = Verifier::new(users.iter().chain(of_proxies))?;
-        let users = Verifier::new(&users)?;
-        let proxies = match proxies {
-            Some(proxies) => Some((Verifier::new(&proxies.authorities)?, proxies.names)),
-            None => None,
-        };
         let resolver = Arc::new(Resolver::new(certificates, provider)?);
         let mut config = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(settings.versions())
             .map_err(Error::Setup)?
-            .with_client_cert_verifier(Arc::new(Unjudged { hints: all.names() }))
+            .with_client_cert_verifier(Arc::new(Unjudged { hints }))
             .with_cert_resolver(resolver.clone());
         config.alpn_protocols = settings.protocols();
         config.ticketer = tickets.clone();
@@ -223,7 +205,7 @@ impl Current {
             (address, Arc::new(own))
         };
         let by_address = resolver.by_address().into_iter().map(at_address).collect();
-        Ok(Self { config: Arc::new(config), by_address, users, proxies, generation })
+        Ok(Self { config: Arc::new(config), by_address })
     }
 }
 
@@ -236,9 +218,9 @@ impl Verifier {
         Ok(Self { roots })
     }
 
-    fn names(&self) -> Vec<DistinguishedName> {
+    fn names(&self) -> impl Iterator<Item = DistinguishedName> {
         let subject = |authority: &Certificate| DistinguishedName::from(authority.raw_subject().to_vec());
-        self.roots.certificates().iter().map(subject).collect()
+        self.roots.certificates().iter().map(subject)
     }
 
     /// `now` is in seconds since the epoch.

@@ -1,6 +1,5 @@
 //! The admin's kubeconfig, whose appearance tells other programs that a server is ready, and at which address.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::auth::pki::{Admin, Error, Kubeconfig};
@@ -8,16 +7,16 @@ use crate::auth::pki::{Admin, Error, Kubeconfig};
 /// The admin's kubeconfig, and the path of its file.
 #[derive(Clone, Debug)]
 pub struct Announcement {
-    address: SocketAddr,
+    url: String,
     /// `None` if the server's own CA is not trusted, so that there is no admin.
     kubeconfig: Option<Kubeconfig>,
     path: Option<PathBuf>,
 }
 
 impl Announcement {
-    pub fn new(path: Option<PathBuf>, admin: Option<&Admin>, address: SocketAddr) -> Self {
-        let kubeconfig = admin.map(|admin| Kubeconfig::of(admin, address));
-        Self { address, kubeconfig, path }
+    pub fn new(path: Option<PathBuf>, admin: Option<&Admin>, url: String) -> Self {
+        let kubeconfig = admin.map(|admin| Kubeconfig::of(admin, &url));
+        Self { url, kubeconfig, path }
     }
 
     /// Removes an outdated kubeconfig. Called only once the store is opened: a second server on the same directory
@@ -37,7 +36,7 @@ impl Announcement {
     /// Writes the kubeconfig again after the admin's certificate has changed, or removes it if there is no admin any
     /// more.
     pub fn renew(&mut self, admin: Option<&Admin>) -> Result<(), Error> {
-        self.kubeconfig = admin.map(|admin| Kubeconfig::of(admin, self.address));
+        self.kubeconfig = admin.map(|admin| Kubeconfig::of(admin, &self.url));
         self.publish()
     }
 

@@ -15,7 +15,7 @@ use self::access::Access;
 use self::opening::Opened;
 use self::work::Work;
 use super::config::Config;
-use super::datastore::Datastore;
+use super::process::Commons;
 use super::service_accounts;
 use super::start::{Application, BuildError, Environment};
 use crate::api::admission::Chain;
@@ -30,14 +30,10 @@ use crate::http::app::{App, Limits};
 use crate::http::documents::publications::Publications;
 use crate::http::door::Door;
 use crate::http::health::{Endpoint, HealthChecks};
-use crate::http::limits::{BodyBudget, Printing};
+use crate::http::limits::BodyBudget;
 use crate::http::routes::responder;
 use crate::http::zpages::Zpages;
-use crate::long_work::Lanes;
-use crate::storage::memory;
-use crate::storage::postgres::Postgres;
-use crate::storage::sqlite::Sqlite;
-use crate::storage::{Backend, HighWaterMark, OpenError};
+use crate::storage::{Backend, HighWaterMark};
 
 /// The address in the documents of a server without a port.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 443);
@@ -48,7 +44,7 @@ const MARK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Opens the store and builds the application on it.
 pub async fn build(environment: Environment) -> Result<Application, BuildError> {
-    let backend = open(&environment.config.datastore).await?;
+    let backend = environment.commons.open(&environment.config.datastore).await?;
     build_on(backend, environment).await
 }
 
@@ -73,7 +69,7 @@ pub fn build_with_api(
 
 async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Result<WithApi, BuildError> {
     let Environment { config, address, server_authority, trust, door, identity, progress, .. } = environment;
-    let Environment { mut health, reloads, runtime, .. } = environment;
+    let Environment { mut health, reloads, runtime, commons, .. } = environment;
     if let Some(identity) = &identity {
         runtime.metrics.know_server(super::reloads::hash(identity.id().as_bytes()));
     }
@@ -83,7 +79,8 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     // ends.
     let (storing, controlling) = (opened.storing.clone(), runtime.group());
     let audiences = door.authenticator.audiences().clone();
-    let cluster = opened.cluster(&config, address, (server_authority, audiences), &controlling).await?;
+    let (given, lanes) = ((server_authority, audiences), commons.lanes.part());
+    let cluster = opened.cluster(&config, address, given, lanes, &controlling).await?;
     let api = Arc::new(Api {
         cluster: Arc::new(cluster),
         admission: Chain::new(&config.admission, &runtime.metrics)?,
@@ -121,7 +118,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     // When clients are let in, the gate is usually open already, unless registration takes more than one attempt.
     gate.tried().await;
     let reachable = advertised.address.map(|ip| SocketAddr::new(ip, advertised.port)).or(address);
-    let app = app(&api, gate, (&config, door), (token_objects, reachable), address);
+    let app = app(&api, gate, (&config, door, &commons), (token_objects, reachable), address);
     let (responder, shared) = (responder(Arc::new(app), health), api.clone());
     let stopping = async move {
         controlling.tasks.stop();
@@ -146,7 +143,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
 fn app(
     api: &Arc<Api>,
     gate: Gate,
-    (config, door): (&Config, Arc<Door>),
+    (config, door, commons): (&Config, Arc<Door>, &Commons),
     (objects, reachable): (Resources, Option<SocketAddr>),
     address: Option<SocketAddr>,
 ) -> App {
@@ -178,18 +175,9 @@ fn app(
             limits.request_timeout,
             runtime.metrics.limit_reached("request-bodies"),
         ),
-        printing: Printing::default(),
-        lanes: Lanes::default(),
+        printing: commons.printing.part(),
+        lanes: commons.body_lanes.part(),
     }
-}
-
-/// Opens the database of the configuration.
-pub async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> {
-    Ok(match datastore {
-        Datastore::Memory => memory::open(),
-        Datastore::Sqlite(path) => Arc::new(Sqlite::open(path).await?),
-        Datastore::Postgres(address) => Arc::new(Postgres::open(address).await?),
-    })
 }
 
 async fn save_mark(mark: Arc<HighWaterMark>) {

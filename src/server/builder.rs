@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use tracing::Instrument as _;
 
 use super::config::{Config, Controllers, Https};
 use super::datastore::Datastore;
 use super::error::Error;
+use super::process::Membership;
 use super::start::{self, Application, Build, BuildError, Environment};
 use super::{Server, application};
 use crate::random::Random;
@@ -96,6 +98,18 @@ impl Builder {
         F: Future<Output = Result<Application, BuildError>> + Send + 'static,
     {
         let build: Build = Box::new(move |environment| build(environment).boxed());
-        start::start(self.config, self.runtime, build).boxed()
+        start::start(self.config, self.runtime, None, build).boxed()
+    }
+
+    /// Starts the server as a member of a process.
+    pub(super) fn start_as(
+        self,
+        membership: Membership,
+        build: Build,
+    ) -> BoxFuture<'static, Result<Server, Error>> {
+        let mut runtime = self.runtime;
+        membership.name_runtime(&mut runtime);
+        let span = membership.span().clone();
+        start::start(self.config, runtime, Some(membership), build).instrument(span).boxed()
     }
 }

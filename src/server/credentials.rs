@@ -9,13 +9,16 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 use super::announcement::Announcement;
+use super::error::Error;
 use crate::auth::authn::Authenticator;
 use crate::auth::pki::{Admin, Serving, Sources};
 use crate::auth::revocation::Revocations;
 use crate::auth::token_file::Tokens;
 use crate::auth::trust::Trust;
 use crate::auth::{pki, token_file};
-use crate::http::tls::{self, Authorities, Certificates, NamedCertificate, Proxies, ServingCertificate, Tls};
+use crate::http::tls::{
+    self, Authorities, Certificates, ClientTrust, NamedCertificate, Proxies, ServingCertificate, Tls,
+};
 use crate::wall_clock::WallClock;
 use crate::watched_file::WatchedPaths;
 
@@ -65,18 +68,81 @@ impl OwnCertificate {
     }
 }
 
-pub struct Loaded {
+/// The certificates of a listener.
+pub struct Served {
     pub own: OwnCertificate,
-    pub sources: Sources,
-    pub token_file: Option<PathBuf>,
     pub serving: Serving,
     /// The certificates for clients that ask for certain names.
     pub named: Vec<(Serving, Vec<String>)>,
+    pub tls: Tls,
+}
+
+impl Served {
+    /// Makes the certificates that are missing. The handshake announces these authorities.
+    pub fn ensure(
+        sources: &Sources,
+        authorities: &Authorities,
+        settings: tls::Settings,
+        clock: &WallClock,
+    ) -> Result<Self, Error> {
+        let serving = sources.ensure(clock.now())?.serving;
+        let named = sources.named()?;
+        let own = OwnCertificate::new(&serving, clock.clone());
+        let certificates = certificates(&serving, &named);
+        let tls = Tls::new(certificates, authorities.clone(), settings, clock.clone())?;
+        Ok(Self { own, serving, named, tls })
+    }
+
+    /// Reads the certificates again. Returns whether they are others.
+    fn reload(
+        &mut self,
+        sources: &Sources,
+        authorities: &Authorities,
+        now: SystemTime,
+    ) -> Result<bool, Refused> {
+        let (serving, named) = (sources.serving(now)?, sources.named()?);
+        if serving == self.serving && named == self.named {
+            return Ok(false);
+        }
+        self.tls.replace(certificates(&serving, &named), authorities.clone())?;
+        self.own.replace(&serving);
+        self.serving = serving;
+        self.named = named;
+        Ok(true)
+    }
+}
+
+/// The certificates of a listener that several clusters share, with their sources.
+pub struct Shared {
+    pub sources: Sources,
+    pub served: Served,
+}
+
+impl Shared {
+    pub fn reload(&mut self, now: SystemTime) {
+        match self.served.reload(&self.sources, &Authorities::default(), now) {
+            Ok(true) => tracing::info!("the serving certificate has been replaced"),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::error!(%error, "the serving certificate cannot be read again; the old one is used");
+            }
+        }
+    }
+}
+
+pub struct Loaded {
+    /// `None` if the listener is not the server's own.
+    pub served: Option<Served>,
+    pub sources: Sources,
+    pub token_file: Option<PathBuf>,
     pub authorities: Authorities,
     /// The authorities, as other servers are told of them.
     pub trust: watch::Sender<Trust>,
+    /// The authorities, as certificates are checked with them.
+    pub client_trust: ClientTrust,
     pub admin: Option<Admin>,
-    pub tls: Tls,
+    /// The certificates in PEM by which clients verify a listener that is not the server's own.
+    pub server_authority: String,
     pub authenticator: Authenticator,
     pub revocations: Revocations,
     pub announcement: Announcement,
@@ -144,15 +210,10 @@ impl Loaded {
     }
 
     fn reload_serving(&mut self, now: SystemTime) -> Result<bool, Refused> {
-        let (serving, named) = (self.sources.serving(now)?, self.sources.named()?);
-        if serving == self.serving && named == self.named {
-            return Ok(false);
+        match &mut self.served {
+            Some(served) => served.reload(&self.sources, &self.authorities, now),
+            None => Ok(false),
         }
-        self.tls.replace(certificates(&serving, &named), self.authorities.clone())?;
-        self.own.replace(&serving);
-        self.serving = serving;
-        self.named = named;
-        Ok(true)
     }
 
     fn reload_authorities(&mut self, now: SystemTime) -> Result<bool, Refused> {
@@ -161,14 +222,23 @@ impl Loaded {
         if authorities == self.authorities {
             return Ok(false);
         }
-        self.tls.replace(certificates(&self.serving, &self.named), authorities.clone())?;
+        match &self.served {
+            Some(Served { tls, serving, named, .. }) => {
+                tls.replace(certificates(serving, named), authorities.clone())?
+            }
+            None => self.client_trust.replace(&authorities)?,
+        }
         self.trust.send_replace(authorities.trust(front_proxy));
         self.authorities = authorities;
         Ok(true)
     }
 
     fn reload_admin(&mut self, now: SystemTime) -> Result<bool, Refused> {
-        let admin = self.sources.admin(&self.serving, now)?;
+        let authority = match &self.served {
+            Some(served) => self.sources.server_authority(&served.serving)?,
+            None => self.server_authority.clone(),
+        };
+        let admin = self.sources.admin(authority, now)?;
         if admin == self.admin {
             return Ok(false);
         }
@@ -203,7 +273,7 @@ pub fn authorities(
 }
 
 /// The certificates with which TLS is served.
-pub fn certificates(serving: &Serving, named: &[(Serving, Vec<String>)]) -> Certificates {
+fn certificates(serving: &Serving, named: &[(Serving, Vec<String>)]) -> Certificates {
     let certificate =
         |serving: &Serving| ServingCertificate { chain: serving.chain.clone(), key: serving.key.clone_key() };
     let named = named

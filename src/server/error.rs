@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::start::BuildError;
 use crate::audit;
 use crate::auth::{pki, token_file};
+use crate::http::router::PlaceError;
 use crate::http::tls;
 use crate::storage::OpenError;
 use crate::tasks::Failure;
@@ -26,6 +27,12 @@ pub enum Error {
     Audit(#[from] audit::Error),
     #[error(transparent)]
     Tls(#[from] tls::Error),
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error("the process has a cluster {0:?} already")]
+    NameTaken(String),
+    #[error("{0:?} cannot be the name of a cluster: {1}")]
+    ClusterName(String, String),
     #[error("{0} is already in use")]
     PortTaken(SocketAddr),
     #[error("cannot listen on {address}: {source}")]

@@ -2,29 +2,28 @@
 //! the application's endpoints, kubeconfig. A server without a port skips the steps that concern the network.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::announcement::Announcement;
-use super::config::{Authentication, Config, Https, IdentityConfig};
-use super::credentials::{Credentials, Loaded, OwnCertificate, authorities, certificates};
-use super::data_dir::{self, Temporary};
+use super::config::{Authentication, Config, IdentityConfig};
+use super::data_dir;
 use super::error::Error;
+use super::network::Network;
+use super::process::{Commons, Membership};
 use super::reloads::Reloads;
 use super::startup::{Startup, Unfinished, health};
-use super::{Listening, Running, Server, open_files, private};
+use super::{Running, Server, private};
 use crate::audit::Audit;
 use crate::auth::authn::{Anonymous, Authenticator, Settings};
 use crate::auth::authorizer::{Authorization, Mode, PUBLIC_PATHS};
 use crate::auth::impersonation::Impersonator;
-use crate::auth::pki::{Pki, Serving, ServingNames, Sources, client_url};
+use crate::auth::pki::client_url;
 use crate::auth::revocation::Revocations;
 use crate::auth::token_file::Tokens;
 use crate::auth::trust::Trust;
@@ -34,9 +33,9 @@ use crate::http::documents::discovery::version;
 use crate::http::door::Door;
 use crate::http::health::HealthChecks;
 use crate::http::limits::InFlightLimits;
+use crate::http::router::Place;
 use crate::http::routes::Starting;
-use crate::http::server::{self as listener, Ending, Responder, Routes};
-use crate::http::tls::{Authorities, Tls};
+use crate::http::server::{Ending, Responder, Routes};
 use crate::identity::ServerIdentity;
 use crate::kinds::behavior::format;
 use crate::runtime::Runtime;
@@ -63,6 +62,8 @@ pub struct Environment {
     pub progress: LoadProgress,
     /// Contains the checks `ping`, `shutdown` and `startup`; the application adds its own.
     pub health: HealthChecks,
+    /// The means that all clusters of the process share.
+    pub commons: Commons,
     /// The application adds the files that it follows.
     pub reloads: Reloads,
     pub runtime: Runtime,
@@ -75,8 +76,14 @@ pub struct Application {
     pub stop: BoxFuture<'static, ()>,
 }
 
-/// Starts a server. Returns once requests are answered and the kubeconfig is written.
-pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Result<Server, Error> {
+/// Starts a server, behind a listener of its own or as a member of a process. Returns once requests are answered and the
+/// kubeconfig is written.
+pub(super) async fn start(
+    config: Config,
+    runtime: Runtime,
+    mut membership: Option<Membership>,
+    build: Build,
+) -> Result<Server, Error> {
     runtime.metrics.allow_labels(config.allowed_labels.clone());
     let ending = Ending::new(config.shutdown_grace);
     let unfinished = Unfinished::new(&runtime.tasks, &ending);
@@ -84,56 +91,58 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
         data_dir::create(dir)?;
         private::narrow(dir);
     }
-    let network =
-        config.https.as_ref().map(|https| Network::prepare(https, &config, &runtime)).transpose()?;
-    let identity = config.identity.as_ref().map(identity).transpose()?;
-    let authenticator = match &network {
-        Some(network) => network.authenticator.clone(),
-        None => Authenticator::new(settings(&config), Tokens::default()),
+    let commons = membership.as_ref().map_or_else(Commons::default, |member| member.commons().clone());
+    let network = match &membership {
+        Some(member) => member.listener().map(|own| Network::shared(own, &config, &runtime)).transpose()?,
+        None => config.https.as_ref().map(|https| Network::prepare(https, &config, &runtime)).transpose()?,
     };
+    let identity = config.identity.as_ref().map(identity).transpose()?;
     let audit = Audit::start(&config.audit, &runtime)?;
-    let door = Arc::new(door(&config, authenticator, audit.clone(), &ending.draining, &runtime));
+    let name = membership.as_ref().map(Membership::name);
+    let door = door(&config, (network.as_ref(), name), audit.clone(), &ending.draining, &runtime);
     let revocations = door.revocations.clone();
+    let door = Arc::new(door);
     let startup = Startup::default();
-    let own = network.as_ref().map(|network| network.own.clone());
+    let own = network.as_ref().and_then(Network::own_certificate);
     let routes = Routes::new(Starting::new(door.clone(), health(&ending.stopping, &startup, own.clone())));
-    let network = match network {
-        Some(network) => Some(network.listen(&routes, &ending, &runtime).await?),
-        None => None,
+    let under_way = TaskTracker::new();
+    let address = match (&network, &mut membership) {
+        (_, Some(member)) => member.serve(&routes, &under_way)?,
+        (Some(network), None) => Some(network.listen(&routes, &ending, &commons, &runtime).await?),
+        (None, None) => None,
     };
     runtime.metrics.set_build_info(&version::document());
     let reloads = Reloads::default();
     let environment = Environment {
         reloads: reloads.clone(),
         config: config.clone(),
-        address: network.as_ref().map(|(address, _)| *address),
-        trust: network.as_ref().map_or_else(Default::default, |(_, network)| network.trust.clone()),
-        server_authority: match &network {
-            Some((_, network)) => Some(network.sources.server_authority(&network.pki.serving)?),
-            None => None,
-        },
+        address,
+        trust: network.as_ref().map(|network| network.trust.clone()).unwrap_or_default(),
+        server_authority: network.as_ref().map(|network| network.server_authority.clone()),
         door,
         identity,
         progress: startup.progress.clone(),
         health: health(&ending.stopping, &startup, own),
+        commons,
         runtime: runtime.clone(),
     };
     let application = tokio::select! {
         built = build(environment) => built.map_err(Error::of_build)?,
         failure = runtime.tasks.failed() => return Err(Error::Failed(failure)),
     };
-    let announcement = network.as_ref().map(|(address, network)| network.announcement(*address));
+    let url = address.map(|address| url(address, membership.as_ref()));
+    let announcement = network.as_ref().zip(url.as_ref()).map(|(network, url)| network.announcement(url));
     announcement.iter().try_for_each(Announcement::withdraw_outdated)?;
     routes.open(application.responder);
     startup.finish();
     private::warn_of_wide_directories(&config);
-    let listening = match network.zip(announcement) {
-        Some(((address, network), announcement)) => {
+    let listening = match (network.zip(announcement), address, url) {
+        (Some((network, announcement)), Some(address), Some(url)) => {
             announcement.publish()?;
-            tracing::info!(url = client_url(address), store = %config.datastore, "ready");
-            Some(network.refresh(address, announcement, revocations, &runtime))
+            tracing::info!(url, store = %config.datastore, "ready");
+            Some(network.refresh((address, url), announcement, revocations, &runtime))
         }
-        None => None,
+        _ => None,
     };
     unfinished.finish();
     let running = Running {
@@ -143,137 +152,38 @@ pub(super) async fn start(config: Config, runtime: Runtime, build: Build) -> Res
         application: Some(application.stop),
         runtime: Handle::current(),
     };
-    Ok(Server {
-        listening,
-        routes,
-        under_way: TaskTracker::new(),
-        metrics: runtime.metrics,
-        audit,
-        reloads,
-        running,
-    })
+    Ok(Server { listening, routes, under_way, metrics: runtime.metrics, audit, reloads, running, membership })
 }
 
-/// The parts of start-up that concern the network.
-struct Network {
-    https: Https,
-    own: OwnCertificate,
-    sources: Sources,
-    pki: Pki,
-    named: Vec<(Serving, Vec<String>)>,
-    authorities: Authorities,
-    trust: watch::Sender<Trust>,
-    tls: Tls,
-    authenticator: Authenticator,
-    temporary: Option<Temporary>,
-}
-
-impl Network {
-    fn prepare(https: &Https, config: &Config, runtime: &Runtime) -> Result<Self, Error> {
-        let (data_dir, temporary) = match &config.data_dir {
-            Some(dir) => (dir.clone(), None),
-            None => {
-                let temporary = Temporary::create()?;
-                (temporary.path().to_owned(), Some(temporary))
-            }
-        };
-        let sources = sources(https, config, data_dir.join("pki"));
-        let pki = sources.ensure(runtime.clock.now())?;
-        let authorities =
-            authorities(&sources, &config.authentication.front_proxy.allowed_names, runtime.clock.now())?;
-        let named = sources.named()?;
-        let certificates = certificates(&pki.serving, &named);
-        let tls = Tls::new(certificates, authorities.clone(), https.tls.clone(), runtime.clock.clone())?;
-        let authenticator = Authenticator::new(settings(config), tokens(https)?);
-        let front_proxy = config.authentication.front_proxy.clone();
-        let trust = watch::Sender::new(authorities.trust(front_proxy));
-        Ok(Self {
-            https: https.clone(),
-            own: OwnCertificate::new(&pki.serving, runtime.clock.clone()),
-            sources,
-            pki,
-            named,
-            authorities,
-            trust,
-            tls,
-            authenticator,
-            temporary,
-        })
-    }
-
-    /// Starts to serve the routes, which change later.
-    async fn listen(
-        self,
-        routes: &Routes,
-        ending: &Ending,
-        runtime: &Runtime,
-    ) -> Result<(SocketAddr, Self), Error> {
-        let wanted = self.https.address;
-        let bound = TcpListener::bind(wanted).await.map_err(|source| Error::of_bind(wanted, source))?;
-        let address = bound.local_addr().map_err(|source| Error::of_bind(wanted, source))?;
-        let limits = open_files::fit(self.https.connections, open_files::limit());
-        let serving = listener::serve(
-            bound,
-            self.tls.clone(),
-            routes.clone(),
-            limits,
-            ending.clone(),
-            runtime.metrics.clone(),
-        );
-        runtime.tasks.run_to_end("connections", serving);
-        Ok((address, self))
-    }
-
-    fn announcement(&self, address: SocketAddr) -> Announcement {
-        Announcement::new(self.https.kubeconfig.clone(), self.pki.admin.as_ref(), address)
-    }
-
-    /// Starts the regular check of the credentials.
-    fn refresh(
-        self,
-        address: SocketAddr,
-        announcement: Announcement,
-        revocations: Revocations,
-        runtime: &Runtime,
-    ) -> Listening {
-        let Self { https, own, sources, pki, named, authorities, trust, tls, authenticator, temporary } =
-            self;
-        let Pki { serving, admin, .. } = pki;
-        let loaded = Loaded {
-            own,
-            sources,
-            token_file: https.token_auth_file,
-            serving,
-            named,
-            authorities,
-            trust,
-            admin,
-            tls,
-            authenticator,
-            revocations,
-            announcement,
-        };
-        let credentials = Credentials::new(loaded, runtime.clock.clone());
-        runtime.tasks.run("credentials", credentials.clone().run());
-        Listening { address, credentials, _data_dir: temporary }
+/// The URL for clients on this machine.
+fn url(address: SocketAddr, membership: Option<&Membership>) -> String {
+    let own = client_url(address);
+    match membership.map(Membership::place) {
+        None | Some(Place::Rest) => own,
+        Some(Place::Prefix(path)) => format!("{own}{path}"),
+        Some(Place::Host(name)) => format!("https://{name}:{}", address.port()),
     }
 }
 
 fn door(
     config: &Config,
-    authenticator: Authenticator,
+    (network, cluster): (Option<&Network>, Option<&Arc<str>>),
     audit: Option<Arc<Audit>>,
     draining: &CancellationToken,
     runtime: &Runtime,
 ) -> Door {
     let authorizer = Authorization::default();
+    let authenticator = network.map(|network| network.authenticator.clone());
     let goaway_chance = config.limits.goaway_chance;
     let InFlightLimits { reading, mutating } = config.limits.in_flight;
     let is_fair = config.limits.priority_and_fairness && reading + mutating > 0;
     let flow_control = is_fair.then(|| Arc::new(FlowControl::new(reading + mutating, runtime)));
     Door {
-        authenticator,
+        authenticator: authenticator
+            .unwrap_or_else(|| Authenticator::new(settings(config), Tokens::default())),
         authorizer,
+        client_trust: network.map(|network| network.client_trust.clone()),
+        cluster: cluster.cloned(),
         impersonator: Arc::new(Impersonator::new(runtime.metrics.clone())),
         revocations: Revocations::default(),
         audit,
@@ -294,7 +204,7 @@ fn door(
 
 /// The settings of the chain of authenticators. Where everything is allowed, nobody is anonymous but on the public paths:
 /// upstream lets nobody be anonymous then.
-fn settings(config: &Config) -> Settings {
+pub(super) fn settings(config: &Config) -> Settings {
     let Authentication { anonymous, front_proxy, .. } = &config.authentication;
     let anonymous = match (anonymous, config.authorization.has(Mode::AlwaysAllow)) {
         (Anonymous::Everywhere, true) => Anonymous::At(PUBLIC_PATHS.map(str::to_owned).to_vec()),
@@ -306,18 +216,8 @@ fn settings(config: &Config) -> Settings {
     Settings { anonymous, front_proxy, audiences: config.authentication.audiences().into() }
 }
 
-fn sources(https: &Https, config: &Config, dir: PathBuf) -> Sources {
-    let service = config.services.first_address().map(|address| address.to_string());
-    let names = ServingNames {
-        bind_address: https.address.ip(),
-        hostname: hostname(),
-        extra: https.extra_names.iter().cloned().chain(service).collect(),
-    };
-    Sources { dir, names, overrides: https.certificates.clone() }
-}
-
 /// Read from a file on Linux, or from a variable that shells often set, to avoid a dependency for one system call.
-fn hostname() -> Option<String> {
+pub(super) fn hostname() -> Option<String> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     kernel.or_else(|| std::env::var("HOSTNAME").ok()).map(|name| name.trim().to_owned())
 }
@@ -337,8 +237,4 @@ fn identity(config: &IdentityConfig) -> Result<ServerIdentity, Error> {
         Some(why) => Err(Error::Hostname(hostname, why)),
         None => Ok(ServerIdentity::of_host(&hostname)),
     }
-}
-
-fn tokens(https: &Https) -> Result<Tokens, Error> {
-    Ok(https.token_auth_file.as_deref().map(Tokens::load).transpose()?.unwrap_or_default())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use http::Method;
-use rowplane::server::application::{build_on, open};
+use rowplane::server::application::build_on;
 use rowplane::server::start::{Application, BuildError};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -41,7 +41,7 @@ async fn health_is_answered_and_nothing_else_while_objects_are_loaded(setup: Set
     let gate = blocks.clone();
     let starting = setup.builder().start_with(async move |environment| {
         tell.send(environment.address.expect("it listens")).expect("waited for");
-        let inner = open(&environment.config.datastore).await?;
+        let inner = environment.commons.open(&environment.config.datastore).await?;
         let race = Box::new(|_, _| async {}.boxed());
         build_on(Arc::new(Raced { inner, race, blocks: Some(gate) }), environment).await
     });

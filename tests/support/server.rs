@@ -20,7 +20,7 @@ use rowplane::http::door::cors::Cors;
 use rowplane::kinds::built_in::enablement::Enablement;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
-use rowplane::server::application::{build_with_api, open};
+use rowplane::server::application::build_with_api;
 use rowplane::server::config::{
     ApiLimits, Authentication, Authorization, CertificateControllers, Config, Controllers, Https,
     IdentityConfig, Registration,
@@ -159,7 +159,7 @@ impl Setup {
         let server = self.builder().start_with(async move |environment| {
             let backend = match in_memory {
                 Some(store) => store,
-                None => open(&environment.config.datastore).await?,
+                None => environment.commons.open(&environment.config.datastore).await?,
             };
             let (application, api) = build_with_api(backend.clone(), environment).await?;
             assert!(slot.set((backend, api)).is_ok(), "built once");

@@ -94,6 +94,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         encryption: Default::default(),
         rbac: None,
         runtime,
+        lanes: Default::default(),
         config: api::config::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),

@@ -73,6 +73,8 @@ pub struct Parts {
     pub encryption: Encryption,
     pub rbac: Option<Rbac>,
     pub runtime: Runtime,
+    /// The cluster's part of the process's lanes.
+    pub lanes: Lanes,
     pub config: Config,
 }
 
@@ -80,7 +82,7 @@ impl Cluster {
     /// A cluster that serves the built-in resources.
     pub fn new(parts: Parts) -> Self {
         let Parts { store, cache, resources, hidden, service_routes, kubelets, .. } = parts;
-        let Parts { token_keys, tokens, encryption, rbac, runtime, config, .. } = parts;
+        let Parts { token_keys, tokens, encryption, rbac, runtime, lanes, config, .. } = parts;
         let service_routes = Arc::new(service_routes);
         Self {
             store,
@@ -100,7 +102,7 @@ impl Cluster {
             runtime,
             config,
             tokens,
-            lanes: Lanes::default(),
+            lanes,
             actions: Actions::default(),
             encryption,
             rbac,

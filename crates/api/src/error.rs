@@ -44,6 +44,9 @@ pub enum Error {
     /// 404 of a resource or subresource below a known group version.
     #[error("the server could not find the requested resource")]
     UnknownResource,
+    /// 404 of a URL at which a process serves no cluster.
+    #[error("no cluster is served at this host and path")]
+    NoCluster,
     /// 405 of a verb that the path does not know at all.
     #[error("the server does not allow this method on the requested resource")]
     MethodNotAllowed,

@@ -8,9 +8,8 @@ use std::task::ready;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task;
-use tokio_util::sync::PollSemaphore;
 
 /// From this size in bytes on, processing an object is long work: reading, checking and writing it takes some
 /// milliseconds.
@@ -22,37 +21,68 @@ pub fn run<R>(work: impl FnOnce() -> R) -> R {
     if others { task::block_in_place(work) } else { work() }
 }
 
-/// Limits concurrent long work to half of the processors, so that short requests get the rest.
+/// Limits concurrent long work to half of the processors, so that short requests get the rest. The lanes of a process are
+/// shared by its clusters: each has a [part](Lanes::part) of them, so that no more of its work waits for a lane of the process
+/// than there are lanes, and a flood in one cluster does not keep the others waiting behind all of it.
 #[derive(Clone, Debug)]
-pub struct Lanes(Arc<Semaphore>);
+pub struct Lanes {
+    own: Arc<Semaphore>,
+    /// The lanes of the process; `None` for these themselves.
+    process: Option<Arc<Semaphore>>,
+}
 
 impl Default for Lanes {
     fn default() -> Self {
-        let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        Self(Arc::new(Semaphore::new(processors.div_ceil(2))))
+        Self { own: Self::of_processors(), process: None }
     }
 }
 
+/// A lane in use. It is free again when this is dropped.
+struct Lane {
+    _own: Option<OwnedSemaphorePermit>,
+    _process: Option<OwnedSemaphorePermit>,
+}
+
 impl Lanes {
+    /// The lanes of one cluster of the process whose lanes these are.
+    pub fn part(&self) -> Self {
+        Self { own: Self::of_processors(), process: Some(self.own.clone()) }
+    }
+
+    fn of_processors() -> Arc<Semaphore> {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        Arc::new(Semaphore::new(processors.div_ceil(2)))
+    }
+
+    /// Returns when a lane is free. The semaphores are never closed.
+    async fn lane(self) -> Lane {
+        let own = self.own.acquire_owned().await.ok();
+        let process = match self.process {
+            Some(process) => process.acquire_owned().await.ok(),
+            None => None,
+        };
+        Lane { _own: own, _process: process }
+    }
+
     /// Runs work on this many bytes: at once if they are few, otherwise when a lane is free.
     pub async fn run<R>(&self, bytes: usize, work: impl FnOnce() -> R) -> R {
         if bytes < LONG {
             return work();
         }
-        // The semaphore is never closed.
-        let _lane: Option<SemaphorePermit<'_>> = self.0.acquire().await.ok();
+        let _lane = self.clone().lane().await;
         run(work)
     }
 
     /// Drives a future whose polls take long once `is_long` is set. While the future waits, it holds no lane.
     pub async fn drive<F: Future>(&self, mut work: Pin<&mut F>, is_long: &AtomicBool) -> F::Output {
-        let mut lanes: Option<PollSemaphore> = None;
+        let mut waiting: Option<Pin<Box<dyn Future<Output = Lane> + Send>>> = None;
         poll_fn(|cx| {
             if !is_long.load(Ordering::Relaxed) {
                 return work.as_mut().poll(cx);
             }
-            let lanes = lanes.get_or_insert_with(|| PollSemaphore::new(self.0.clone()));
-            let _lane = ready!(lanes.poll_acquire(cx));
+            let lane = waiting.get_or_insert_with(|| Box::pin(self.clone().lane()));
+            let _lane = ready!(lane.as_mut().poll(cx));
+            waiting = None;
             run(|| work.as_mut().poll(cx))
         })
         .await

@@ -26,6 +26,7 @@ mod turnover;
 mod watcher;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
@@ -65,6 +66,8 @@ pub struct Cache {
 }
 
 struct Shared {
+    /// No other cache of the process has this number.
+    id: u64,
     source: Source,
     /// Raised by every commit that the cache sees, whichever server made it.
     mark: Arc<HighWaterMark>,
@@ -90,11 +93,19 @@ pub enum Exact {
 
 /// The first question for the clock that is good for all that a request reads.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival(u64);
+pub struct Arrival {
+    /// The [number](Shared::id) of the cache that is asked.
+    cache: u64,
+    question: u64,
+}
 
 tokio::task_local! {
+    /// The request that the task serves. It says nothing about other caches than its own.
     static ARRIVED: Arrival;
 }
+
+/// The number of caches that this process has had.
+static CACHES: AtomicU64 = AtomicU64::new(0);
 
 /// Goes on with a request of this arrival; see [`Cache::fresh_for_request`].
 pub fn serving<T>(arrival: Arrival, work: impl FnOnce() -> T) -> T {
@@ -118,6 +129,7 @@ impl Cache {
         mark.raise(revision);
         let (turnovers, requests) = mpsc::channel(turnover::WAITING);
         let shared = Shared {
+            id: CACHES.fetch_add(1, Ordering::Relaxed),
             source,
             mark,
             state: ArcSwap::from_pointee(state),
@@ -159,12 +171,14 @@ impl Cache {
     /// A state that holds every write answered by any replica before the request came that is being [served](serving): all
     /// parts of a request share one question. Not for whoever has just lost a race, who must see what has won.
     pub async fn fresh_for_request(&self) -> Result<Arc<State>, Error> {
-        self.fresh_since(ARRIVED.try_with(|arrival| *arrival).ok()).await
+        let arrived = ARRIVED.try_with(|arrival| *arrival).ok();
+        self.fresh_since(arrived.filter(|arrival| arrival.cache == self.shared.id)).await
     }
 
     /// When a request comes, for [`serving`]. `None` where [`Cache::fresh`] asks nobody.
     pub fn arrival(&self) -> Option<Arrival> {
-        self.shared.source.backend.shared().then(|| Arrival(self.shared.freshness.next()))
+        let Shared { id, source, freshness, .. } = &*self.shared;
+        source.backend.shared().then(|| Arrival { cache: *id, question: freshness.next() })
     }
 
     /// The variant of [`Cache::fresh`] whose state holds every write answered before that arrival, or before the call.
@@ -227,7 +241,7 @@ impl Cache {
 
     async fn clock_since(&self, arrival: Option<Arrival>) -> Result<Clock, Error> {
         let freshness = &self.shared.freshness;
-        let from = arrival.map_or_else(|| freshness.next(), |Arrival(from)| from);
+        let from = arrival.map_or_else(|| freshness.next(), |arrival| arrival.question);
         let clock = freshness.ask(from, || self.shared.source.backend.clock()).await?;
         self.shared.lag.committed(clock.revision);
         Ok(clock)

@@ -126,6 +126,8 @@ pub struct Metrics {
     key_sets: KeySets,
     /// The hash of the server's id, once it is known.
     server: OnceLock<String>,
+    /// The cluster's name, if there are several in the process.
+    cluster: OnceLock<String>,
 }
 
 impl Default for Metrics {
@@ -143,6 +145,7 @@ impl Default for Metrics {
             config_infos: ConfigInfos::default(),
             key_sets: KeySets::default(),
             server: OnceLock::new(),
+            cluster: OnceLock::new(),
             registry,
         };
         // A server without replicas is never behind, so the lag is set once.
@@ -264,14 +267,32 @@ impl Metrics {
         self.counter("rowplane_unreadable_objects_total", labels_of(&[("by", by)]))
     }
 
+    /// Names the cluster whose metrics these are: all of them have the label `cluster` then, and those of the process, which are
+    /// not the cluster's own, are left out.
+    pub fn know_cluster(&self, name: &str) {
+        let _ = self.cluster.set(name.to_owned());
+    }
+
     /// Adds how many objects there are of each resource to the text of `/metrics`.
     pub fn render_objects(&self, text: &mut String, counts: &[(GroupResource, usize)]) {
-        stored::render(text, counts);
+        let mut own = String::new();
+        stored::render(&mut own, counts);
+        text.push_str(&self.labelled(own));
     }
 
     /// Adds the size of the database to the text of `/metrics`.
     pub fn render_size(&self, text: &mut String, bytes: u64) {
-        stored::render_size(text, bytes);
+        let mut own = String::new();
+        stored::render_size(&mut own, bytes);
+        text.push_str(&self.labelled(own));
+    }
+
+    /// The text with the label of the cluster, if it has a name.
+    fn labelled(&self, text: String) -> String {
+        match self.cluster.get() {
+            Some(cluster) => order::labelled(&text, cluster),
+            None => text,
+        }
     }
 
     /// The text of `/metrics`, without what only others know.
@@ -283,13 +304,15 @@ impl Metrics {
             self.gauge("apiserver_current_inflight_requests", labels).set(count);
         }
         let mut text = self.handle.render();
-        process::render(&mut text, self.started);
+        if self.cluster.get().is_none() {
+            process::render(&mut text, self.started);
+        }
         self.registry.render_histograms(&mut text);
         self.attempts.render(&mut text);
         self.tokens.render(&mut text);
         self.config_infos.render(&mut text, self.server().1);
         self.key_sets.render(&mut text, self.server().1);
-        text
+        self.labelled(text)
     }
 
     fn counter(&self, name: &'static str, labels: Vec<Label>) -> Counter {

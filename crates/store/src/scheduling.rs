@@ -1,58 +1,72 @@
-//! Priorities on the processors: requests of threads to the system's scheduler, and hints that they give each other.
-//!
-//! Hints hold for the whole process, also if it runs several servers, since they share its processors.
+//! Priorities on the processors: requests of threads to the system's scheduler, and hints that the threads of a process give
+//! each other.
 
 #![allow(unsafe_code, reason = "system calls that rustix does not have")]
 
-use std::sync::LazyLock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-/// How many works of stores are under way.
-static WORKS: AtomicUsize = AtomicUsize::new(0);
-static CONSIDERATE: Until = Until(AtomicU64::new(0));
+/// The hints that the threads of a process give each other: all of its clusters share its processors. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Scheduling(Arc<Hints>);
+
+#[derive(Debug)]
+struct Hints {
+    start: Instant,
+    /// How many works of stores are under way.
+    works: AtomicUsize,
+    considerate: Until,
+}
+
+impl Default for Hints {
+    fn default() -> Self {
+        Self { start: Instant::now(), works: AtomicUsize::new(0), considerate: Until(AtomicU64::new(0)) }
+    }
+}
+
+impl Scheduling {
+    pub fn begin_store_work(&self) -> StoreWork {
+        self.0.works.fetch_add(1, Ordering::Relaxed);
+        StoreWork(self.clone())
+    }
+
+    /// Whether some store's threads do something for which writes wait.
+    pub fn has_store_work(&self) -> bool {
+        self.0.works.load(Ordering::Relaxed) > 0
+    }
+
+    /// Asks for short pieces of all work that requests wait for, from now on and for so long, even if that costs more.
+    pub fn be_considerate(&self, time: Duration) {
+        self.0.considerate.at_least(self.0.start.elapsed() + time);
+    }
+
+    /// Whether [`Scheduling::be_considerate`] still holds.
+    pub fn is_considerate(&self) -> bool {
+        self.0.considerate.is_after(self.0.start.elapsed())
+    }
+}
 
 /// Lives while a store's threads do something for which writes wait: a transaction, its sync, a checkpoint.
 ///
 /// These threads compute briefly and then wait for the disk. Whoever computes at length lets them run first
-/// ([`StoreWork::is_under_way`]). The system's scheduler does not see to that: to be woken soon, a thread must have had less
+/// ([`Scheduling::has_store_work`]). The system's scheduler does not see to that: to be woken soon, a thread must have had less
 /// than its share, and if it had more, it waits until the other one has used up its slice, which is noticed at a tick of the
 /// clock (4 ms with 250 ticks a second).
 #[derive(Debug)]
 #[must_use]
-pub struct StoreWork(());
-
-impl StoreWork {
-    pub fn begin() -> Self {
-        WORKS.fetch_add(1, Ordering::Relaxed);
-        Self(())
-    }
-
-    pub fn is_under_way() -> bool {
-        WORKS.load(Ordering::Relaxed) > 0
-    }
-}
+pub struct StoreWork(Scheduling);
 
 impl Drop for StoreWork {
     fn drop(&mut self) {
-        WORKS.fetch_sub(1, Ordering::Relaxed);
+        self.0.0.works.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Asks for short pieces of all work that requests wait for, from now on and for so long, even if that costs more.
-pub fn be_considerate(time: Duration) {
-    CONSIDERATE.at_least(START.elapsed() + time);
-}
-
-/// Whether [`be_considerate`] still holds.
-pub fn is_considerate() -> bool {
-    CONSIDERATE.is_after(START.elapsed())
-}
-
 /// A moment, in nanoseconds since the start; 0 before the first one.
+#[derive(Debug)]
 struct Until(AtomicU64);
 
 impl Until {
@@ -153,6 +167,17 @@ mod tests {
         until.at_least(Duration::from_secs(2));
         assert!(until.is_after(Duration::from_millis(2999)));
         assert!(!until.is_after(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn a_process_has_hints_of_its_own() {
+        let (one, other) = (Scheduling::default(), Scheduling::default());
+        let work = one.begin_store_work();
+        one.be_considerate(Duration::from_secs(60));
+        assert!(one.clone().has_store_work() && one.is_considerate());
+        assert!(!other.has_store_work() && !other.is_considerate());
+        drop(work);
+        assert!(!one.has_store_work());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::{Instrument as _, Span};
 
 /// Why a server cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +36,8 @@ pub struct Tasks {
     running: TaskTracker,
     stop: CancellationToken,
     failure: Arc<watch::Sender<Option<Failure>>>,
+    /// Names the cluster in the lines of the log, if there are several.
+    span: Option<Span>,
 }
 
 impl Tasks {
@@ -44,7 +47,12 @@ impl Tasks {
 
     /// A new group of the same server. It is stopped and waited for by itself; its failures are failures of the server.
     pub fn group(&self) -> Self {
-        Self { failure: self.failure.clone(), ..Self::default() }
+        Self { failure: self.failure.clone(), span: self.span.clone(), ..Self::default() }
+    }
+
+    /// The group of tasks whose lines in the log are within this span.
+    pub fn within(self, span: Span) -> Self {
+        Self { span: Some(span), ..self }
     }
 
     /// Runs a task that the server needs as long as it lives. Once the group is stopped, the task is dropped at its
@@ -84,6 +92,10 @@ impl Tasks {
         work: BoxFuture<'static, T>,
     ) -> JoinHandle<Option<T>> {
         let failure = self.failure.clone();
+        let work = match &self.span {
+            Some(span) => work.instrument(span.clone()).boxed(),
+            None => work,
+        };
         self.running.spawn(async move {
             let ended = AssertUnwindSafe(work).catch_unwind().await;
             ended.map_err(|panic| fail(&failure, Failure::panicked(name, &*panic))).ok()

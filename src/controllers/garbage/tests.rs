@@ -62,6 +62,7 @@ pub async fn api(directory: &std::path::Path) -> Api {
         encryption: Default::default(),
         rbac: None,
         runtime,
+        lanes: Default::default(),
         config: crate::api::config::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),

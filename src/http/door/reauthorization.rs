@@ -14,6 +14,7 @@ use crate::auth::revocation::{Concern, Permit, Reauthorize, Revoked};
 use crate::http::request::info::RequestInfo;
 use crate::http::request::long_query;
 use crate::http::server::ConnectionInfo;
+use crate::http::tls::ClientTrust;
 use crate::user::User;
 
 /// The user who makes a request, and the one in whose name it is made.
@@ -34,6 +35,7 @@ struct Request {
     who: Who,
     credential: Credential,
     connection: Option<Arc<ConnectionInfo>>,
+    client_trust: Option<ClientTrust>,
     method: Method,
     uri: Uri,
     /// The query, if it is too long for the URI.
@@ -56,6 +58,7 @@ impl Door {
             who,
             credential,
             connection: parts.extensions.get::<Arc<ConnectionInfo>>().cloned(),
+            client_trust: self.client_trust.clone(),
             method: parts.method.clone(),
             uri: parts.uri.clone(),
             long_query: long_query(parts).cloned(),
@@ -96,7 +99,8 @@ impl Request {
         &self,
         holds: impl FnOnce(Certified) -> Result<bool, Arc<str>>,
     ) -> Result<(), Unauthenticated> {
-        let shown = self.connection.as_ref().and_then(|connection| connection.certified());
+        let trusting = self.connection.as_ref().zip(self.client_trust.as_ref());
+        let shown = trusting.and_then(|(connection, trust)| connection.certified_by(trust));
         match shown.map(holds) {
             Some(Ok(true)) => Ok(()),
             Some(Err(why)) => Err(Unauthenticated::Refused(why.to_string())),

@@ -165,7 +165,7 @@ fn parts(error: &Error) -> Parts {
         }
         Error::Denied { code, .. } => (*code, "", None),
         Error::NotFound { resource, name } => (404, "NotFound", Some(Details::of(resource, name))),
-        Error::UnknownResource => (404, "NotFound", Some(Details::default())),
+        Error::UnknownResource | Error::NoCluster => (404, "NotFound", Some(Details::default())),
         Error::MethodNotAllowed => (405, "MethodNotAllowed", Some(Details::default())),
         Error::NotSupported { resource, .. } => (405, "MethodNotAllowed", Some(Details::of(resource, ""))),
         Error::NotAcceptable { by, .. } => (406, "NotAcceptable", refused_by(*by)),

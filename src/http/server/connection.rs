@@ -127,18 +127,20 @@ impl Server {
         let draining = connection.draining.clone();
         let debts = Arc::new(Debts::default());
         let client = crate::audit::address(remote.ip());
-        let info = Arc::new(ConnectionInfo { client, certificates, draining, debts: debts.clone(), place });
+        let (trust, debts_of) = (self.tls.trust().clone(), debts.clone());
+        let info = Arc::new(ConnectionInfo { client, certificates, trust, draining, debts: debts_of, place });
         if info.certified().is_some_and(|certified| matches!(certified.user, Ok(Some(_)))) {
             // If there are too many connections, its requests are refused later.
             info.authenticate();
         }
         let requests = Requests::of(connection.clone(), self.connections.clone());
-        let routes = self.routes.clone();
+        let clusters = self.clusters.clone();
         let (slot, held) = (Slot::default(), info.clone());
         let next = slot.clone();
-        let answer = move |request| {
+        let answer = move |mut request| {
             requests.connection.note_request(requests.connections.now());
-            respond(routes.now(), info.clone(), requests.clone(), next.clone(), request)
+            let cluster = clusters.find(&mut request);
+            respond(cluster, info.clone(), requests.clone(), next.clone(), request)
         };
         let limits = self.connections.limits();
         let http2 = is_http2(&stream);

@@ -92,9 +92,9 @@ impl Connection {
         }
     }
 
-    /// The time of this connection counts to this user from now on.
-    pub fn count_to(&self, user: &str, is_exempt: bool) {
-        self.user.store(self.turns.user(user), Ordering::Relaxed);
+    /// The time of this connection counts to this user of a cluster from now on.
+    pub fn count_to(&self, cluster: Option<&str>, user: &str, is_exempt: bool) {
+        self.user.store(self.turns.user(cluster, user), Ordering::Relaxed);
         self.is_exempt.store(is_exempt, Ordering::Relaxed);
     }
 

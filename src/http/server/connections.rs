@@ -20,6 +20,7 @@ use super::heads::LARGE_HEADS;
 use super::turns::Turns;
 use super::{first_reads, unsent};
 use crate::metrics::Metrics;
+use crate::scheduling::Scheduling;
 use unproven::Unproven;
 
 /// How long a connection that was told to close may stay if no request is running and none has ever run on it, or none
@@ -73,10 +74,10 @@ struct Watched {
 }
 
 impl Connections {
-    pub fn new(limits: Limits, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub fn new(limits: Limits, metrics: Arc<Metrics>, scheduling: Scheduling) -> Arc<Self> {
         let tick = TICK.min(limits.idle.min(limits.response_progress) / 4).max(Duration::from_millis(1));
         // Starts at 1, since tick 0 means that a delivery is waiting for its source.
-        let turns = Arc::new(Turns::new());
+        let turns = Arc::new(Turns::new(scheduling));
         Arc::new(Self {
             limits,
             handshake_errors: metrics.handshake_errors(),
@@ -293,7 +294,7 @@ mod tests {
 
     fn connections(connections: usize, unauthenticated_connections: usize) -> Arc<Connections> {
         let limits = Limits { connections, unauthenticated_connections, ..Limits::default() };
-        Connections::new(limits, Arc::default())
+        Connections::new(limits, Arc::default(), Scheduling::default())
     }
 
     fn peer(last: u8) -> IpAddr {

@@ -252,7 +252,7 @@ mod tests {
     #[tokio::test]
     async fn a_long_response_has_a_task_of_its_own_also_if_its_connection_polls_it() {
         let connection = tokio::spawn(async {
-            let connections = Connections::new(Limits::default(), Arc::default());
+            let connections = Connections::new(Limits::default(), Arc::default(), Default::default());
             let entry = connections.admit([127, 0, 0, 1].into());
             let connection = entry.connection().clone();
             let requests = Requests::of(connection.clone(), connections);

@@ -103,7 +103,7 @@ mod tests {
         async fn new(places: &Arc<Semaphore>) -> Self {
             let (stream, mut peer) = duplex(2 * HEAD);
             peer.write_all(&vec![b'x'; HEAD]).await.expect("room");
-            let turns = Arc::new(Turns::new());
+            let turns = Arc::new(Turns::new(Default::default()));
             let connection = Arc::new(Connection::accepted_at(1, turns, Arc::new(AtomicUsize::new(0))));
             let reads = Layered { stream, layer: FirstReads::new(connection.clone(), places.clone()) };
             Self { connection, reads, _peer: peer }

@@ -147,7 +147,11 @@ mod tests {
 
     impl Peer {
         fn new(patience: Duration) -> Self {
-            let connections = Connections::new(Limits { patience, ..Limits::default() }, Arc::default());
+            let connections = Connections::new(
+                Limits { patience, ..Limits::default() },
+                Arc::default(),
+                Default::default(),
+            );
             let entry = connections.admit([127, 0, 0, 1].into());
             let requests = Requests::of(entry.connection().clone(), connections.clone());
             Self { connections, entry, requests }

@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_short_request_is_polled_at_once_and_gets_a_task_if_it_waits() {
-        let connection = Connection::accepted_at(1, Arc::new(Turns::new()), Arc::default());
+        let connection = Connection::accepted_at(1, Arc::new(Turns::new(Default::default())), Arc::default());
         let streams = Streams::of(Arc::new(connection));
         let is_own_task = |id| id != tokio::task::try_id();
         let (was_polled, ended) = run(&streams, get()).await;

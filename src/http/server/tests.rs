@@ -108,8 +108,16 @@ impl Running {
     async fn limited(tls: Tls, grace: Duration, limits: Limits, router: Router) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (ending, routes) = (Ending::new(grace), Routes::new(router));
-        let task = tokio::spawn(serve(listener, tls, routes, limits, ending.clone(), Arc::default()));
+        let ending = Ending::new(grace);
+        let serving = Serving {
+            tls,
+            clusters: Clusters::alone(Routes::new(router)),
+            limits,
+            ending: ending.clone(),
+            metrics: Arc::default(),
+            scheduling: Scheduling::default(),
+        };
+        let task = tokio::spawn(serve(listener, serving));
         Self { address, ending, task }
     }
 

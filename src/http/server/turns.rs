@@ -18,7 +18,7 @@ use foldhash::fast::RandomState;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::layered::Layer;
-use crate::scheduling::{self, StoreWork};
+use crate::scheduling::{self, Scheduling};
 
 /// Users by the hash of their names. Two that meet here count as one.
 const USERS: usize = 1024;
@@ -39,7 +39,7 @@ const PATIENCE: u32 = 64;
 /// The number of polls of which one is timed, and counts for all, unless somebody else is heavy.
 const SAMPLED: u32 = 16;
 
-/// The time that users have taken, shared by all connections.
+/// The time that users have taken, shared by all connections of a process: a user of one cluster is not one of another.
 #[derive(Debug)]
 pub struct Turns {
     keys: RandomState,
@@ -49,6 +49,7 @@ pub struct Turns {
     window: AtomicU64,
     considerate_until: AtomicU64,
     users: Box<[Usage]>,
+    scheduling: Scheduling,
 }
 
 #[derive(Debug, Default)]
@@ -165,7 +166,7 @@ impl Turn {
         self.times = 0;
         ALLOWANCE.set(SLICE_BYTES);
         let allowed = Allowed;
-        if StoreWork::is_under_way() {
+        if turns.scheduling.has_store_work() {
             std::thread::yield_now();
         }
         let began = Instant::now();
@@ -179,7 +180,7 @@ impl Turn {
 }
 
 impl Turns {
-    pub fn new() -> Self {
+    pub fn new(scheduling: Scheduling) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
         Self {
             keys: RandomState::default(),
@@ -188,12 +189,13 @@ impl Turns {
             window: AtomicU64::new(0),
             considerate_until: AtomicU64::new(0),
             users: (0..USERS).map(|_| Usage::default()).collect(),
+            scheduling,
         }
     }
 
-    /// The number under which a user's time is counted.
-    pub fn user(&self, name: &str) -> u16 {
-        (self.keys.hash_one(name) % (USERS as u64 - 1)) as u16 + 1
+    /// The number under which a user's time is counted. Among several clusters each has users of its own.
+    pub fn user(&self, cluster: Option<&str>, name: &str) -> u16 {
+        (self.keys.hash_one((cluster, name)) % (USERS as u64 - 1)) as u16 + 1
     }
 
     /// Whether somebody keeps the processors busy, and it is not this user.
@@ -263,7 +265,7 @@ impl Turns {
         }
         let until = match self.considerate_until.load(Ordering::Relaxed) {
             _ if any_heavy && any_other => {
-                scheduling::be_considerate(CONSIDERATE);
+                self.scheduling.be_considerate(CONSIDERATE);
                 now + nanos(CONSIDERATE)
             }
             until if any_heavy && until > now => until,
@@ -295,10 +297,10 @@ mod tests {
 
     /// A heavy user and another one, who has asked something.
     fn busy() -> (Arc<Turns>, u16, u16) {
-        let turns = Turns::new();
-        let heavy = turns.user("heavy");
+        let turns = Turns::new(Scheduling::default());
+        let heavy = turns.user(None, "heavy");
         let light =
-            (0..).map(|i| turns.user(&format!("light-{i}"))).find(|user| *user != heavy).expect("one");
+            (0..).map(|i| turns.user(None, &format!("light-{i}"))).find(|user| *user != heavy).expect("one");
         turns.usage(heavy).spent.store(WINDOW_NANOS, Ordering::Relaxed);
         for user in [heavy, light] {
             turns.usage(user).is_seen.store(true, Ordering::Relaxed);
@@ -325,11 +327,27 @@ mod tests {
         assert!(!turns.is_beside_heavy(light), "nobody takes much any more");
     }
 
+    #[test]
+    fn a_flood_in_one_cluster_is_no_heavy_user_of_another() {
+        let turns = Turns::new(Scheduling::default());
+        // The hash has a key, by which two of them may have the same number.
+        let numbers = (0..64).map(|cluster| turns.user(Some(&format!("c-{cluster}")), "alice"));
+        let numbers: std::collections::BTreeSet<u16> = numbers.collect();
+        let [a, b] = [numbers.first(), numbers.last()].map(|number| *number.expect("one"));
+        assert_ne!(a, b);
+        turns.usage(a).spent.store(WINDOW_NANOS, Ordering::Relaxed);
+        for user in [a, b] {
+            turns.usage(user).is_seen.store(true, Ordering::Relaxed);
+        }
+        turns.judge(WINDOW_NANOS / u64::from(turns.processors), 0);
+        assert!(turns.stands_back(a) && !turns.stands_back(b) && turns.is_beside_heavy(b));
+    }
+
     /// It may be one more of the heavy user's, who would then stand back for nobody.
     #[test]
     fn a_connection_without_a_request_is_nobody_else() {
-        let turns = Turns::new();
-        let heavy = turns.user("heavy");
+        let turns = Turns::new(Scheduling::default());
+        let heavy = turns.user(None, "heavy");
         turns.usage(heavy).spent.store(WINDOW_NANOS, Ordering::Relaxed);
         for user in [heavy, UNKNOWN] {
             turns.usage(user).is_seen.store(true, Ordering::Relaxed);

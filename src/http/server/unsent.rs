@@ -245,10 +245,10 @@ mod tests {
     use super::*;
 
     fn connections(users: &[&str]) -> (Vec<Arc<Connection>>, Arc<AtomicUsize>) {
-        let (turns, total) = (Arc::new(Turns::new()), Arc::new(AtomicUsize::new(0)));
+        let (turns, total) = (Arc::new(Turns::new(Default::default())), Arc::new(AtomicUsize::new(0)));
         let connection = |user: &&str| {
             let connection = Arc::new(Connection::accepted_at(1, turns.clone(), total.clone()));
-            connection.count_to(user, *user == "root");
+            connection.count_to(None, user, *user == "root");
             connection
         };
         (users.iter().map(connection).collect(), total)

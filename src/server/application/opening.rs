@@ -22,6 +22,7 @@ use crate::cache::{Cache, LoadProgress};
 use crate::codec::object::Draft;
 use crate::encryption::{Encryption, Opening};
 use crate::kinds::built_in;
+use crate::long_work::Lanes;
 use crate::random::Random;
 use crate::revision::Revision;
 use crate::runtime::Runtime;
@@ -96,6 +97,7 @@ impl Opened {
         config: &Config,
         address: Option<SocketAddr>,
         (server_authority, audiences): (Option<String>, Arc<[String]>),
+        lanes: Lanes,
         runtime: &Runtime,
     ) -> Result<Cluster, BuildError> {
         let Self { backend, hidden, store, cache, built_in, encryption, .. } = self;
@@ -118,6 +120,7 @@ impl Opened {
             token_keys: read_token_keys(&*backend, &runtime.clock).await?,
             tokens: TokenIssuing { issuer: service_accounts::issuer(config, runtime).await?, audiences },
             encryption,
+            lanes,
             config: crate::api::config::Config {
                 min_request_timeout: config.limits.min_request_timeout,
                 services: config.services.clone(),

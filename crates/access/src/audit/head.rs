@@ -153,6 +153,7 @@ impl HeadText {
 
 thread_local! {
     /// The last user that a thread has written, and the JSON: most requests of a moment are made by few users.
+    /// Found again by the user's value alone, so it is right for every cluster.
     static LAST_USER: RefCell<(Arc<User>, Vec<u8>)> = RefCell::default();
 }
 

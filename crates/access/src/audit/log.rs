@@ -27,7 +27,7 @@ const PLUGIN: &str = "log";
 const KEPT_LINE: usize = 16 << 10;
 
 thread_local! {
-    /// The line that a thread is making.
+    /// The line that a thread is making, emptied before the next one, whichever log that is for.
     static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

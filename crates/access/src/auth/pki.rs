@@ -135,7 +135,17 @@ impl Sources {
             issue::Ca::ensure(&self.dir, now)?;
         }
         let serving = self.serving(now)?;
-        Ok(Pki { client_roots: self.client_roots(now)?, admin: self.admin(&serving, now)?, serving })
+        let admin = self.admin(self.server_authority(&serving)?, now)?;
+        Ok(Pki { client_roots: self.client_roots(now)?, admin, serving })
+    }
+
+    /// Makes what is missing to judge the certificates of clients, for a server that is reached through the listener of another.
+    pub fn ensure_clients(&self, now: SystemTime) -> Result<(), Error> {
+        if self.trusts_own_ca()? {
+            files::create_dir(&self.dir)?;
+            issue::Ca::ensure(&self.dir, now)?;
+        }
+        Ok(())
     }
 
     /// The present serving certificate. The server's own one is renewed some time before it expires.
@@ -174,14 +184,14 @@ impl Sources {
         certificates(file, &files::read(file)?).map(Some)
     }
 
-    /// The present admin, if the directory's own CA is trusted. The certificate is renewed some time before it expires.
-    pub fn admin(&self, serving: &Serving, now: SystemTime) -> Result<Option<Admin>, Error> {
+    /// The present admin, if the directory's own CA is trusted, with the certificates in PEM by which he verifies the server. The
+    /// certificate is renewed some time before it expires.
+    pub fn admin(&self, server_authority: String, now: SystemTime) -> Result<Option<Admin>, Error> {
         if !self.trusts_own_ca()? {
             return Ok(None);
         }
         let ca = issue::Ca::load(&self.dir, now)?;
         let leaf = ca.leaf(&self.dir, "admin", &issue::Profile::Admin, now)?;
-        let server_authority = self.authority(Some(&ca.pem), serving);
         Ok(Some(Admin { certificate: leaf.certificate, key: leaf.key, server_authority }))
     }
 
@@ -189,14 +199,10 @@ impl Sources {
     pub fn server_authority(&self, serving: &Serving) -> Result<String, Error> {
         let own = files::try_read(&self.dir.join("ca.crt"))?;
         let own = own.map(|pem| String::from_utf8_lossy(&pem).into_owned());
-        Ok(self.authority(own.as_deref(), serving))
-    }
-
-    fn authority(&self, own: Option<&str>, serving: &Serving) -> String {
         // A foreign chain may end with its CA, and Go accepts a server whose own certificate is trusted.
         let foreign = self.overrides.serving.as_ref().map(|_| serving.pem.as_str());
-        let parts = own.into_iter().chain(foreign).map(|pem| format!("{}\n", pem.trim_end()));
-        parts.collect()
+        let parts = own.as_deref().into_iter().chain(foreign).map(|pem| format!("{}\n", pem.trim_end()));
+        Ok(parts.collect())
     }
 
     /// Whether the own CA signs anything; otherwise its key need not exist.

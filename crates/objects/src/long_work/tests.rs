@@ -6,6 +6,34 @@ use tokio::sync::oneshot;
 
 use super::*;
 
+/// The lanes of a process that has so many.
+fn lanes(count: usize) -> Lanes {
+    Lanes { own: Arc::new(Semaphore::new(count)), process: None }
+}
+
+/// Whatever a cluster has waiting, another one's work comes after as much of it as there are lanes.
+#[tokio::test]
+async fn the_work_of_one_cluster_waits_for_no_flood_of_another() {
+    let process = lanes(1);
+    let [flooded, quiet] = [(); 2].map(|()| Lanes { process: Some(process.own.clone()), ..lanes(1) });
+    let busy = process.clone().lane().await;
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let work = |lanes: &Lanes, name: &'static str| {
+        let (lanes, order) = (lanes.clone(), order.clone());
+        tokio::spawn(async move { lanes.run(LONG, || order.lock().expect("a lock").push(name)).await })
+    };
+    let mut all: Vec<_> = (0..20).map(|_| work(&flooded, "flooded")).collect();
+    task::yield_now().await;
+    all.push(work(&quiet, "quiet"));
+    task::yield_now().await;
+    drop(busy);
+    for one in all {
+        one.await.expect("runs");
+    }
+    let at = order.lock().expect("a lock").iter().position(|name| *name == "quiet");
+    assert_eq!(at, Some(1), "behind the one that was there first");
+}
+
 /// Without another thread, the work is done on this one.
 #[test]
 fn long_work_needs_no_runtime() {
@@ -26,7 +54,7 @@ async fn others_go_on_while_long_work_is_done() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_more_than_there_are_lanes_work_at_a_time() {
-    let lanes = Lanes(Arc::new(Semaphore::new(2)));
+    let lanes = lanes(2);
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let work = || {
         let (now, most) = (now.clone(), most.clone());
@@ -61,7 +89,7 @@ async fn no_more_than_there_are_lanes_work_at_a_time() {
 /// With a single lane of each sort, any number of requests that need both make progress.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lane_is_not_held_while_another_is_awaited() {
-    let (outer, inner) = (Lanes(Arc::new(Semaphore::new(1))), Lanes(Arc::new(Semaphore::new(1))));
+    let (outer, inner) = (lanes(1), lanes(1));
     let all: Vec<_> = (0..50)
         .map(|_| {
             let (outer, inner) = (outer.clone(), inner.clone());

@@ -14,6 +14,14 @@ pub fn sorted(text: &str) -> String {
         }
     }
     families.sort_by_key(|family| family.name);
+    // The same metric of several clusters is described once.
+    families.dedup_by(|next, first| {
+        let is_same = next.name == first.name && !next.name.is_empty();
+        if is_same {
+            first.series.append(&mut next.series);
+        }
+        is_same
+    });
     let mut out = String::with_capacity(text.len());
     for family in &mut families {
         if !family.described.iter().any(|line| line.ends_with(" histogram")) {
@@ -23,6 +31,24 @@ pub fn sorted(text: &str) -> String {
             out.push_str(line);
             out.push('\n');
         }
+    }
+    out
+}
+
+/// Adds the label `cluster` to all series of a text.
+pub fn labelled(text: &str, cluster: &str) -> String {
+    let cluster = cluster.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
+    let mut out = String::with_capacity(text.len() * 2);
+    for line in text.lines() {
+        let end = line.find(['{', ' ']).filter(|_| !line.starts_with('#'));
+        match end.map(|end| line.split_at(end)) {
+            Some((name, rest)) => match rest.strip_prefix('{') {
+                Some(labels) => out.extend([name, "{cluster=\"", &cluster, "\",", labels]),
+                None => out.extend([name, "{cluster=\"", &cluster, "\"}", rest]),
+            },
+            None => out.push_str(line),
+        }
+        out.push('\n');
     }
     out
 }
@@ -44,7 +70,7 @@ impl<'t> Family<'t> {
 
 #[cfg(test)]
 mod tests {
-    use super::sorted;
+    use super::{labelled, sorted};
 
     #[test]
     fn metrics_are_sorted_by_their_names() {
@@ -57,5 +83,20 @@ mod tests {
              # HELP b two words\n# TYPE b counter\nb{x=\"1\"} 2\nb{x=\"2\"} 1\n"
         );
         assert_eq!(sorted("a 1\n"), "a 1\n");
+    }
+
+    #[test]
+    fn metrics_of_several_clusters_are_told_apart_and_described_once() {
+        let text = "# TYPE b counter\nb{x=\"2 {\"} 1\n# TYPE a gauge\na 1\n";
+        let all = [labelled(text, "one"), labelled(text, "tw\"o")].concat();
+        let want = [
+            "# TYPE a gauge",
+            r#"a{cluster="one"} 1"#,
+            r#"a{cluster="tw\"o"} 1"#,
+            "# TYPE b counter",
+            r#"b{cluster="one",x="2 {"} 1"#,
+            r#"b{cluster="tw\"o",x="2 {"} 1"#,
+        ];
+        assert_eq!(sorted(&all).lines().collect::<Vec<_>>(), want);
     }
 }

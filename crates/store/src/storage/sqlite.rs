@@ -47,6 +47,7 @@ use super::{
     TokenKey, Upkeep,
 };
 use crate::revision::Revision;
+use crate::scheduling::Scheduling;
 use crate::schema::names::GroupResource;
 
 pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
@@ -91,6 +92,11 @@ pub struct Sqlite {
 impl Sqlite {
     /// Opens or creates the file and migrates its schema. Refuses a file that another server has open.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_beside(path, Scheduling::default()).await
+    }
+
+    /// Like [`Sqlite::open`], in a process whose threads give each other these hints.
+    pub async fn open_beside(path: &Path, scheduling: Scheduling) -> Result<Self, OpenError> {
         let url = format!("sqlite:{}", path.display());
         let files = Files::claim(path).map_err(|error| error.of(&url))?;
         let unreachable = |source: DriverError| OpenError::Unreachable { url: url.clone(), source };
@@ -111,7 +117,7 @@ impl Sqlite {
         })?;
         migrations::apply(&MIGRATIONS, &mut connection, &url).await?;
         files.narrow();
-        let opened = Opened { connection, anchor, files, log, failure };
+        let opened = Opened { connection, anchor, files, log, failure, scheduling };
         let writer = WriteConnection::open(opened, writing).await;
         let writer = writer.map_err(|error| unreachable(error.into()))?;
         let pool = |connections| {

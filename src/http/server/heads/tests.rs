@@ -9,7 +9,8 @@ use crate::layered::Layered;
 
 fn heads(places: &Arc<Semaphore>) -> (Layered<DuplexStream, Heads>, DuplexStream, Arc<Connection>) {
     let (stream, peer) = duplex(1 << 20);
-    let connection = Arc::new(Connection::accepted_at(1, Arc::new(Turns::new()), Arc::default()));
+    let connection =
+        Arc::new(Connection::accepted_at(1, Arc::new(Turns::new(Default::default())), Arc::default()));
     let (layer, _) = Heads::new(connection.clone(), PollSemaphore::new(places.clone()));
     (Layered { stream, layer }, peer, connection)
 }

@@ -31,9 +31,8 @@ pub struct Kubeconfig {
 }
 
 impl Kubeconfig {
-    /// The admin's kubeconfig for a server bound to `bound`.
-    pub fn of(admin: &Admin, bound: SocketAddr) -> Self {
-        let server = client_url(bound);
+    /// The admin's kubeconfig for the server at this URL.
+    pub fn of(admin: &Admin, server: &str) -> Self {
         let content = format!(
             "apiVersion: v1
 kind: Config

@@ -245,7 +245,7 @@ fn a_server_that_runs_renews_its_own_certificates_and_makes_no_new_ca() {
     let serving = running.serving(late).unwrap();
     assert_ne!(serving, before.serving);
     assert!(before.serving.own_until.unwrap() > late && serving.own_until > before.serving.own_until);
-    let renewed = running.admin(&serving, late).unwrap().unwrap();
+    let renewed = running.admin(running.server_authority(&serving).unwrap(), late).unwrap().unwrap();
     assert_ne!(renewed.certificate, admin(&before).certificate);
     assert_eq!(
         (&renewed.key, &renewed.server_authority),
@@ -270,8 +270,8 @@ fn the_kubeconfig_is_private_and_goes_only_when_outdated() {
     let dir = TempDir::new().unwrap();
     let pki = ensure(&dir, "127.0.0.1").unwrap();
     let path = dir.path().join("admin.kubeconfig");
-    let old = Kubeconfig::of(admin(&pki), "127.0.0.1:1".parse().unwrap());
-    let new = Kubeconfig::of(admin(&pki), "127.0.0.1:2".parse().unwrap());
+    let old = Kubeconfig::of(admin(&pki), "https://127.0.0.1:1");
+    let new = Kubeconfig::of(admin(&pki), "https://127.0.0.1:2");
     old.write(&path).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     Kubeconfig::remove_outdated(&path, Some(&old)).unwrap();

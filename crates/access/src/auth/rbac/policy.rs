@@ -21,6 +21,7 @@ use crate::user::User;
 const MOST_TOLD: usize = 4 << 20;
 
 thread_local! {
+    /// Scratch of the thread, good for one decision: the numbers of decisions are the thread's, whatever policy decides.
     static LOOKED_AT: RefCell<LookedAt> = const { RefCell::new(LookedAt { decision: 0, roles: Vec::new() }) };
 }
 

@@ -17,7 +17,7 @@ use super::files::{Files, Id};
 use super::log::{Log, Mark, Progress, SyncThread};
 use super::reads;
 use crate::revision::Revision;
-use crate::scheduling::{self, StoreWork};
+use crate::scheduling::{self, Scheduling, StoreWork};
 use crate::storage::Error;
 
 /// The time between two looks at whether the files are where they were.
@@ -28,6 +28,7 @@ pub struct WriteConnection {
     options: SqliteConnectOptions,
     progress: Progress,
     failure: Failure,
+    scheduling: Scheduling,
     slot: Arc<Mutex<Slot>>,
 }
 
@@ -57,6 +58,7 @@ pub struct Opened {
     pub files: Files,
     pub log: Arc<File>,
     pub failure: Failure,
+    pub scheduling: Scheduling,
 }
 
 impl Slot {
@@ -76,7 +78,7 @@ impl WriteConnection {
     /// Takes over a connection that was made with `options`. Returns once everything that the connection reads
     /// is on the disk.
     pub async fn open(opened: Opened, options: SqliteConnectOptions) -> Result<Self, Error> {
-        let Opened { mut connection, anchor, files, log, failure } = opened;
+        let Opened { mut connection, anchor, files, log, failure, scheduling } = opened;
         let progress = Progress::default();
         on_its_thread(&mut connection, scheduling::run_soon).await?;
         let revision = reads::clock(&mut connection).await?.revision;
@@ -89,7 +91,7 @@ impl WriteConnection {
         let database = Log::new("the database", files.database(), &syncs, failure.clone());
         let ours = Some(Ours { anchor, database, files });
         let slot = Slot { connection: Some(connection), log, log_id, filling: Filling::default(), ours };
-        Ok(Self { options, progress, failure, slot: Arc::new(Mutex::new(slot)) })
+        Ok(Self { options, progress, failure, scheduling, slot: Arc::new(Mutex::new(slot)) })
     }
 
     /// Takes the writing connection. It is closed unless the caller gives it back with [`WriteTurn::done`], so that the next
@@ -99,7 +101,7 @@ impl WriteConnection {
         if slot.connection.is_none() {
             self.reconnect(&mut slot).await?;
         }
-        if slot.filling.is_due() {
+        if slot.filling.is_due(self.scheduling.is_considerate()) {
             let extent = slot.filling.extent();
             let (back, folded) = self.fold(slot, extent).await?;
             slot = back;
@@ -114,7 +116,7 @@ impl WriteConnection {
             Some(connection) => connection,
             None => return Err(Error::Unavailable("the log could not be folded".into())),
         };
-        Ok(WriteTurn { writer: self, slot, connection, work: StoreWork::begin() })
+        Ok(WriteTurn { writer: self, slot, connection, work: self.scheduling.begin_store_work() })
     }
 
     /// Closes the store and leaves its files to the caller, who writes them in another way. No connection and no log is
@@ -214,9 +216,9 @@ impl WriteConnection {
     /// Makes a checkpoint in a task of its own: the caller may be cancelled, and an error of the checkpoint must not be
     /// lost.
     async fn fold(&self, mut slot: OwnedMutexGuard<Slot>, extent: Extent) -> Result<Folded, Error> {
-        let failure = self.failure.clone();
+        let (failure, work) = (self.failure.clone(), self.scheduling.begin_store_work());
         let folding = tokio::spawn(async move {
-            let _work = StoreWork::begin();
+            let _work = work;
             let Slot { connection: held, filling, .. } = &mut *slot;
             let Some(mut connection) = held.take() else { return (slot, Ok(false)) };
             let folded = checkpoint::run(&mut connection, extent, filling, &failure).await;
@@ -239,7 +241,7 @@ impl WriteConnection {
     /// write, the next of them makes it.
     fn fold_while_idle(self: &Arc<Self>) {
         let Ok(slot) = self.slot.clone().try_lock_owned() else { return };
-        if !slot.filling.is_due() || self.check(&slot).is_err() {
+        if !slot.filling.is_due(self.scheduling.is_considerate()) || self.check(&slot).is_err() {
             return;
         }
         let (this, extent) = (self.clone(), slot.filling.extent());
@@ -255,7 +257,7 @@ impl WriteConnection {
     /// Whether a checkpoint is due. Waits for one that is being made.
     #[cfg(test)]
     pub async fn is_fold_due(&self) -> bool {
-        self.slot.lock().await.filling.is_due()
+        self.slot.lock().await.filling.is_due(self.scheduling.is_considerate())
     }
 
     /// Opens a new connection after an error, and returns the clock's revision. Everything that was committed is then

@@ -1,0 +1,192 @@
+//! The side of a server that faces the network: its listener, or that of its process, and the credentials of clients.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::announcement::Announcement;
+use super::config::{Config, Https};
+use super::credentials::{Credentials, Loaded, OwnCertificate, Served, authorities};
+use super::data_dir::Temporary;
+use super::error::Error;
+use super::process::{Commons, Listener};
+use super::start::{hostname, settings};
+use super::{Listening, open_files};
+use crate::auth::authn::Authenticator;
+use crate::auth::pki::{Admin, ServingNames, Sources};
+use crate::auth::revocation::Revocations;
+use crate::auth::token_file::Tokens;
+use crate::auth::trust::Trust;
+use crate::http::router::Router;
+use crate::http::server::{self as listener, Ending, Routes};
+use crate::http::tls::{Authorities, ClientTrust, Tls};
+use crate::runtime::Runtime;
+
+/// The parts of start-up that concern the network.
+pub struct Network {
+    https: Https,
+    sources: Sources,
+    /// The certificates of the listener, if it is the server's own.
+    served: Option<Served>,
+    /// The certificates in PEM by which clients verify the listener.
+    pub server_authority: String,
+    authorities: Authorities,
+    pub trust: watch::Sender<Trust>,
+    pub client_trust: ClientTrust,
+    admin: Option<Admin>,
+    pub authenticator: Authenticator,
+    temporary: Option<Temporary>,
+}
+
+impl Network {
+    /// A listener of the server's own.
+    pub fn prepare(https: &Https, config: &Config, runtime: &Runtime) -> Result<Self, Error> {
+        let (dir, temporary) = pki_dir(config)?;
+        let sources = sources(https, config, dir);
+        let admin = sources.ensure(runtime.clock.now())?.admin;
+        let authorities = client_authorities(&sources, config, runtime)?;
+        let served = Served::ensure(&sources, &authorities, https.tls.clone(), &runtime.clock)?;
+        Ok(Self {
+            server_authority: sources.server_authority(&served.serving)?,
+            client_trust: served.tls.trust().clone(),
+            served: Some(served),
+            trust: watch::Sender::new(authorities.trust(config.authentication.front_proxy.clone())),
+            authenticator: Authenticator::new(settings(config), tokens(https)?),
+            https: https.clone(),
+            sources,
+            authorities,
+            admin,
+            temporary,
+        })
+    }
+
+    /// The listener of a process, with clients of the server's own.
+    pub fn shared(listener: &Listener, config: &Config, runtime: &Runtime) -> Result<Self, Error> {
+        let https = config.https.clone().unwrap_or_default();
+        let (dir, temporary) = pki_dir(config)?;
+        let sources = sources(&https, config, dir);
+        sources.ensure_clients(runtime.clock.now())?;
+        let server_authority = listener.authority.clone();
+        let authorities = client_authorities(&sources, config, runtime)?;
+        Ok(Self {
+            served: None,
+            admin: sources.admin(server_authority.clone(), runtime.clock.now())?,
+            client_trust: ClientTrust::new(&authorities, runtime.clock.clone())?,
+            trust: watch::Sender::new(authorities.trust(config.authentication.front_proxy.clone())),
+            authenticator: Authenticator::new(settings(config), tokens(&https)?),
+            https,
+            sources,
+            server_authority,
+            authorities,
+            temporary,
+        })
+    }
+
+    pub fn own_certificate(&self) -> Option<OwnCertificate> {
+        self.served.as_ref().map(|served| served.own.clone())
+    }
+
+    /// Starts to serve the routes, which change later.
+    pub async fn listen(
+        &self,
+        routes: &Routes,
+        ending: &Ending,
+        commons: &Commons,
+        runtime: &Runtime,
+    ) -> Result<SocketAddr, Error> {
+        let Some(served) = &self.served else { return Ok(self.https.address) };
+        let clusters = Router::alone(routes.clone());
+        serve(&self.https, &served.tls, clusters, ending, commons, runtime).await
+    }
+
+    pub fn announcement(&self, url: &str) -> Announcement {
+        Announcement::new(self.https.kubeconfig.clone(), self.admin.as_ref(), url.to_owned())
+    }
+
+    /// Starts the regular check of the credentials.
+    pub fn refresh(
+        self,
+        (address, url): (SocketAddr, String),
+        announcement: Announcement,
+        revocations: Revocations,
+        runtime: &Runtime,
+    ) -> Listening {
+        let Self { https, sources, served, server_authority, authorities, trust, client_trust, .. } = self;
+        let Self { admin, authenticator, temporary, .. } = self;
+        let loaded = Loaded {
+            served,
+            sources,
+            token_file: https.token_auth_file,
+            authorities,
+            trust,
+            client_trust,
+            admin,
+            server_authority,
+            authenticator,
+            revocations,
+            announcement,
+        };
+        let credentials = Credentials::new(loaded, runtime.clock.clone());
+        runtime.tasks.run("credentials", credentials.clone().run());
+        Listening { address, url, credentials, _data_dir: temporary }
+    }
+}
+
+/// Binds the address, and serves clusters there.
+pub async fn serve(
+    https: &Https,
+    tls: &Tls,
+    clusters: Router,
+    ending: &Ending,
+    commons: &Commons,
+    runtime: &Runtime,
+) -> Result<SocketAddr, Error> {
+    let wanted = https.address;
+    let bound = TcpListener::bind(wanted).await.map_err(|source| Error::of_bind(wanted, source))?;
+    let address = bound.local_addr().map_err(|source| Error::of_bind(wanted, source))?;
+    let serving = listener::Serving {
+        tls: tls.clone(),
+        clusters,
+        limits: open_files::fit(https.connections, open_files::limit()),
+        ending: ending.clone(),
+        metrics: runtime.metrics.clone(),
+        scheduling: commons.scheduling.clone(),
+    };
+    runtime.tasks.run_to_end("connections", listener::serve(bound, serving));
+    Ok(address)
+}
+
+/// The directory of the certificates, and the temporary one that it is in if the settings name none.
+fn pki_dir(config: &Config) -> Result<(PathBuf, Option<Temporary>), Error> {
+    let temporary = config.data_dir.is_none().then(Temporary::create).transpose()?;
+    let dir = config.data_dir.as_deref().or(temporary.as_ref().map(Temporary::path));
+    Ok((dir.map(|dir| dir.join("pki")).unwrap_or_default(), temporary))
+}
+
+fn client_authorities(sources: &Sources, config: &Config, runtime: &Runtime) -> Result<Authorities, Error> {
+    let proxy_names = &config.authentication.front_proxy.allowed_names;
+    Ok(authorities(sources, proxy_names, runtime.clock.now())?)
+}
+
+fn sources(https: &Https, config: &Config, dir: PathBuf) -> Sources {
+    let service = config.services.first_address().map(|address| address.to_string());
+    let mut sources = listener_sources(https, dir);
+    sources.names.extra.extend(service);
+    sources
+}
+
+/// The sources of a listener's certificates.
+pub fn listener_sources(https: &Https, dir: PathBuf) -> Sources {
+    let names = ServingNames {
+        bind_address: https.address.ip(),
+        hostname: hostname(),
+        extra: https.extra_names.clone(),
+    };
+    Sources { dir, names, overrides: https.certificates.clone() }
+}
+
+fn tokens(https: &Https) -> Result<Tokens, Error> {
+    Ok(https.token_auth_file.as_deref().map(Tokens::load).transpose()?.unwrap_or_default())
+}
