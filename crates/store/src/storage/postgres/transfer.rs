@@ -9,11 +9,12 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use tokio::sync::mpsc;
 
+use super::database::ways;
 use super::error::unavailable;
 use super::holder::RESTORES;
 use super::hosts::{Host, Use};
-use super::session::Purpose;
-use super::{Address, MIGRATIONS, Postgres, connector, not_opened, reads, unreachable};
+use super::session::{Connector, Purpose, Schema};
+use super::{Address, MIGRATIONS, Postgres, not_opened, reads, unreachable};
 use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -113,7 +114,8 @@ struct Snapshot {
 }
 
 async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
-    let (connector, shown) = connector(address, Use::Reading)?;
+    let (ways, shown) = ways(address, Use::Reading)?;
+    let connector = Connector::new(&ways, Schema::Default, address.accepted);
     let connected = connector.connect(Purpose::Whole).await;
     let (mut connection, host) = connected.map_err(|error| not_opened(&shown, error))?;
     let unreachable = |source: sqlx::Error| unreachable(&shown, source);
