@@ -212,7 +212,7 @@ async fn listen_at(host: &Arc<Host>, listeners: &Listeners, listened: &mut bool)
         .after_connect(|connection, _| {
             Box::pin(async { prepare(connection, Purpose::Store, &Schema::Default).await })
         })
-        .connect_lazy_with(host.options().clone());
+        .connect_lazy_with(host.options().await?);
     let mut connection = PgListener::connect_with(&pool).await?;
     // Its end is to be told at once.
     connection.eager_reconnect(false);

@@ -195,7 +195,7 @@ impl Connector {
         self.0.look.store(self.0.ways.next(), Ordering::Release);
     }
 
-    /// Opens a connection for work outside a server. Returns the host too, whose link it may lead through.
+    /// Opens a connection for work outside a server. Returns its host too.
     pub async fn connect(&self, purpose: Purpose) -> Result<(PgConnection, Arc<Host>), lineage::Error> {
         let mut failures = Vec::new();
         for (host, wanted) in self.0.ways.hosts.in_order() {
