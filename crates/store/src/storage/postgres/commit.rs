@@ -62,10 +62,9 @@ impl Postgres {
         lost: impl FnOnce(),
     ) -> Result<Answer, Error> {
         let ticket = self.tickets.draw();
-        let begun = Instant::now();
         let reason = match self.call(&mut connection, &ticket, call).await {
             Ok(reply) if connection.is_current() => {
-                self.flights.note(begun.elapsed(), call.mutations.len(), &reply);
+                self.flights.note(call.mutations.len(), &reply);
                 connection.observe(reply.base, reply.flushed);
                 self.pool.keep(connection);
                 ticket.settled();
