@@ -11,4 +11,5 @@ mod lineage;
 mod patroni;
 mod poolers;
 mod sessions;
+mod shared;
 mod tls;

@@ -5,16 +5,19 @@ mod audit;
 mod batch;
 mod charged;
 mod commit;
+mod database;
 mod engine;
 mod error;
 mod fate;
 mod flight;
 mod holder;
 mod hosts;
+mod lent;
 mod lineage;
 mod link;
 mod listener;
 mod numbers;
+mod places;
 mod pool;
 mod pooler;
 mod procedure;
@@ -40,14 +43,17 @@ use sqlx::postgres::PgConnection;
 
 pub use self::address::Address;
 use self::charged::Remembered;
+pub use self::database::Database;
+use self::database::{make_schema, schema_named};
 pub(super) use self::error::{lacks_rights, waited_in_vain};
 use self::flight::Flights;
 use self::holder::Through;
-use self::hosts::{Hosts, Use};
+use self::lent::Lent;
 pub use self::lineage::ClusterId;
-use self::lineage::Lineage;
 use self::listener::{Channel, Listener};
-use self::pool::{LONG, Lent, Pool, SHORT, long, short};
+use self::places::Lane;
+pub use self::places::Sizes;
+use self::pool::{LONG, Pool, SHORT, long, short};
 use self::session::{Connector, Purpose};
 use self::ticket::Tickets;
 use super::migrations::embedded_migrations;
@@ -73,11 +79,6 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0011_audit_event_sizes.sql",
 );
 
-/// Connections for the batches under way, upkeep, and short reads. Few, since the database is shared with other replicas.
-const CONNECTIONS: usize = 12;
-/// Connections for lists from SQL. They are separate so that a slow client that reads a list does not hold up writes.
-const SCANS: usize = 4;
-
 /// A store in one PostgreSQL schema.
 pub struct Postgres {
     connector: Connector,
@@ -85,6 +86,7 @@ pub struct Postgres {
     shown: String,
     pool: Pool,
     scans: Pool,
+    repairs: Pool,
     listener: Listener,
     channel: Channel,
     tickets: Tickets,
@@ -95,33 +97,39 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Connects and migrates the schema. The tables live in the connection's current schema.
+    /// Connects and migrates the schema, with connections for this store alone. The tables live in the connection's current
+    /// schema.
     pub async fn open(address: impl Into<Address>) -> Result<Self, OpenError> {
-        let (connector, shown) = connector(&address.into(), Use::Serving)?;
+        Self::open_in(&Database::new(address)?, None).await
+    }
+
+    /// Opens the store in a schema of a database, and migrates it. `None` is the connection's current schema; one that is
+    /// named is made if it is not there. Stores of several schemas share the database's connections and nothing else.
+    pub async fn open_in(database: &Database, schema: Option<&str>) -> Result<Self, OpenError> {
+        let shown = database.shown();
+        let schema = schema_named(shown, schema)?;
+        let connector = database.connector(schema.clone());
+        let pool = Pool::join(database.sessions(), connector.clone());
+        let place = pool.reserve().await.map_err(|error| not_opened(shown, error))?;
         let connected = connector.connect(Purpose::Whole).await;
-        let (mut connection, host) = connected.map_err(|error| not_opened(&shown, error))?;
-        let pooler =
-            pooler::find(&host, &mut connection).await.map_err(|error| unreachable(&shown, error))?;
-        if let Some(lends) = pooler {
-            return Err(OpenError::Refused { url: shown, reason: lends.reason() });
-        }
-        migrate(&connector, &mut connection, &shown).await?;
-        soon(&shown, SHORT, procedure::check(&mut connection, &shown)).await?;
-        let channel = soon(&shown, SHORT, async {
-            warn_of_settings(&mut connection).await.map_err(|error| unreachable(&shown, error))?;
-            channel(&mut connection).await.map_err(|error| unreachable(&shown, error))
-        });
-        let channel = channel.await?;
+        let (mut connection, host) = connected.map_err(|error| not_opened(shown, error))?;
+        soon(shown, SHORT, database.check(&host, &mut connection)).await?;
+        soon(shown, SHORT, make_schema(&mut connection, shown, &schema)).await?;
+        migrate(&connector, &mut connection, shown).await?;
+        soon(shown, SHORT, procedure::check(&mut connection, shown)).await?;
+        let channel = async { channel(&mut connection).await.map_err(|error| unreachable(shown, error)) };
+        let channel = soon(shown, SHORT, channel).await?;
         let _ = connection.close().await;
-        let (pool, scans) = (Pool::new(connector.clone(), CONNECTIONS), Pool::new(connector.clone(), SCANS));
-        let connection = pool.try_acquire().await.map_err(|error| not_opened(&shown, error))?;
+        drop(place);
+        let connection = pool.try_acquire().await.map_err(|error| not_opened(shown, error))?;
         pool.keep(connection);
         Ok(Self {
-            listener: Listener::spawn(connector.clone(), channel.clone(), pool.clone()),
+            listener: database.listeners().add(channel.clone()),
             connector,
-            shown,
+            shown: shown.to_owned(),
+            scans: pool.lane(Lane::Scans),
+            repairs: pool.lane(Lane::Repairs),
             pool,
-            scans,
             tickets: Tickets::new(&channel.sender),
             flights: Flights::new(),
             format: AtomicI32::new(ValueFormat::NEWEST.number()),
@@ -129,17 +137,6 @@ impl Postgres {
             channel,
         })
     }
-}
-
-/// How to connect to a database, and its URL without secrets.
-fn connector(address: &Address, used: Use) -> Result<(Connector, String), OpenError> {
-    let shown = address.to_string();
-    let route = address.resolve()?;
-    for warning in &route.warnings {
-        tracing::warn!("{warning}");
-    }
-    let hosts = Hosts::new(route, used).map_err(|reason| OpenError::Url { url: shown.clone(), reason })?;
-    Ok((Connector::new(hosts, Lineage::new(address.accepted)), shown))
 }
 
 fn unreachable(shown: &str, source: impl Into<DriverError>) -> OpenError {

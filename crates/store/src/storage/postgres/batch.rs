@@ -52,9 +52,8 @@ pub struct Reply {
     pub base: Revision,
     /// The position in the write-ahead log up to which the disk had everything; all earlier commits lie before it.
     pub flushed: u64,
-    /// How long the call waited for the clock's lock, and then held it.
+    /// How long the call waited for the clock's lock.
     pub waited: Duration,
-    pub held: Duration,
     /// An error says that nothing was written.
     pub answer: Result<Answer, Error>,
 }
@@ -208,10 +207,7 @@ fn requirements(mutation: &Mutation) -> impl Iterator<Item = &Requirement> {
 
 impl Reply {
     fn read(row: &PgRow, floor: Revision) -> Result<Self, sqlx::Error> {
-        let time = |column: &str| -> Result<Duration, sqlx::Error> {
-            let micros: Option<i64> = row.try_get(column)?;
-            Ok(Duration::from_micros(micros.unwrap_or_default().max(0) as u64))
-        };
+        let waited: Option<i64> = row.try_get("waited")?;
         let base = Revision(row.try_get::<i64, _>("base")? as u64);
         let answer = match row.try_get::<&str, _>("verdict")? {
             "done" => Ok(Answer::Done(Recorded {
@@ -237,8 +233,7 @@ impl Reply {
         Ok(Self {
             base,
             flushed: row.try_get::<i64, _>("flushed")? as u64,
-            waited: time("waited")?,
-            held: time("held")?,
+            waited: Duration::from_micros(waited.unwrap_or_default().max(0) as u64),
             answer,
         })
     }

@@ -11,7 +11,8 @@ use super::batch::{self, Answer, Call, Failure, Recorded, Reply, joins};
 use super::charged::is_charged;
 use super::fate;
 use super::holder::{self, Through};
-use super::pool::{Lent, SHORT, short, unanswered};
+use super::lent::Lent;
+use super::pool::{SHORT, short, unanswered};
 use super::rows::Rows;
 use super::ticket::Ticket;
 use crate::codec::at_rest::ValueFormat;
@@ -61,10 +62,9 @@ impl Postgres {
         lost: impl FnOnce(),
     ) -> Result<Answer, Error> {
         let ticket = self.tickets.draw();
-        let begun = Instant::now();
         let reason = match self.call(&mut connection, &ticket, call).await {
             Ok(reply) if connection.is_current() => {
-                self.flights.note(begun.elapsed(), call.mutations.len(), &reply);
+                self.flights.note(call.mutations.len(), &reply);
                 connection.observe(reply.base, reply.flushed);
                 self.pool.keep(connection);
                 ticket.settled();
@@ -94,7 +94,7 @@ impl Postgres {
         call: &Call<'_>,
     ) -> Result<Reply, Failure> {
         let answer = timeout(SHORT, batch::commit(connection, ticket, &self.channel, call));
-        let answered = holder::outlast(Through::Pool(&self.pool), answer).await;
+        let answered = holder::outlast(Through::Pool(&self.repairs), answer).await;
         answered.unwrap_or_else(|_| Err(Failure::Open(unanswered(SHORT))))
     }
 
@@ -119,7 +119,7 @@ impl Postgres {
     }
 
     async fn fate(&self, ticket: &Ticket<'_>) -> Result<Option<Recorded>, Error> {
-        let mut connection = self.pool.acquire().await?;
+        let mut connection = self.repairs.acquire().await?;
         let fate = short(fate::of(&mut connection, ticket)).await;
         match connection.is_current() {
             true => super::checked(connection, fate),

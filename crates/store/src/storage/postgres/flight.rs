@@ -1,9 +1,8 @@
-//! How many batches are under way at once.
+//! The batches under way.
 //!
-//! The database commits them one after the other. A single one under way leaves it idle while an answer and the next batch
-//! travel; more than are needed to fill that time only make the batches smaller, since a batch takes nothing in once it is
-//! sent. So there are as many as fit into the distance, measured from their own answers. Where batches are large, it is this
-//! server's work on one of them, before and after, that leaves the database idle; so there are two then.
+//! The database commits them one after the other. With a single one under way it would be idle while an answer and the next
+//! batch travel, and while this server works on them; more than two make the batches smaller, since a batch takes nothing in
+//! once it is sent (`docs/adr/0017-two-batches-are-under-way.md`).
 
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,11 +16,7 @@ use super::batch::Reply;
 use crate::storage::Batch;
 
 /// The most batches under way. Each has a connection.
-pub const MOST: usize = 4;
-
-/// From this size on, two batches under way are better than one even next door (measured with 128 writers: 1.2 times the rate;
-/// with 16 writers, none).
-const LARGE: usize = 32;
+pub const MOST: usize = 2;
 
 /// How often a batch lets the server's other tasks run before it looks whether their writes have come.
 const YIELDS: usize = 8;
@@ -36,14 +31,11 @@ pub struct Flights {
     landed: Notify,
 }
 
+#[derive(Default)]
 struct State {
     under_way: usize,
     /// The batches whose answers are lost, and which let others begin meanwhile.
     lost: usize,
-    /// Seconds that a batch is on its way to the database and back.
-    distance: f64,
-    /// Seconds that a batch holds the clock's lock.
-    held: f64,
     /// Seconds that a batch waited for the lock.
     waited: f64,
     /// The mutations of the batch that was answered last. Their callers may soon have others.
@@ -58,8 +50,7 @@ pub struct Flight<'a> {
 
 impl Flights {
     pub fn new() -> Self {
-        let state = State { under_way: 0, lost: 0, distance: 0.0, held: 0.0, waited: 0.0, landed: 0 };
-        Self { state: Mutex::new(state), landed: Notify::new() }
+        Self { state: Mutex::default(), landed: Notify::new() }
     }
 
     /// Waits until there is room for another batch.
@@ -67,7 +58,7 @@ impl Flights {
         loop {
             {
                 let mut state = self.state();
-                if state.under_way < state.most() {
+                if state.under_way < MOST {
                     state.under_way += 1;
                     return Flight { flights: self, lost: false };
                 }
@@ -98,40 +89,15 @@ impl Flights {
         }
     }
 
-    /// Notes how long a batch took.
-    pub fn note(&self, took: Duration, size: usize, reply: &Reply) {
+    /// Notes how large a batch was, and how long it waited for the clock's lock.
+    pub fn note(&self, size: usize, reply: &Reply) {
         let mut state = self.state();
         state.landed = size;
         state.waited += (reply.waited.as_secs_f64() - state.waited) / 4.0;
-        state.note(took.saturating_sub(reply.waited + reply.held), reply.held);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// Distances are taken at their shortest, since busy processors only make them longer. That of holding the lock is a
-    /// mean.
-    fn note(&mut self, distance: Duration, held: Duration) {
-        let (distance, held) = (distance.as_secs_f64(), held.as_secs_f64());
-        match self.held {
-            0.0 => (self.distance, self.held) = (distance, held),
-            _ => {
-                let share = if distance < self.distance { 0.5 } else { 1.0 / 64.0 };
-                self.distance += (distance - self.distance) * share;
-                self.held += (held - self.held) / 16.0;
-            }
-        }
-    }
-
-    fn most(&self) -> usize {
-        if self.held <= 0.0 {
-            return 1;
-        }
-        let least = if self.landed < LARGE { 1 } else { 2 };
-        ((1.0 + self.distance / self.held).round() as usize).clamp(least, MOST)
     }
 }
 
@@ -166,36 +132,14 @@ impl Drop for Flight<'_> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_farther_the_more() {
-        let most = |distance: u64, held: u64| {
-            let mut state = State { under_way: 0, lost: 0, distance: 0.0, held: 0.0, waited: 0.0, landed: 0 };
-            for _ in 0..100 {
-                state.note(Duration::from_micros(distance), Duration::from_micros(held));
-            }
-            state.most()
-        };
-        assert_eq!([most(200, 1000), most(1200, 1000), most(5400, 1000), most(5400, 8000)], [1, 2, MOST, 2]);
-    }
-
-    #[test]
-    fn two_where_batches_are_large() {
-        let most = |landed: usize| {
-            let mut state = State { under_way: 0, lost: 0, distance: 0.0, held: 0.0, waited: 0.0, landed };
-            state.note(Duration::from_micros(200), Duration::from_micros(1000));
-            state.most()
-        };
-        assert_eq!([most(LARGE - 1), most(LARGE)], [1, 2]);
-    }
-
     #[tokio::test]
     async fn who_waits_is_let_in_when_another_has_landed() {
         let flights = Flights::new();
-        let first = flights.begin().await;
-        let mut second = Box::pin(flights.begin());
-        assert!(futures_util::poll!(&mut second).is_pending());
+        let (first, _second) = (flights.begin().await, flights.begin().await);
+        let mut third = Box::pin(flights.begin());
+        assert!(futures_util::poll!(&mut third).is_pending());
         drop(first);
-        let _second = second.await;
+        let _third = third.await;
     }
 
     #[tokio::test]
@@ -208,7 +152,7 @@ mod tests {
             flight.lose();
             lost.push(flight);
         }
-        let mut last = flights.begin().await;
+        let (mut last, _another) = (flights.begin().await, flights.begin().await);
         last.lose();
         let mut next = Box::pin(flights.begin());
         assert!(futures_util::poll!(&mut next).is_pending());
@@ -217,6 +161,6 @@ mod tests {
         drop(last);
         drop(next.await);
         let state = flights.state();
-        assert_eq!((state.under_way, state.lost), (0, 0));
+        assert_eq!((state.under_way, state.lost), (1, 0));
     }
 }

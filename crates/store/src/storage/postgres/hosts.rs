@@ -9,9 +9,9 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Executor as _, Row as _};
 use tokio::time::timeout;
 
-use super::address::{Place, Route, TlsTarget, Transport, Wanted};
+use super::address::{Place, Route, Transport, Wanted};
 use super::lineage::{self, Refusal};
-use super::link::{self, Link};
+use super::link;
 
 /// How long the only host may take to accept a connection.
 const ALONE: Duration = Duration::from_secs(5);
@@ -59,9 +59,7 @@ impl Hosts {
         };
         let usual = if places.len() > 1 { AMONG_OTHERS } else { ALONE };
         let limit = route.limit.unwrap_or(usual);
-        let hosts: std::io::Result<Vec<_>> =
-            places.into_iter().map(|place| Host::new(place, limit).map(Arc::new)).collect();
-        let hosts = hosts.map_err(|error| format!("there is no socket for its TLS: {error}"))?;
+        let hosts = places.into_iter().map(|place| Arc::new(Host::new(place, limit))).collect();
         Ok(Self { hosts, wanted, latest: AtomicUsize::new(0) })
     }
 
@@ -101,35 +99,33 @@ impl Hosts {
 /// One host, and the way to it.
 pub struct Host {
     pub name: String,
-    plain: PgConnectOptions,
-    /// The link, which lives as long as the host, and the options that lead through it.
-    tls: Option<(Link, PgConnectOptions)>,
+    place: Place,
     /// Whether connections go over TLS. Where either may be right, the first connection that is accepted decides.
     secured: OnceLock<bool>,
     limit: Duration,
 }
 
 impl Host {
-    fn new(place: Place, limit: Duration) -> std::io::Result<Self> {
-        let Place { name, options: plain, transport } = place;
-        let through = |target: TlsTarget| {
-            let link = Link::open(target)?;
-            let options = link.route(plain.clone());
-            std::io::Result::Ok((link, options))
+    fn new(place: Place, limit: Duration) -> Self {
+        let secured = match place.transport {
+            Transport::Plain => OnceLock::from(false),
+            Transport::Tls(_) => OnceLock::from(true),
+            Transport::PlainElseTls(_) => OnceLock::new(),
         };
-        let (tls, secured) = match transport {
-            Transport::Plain => (None, OnceLock::from(false)),
-            Transport::Tls(target) => (Some(through(target)?), OnceLock::from(true)),
-            Transport::PlainElseTls(target) => (Some(through(target)?), OnceLock::new()),
-        };
-        Ok(Self { name, plain, tls, secured, limit })
+        Self { name: place.name.clone(), place, secured, limit }
     }
 
-    /// Options that lead to this host as its connections do.
-    pub fn options(&self) -> &PgConnectOptions {
-        match (&self.tls, self.secured.get()) {
-            (Some((_, secured)), Some(true)) => secured,
-            _ => &self.plain,
+    /// Options that lead to this host as its connections do, for one connection.
+    pub async fn options(&self) -> Result<PgConnectOptions, sqlx::Error> {
+        self.within_limit(self.options_by(self.secured.get() == Some(&true))).await
+    }
+
+    async fn options_by(&self, secured: bool) -> Result<PgConnectOptions, sqlx::Error> {
+        match &self.place.transport {
+            Transport::Tls(target) | Transport::PlainElseTls(target) if secured => {
+                Ok(link::open(target, &self.place.options).await?)
+            }
+            _ => Ok(self.place.options.clone()),
         }
     }
 
@@ -156,26 +152,22 @@ impl Host {
     }
 
     async fn open(&self) -> Result<PgConnection, sqlx::Error> {
-        let connected = match (&self.tls, self.secured.get()) {
-            (Some((_, secured)), None) => match self.plain.connect().await {
-                // The server is there, but does not accept connections in plain text.
-                Err(sqlx::Error::Database(plain)) => match secured.connect().await {
-                    Ok(connection) => {
-                        let _ = self.secured.set(true);
-                        Ok(connection)
-                    }
-                    Err(_) => Err(sqlx::Error::Database(plain)),
-                },
-                connected => {
-                    if connected.is_ok() {
-                        let _ = self.secured.set(false);
-                    }
-                    connected
-                }
-            },
-            _ => self.options().connect().await,
+        if let Some(secured) = self.secured.get() {
+            return self.open_by(*secured).await;
+        }
+        let (secured, connected) = match self.open_by(false).await {
+            // The server is there, but does not accept connections in plain text.
+            Err(plain @ sqlx::Error::Database(_)) => (true, self.open_by(true).await.map_err(|_| plain)),
+            connected => (false, connected),
         };
-        connected.map_err(untold)
+        if connected.is_ok() {
+            let _ = self.secured.set(secured);
+        }
+        connected
+    }
+
+    async fn open_by(&self, secured: bool) -> Result<PgConnection, sqlx::Error> {
+        self.options_by(secured).await?.connect().await
     }
 }
 
@@ -183,16 +175,6 @@ impl Host {
 pub fn unanswered(limit: Duration) -> sqlx::Error {
     let text = format!("no answer within {} s", limit.as_secs());
     sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, text))
-}
-
-/// Turns an error that the link has made up into an error of the connection, since it did not come from the database.
-fn untold(error: sqlx::Error) -> sqlx::Error {
-    match error {
-        sqlx::Error::Database(told) if told.code().as_deref() == Some(link::NO_CONNECTION) => {
-            sqlx::Error::Io(std::io::Error::other(told.message().to_owned()))
-        }
-        other => other,
-    }
 }
 
 /// Checks what the host is. The session must have its role's defaults, as in libpq.

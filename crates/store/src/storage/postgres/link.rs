@@ -1,11 +1,10 @@
 //! TLS between sqlx and PostgreSQL.
 //!
-//! sqlx connects to a Unix socket that this process serves, and speaks plain text on it; the link forwards everything
-//! over TLS. In this way `tls.rs` keeps what `sslmode` promises, for which sqlx has no settings, and connections are
-//! kept alive. Errors of the link reach sqlx in the form of PostgreSQL's own error messages.
+//! sqlx connects to a Unix socket that this process serves for that one connection, and speaks plain text on it; everything goes
+//! on over a TLS stream that is there already. In this way `tls.rs` keeps what `sslmode` promises, for which sqlx has no
+//! settings, and connections are kept alive.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -15,7 +14,6 @@ use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional_with_sizes,
 };
 use tokio::net::{TcpStream, UnixListener, UnixStream};
-use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
@@ -29,63 +27,43 @@ const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// Buffer sizes in bytes: towards the database (statements) and from it (rows, which are more).
 const BUFFERS: (usize, usize) = (16 * 1024, 64 * 1024);
-/// How long a client may take to read an error.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long a stream waits for sqlx.
+const ARRIVAL: Duration = Duration::from_secs(5);
 
-/// Serves connections until it is dropped.
-pub struct Link {
-    directory: Directory,
-    serving: AbortHandle,
+/// Connects to the database. Returns the same options, but leading to that connection, once.
+pub async fn open(target: &TlsTarget, options: &PgConnectOptions) -> io::Result<PgConnectOptions> {
+    let server = dial(target).await.map_err(io::Error::other)?;
+    let directory = directory();
+    // As sqlx and libpq form it from a directory and a port.
+    let listener = UnixListener::bind(format!("{directory}/.s.PGSQL.{}", target.port))?;
+    tokio::spawn(async move {
+        if let Ok(Ok(client)) = timeout(ARRIVAL, accept(&listener)).await {
+            drop(listener);
+            carry(client, server).await;
+        }
+    });
+    Ok(options.clone().socket(directory))
 }
 
-impl Link {
-    pub fn open(target: TlsTarget) -> io::Result<Self> {
-        let directory = Directory::create()?;
-        let listener = UnixListener::bind(directory.socket(target.port))?;
-        let serving = tokio::spawn(serve(listener, Arc::new(target))).abort_handle();
-        Ok(Self { directory, serving })
-    }
-
-    /// The same options, but leading through this link.
-    pub fn route(&self, options: PgConnectOptions) -> PgConnectOptions {
-        options.socket(&self.directory.path)
-    }
+/// An abstract name for the socket of one connection, which is no file: a read-only file system does no harm.
+#[expect(clippy::disallowed_methods, reason = "other processes share these names")]
+fn directory() -> String {
+    format!("\0rowplane-{:016x}", rand::random::<u64>())
 }
 
-impl Drop for Link {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
-async fn serve(listener: UnixListener, target: Arc<TlsTarget>) {
-    let mut connections = JoinSet::new();
+/// Waits for this very process. The connection may be authenticated by a client certificate that others do not have.
+async fn accept(listener: &UnixListener) -> io::Result<UnixStream> {
     loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((client, _)) if is_own(&client) => drop(connections.spawn(carry(client, target.clone()))),
-                Ok(_) => {}
-                // Probably the process has run out of file descriptors.
-                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
-            },
-            Some(_) = connections.join_next() => {}
+        let (client, _) = listener.accept().await?;
+        if client.peer_cred().is_ok_and(|peer| peer.pid() == Some(std::process::id() as i32)) {
+            return Ok(client);
         }
     }
 }
 
-/// Whether the client is this very process. The link may present a client certificate that other processes do not have.
-fn is_own(client: &UnixStream) -> bool {
-    client.peer_cred().is_ok_and(|peer| peer.pid() == Some(std::process::id() as i32))
-}
-
-async fn carry(mut client: UnixStream, target: Arc<TlsTarget>) {
-    let result = match dial(&target).await {
-        Ok(mut server) => {
-            copy_bidirectional_with_sizes(&mut client, &mut server, BUFFERS.0, BUFFERS.1).await.map(drop)
-        }
-        Err(reason) => refuse(client, &reason).await,
-    };
-    if let Err(error) = result {
+async fn carry(mut client: UnixStream, mut server: Box<dyn Stream>) {
+    let carried = copy_bidirectional_with_sizes(&mut client, &mut server, BUFFERS.0, BUFFERS.1).await;
+    if let Err(error) = carried {
         tracing::debug!(%error, "a link to the database broke");
     }
 }
@@ -148,65 +126,4 @@ async fn secure(server: TcpStream, target: &TlsTarget) -> Result<impl Stream + u
             format!("the certificate of the database at {} is not accepted: {why}", target.name)
         }
     })
-}
-
-/// Sends the client an error message of the protocol and waits until it closes, since its own first message may still
-/// be on the way.
-async fn refuse(mut client: UnixStream, reason: &str) -> io::Result<()> {
-    client.write_all(&error_response(reason)).await?;
-    client.shutdown().await?;
-    let _ = timeout(FAREWELL, tokio::io::copy(&mut client, &mut tokio::io::sink())).await;
-    Ok(())
-}
-
-/// The message `ErrorResponse` with the SQLSTATE for a connection that could not be made.
-fn error_response(reason: &str) -> Vec<u8> {
-    let mut fields = Vec::new();
-    for (kind, value) in [(b'S', "FATAL"), (b'V', "FATAL"), (b'C', NO_CONNECTION), (b'M', reason)] {
-        fields.push(kind);
-        fields.extend(value.bytes().filter(|byte| *byte != 0));
-        fields.push(0);
-    }
-    fields.push(0);
-    let mut message = vec![b'E'];
-    message.extend((fields.len() as u32 + 4).to_be_bytes());
-    message.extend(fields);
-    message
-}
-
-/// `sqlclient_unable_to_establish_sqlconnection`
-pub const NO_CONNECTION: &str = "08001";
-
-/// The place of the link's socket. On Linux it has an abstract name instead of a file, so that a read-only file system
-/// does no harm.
-struct Directory {
-    path: String,
-    is_file: bool,
-}
-
-impl Directory {
-    #[expect(clippy::disallowed_methods, reason = "other processes share these names")]
-    fn create() -> io::Result<Self> {
-        let name = format!("rowplane-{:016x}", rand::random::<u64>());
-        if cfg!(target_os = "linux") {
-            return Ok(Self { path: format!("\0{name}"), is_file: false });
-        }
-        let path = std::env::temp_dir().join(name);
-        let mut builder = std::fs::DirBuilder::new();
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700).create(&path)?;
-        Ok(Self { path: path.to_string_lossy().into_owned(), is_file: true })
-    }
-
-    /// The socket's path as sqlx and libpq form it from a directory and a port.
-    fn socket(&self, port: u16) -> String {
-        format!("{}/.s.PGSQL.{port}", self.path)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if self.is_file {
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
 }

@@ -1,7 +1,9 @@
-//! Hints from other replicas: a connection that LISTENs, and a slow poll that takes its place while it is lost.
+//! Hints from other replicas: a connection that LISTENs for all stores of a database, and slow polls that take its place while
+//! it is lost.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::Executor;
@@ -12,9 +14,9 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::engine::lacks;
-use super::hosts::{Host, Hosts};
-use super::pool::Pool;
-use super::session::{Connector, Purpose, prepare};
+use super::hosts::Host;
+use super::pool::Sessions;
+use super::session::{Purpose, Schema, Ways, prepare};
 
 /// The longest time between two hints, so that a lost connection costs latency and nothing else.
 const POLL: Duration = Duration::from_millis(500);
@@ -54,54 +56,130 @@ impl Channel {
     }
 }
 
-pub struct Listener {
+/// All stores of a database that listen. Clones share them.
+#[derive(Clone)]
+pub struct Listeners(Arc<Shared>);
+
+struct Shared {
+    ways: Ways,
+    /// Told when the listening connection ends: what ended it has probably ended others.
+    sessions: Sessions,
+    state: Mutex<State>,
+    /// The channels are others now.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// The stores by the names of their channels, and by numbers, since two stores may have one schema.
+    hearers: BTreeMap<(Box<str>, u64), Hearer>,
+    last: u64,
+    /// The task that listens, while there is a store.
+    task: Option<AbortHandle>,
+    /// The database has no LISTEN.
+    is_deaf: bool,
+}
+
+/// A store that listens on a channel.
+#[derive(Clone)]
+struct Hearer {
+    channel: Channel,
     notified: Arc<Notify>,
     /// Whether notifications come, or may come again after a pause.
     hears: Arc<AtomicBool>,
-    task: AbortHandle,
+}
+
+/// A store's part of the listening connection, until it is dropped.
+pub struct Listener {
+    listeners: Listeners,
+    number: u64,
+    hearer: Hearer,
+}
+
+impl Listeners {
+    pub fn new(ways: Ways, sessions: Sessions) -> Self {
+        Self(Arc::new(Shared { ways, sessions, state: Mutex::default(), changed: Notify::new() }))
+    }
+
+    pub fn add(&self, channel: Channel) -> Listener {
+        let mut state = self.state();
+        state.last += 1;
+        let (number, name) = (state.last, channel.name.clone());
+        let hears = Arc::new(AtomicBool::new(channel.notifies && !state.is_deaf));
+        let hearer = Hearer { channel, notified: Arc::default(), hears };
+        state.hearers.insert((name, number), hearer.clone());
+        if state.task.is_none() && !state.is_deaf {
+            state.task = Some(tokio::spawn(listen(self.clone())).abort_handle());
+        }
+        self.0.changed.notify_one();
+        Listener { listeners: self.clone(), number, hearer }
+    }
+
+    fn remove(&self, listener: &Listener) {
+        let mut state = self.state();
+        state.hearers.remove(&(listener.hearer.channel.name.clone(), listener.number));
+        if state.hearers.is_empty()
+            && let Some(task) = state.task.take()
+        {
+            task.abort();
+        }
+        self.0.changed.notify_one();
+    }
+
+    fn channels(&self) -> BTreeSet<Box<str>> {
+        self.state().hearers.keys().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Tells the stores of a channel that there may be something new.
+    fn tell(&self, channel: &str, payload: Option<&str>) {
+        let state = self.state();
+        let hearers = state.hearers.range((channel.into(), 0)..=(channel.into(), u64::MAX));
+        for (_, hearer) in hearers {
+            if payload.is_none_or(|payload| hearer.channel.is_news(payload)) {
+                hearer.notified.notify_one();
+            }
+        }
+    }
+
+    fn give_up(&self) {
+        let mut state = self.state();
+        state.is_deaf = true;
+        for hearer in state.hearers.values() {
+            hearer.hears.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Listener {
-    /// `pool` is told when this connection ends: what ended it has probably ended others.
-    pub fn spawn(connector: Connector, channel: Channel, pool: Pool) -> Self {
-        let notified = Arc::new(Notify::new());
-        let hears = Arc::new(AtomicBool::new(channel.notifies));
-        let listening = listen(connector, channel, pool, notified.clone(), hears.clone());
-        let task = tokio::spawn(listening).abort_handle();
-        Self { notified, hears, task }
-    }
-
     /// Returns when there may be something new: after a notification, or when the poll is due.
     pub async fn hint(&self) {
-        let poll = if self.hears.load(Ordering::Relaxed) { POLL } else { POLL_ALONE };
-        let _ = tokio::time::timeout(poll, self.notified.notified()).await;
+        let poll = if self.hearer.hears.load(Ordering::Relaxed) { POLL } else { POLL_ALONE };
+        let _ = timeout(poll, self.hearer.notified.notified()).await;
     }
 
     pub fn stop(&self) {
-        self.task.abort();
+        self.listeners.remove(self);
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.task.abort();
+        self.stop();
     }
 }
 
-async fn listen(
-    connector: Connector,
-    channel: Channel,
-    pool: Pool,
-    notified: Arc<Notify>,
-    hears: Arc<AtomicBool>,
-) {
+async fn listen(listeners: Listeners) {
     let mut pause = RECONNECT.0;
     loop {
         let mut listened = false;
-        for (host, _) in connector.hosts().in_order() {
-            let ended = listen_at(&host, connector.hosts(), &channel, &notified, &mut listened).await;
+        for (host, _) in listeners.0.ways.hosts.in_order() {
+            let ended = listen_at(&host, &listeners, &mut listened).await;
             if listened {
-                pool.doubt();
+                listeners.0.sessions.doubt();
             }
             match ended {
                 Ok(()) => {}
@@ -110,8 +188,7 @@ async fn listen(
                         %error,
                         "the database has no LISTEN: this server finds the others' changes by asking for them"
                     );
-                    hears.store(false, Ordering::Relaxed);
-                    return;
+                    return listeners.give_up();
                 }
                 Err(error) => {
                     tracing::debug!(host = host.name, %error, "LISTEN connection lost, polling until it is back");
@@ -127,40 +204,60 @@ async fn listen(
 }
 
 /// Listens at a host, as long as it is the one that serves. A standby refuses LISTEN.
-async fn listen_at(
-    host: &Arc<Host>,
-    hosts: &Hosts,
-    channel: &Channel,
-    notified: &Notify,
-    listened: &mut bool,
-) -> Result<(), sqlx::Error> {
+async fn listen_at(host: &Arc<Host>, listeners: &Listeners, listened: &mut bool) -> Result<(), sqlx::Error> {
     // A pool for this connection alone: sqlx returns a listener's connection to its pool without a limit of time.
     let pool = PgPoolOptions::new()
         .max_connections(1)
         .acquire_timeout(ANSWER)
-        .after_connect(|connection, _| Box::pin(prepare(connection, Purpose::Store)))
-        .connect_lazy_with(host.options().clone());
-    let mut listener = PgListener::connect_with(&pool).await?;
+        .after_connect(|connection, _| {
+            Box::pin(async { prepare(connection, Purpose::Store, &Schema::Default).await })
+        })
+        .connect_lazy_with(host.options().await?);
+    let mut connection = PgListener::connect_with(&pool).await?;
     // Its end is to be told at once.
-    listener.eager_reconnect(false);
-    timeout(ANSWER, listener.listen(&channel.name)).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
+    connection.eager_reconnect(false);
+    let mut heard = BTreeSet::new();
+    answered(hear(&mut connection, listeners, &mut heard)).await?;
     *listened = true;
-    // Another server may have committed before LISTEN took effect.
-    notified.notify_one();
     loop {
-        match timeout(QUIET, listener.try_recv()).await {
-            Ok(Ok(Some(hint))) if channel.is_news(hint.payload()) => notified.notify_one(),
-            Ok(Ok(Some(_))) => {}
-            Ok(Ok(None)) => return Ok(()),
-            Ok(Err(error)) => return Err(error),
-            // Either no server has written, or the connection has died silently.
-            Err(_) => {
-                let alive = timeout(ANSWER, listener.execute("SELECT 1")).await;
-                alive.map_err(|_| sqlx::Error::PoolTimedOut)??;
-                if !hosts.is_latest(host) {
-                    return Ok(());
+        tokio::select! {
+            () = listeners.0.changed.notified() => answered(hear(&mut connection, listeners, &mut heard)).await?,
+            received = timeout(QUIET, connection.try_recv()) => match received {
+                Ok(Ok(Some(hint))) => listeners.tell(hint.channel(), Some(hint.payload())),
+                Ok(Ok(None)) => return Ok(()),
+                Ok(Err(error)) => return Err(error),
+                // Either no server has written, or the connection has died silently.
+                Err(_) => {
+                    answered(async { connection.execute("SELECT 1").await.map(drop) }).await?;
+                    if !listeners.0.ways.hosts.is_latest(host) {
+                        return Ok(());
+                    }
                 }
             }
         }
     }
+}
+
+/// Listens on the channels of all stores, and on no others.
+async fn hear(
+    connection: &mut PgListener,
+    listeners: &Listeners,
+    heard: &mut BTreeSet<Box<str>>,
+) -> Result<(), sqlx::Error> {
+    let wanted = listeners.channels();
+    for old in heard.difference(&wanted) {
+        connection.unlisten(old).await?;
+    }
+    let new: Vec<&str> = wanted.difference(heard).map(|name| &**name).collect();
+    if !new.is_empty() {
+        connection.listen_all(new.iter().copied()).await?;
+    }
+    // Another server may have committed before LISTEN took effect.
+    new.iter().for_each(|name| listeners.tell(name, None));
+    *heard = wanted;
+    Ok(())
+}
+
+async fn answered(work: impl Future<Output = Result<(), sqlx::Error>>) -> Result<(), sqlx::Error> {
+    timeout(ANSWER, work).await.map_err(|_| sqlx::Error::PoolTimedOut)?
 }

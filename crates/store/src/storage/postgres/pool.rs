@@ -5,18 +5,16 @@
 //! why a new connection was refused; and it forgets a connection that is given up while that connection's backend still
 //! waits.
 
-use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{Connection as _, Postgres, Transaction};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep_until, timeout};
+use sqlx::Connection as _;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+use super::lent::Lent;
 use super::lineage::{self, Refusal};
+use super::places::{Lane, Left, Place, Places, Sizes, StoreKey};
 use super::session::{Connector, PING, Session};
-use super::whole;
 use crate::storage::Error;
 
 /// A connection that was idle for longer is probed before it is used.
@@ -33,27 +31,115 @@ const OLD: Duration = Duration::from_secs(30 * 60);
 /// The pause between attempts to connect: doubles after each failure, from the first value up to the second.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// Clones share their connections.
-#[derive(Clone)]
-pub struct Pool(Arc<Shared>);
+/// The places of a process's pool. Calls and repairs are few, since the database is shared with other replicas.
+pub const PLACES: Sizes = Sizes { calls: 10, scans: 4, repairs: 2 };
 
-struct Shared {
-    connector: Connector,
-    /// A permit is held for every connection that is lent, and for one that was given up until its backend has ended:
-    /// there are never more backends than permits.
-    places: Arc<Semaphore>,
-    idle: Mutex<Idle>,
-    trouble: Mutex<Trouble>,
+/// The sessions with one database that no store uses at present, and the places of those in use. Clones share them.
+#[derive(Clone)]
+pub struct Sessions {
+    idle: Arc<Mutex<Idle>>,
+    /// A place is held for every connection that is lent, and for one that was given up until its backend has ended: there
+    /// are never more backends than places.
+    places: Places,
 }
 
 #[derive(Default)]
 struct Idle {
-    /// Idle sessions in the order of their last use. The one used last is taken first.
+    /// Idle sessions in the order of their last use.
     sessions: Vec<(Session, Instant)>,
     /// When a connection was last found broken. Those that were idle then are asked whether they are there before a batch
     /// goes out on one of them, of which nobody could say what became of it.
     broken: Option<Instant>,
-    closed: bool,
+    /// Whether there is a store that may use them.
+    is_open: bool,
+}
+
+/// An idle session that may be used next.
+struct Candidate {
+    session: Session,
+    /// Since when it is idle.
+    since: Instant,
+    /// Whether it is taken to be there without being asked.
+    is_trusted: bool,
+}
+
+impl Sessions {
+    pub fn new(sizes: Sizes) -> Self {
+        Self { idle: Arc::default(), places: Places::new(sizes) }
+    }
+
+    /// Notes that a connection was found broken: others may be, too.
+    pub fn doubt(&self) {
+        self.idle().broken = Some(Instant::now());
+    }
+
+    fn join(&self, store: StoreKey) {
+        self.places.join(store);
+        self.idle().is_open = true;
+    }
+
+    /// Returns the sessions that nobody will use any more.
+    fn leave(&self, store: StoreKey) -> Vec<(Session, Instant)> {
+        if !self.places.leave(store) {
+            return Vec::new();
+        }
+        let mut idle = self.idle();
+        idle.is_open = false;
+        std::mem::take(&mut idle.sessions)
+    }
+
+    /// The session that this store used last; or, if there are as many as places, the one that no store has used for the
+    /// longest time.
+    fn take_idle(&self, store: StoreKey) -> Option<Candidate> {
+        let mut idle = self.idle();
+        let own = idle.sessions.iter().rposition(|(session, _)| session.store() == store);
+        let place = match own {
+            Some(own) => own,
+            None if idle.sessions.is_empty() => return None,
+            None => {
+                let (taken, all) = self.places.taken();
+                if taken + idle.sessions.len() <= all {
+                    return None;
+                }
+                0
+            }
+        };
+        let (session, since) = idle.sessions.remove(place);
+        let is_trusted = since.elapsed() < TRUSTED && idle.broken.is_none_or(|broken| since > broken);
+        Some(Candidate { session, since, is_trusted })
+    }
+
+    fn rest(&self, session: Session) {
+        let mut idle = self.idle();
+        if !idle.is_open {
+            tokio::spawn(close(session));
+            return;
+        }
+        let now = Instant::now();
+        idle.sessions.push((session, now));
+        if now - idle.sessions[0].1 > IDLE {
+            let (forgotten, _) = idle.sessions.remove(0);
+            tokio::spawn(close(forgotten));
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The places of one lane, as one store uses them. Clones share their connections.
+#[derive(Clone)]
+pub struct Pool {
+    borrower: Arc<Borrower>,
+    lane: Lane,
+}
+
+/// A store that borrows sessions, until it is dropped.
+struct Borrower {
+    connector: Connector,
+    sessions: Sessions,
+    trouble: Mutex<Trouble>,
 }
 
 /// Failures to connect since the last success.
@@ -66,96 +152,102 @@ struct Trouble {
 }
 
 impl Pool {
-    /// Creates a pool that connects when a connection is needed. The schema must be up to date.
-    pub fn new(connector: Connector, connections: usize) -> Self {
-        Self(Arc::new(Shared {
-            connector,
-            places: Arc::new(Semaphore::new(connections)),
-            idle: Mutex::default(),
-            trouble: Mutex::default(),
-        }))
+    /// Joins a store, whose calls use this pool. It connects when a connection is needed.
+    pub fn join(sessions: &Sessions, connector: Connector) -> Self {
+        sessions.join(connector.store());
+        let borrower = Borrower { connector, sessions: sessions.clone(), trouble: Mutex::default() };
+        Self { borrower: Arc::new(borrower), lane: Lane::Calls }
+    }
+
+    /// The same store's places of another lane.
+    pub fn lane(&self, lane: Lane) -> Self {
+        Self { borrower: self.borrower.clone(), lane }
     }
 
     pub async fn acquire(&self) -> Result<Lent, Error> {
         self.try_acquire().await.map_err(|error| Error::Unavailable(error.to_string().into()))
     }
 
-    /// Like `acquire`, but returns the cause, for callers that report what is wrong with the database.
+    /// Like `acquire`, but returns the cause, for callers that report what is wrong with the database. The schema must be up
+    /// to date.
     pub async fn try_acquire(&self) -> Result<Lent, lineage::Error> {
+        let Borrower { connector, sessions, .. } = &*self.borrower;
         let deadline = Instant::now() + ACQUIRE;
-        let place = tokio::time::timeout_at(deadline, self.0.places.clone().acquire_owned()).await;
-        let place = place.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_| sqlx::Error::PoolClosed)?;
-        while let Some((mut session, since, is_trusted)) = self.take_idle() {
-            if self.may_serve(&session, since) && (is_trusted || answers(&mut session).await) {
+        let place = self.place(deadline).await?;
+        while let Some(Candidate { mut session, since, is_trusted }) = sessions.take_idle(connector.store()) {
+            if !self.may_serve(&session, since) || !(is_trusted || answers(&mut session).await) {
+                tokio::spawn(close(session));
+                continue;
+            }
+            if connector.is_at_home(&session) {
                 return Ok(self.lend(session, place));
             }
-            tokio::spawn(close(session));
+            match connector.enter(&mut session).await {
+                Ok(()) => return Ok(self.lend(session, place)),
+                // Other stores may use it, and another host may be the one that this store knows.
+                Err(lineage::Error::Refused(_)) => {
+                    sessions.rest(session);
+                    break;
+                }
+                Err(_) => {
+                    sessions.doubt();
+                    tokio::spawn(close(session));
+                }
+            }
         }
         let session = self.connect(deadline).await?;
         Ok(self.lend(session, place))
     }
 
+    /// A place for a connection that is not one of the pool's sessions.
+    pub async fn reserve(&self) -> Result<Place, lineage::Error> {
+        self.place(Instant::now() + ACQUIRE).await
+    }
+
+    async fn place(&self, deadline: Instant) -> Result<Place, lineage::Error> {
+        let Borrower { connector, sessions, .. } = &*self.borrower;
+        let place = timeout_at(deadline, sessions.places.take(connector.store(), self.lane)).await;
+        let place = place.map_err(|_| sqlx::Error::PoolTimedOut)?;
+        Ok(place.map_err(|Left| sqlx::Error::PoolClosed)?)
+    }
+
     /// Takes back a connection that is known to work and to be outside any transaction.
-    pub fn keep(&self, mut lent: Lent) {
-        if let Some(session) = lent.session.take() {
+    pub fn keep(&self, lent: Lent) {
+        if let Some(session) = lent.into_session() {
             self.rest(session);
         }
     }
 
-    /// Closes all idle connections, since they may lead to another database than a new connection would.
-    pub fn forget_idle(&self) {
-        for (session, _) in std::mem::take(&mut self.idle().sessions) {
-            tokio::spawn(close(session));
-        }
+    /// Takes back a session that is outside any transaction.
+    pub fn rest(&self, session: Session) {
+        self.borrower.sessions.rest(session);
     }
 
+    pub fn connector(&self) -> &Connector {
+        &self.borrower.connector
+    }
+
+    /// Ends the store's part in the pool. Closes all connections if no other store uses them.
     pub async fn close(&self) {
-        let resting = {
-            let mut idle = self.idle();
-            idle.closed = true;
-            std::mem::take(&mut idle.sessions)
-        };
-        for (session, _) in resting {
+        let Borrower { connector, sessions, .. } = &*self.borrower;
+        for (session, _) in sessions.leave(connector.store()) {
             close(session).await;
         }
-        self.0.places.close();
     }
 
-    fn lend(&self, session: Session, place: OwnedSemaphorePermit) -> Lent {
-        Lent { pool: self.clone(), session: Some(session), place: Some(place), is_unsettled: false }
+    fn lend(&self, session: Session, place: Place) -> Lent {
+        Lent::new(self.clone(), session, place)
     }
 
     fn may_serve(&self, session: &Session, since: Instant) -> bool {
         session.born.elapsed() < OLD
             && since.elapsed() < IDLE
-            && self.0.connector.lineage().is_current(session.timeline)
+            && self.borrower.connector.lineage().is_current(session.timeline)
     }
 
     /// Notes that a connection was found broken: others may be, too.
     pub fn doubt(&self) {
-        self.idle().broken = Some(Instant::now());
-    }
-
-    /// A session, since when it is idle, and whether it is taken to be there without being asked.
-    fn take_idle(&self) -> Option<(Session, Instant, bool)> {
-        let mut idle = self.idle();
-        let (session, since) = idle.sessions.pop()?;
-        let is_trusted = since.elapsed() < TRUSTED && idle.broken.is_none_or(|broken| since > broken);
-        Some((session, since, is_trusted))
-    }
-
-    fn rest(&self, session: Session) {
-        let mut idle = self.idle();
-        if idle.closed {
-            tokio::spawn(close(session));
-            return;
-        }
-        let now = Instant::now();
-        idle.sessions.push((session, now));
-        if now - idle.sessions[0].1 > IDLE {
-            let (forgotten, _) = idle.sessions.remove(0);
-            tokio::spawn(close(forgotten));
-        }
+        self.borrower.sessions.doubt();
     }
 
     /// Connects. While the database only needs time, tries again until the deadline. All waiting callers share the
@@ -166,7 +258,7 @@ impl Pool {
             if let Some(until) = until {
                 sleep_until(until.min(deadline)).await;
             }
-            match self.0.connector.begin().await {
+            match self.borrower.connector.begin().await {
                 Ok(session) => {
                     self.trouble().over();
                     return Ok(session);
@@ -182,12 +274,14 @@ impl Pool {
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Idle> {
-        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn trouble(&self) -> MutexGuard<'_, Trouble> {
-        self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+        self.borrower.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Borrower {
+    fn drop(&mut self) {
+        drop(self.sessions.leave(self.connector.store()));
     }
 }
 
@@ -230,113 +324,8 @@ async fn answers(session: &mut Session) -> bool {
     timeout(PING, session.connection.ping()).await.is_ok_and(|answer| answer.is_ok())
 }
 
-async fn close(session: Session) {
+pub async fn close(session: Session) {
     let _ = timeout(PING, session.connection.close()).await;
-}
-
-const LENT: &str = "lent until it is dropped";
-
-/// A connection that is lent. When it is dropped it returns to the pool, provided that it still answers.
-pub struct Lent {
-    pool: Pool,
-    session: Option<Session>,
-    place: Option<OwnedSemaphorePermit>,
-    /// Whether the session may be in a transaction of which sqlx does not know. It is ended then: whatever the next borrower
-    /// reads would come from that transaction's snapshot.
-    is_unsettled: bool,
-}
-
-impl Lent {
-    /// Begins a transaction. sqlx ends it when it is dropped, but not if the caller goes away before it has begun.
-    pub async fn begin(&mut self, statement: &'static str) -> Result<Transaction<'_, Postgres>, sqlx::Error> {
-        let Self { session, is_unsettled, .. } = self;
-        *is_unsettled = true;
-        let transaction = session.as_mut().expect(LENT).connection.begin_with(statement).await?;
-        *is_unsettled = false;
-        Ok(transaction)
-    }
-
-    /// Runs statements of which the first is BEGIN and the last COMMIT, and which the database gets as one message. If one
-    /// of them fails, the database does not end the transaction.
-    pub async fn run_transaction(&mut self, statements: String) -> Result<Vec<PgRow>, sqlx::Error> {
-        self.is_unsettled = true;
-        let rows = whole::run(self, statements).await?;
-        self.is_unsettled = false;
-        Ok(rows)
-    }
-
-    /// Something has failed on the connection, which may be broken.
-    pub fn doubt(&self) {
-        self.pool.doubt();
-    }
-
-    /// Ends the connection, whatever state it is in. Must not be called while its backend may be committing a batch.
-    pub fn discard(mut self) {
-        let (Some(session), place) = (self.session.take(), self.place.take()) else { return };
-        let connector = self.pool.0.connector.clone();
-        tokio::spawn(async move {
-            connector.end(session).await;
-            drop(place);
-        });
-    }
-
-    /// Abandons a connection without ending its backend, which may be committing a batch. It ends by itself when it notices
-    /// that its client is gone, and waits for the clock's lock no longer than for any lock.
-    pub fn leave(mut self) {
-        drop(self.session.take());
-    }
-
-    /// Notes where the session's cluster stood; see [`Lineage::observe`](lineage::Lineage::observe).
-    pub fn observe(&self, revision: crate::revision::Revision, flushed: u64) {
-        if let Some(session) = &self.session {
-            self.pool.0.connector.lineage().observe(session.timeline, revision, flushed);
-        }
-    }
-
-    /// PostgreSQL's timeline when the session began.
-    pub fn timeline(&self) -> u32 {
-        self.session.as_ref().map_or(0, |session| session.timeline)
-    }
-
-    /// Whether this connection's timeline is still the newest that was seen.
-    pub fn is_current(&self) -> bool {
-        let lineage = self.pool.0.connector.lineage();
-        self.session.as_ref().is_some_and(|session| lineage.is_current(session.timeline))
-    }
-}
-
-impl Deref for Lent {
-    type Target = PgConnection;
-
-    fn deref(&self) -> &PgConnection {
-        &self.session.as_ref().expect(LENT).connection
-    }
-}
-
-impl DerefMut for Lent {
-    fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.session.as_mut().expect(LENT).connection
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        let (Some(mut session), place) = (self.session.take(), self.place.take()) else { return };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let pool = self.pool.clone();
-        let is_unsettled = self.is_unsettled;
-        runtime.spawn(async move {
-            // The session may be in a transaction that ends with this answer, or in the middle of a list that has lost
-            // its reader.
-            match timeout(SHORT, session.connection.ping()).await {
-                Ok(Ok(())) if is_unsettled => close(session).await,
-                Ok(Ok(())) => pool.rest(session),
-                Ok(Err(_)) => {}
-                Err(_) => pool.0.connector.end(session).await,
-            }
-            drop(place);
-        });
-    }
 }
 
 /// Runs work that should be short; gives it up after [`SHORT`] without an answer.

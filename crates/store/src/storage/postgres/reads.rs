@@ -10,7 +10,8 @@ use sqlx::{Postgres, Row as _, Transaction};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{corrupt, unavailable};
-use super::pool::{Lent, Pool, long, short};
+use super::lent::Lent;
+use super::pool::{Pool, long, short};
 use crate::revision::Revision;
 use crate::storage::stream::{Blocks, Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{

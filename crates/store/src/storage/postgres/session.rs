@@ -1,6 +1,8 @@
-//! Sessions of PostgreSQL: how a session starts, and how a stuck one is ended.
+//! Sessions of PostgreSQL: how a session starts, how it goes from one schema to another one, and how a stuck one is ended.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnection;
@@ -10,8 +12,10 @@ use tokio::time::timeout;
 
 use super::address::Wanted;
 use super::hosts::{Host, Hosts, unanswered};
-use super::lineage::{self, BackendId, Lineage};
+use super::lineage::{self, BackendId, ClusterId, Lineage};
 use super::numbers::Numbers;
+use super::places::StoreKey;
+use super::whole;
 use crate::failpoints::{Bug, strikes};
 use crate::storage::mark::HighWaterMark;
 
@@ -68,13 +72,37 @@ impl Purpose {
     }
 }
 
+/// The schema that has a store's tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Schema {
+    /// The first one of the session's `search_path`, as the URL, the role or the database sets it.
+    Default,
+    /// A schema of this name.
+    Named(Box<str>),
+}
+
+impl Schema {
+    /// The statement that makes it the session's only schema.
+    fn enter(&self) -> String {
+        match self {
+            Schema::Default => "RESET search_path".to_owned(),
+            Schema::Named(name) => format!("SET search_path TO {}", whole::identifier(name)),
+        }
+    }
+}
+
 /// Applies the settings that the store relies on.
-pub async fn prepare(connection: &mut PgConnection, purpose: Purpose) -> Result<(), sqlx::Error> {
+pub async fn prepare(
+    connection: &mut PgConnection,
+    purpose: Purpose,
+    schema: &Schema,
+) -> Result<(), sqlx::Error> {
     let durable = if strikes(Bug::CommitNotSynced) { "" } else { DURABLE };
     let settings = format!(
         "SELECT set_config(name, value, false) FROM (VALUES {ALWAYS}, {}) AS settings (name, value) \
-         WHERE current_setting(name, true) IS NOT NULL; {durable}",
+         WHERE current_setting(name, true) IS NOT NULL; {}; {durable}",
         purpose.settings(),
+        schema.enter(),
     );
     connection.execute(sqlx::raw_sql(AssertSqlSafe(settings))).await?;
     match connection.execute(sqlx::raw_sql(WATCH_CLIENT)).await {
@@ -83,60 +111,102 @@ pub async fn prepare(connection: &mut PgConnection, purpose: Purpose) -> Result<
     }
 }
 
-/// A connection that is ready for work.
+/// A connection that is ready for the work of one store.
 pub struct Session {
     pub connection: PgConnection,
     pub timeline: u32,
     pub born: Instant,
     host: Arc<Host>,
     backend: BackendId,
+    /// The store whose schema it is in, and the looks at the database that stores have taken through it.
+    store: StoreKey,
+    looks: BTreeSet<u64>,
 }
 
-/// Opens sessions. Clones share what is known about the database.
+impl Session {
+    /// The store that has used it last.
+    pub fn store(&self) -> StoreKey {
+        self.store
+    }
+}
+
+/// The way to a database. Clones share what is known about it.
 #[derive(Clone)]
-pub struct Connector {
-    hosts: Arc<Hosts>,
-    lineage: Arc<Lineage>,
-    numbers: Arc<Numbers>,
+pub struct Ways {
+    pub hosts: Arc<Hosts>,
     /// Only one session at a time is ended from another connection: a database in trouble should not get more
     /// connections.
     ending: Arc<Semaphore>,
+    /// The number of the last look at the database, and of the last store.
+    last: Arc<AtomicU64>,
+}
+
+impl Ways {
+    pub fn new(hosts: Hosts) -> Self {
+        Self { hosts: Arc::new(hosts), ending: Arc::new(Semaphore::new(1)), last: Arc::default() }
+    }
+
+    fn next(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// Opens the sessions of one store. Clones share what the store knows about its database.
+#[derive(Clone)]
+pub struct Connector(Arc<Known>);
+
+struct Known {
+    ways: Ways,
+    store: StoreKey,
+    schema: Schema,
+    lineage: Lineage,
+    numbers: Numbers,
+    /// The number of the look that every session must have had before this store uses it.
+    look: AtomicU64,
 }
 
 impl Connector {
-    pub fn new(hosts: Hosts, lineage: Lineage) -> Self {
-        let ending = Arc::new(Semaphore::new(1));
-        Self { hosts: Arc::new(hosts), lineage: Arc::new(lineage), numbers: Arc::default(), ending }
+    pub fn new(ways: &Ways, schema: Schema, accepted: Option<ClusterId>) -> Self {
+        Self(Arc::new(Known {
+            ways: ways.clone(),
+            store: ways.next(),
+            schema,
+            lineage: Lineage::new(accepted),
+            numbers: Numbers::default(),
+            look: AtomicU64::new(ways.next()),
+        }))
     }
 
-    pub fn hosts(&self) -> &Hosts {
-        &self.hosts
+    pub fn store(&self) -> StoreKey {
+        self.0.store
     }
 
     pub fn lineage(&self) -> &Lineage {
-        &self.lineage
+        &self.0.lineage
     }
 
     pub fn numbers(&self) -> &Numbers {
-        &self.numbers
+        &self.0.numbers
     }
 
+    /// From now on, compares the database with what the mark remembers, sessions that are open already too.
     pub fn hold_to(&self, mark: &Arc<HighWaterMark>) {
-        self.lineage.hold_to(mark);
+        self.0.lineage.hold_to(mark);
+        self.0.look.store(self.0.ways.next(), Ordering::Release);
     }
 
-    /// Opens a connection for work outside a server. Returns the host too, whose link it may lead through.
+    /// Opens a connection for work outside a server. Returns its host too.
     pub async fn connect(&self, purpose: Purpose) -> Result<(PgConnection, Arc<Host>), lineage::Error> {
         let mut failures = Vec::new();
-        for (host, wanted) in self.hosts.in_order() {
+        for (host, wanted) in self.0.ways.hosts.in_order() {
             let connecting = async {
                 let mut connection = host.connect_to(wanted).await?;
-                ready(prepare(&mut connection, purpose)).await?;
+                ready(prepare(&mut connection, purpose, &self.0.schema)).await?;
                 Ok(connection)
             };
             match connecting.await {
                 Ok(connection) => {
-                    self.hosts.note(&host);
+                    self.0.ways.hosts.note(&host);
                     return Ok((connection, host));
                 }
                 Err(error) => failures.push((host.name.clone(), error)),
@@ -149,10 +219,10 @@ impl Connector {
     /// which that is true.
     pub async fn begin(&self) -> Result<Session, lineage::Error> {
         let mut failures = Vec::new();
-        for (host, wanted) in self.hosts.in_order() {
+        for (host, wanted) in self.0.ways.hosts.in_order() {
             match self.begin_at(&host, wanted).await {
                 Ok(session) => {
-                    self.hosts.note(&host);
+                    self.0.ways.hosts.note(&host);
                     return Ok(session);
                 }
                 Err(error) => failures.push((host.name.clone(), error)),
@@ -163,14 +233,42 @@ impl Connector {
 
     async fn begin_at(&self, host: &Arc<Host>, wanted: Wanted) -> Result<Session, lineage::Error> {
         let mut connection = host.connect_to(wanted).await?;
+        let Known { store, schema, lineage, .. } = &*self.0;
+        let look = self.0.look.load(Ordering::Acquire);
         let (backend, timeline) = ready(async {
-            prepare(&mut connection, Purpose::Store).await?;
-            let (backend, timeline) = self.lineage.follow(&mut connection).await?;
-            self.numbers.keep(&mut connection, timeline).await?;
+            prepare(&mut connection, Purpose::Store, schema).await?;
+            let (backend, timeline) = lineage.follow(&mut connection).await?;
+            self.0.numbers.keep(&mut connection, timeline).await?;
             Ok::<_, lineage::Error>((backend, timeline))
         })
         .await?;
-        Ok(Session { connection, timeline, born: Instant::now(), host: host.clone(), backend })
+        let (born, host, looks) = (Instant::now(), host.clone(), BTreeSet::from([look]));
+        Ok(Session { connection, timeline, born, host, backend, store: *store, looks })
+    }
+
+    /// Whether this store used the session last, and has looked at the database through it.
+    pub fn is_at_home(&self, session: &Session) -> bool {
+        session.store == self.0.store && session.looks.contains(&self.0.look.load(Ordering::Acquire))
+    }
+
+    /// Makes the session of another store one of this store's. Through each session, each store looks once whether it
+    /// leads to the database that this store knows.
+    pub async fn enter(&self, session: &mut Session) -> Result<(), lineage::Error> {
+        let Known { store, schema, lineage, numbers, .. } = &*self.0;
+        let look = self.0.look.load(Ordering::Acquire);
+        ready(async {
+            if session.store != *store {
+                whole::run(&mut session.connection, schema.enter()).await?;
+                session.store = *store;
+            }
+            if !session.looks.contains(&look) {
+                let (_backend, timeline) = lineage.follow(&mut session.connection).await?;
+                numbers.keep(&mut session.connection, timeline).await?;
+                session.looks.insert(look);
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Ends a session, whatever state it is in. A busy session is terminated by the database: otherwise it would go on,
@@ -185,7 +283,7 @@ impl Connector {
     }
 
     async fn terminate(&self, session: &Session) -> Result<(), sqlx::Error> {
-        let Ok(_turn) = self.ending.acquire().await else { return Ok(()) };
+        let Ok(_turn) = self.0.ways.ending.acquire().await else { return Ok(()) };
         let (backend, mut connection) = (&session.backend, session.host.connect().await?);
         sqlx::query(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \

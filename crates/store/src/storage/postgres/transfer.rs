@@ -1,7 +1,6 @@
 //! Copying a whole store out of PostgreSQL while servers may be running, and filling a new store.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -9,11 +8,12 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use tokio::sync::mpsc;
 
+use super::database::ways;
 use super::error::unavailable;
 use super::holder::RESTORES;
-use super::hosts::{Host, Use};
-use super::session::Purpose;
-use super::{Address, MIGRATIONS, Postgres, connector, not_opened, reads, unreachable};
+use super::hosts::Use;
+use super::session::{Connector, Purpose, Schema};
+use super::{Address, MIGRATIONS, Postgres, not_opened, reads, unreachable};
 use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -29,20 +29,19 @@ use crate::storage::{self, AuditQuery, TokenKey, migrations, transfer};
 impl Postgres {
     /// The newest state of the store, from one snapshot. Takes no lock: servers go on writing.
     pub async fn export(address: &Address) -> Result<Export, Error> {
-        let Snapshot { mut connection, revision, host, .. } = snapshot(address).await?;
+        let Snapshot { mut connection, revision, .. } = snapshot(address).await?;
         let count = sqlx::query_scalar(LIVE_COUNT).fetch_one(&mut connection);
         let count: i64 = count.await.map_err(unavailable)?;
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
         let batches = stream(receiver, async move {
             send(&mut connection, &sender).await;
-            drop(host);
         });
         Ok(Export { revision, length: Length::Objects(count as u64), batches })
     }
 
     /// The contents of the store, from one snapshot. Takes no lock.
     pub async fn inventory(address: &Address) -> Result<Inventory, Error> {
-        let Snapshot { mut connection, revision, schema, host: _host } = snapshot(address).await?;
+        let Snapshot { mut connection, revision, schema } = snapshot(address).await?;
         let stored =
             sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF).bind(ENCRYPTED);
         let stored = stored.fetch_all(&mut connection).await.map_err(unavailable)?;
@@ -61,7 +60,7 @@ impl Postgres {
 
     /// The objects that are longer than a limit, from one snapshot. Takes no lock.
     pub async fn long_objects(address: &Address, limit: usize) -> Result<Vec<LongObject>, Error> {
-        let Snapshot { mut connection, host: _host, .. } = snapshot(address).await?;
+        let Snapshot { mut connection, .. } = snapshot(address).await?;
         let (head, tail) = inventory::ENDS;
         let rows = sqlx::query_as(include_str!("../sql/long_objects.sql"))
             .bind(inventory::shortest_of(limit))
@@ -76,7 +75,7 @@ impl Postgres {
         address: &Address,
         resource: &GroupResource,
     ) -> Result<Vec<StoredObject>, Error> {
-        let Snapshot { mut connection, host: _host, .. } = snapshot(address).await?;
+        let Snapshot { mut connection, .. } = snapshot(address).await?;
         let rows = sqlx::query_as(LIVE_OBJECTS_OF).bind(&*resource.group).bind(&*resource.plural);
         let rows: Vec<ObjectRow> = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
         Ok(rows.into_iter().map(StoredObject::from).collect())
@@ -84,7 +83,7 @@ impl Postgres {
 
     /// The audit events that are asked for, from one snapshot. Takes no lock.
     pub async fn audit_events(address: &Address, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
-        let Snapshot { mut connection, schema, host: _host, .. } = snapshot(address).await?;
+        let Snapshot { mut connection, schema, .. } = snapshot(address).await?;
         if schema < storage::audit::MIGRATION {
             return Ok(Vec::new());
         }
@@ -105,24 +104,23 @@ impl Postgres {
 /// A connection that holds a snapshot of a store that is only read.
 struct Snapshot {
     connection: PgConnection,
-    /// Kept alive since the connection may lead through its link.
-    host: Arc<Host>,
     revision: Revision,
     /// The schema's newest migration.
     schema: i64,
 }
 
 async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
-    let (connector, shown) = connector(address, Use::Reading)?;
+    let (ways, shown) = ways(address, Use::Reading)?;
+    let connector = Connector::new(&ways, Schema::Default, address.accepted);
     let connected = connector.connect(Purpose::Whole).await;
-    let (mut connection, host) = connected.map_err(|error| not_opened(&shown, error))?;
+    let (mut connection, _host) = connected.map_err(|error| not_opened(&shown, error))?;
     let unreachable = |source: sqlx::Error| unreachable(&shown, source);
     let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
     let schema: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
     migrations::refuse_newer(&MIGRATIONS, schema)?;
     sqlx::query(reads::SNAPSHOT).execute(&mut connection).await.map_err(unavailable)?;
     let revision = reads::clock(&mut connection).await?.revision;
-    Ok(Snapshot { connection, host, revision, schema })
+    Ok(Snapshot { connection, revision, schema })
 }
 
 /// Sends everything in the connection's snapshot, until the receiver is gone.

@@ -31,8 +31,6 @@ impl Upkeep for Postgres {
 
     async fn hold_to(&self, mark: &Arc<HighWaterMark>) -> Result<(), OpenError> {
         self.connector.hold_to(mark);
-        self.pool.forget_idle();
-        self.scans.forget_idle();
         let looked = self.pool.try_acquire().await;
         looked.map_err(|error| not_opened(&self.shown, error))?;
         self.connector.lineage().settle();
@@ -64,7 +62,6 @@ impl Upkeep for Postgres {
 
     async fn close(&self) {
         self.listener.stop();
-        self.scans.close().await;
         self.pool.close().await;
     }
 }

@@ -26,3 +26,8 @@ pub fn bytes(bytes: &[u8]) -> String {
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("decode('{digits}', 'hex')")
 }
+
+/// The name of a schema in a statement.
+pub fn identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
