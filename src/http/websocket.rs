@@ -6,6 +6,7 @@
 
 pub mod channels;
 mod client;
+mod frames;
 mod messages;
 mod tunnel;
 

@@ -9,7 +9,7 @@ pub mod flow_control;
 
 pub mod auth;
 
-use rowplane_objects::{causes, codec, expression, fields, kinds, protowire, revision, schema, user};
+use rowplane_objects::{causes, codec, expression, fields, kinds, revision, schema, user};
 use rowplane_store::{
     cache, failpoints, grpc, metrics, private_files, runtime, storage, tasks, wall_clock, webhook,
 };

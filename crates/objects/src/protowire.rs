@@ -46,33 +46,6 @@ impl Tag {
     }
 }
 
-/// The value of a field that most messages of services have.
-pub enum Field<'a> {
-    Bytes(&'a [u8]),
-    Number(u64),
-}
-
-/// Calls `take` for every field of a message that holds bytes or a number, with its number on the wire.
-pub fn each_field<'a>(
-    message: &'a [u8],
-    mut take: impl FnMut(i32, Field<'a>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut reader = Reader::new(message);
-    while let Some(tag) = reader.tag()? {
-        match tag.wire() {
-            BYTES => take(tag.number(), Field::Bytes(reader.bytes()?))?,
-            VARINT => take(tag.number(), Field::Number(reader.varint()?))?,
-            _ => reader.skip(tag)?,
-        }
-    }
-    Ok(())
-}
-
-/// A text of a service, which may not be Unicode.
-pub fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 /// A cursor over a message.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {

@@ -2,81 +2,52 @@
 //!
 //! Calls are rare (a status a minute, a token for a Pod that starts), so each has a connection of its own.
 
-use std::future::{Future as _, poll_fn};
 use std::io;
 use std::os::unix::net::{SocketAddr, UnixStream as StdStream};
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use bytes::{BufMut as _, Bytes, BytesMut};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
+use http_body_util::BodyExt as _;
+use hyper::Uri;
 use hyper::client::conn::http2;
-use hyper::header::{CONTENT_TYPE, HeaderMap, TE};
-use hyper::{Method, Request, Response};
+use hyper::http::uri::PathAndQuery;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use percent_encoding::percent_decode_str;
+use prost::Message;
 use tokio::net::UnixStream;
+use tonic::client::Grpc;
+use tonic::{Code, Request, Status};
+use tonic_prost::ProstCodec;
+use tower::service_fn;
 
-use crate::protowire;
-
-/// gRPC's bound of a message.
-const LARGEST_ANSWER: usize = 4 << 20;
 /// The pause between two attempts to connect: a service that starts is waited for, as upstream does.
 const RECONNECT: Duration = Duration::from_millis(100);
-/// The bytes before a message: whether it is compressed, and its length.
-const PREFIX: usize = 5;
 
 /// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("rpc error: code = {} desc = {message}", code.name())]
+#[error("rpc error: code = {} desc = {message}", self.code_name())]
 pub struct CallError {
-    pub code: Code,
-    pub message: String,
-}
-
-/// The status of a call, as gRPC numbers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Code(pub u32);
-
-impl Code {
-    const UNKNOWN: Self = Self(2);
-    const DEADLINE_EXCEEDED: Self = Self(4);
-    const INTERNAL: Self = Self(13);
-    const UNAVAILABLE: Self = Self(14);
-
-    pub fn name(self) -> &'static str {
-        const NAMES: [&str; 17] = [
-            "OK",
-            "Canceled",
-            "Unknown",
-            "InvalidArgument",
-            "DeadlineExceeded",
-            "NotFound",
-            "AlreadyExists",
-            "PermissionDenied",
-            "ResourceExhausted",
-            "FailedPrecondition",
-            "Aborted",
-            "OutOfRange",
-            "Unimplemented",
-            "Internal",
-            "Unavailable",
-            "DataLoss",
-            "Unauthenticated",
-        ];
-        NAMES.get(self.0 as usize).copied().unwrap_or("Unknown")
-    }
+    code: Code,
+    message: String,
 }
 
 impl CallError {
-    fn new(code: Code, message: impl ToString) -> Self {
-        Self { code, message: message.to_string() }
+    /// The code as Go's gRPC spells it.
+    pub fn code_name(&self) -> String {
+        match self.code {
+            Code::Cancelled => "Canceled".to_owned(),
+            other => format!("{other:?}"),
+        }
     }
 
     /// Whether the service could not be reached, or did not answer in time.
     pub fn is_absence(&self) -> bool {
-        [Code::DEADLINE_EXCEEDED, Code::UNAVAILABLE].contains(&self.code)
+        [Code::DeadlineExceeded, Code::Unavailable].contains(&self.code)
+    }
+}
+
+impl From<Status> for CallError {
+    fn from(status: Status) -> Self {
+        Self { code: status.code(), message: status.message().to_owned() }
     }
 }
 
@@ -95,39 +66,46 @@ impl Client {
     }
 
     /// The answer, and how long it took. A service that is not there is waited for until the time is over.
-    pub async fn call(
+    pub async fn call<Q, A>(
         &self,
         method: &str,
-        message: Vec<u8>,
+        message: Q,
         timeout: Duration,
-    ) -> (Result<Bytes, CallError>, Duration) {
+    ) -> (Result<A, CallError>, Duration)
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
         let begun = Instant::now();
-        let called = tokio::time::timeout(timeout, self.exchange(method, message, timeout)).await;
-        let answer = called
-            .unwrap_or_else(|_| Err(CallError::new(Code::DEADLINE_EXCEEDED, "context deadline exceeded")));
-        (answer, begun.elapsed())
+        let mut request = Request::new(message);
+        request.set_timeout(timeout);
+        let called = tokio::time::timeout(timeout, self.exchange(method, request)).await;
+        let answer = called.unwrap_or_else(|_| Err(Status::deadline_exceeded("context deadline exceeded")));
+        (answer.map_err(CallError::from), begun.elapsed())
     }
 
-    async fn exchange(&self, method: &str, message: Vec<u8>, timeout: Duration) -> Result<Bytes, CallError> {
-        let broken = |error: hyper::Error| CallError::new(Code::UNAVAILABLE, error);
-        let stream = self.connect().await;
-        let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-        let (mut sender, connection) = handshake.map_err(broken)?;
-        let answer = async {
-            let response =
-                sender.send_request(self.request(method, message, timeout)?).await.map_err(broken)?;
-            read(response).await
-        };
-        let (mut answer, mut connection) = (pin!(answer), pin!(connection));
-        let mut is_open = true;
+    async fn exchange<Q, A>(&self, method: &str, request: Request<Q>) -> Result<A, Status>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let path = PathAndQuery::try_from(format!("/{}/{method}", self.service));
+        let path = path.map_err(|error| Status::internal(error.to_string()))?;
+        let stream = TokioIo::new(self.connect().await);
+        let (mut sender, connection) =
+            http2::handshake(TokioExecutor::new(), stream).await.map_err(broken)?;
+        let service = service_fn(move |request| {
+            let answer = sender.send_request(request);
+            async { answer.await.map(|answer| answer.map(|body| body.map_err(broken))).map_err(broken) }
+        });
+        let mut client = Grpc::with_origin(service, Uri::from_static("http://localhost"));
+        let mut answer = pin!(client.unary(request, path, ProstCodec::default()));
         // The connection is driven by the call that uses it.
-        poll_fn(|context| {
-            if is_open && connection.as_mut().poll(context).is_ready() {
-                is_open = false;
-            }
-            answer.as_mut().poll(context)
-        })
-        .await
+        let answer = tokio::select! {
+            answer = &mut answer => answer,
+            _ = connection => answer.await,
+        };
+        answer.map(tonic::Response::into_inner)
     }
 
     /// Tries until somebody listens; the caller's time bounds that.
@@ -151,71 +129,24 @@ impl Client {
         }
         UnixStream::connect(&self.address).await
     }
-
-    fn request(
-        &self,
-        method: &str,
-        message: Vec<u8>,
-        timeout: Duration,
-    ) -> Result<Request<Full<Bytes>>, CallError> {
-        let mut body = BytesMut::with_capacity(PREFIX + message.len());
-        body.put_u8(0);
-        body.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
-        body.put_slice(&message);
-        Request::builder()
-            .method(Method::POST)
-            .uri(format!("http://localhost/{}/{method}", self.service))
-            .header(CONTENT_TYPE, "application/grpc")
-            .header(TE, "trailers")
-            .header("grpc-timeout", format!("{}m", timeout.as_millis().clamp(1, 99_999_999)))
-            .body(Full::new(body.freeze()))
-            .map_err(|error| CallError::new(Code::INTERNAL, error))
-    }
 }
 
-/// A message, or that the service has sent none.
-pub fn decoded<T>(message: Result<T, protowire::Error>) -> Result<T, CallError> {
-    message.map_err(|error| CallError::new(Code::INTERNAL, error))
+fn broken(error: hyper::Error) -> Status {
+    Status::unavailable(error.to_string())
 }
 
-/// The message of an answer, if its status is good.
-async fn read(response: Response<Incoming>) -> Result<Bytes, CallError> {
-    let (head, body) = response.into_parts();
-    if head.status != 200 {
-        let why = format!("unexpected HTTP status code received from server: {}", head.status);
-        return Err(CallError::new(Code::UNKNOWN, why));
-    }
-    check(&head.headers)?;
-    let body = Limited::new(body, LARGEST_ANSWER).collect().await;
-    let body = body.map_err(|error| CallError::new(Code::UNAVAILABLE, error))?;
-    match body.trailers() {
-        Some(trailers) => check(trailers)?,
-        // A server that breaks off sends no status.
-        None if !head.headers.contains_key("grpc-status") => {
-            return Err(CallError::new(Code::INTERNAL, "server closed the stream without sending trailers"));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_the_names_of_gos_grpc() {
+        let names = "OK Canceled Unknown InvalidArgument DeadlineExceeded NotFound AlreadyExists PermissionDenied \
+                     ResourceExhausted FailedPrecondition Aborted OutOfRange Unimplemented Internal Unavailable DataLoss \
+                     Unauthenticated";
+        for (number, name) in names.split(' ').enumerate().skip(1) {
+            let error = CallError { code: Code::from(number as i32), message: "why".to_owned() };
+            assert_eq!(error.to_string(), format!("rpc error: code = {name} desc = why"));
         }
-        None => {}
     }
-    let mut message = body.to_bytes();
-    let is_whole = message.len() >= PREFIX
-        && message[0] == 0
-        && u32::from_be_bytes([message[1], message[2], message[3], message[4]]) as usize
-            == message.len() - PREFIX;
-    match is_whole {
-        true => Ok(message.split_off(PREFIX)),
-        false => Err(CallError::new(Code::INTERNAL, "the answer is no single uncompressed message")),
-    }
-}
-
-/// Fails if these headers or trailers hold a status other than good.
-fn check(headers: &HeaderMap) -> Result<(), CallError> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let Some(status) = text("grpc-status") else { return Ok(()) };
-    let code = status.parse().unwrap_or(Code::UNKNOWN.0);
-    if code == 0 {
-        return Ok(());
-    }
-    let message =
-        percent_decode_str(text("grpc-message").unwrap_or_default()).decode_utf8_lossy().into_owned();
-    Err(CallError { code: Code(code), message })
 }

@@ -11,17 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::Stream;
 use futures_util::task::AtomicWaker;
 
-const FINAL: u8 = 0x80;
-pub const TEXT: u8 = 1;
-pub const BINARY: u8 = 2;
-pub const CLOSE: u8 = 8;
-pub const PING: u8 = 9;
-pub const PONG: u8 = 10;
-
-/// Codes of an end.
-pub const NORMAL: u16 = 1000;
-const GOING_AWAY: u16 = 1001;
-pub const PROTOCOL_ERROR: u16 = 1002;
+use super::frames::{BINARY, GOING_AWAY, NORMAL, PONG, TEXT, frame, goodbye};
 
 /// How a message is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +77,7 @@ impl<S> Messages<S> {
 
     fn end(&mut self, code: u16) -> Poll<Option<Result<Bytes, BoxError>>> {
         self.source = None;
-        Poll::Ready(Some(Ok(frame(CLOSE, &code.to_be_bytes()))))
+        Poll::Ready(Some(Ok(goodbye(code))))
     }
 }
 
@@ -117,42 +107,15 @@ impl<S: Stream<Item = Result<Bytes, BoxError>> + Unpin> Stream for Messages<S> {
     }
 }
 
-pub fn frame(kind: u8, payload: &[u8]) -> Bytes {
-    let mut frame = Vec::with_capacity(payload.len() + 10);
-    frame.push(FINAL | kind);
-    match payload.len() {
-        length @ 0..=125 => frame.push(length as u8),
-        length @ 126..=0xffff => {
-            frame.push(126);
-            frame.extend_from_slice(&(length as u16).to_be_bytes());
-        }
-        length => {
-            frame.push(127);
-            frame.extend_from_slice(&(length as u64).to_be_bytes());
-        }
-    }
-    frame.extend_from_slice(payload);
-    frame.into()
-}
-
 #[cfg(test)]
 mod tests {
     use futures_util::{FutureExt as _, StreamExt as _, stream};
 
+    use super::super::frames::PROTOCOL_ERROR;
     use super::*;
 
     #[test]
-    fn lengths_have_three_forms() {
-        for (length, head) in [
-            (0, &[0x82, 0][..]),
-            (125, &[0x82, 125]),
-            (126, &[0x82, 126, 0, 126]),
-            (0xffff, &[0x82, 126, 0xff, 0xff]),
-            (0x1_0000, &[0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0]),
-        ] {
-            let frame = Form::Binary.frame(&vec![7; length]);
-            assert_eq!((&frame[..head.len()], frame.len()), (head, head.len() + length));
-        }
+    fn base64_is_text() {
         assert_eq!(&Form::Base64.frame(b"a")[..], b"\x81\x04YQ==");
     }
 

@@ -16,11 +16,12 @@ use std::time::{Duration, Instant, SystemTime};
 use arc_swap::ArcSwapOption;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use jiff::Timestamp;
+use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 
 use self::client::{CallError, Client};
 use self::messages::{
-    DecryptRequest, EncryptRequest, SourceType, StatusResponse, Wrapped, check_key_id, put_head,
+    DecryptRequest, EncryptRequest, SourceType, StatusResponse, Wrapped, check_key_id, put_data_head,
 };
 use self::seeds::{Seeds, Unsealer};
 use super::ciphers::{self, Seed};
@@ -117,7 +118,7 @@ impl Kms {
         }
         let length = Seed::sealed_len(plain.len());
         let mut data_head = Vec::new();
-        put_head(&mut data_head, 1, length);
+        put_data_head(&mut data_head, length);
         let before = [self.prefix.as_bytes(), &current.head, &data_head];
         let mut sealed =
             BytesMut::with_capacity(before.iter().map(|part| part.len()).sum::<usize>() + length);
@@ -127,11 +128,11 @@ impl Kms {
         Ok(sealed.freeze())
     }
 
-    pub async fn open(&self, message: &[u8], row: &[u8]) -> Result<Bytes, String> {
-        let (wrapped, data) = Wrapped::decode(message)?;
+    pub async fn open(&self, message: Bytes, row: &[u8]) -> Result<Bytes, String> {
+        let (wrapped, data) = Wrapped::read(message)?;
         let unsealer = self.unsealer(&wrapped).await?;
         self.runtime.metrics.kms_key_used("from_storage", &self.name, &hash_of(&wrapped.key_id));
-        unsealer.open(data, row).map(Bytes::from).map_err(|error| error.to_string())
+        unsealer.open(&data, row).map(Bytes::from).map_err(|error| error.to_string())
     }
 
     /// The unsealer of values of this seed; asks the service if the seed is not known, at most one caller at a time.
@@ -145,10 +146,12 @@ impl Kms {
         }
         self.runtime.metrics.seed_missed();
         let uid = self.runtime.random.uuid().to_string();
-        let (answer, took) = self.client.decrypt(DecryptRequest { uid: &uid, wrapped }).await;
+        let Wrapped { key_id, source, annotations, .. } = wrapped.clone();
+        let request = DecryptRequest { ciphertext: source, uid, key_id, annotations };
+        let (answer, took) = self.client.decrypt(request).await;
         self.called("Decrypt", &answer, took);
         let found = match answer {
-            Ok(secret) => Unsealer::new(wrapped.source_type, &secret).map(Arc::new),
+            Ok(answer) => Unsealer::new(wrapped.source_type(), &answer.plaintext).map(Arc::new),
             Err(error) => {
                 self.miss(&error);
                 Err(format!("failed to decrypt DEK, error: {error}"))
@@ -263,14 +266,15 @@ impl Kms {
         let begun = Instant::now();
         let secret = ciphers::random::<{ Seed::LENGTH }>().map_err(|error| failed(&error.to_string(), ""))?;
         self.runtime.metrics.seed_made(begun.elapsed());
-        let (answer, took) = self.client.encrypt(EncryptRequest { plaintext: &secret, uid: &uid }).await;
+        let (answer, took) =
+            self.client.encrypt(EncryptRequest { plaintext: secret.to_vec(), uid: uid.clone() }).await;
         self.called("Encrypt", &answer, took);
         let answer = answer.map_err(|error| failed(&format!("failed to encrypt DEK, error: {error}"), ""))?;
         let wrapped = Wrapped {
             key_id: answer.key_id,
             source: answer.ciphertext,
             annotations: answer.annotations,
-            source_type: SourceType::Seed,
+            source_type: SourceType::Seed.into(),
         };
         wrapped.check().map_err(|why| failed(&why, ""))?;
         if wrapped.key_id != key_id {
@@ -280,15 +284,15 @@ impl Kms {
         // What this server writes it need not ask for.
         self.seeds.put(&wrapped, Ok(Arc::new(Unsealer::Seed(seed.clone()))), Instant::now());
         tracing::info!(name = self.name, key = hash_of(key_id), "values are encrypted with another key");
-        let head = wrapped.encode();
+        let head = wrapped.encode_to_vec();
         self.current.store(Some(Arc::new(Current { wrapped, head, seed, until })));
         Ok(())
     }
 
     fn called<T>(&self, method: &str, answer: &Result<T, CallError>, took: Duration) {
-        let code = answer.as_ref().err().map_or("OK", |error| error.code.name());
+        let code = answer.as_ref().err().map_or_else(|| "OK".to_owned(), CallError::code_name);
         let method = format!("/v2.KeyManagementService/{method}");
-        self.runtime.metrics.kms_called(&self.name, &method, code, took);
+        self.runtime.metrics.kms_called(&self.name, &method, &code, took);
     }
 }
 
@@ -323,9 +327,9 @@ fn time_text(time: SystemTime) -> String {
 
 /// The seed of an `EncryptedObject`, unwrapped, and the data.
 #[cfg(test)]
-pub fn opened_with(message: &[u8], unwrap: impl Fn(&[u8]) -> Vec<u8>) -> (Seed, &[u8]) {
-    let (wrapped, data) = Wrapped::decode(message).expect("an object");
-    assert_eq!((wrapped.key_id.as_str(), wrapped.source_type), ("key-1", SourceType::Seed));
+pub fn opened_with(message: &[u8], unwrap: impl Fn(&[u8]) -> Vec<u8>) -> (Seed, Bytes) {
+    let (wrapped, data) = Wrapped::read(Bytes::copy_from_slice(message)).expect("an object");
+    assert_eq!((wrapped.key_id.as_str(), wrapped.source_type()), ("key-1", SourceType::Seed));
     assert_eq!(wrapped.annotations["turned.example.com"], b"yes");
     (Seed::new(&unwrap(&wrapped.source)).expect("a seed"), data)
 }

@@ -102,7 +102,7 @@ impl Transformer {
                 Sealer::Identity if sealed::is_encrypted(value) => continue,
                 Sealer::Identity => Ok(value.clone()),
                 Sealer::Keys(keyring) => keyring.open(rest, row),
-                Sealer::Kms(kms) => kms.open(rest, row).await,
+                Sealer::Kms(kms) => kms.open(value.slice_ref(rest), row).await,
             };
             meter.count(provider.label(), begun, opened.is_ok());
             // Several providers of one kind have the same prefix.

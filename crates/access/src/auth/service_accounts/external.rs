@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use jiff::{SignedDuration, Timestamp};
+use prost::Message;
 use serde::Deserialize;
 
 use crate::auth::jwt::keys::PublicKey;
 use crate::auth::jwt::{decode, encode};
-use crate::grpc::{CallError, Client, decoded};
-use crate::protowire::write::Writer;
-use crate::protowire::{self, Field, each_field, text};
+use crate::grpc::{CallError, Client};
 use crate::runtime::Runtime;
 use crate::tree::Value;
 
@@ -39,10 +38,10 @@ pub enum SignerError {
 
 impl SignerError {
     /// The label of metrics.
-    fn code(&self) -> &'static str {
+    fn code(&self) -> String {
         match self {
-            Self::Call { source, .. } => source.code.name(),
-            Self::Answer(_) => "unknown-non-grpc",
+            Self::Call { source, .. } => source.code_name(),
+            Self::Answer(_) => "unknown-non-grpc".to_owned(),
         }
     }
 }
@@ -140,17 +139,15 @@ impl Signer {
     /// A compact token with these claims.
     pub async fn sign(&self, claims: &Value) -> Result<String, SignerError> {
         let signed = self.try_sign(claims).await;
-        let code = signed.as_ref().err().map_or("OK", SignerError::code);
-        self.runtime.metrics.externally_signed(code);
+        let code = signed.as_ref().err().map_or_else(|| "OK".to_owned(), SignerError::code);
+        self.runtime.metrics.externally_signed(&code);
         signed
     }
 
     async fn try_sign(&self, claims: &Value) -> Result<String, SignerError> {
         let payload = encode(claims.to_string().as_bytes());
-        let mut request = Writer::with_capacity(payload.len() + 8);
-        request.bytes(1, payload.as_bytes());
-        let what = "while signing jwt";
-        let answer = self.call("Sign", request.finish(), CALL_TIME, what, Signed::decode).await?;
+        let request = SignJwtRequest { claims: payload.clone() };
+        let answer: SignJwtResponse = self.call("Sign", request, CALL_TIME, "while signing jwt").await?;
         self.check_header(&answer.header)
             .await
             .map_err(|why| SignerError::Answer(format!("while validating header: {why}")))?;
@@ -194,7 +191,8 @@ impl Signer {
 
     async fn longest_life(&self) -> Result<i64, SignerError> {
         let what = "while setting up external-jwt-signer";
-        let life = self.call("Metadata", Vec::new(), METADATA_TIME, what, longest_life).await?;
+        let answer: MetadataResponse = self.call("Metadata", (), METADATA_TIME, what).await?;
+        let life = answer.max_token_expiration_seconds;
         if life < SHORTEST_LIFE {
             return Err(SignerError::Answer(format!(
                 "max token life supported by external-jwt-signer ({life}s) is less than acceptable (min {SHORTEST_LIFE}s)"
@@ -206,14 +204,14 @@ impl Signer {
     async fn fetch(&self) -> Result<(), SignerError> {
         let what =
             "while fetching token verification keys: while getting externally supported jwt signing keys";
-        let fetched = match self.call("FetchKeys", Vec::new(), CALL_TIME, what, Fetched::decode).await {
+        let fetched = match self.call("FetchKeys", (), CALL_TIME, what).await {
             Ok(fetched) => self
                 .keys_of(fetched)
                 .map_err(|why| SignerError::Answer(format!("while fetching token verification keys: {why}"))),
             Err(error) => Err(error),
         };
-        let code = fetched.as_ref().err().map_or("OK", SignerError::code);
-        self.runtime.metrics.external_keys_fetched(code);
+        let code = fetched.as_ref().err().map_or_else(|| "OK".to_owned(), SignerError::code);
+        self.runtime.metrics.external_keys_fetched(&code);
         let (keys, made) = fetched?;
         self.runtime.metrics.external_keys_made(made.as_nanosecond() as f64 / 1e9);
         self.keys.store(keys.into());
@@ -221,35 +219,37 @@ impl Signer {
     }
 
     /// The keys of an answer, and when the service has made it.
-    fn keys_of(&self, fetched: Fetched) -> Result<(KeySet, Timestamp), String> {
-        let Fetched { keys, made, refresh_seconds } = fetched;
-        if refresh_seconds <= 0 {
-            return Err(format!("found invalid refresh hint ({refresh_seconds}s)"));
+    fn keys_of(&self, fetched: FetchKeysResponse) -> Result<(KeySet, Timestamp), String> {
+        let FetchKeysResponse { keys, data_timestamp, refresh_hint_seconds } = fetched;
+        if refresh_hint_seconds <= 0 {
+            return Err(format!("found invalid refresh hint ({refresh_hint_seconds}s)"));
         }
         if keys.is_empty() {
             return Err("found no keys".to_owned());
         }
-        let (seconds, nanos) = made.ok_or("invalid data timestamp: proto: invalid nil Timestamp")?;
-        let made =
-            Timestamp::new(seconds, nanos).map_err(|error| format!("invalid data timestamp: {error}"))?;
+        let made = data_timestamp.ok_or("invalid data timestamp: proto: invalid nil Timestamp")?;
+        let made = Timestamp::new(made.seconds, made.nanos)
+            .map_err(|error| format!("invalid data timestamp: {error}"))?;
         let keys = keys.into_iter().map(Key::read).collect::<Result<_, _>>()?;
-        let wait = SignedDuration::from_secs(refresh_seconds);
+        let wait = SignedDuration::from_secs(refresh_hint_seconds);
         let refresh_at = self.runtime.clock.timestamp().checked_add(wait).unwrap_or(Timestamp::MAX);
         Ok((KeySet { keys, refresh_at }, made))
     }
 
-    async fn call<T>(
+    async fn call<Q, A>(
         &self,
         method: &str,
-        request: Vec<u8>,
+        request: Q,
         timeout: Duration,
         what: &'static str,
-        read: fn(&[u8]) -> Result<T, protowire::Error>,
-    ) -> Result<T, SignerError> {
+    ) -> Result<A, SignerError>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
         let (answer, took) = self.client.call(method, request, timeout).await;
-        let answer = answer.and_then(|message| decoded(read(&message)));
-        let code = answer.as_ref().err().map_or("OK", |error| error.code.name());
-        self.runtime.metrics.external_signer_called(&format!("/{SERVICE}/{method}"), code, took);
+        let code = answer.as_ref().err().map_or_else(|| "OK".to_owned(), CallError::code_name);
+        self.runtime.metrics.external_signer_called(&format!("/{SERVICE}/{method}"), &code, took);
         answer.map_err(|source| SignerError::Call { what, source })
     }
 }
@@ -265,80 +265,60 @@ struct Header {
     typ: String,
 }
 
-/// A `SignJWTResponse`.
-#[derive(Default)]
-struct Signed {
+#[derive(Clone, PartialEq, Message)]
+struct SignJwtRequest {
+    #[prost(string, tag = "1")]
+    claims: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SignJwtResponse {
+    #[prost(string, tag = "1")]
     header: String,
+    #[prost(string, tag = "2")]
     signature: String,
 }
 
-impl Signed {
-    fn decode(message: &[u8]) -> Result<Self, protowire::Error> {
-        let mut signed = Self::default();
-        each_field(message, |field, value| {
-            match (field, value) {
-                (1, Field::Bytes(bytes)) => signed.header = text(bytes),
-                (2, Field::Bytes(bytes)) => signed.signature = text(bytes),
-                _ => {}
-            }
-            Ok(())
-        })?;
-        Ok(signed)
-    }
-}
-
-/// A `FetchKeysResponse`.
-#[derive(Default)]
-struct Fetched {
+#[derive(Clone, PartialEq, Message)]
+struct FetchKeysResponse {
+    #[prost(message, repeated, tag = "1")]
     keys: Vec<FetchedKey>,
-    /// Seconds and nanoseconds.
-    made: Option<(i64, i32)>,
-    refresh_seconds: i64,
+    /// When the service has made the keys.
+    #[prost(message, optional, tag = "2")]
+    data_timestamp: Option<DataTimestamp>,
+    #[prost(int64, tag = "3")]
+    refresh_hint_seconds: i64,
 }
 
-#[derive(Default)]
+#[derive(Clone, PartialEq, Message)]
 struct FetchedKey {
-    id: String,
+    #[prost(string, tag = "1")]
+    key_id: String,
     /// In PKIX form.
-    der: Vec<u8>,
-    is_hidden: bool,
+    #[prost(bytes = "vec", tag = "2")]
+    key: Vec<u8>,
+    #[prost(bool, tag = "3")]
+    exclude_from_oidc_discovery: bool,
 }
 
-impl Fetched {
-    fn decode(message: &[u8]) -> Result<Self, protowire::Error> {
-        let mut fetched = Self::default();
-        each_field(message, |field, value| {
-            match (field, value) {
-                (1, Field::Bytes(bytes)) => fetched.keys.push(FetchedKey::decode(bytes)?),
-                (2, Field::Bytes(bytes)) => fetched.made = Some(timestamp(bytes)?),
-                (3, Field::Number(seconds)) => fetched.refresh_seconds = seconds as i64,
-                _ => {}
-            }
-            Ok(())
-        })?;
-        Ok(fetched)
-    }
+/// A `google.protobuf.Timestamp`.
+#[derive(Clone, PartialEq, Message)]
+struct DataTimestamp {
+    #[prost(int64, tag = "1")]
+    seconds: i64,
+    #[prost(int32, tag = "2")]
+    nanos: i32,
 }
 
-impl FetchedKey {
-    fn decode(message: &[u8]) -> Result<Self, protowire::Error> {
-        let mut key = Self::default();
-        each_field(message, |field, value| {
-            match (field, value) {
-                (1, Field::Bytes(bytes)) => key.id = text(bytes),
-                (2, Field::Bytes(bytes)) => key.der = bytes.to_vec(),
-                (3, Field::Number(number)) => key.is_hidden = number != 0,
-                _ => {}
-            }
-            Ok(())
-        })?;
-        Ok(key)
-    }
+#[derive(Clone, PartialEq, Message)]
+struct MetadataResponse {
+    #[prost(int64, tag = "1")]
+    max_token_expiration_seconds: i64,
 }
 
 impl Key {
     fn read(fetched: FetchedKey) -> Result<Self, String> {
-        let FetchedKey { id, der, is_hidden } = fetched;
+        let FetchedKey { key_id: id, key: der, exclude_from_oidc_discovery: is_hidden } = fetched;
         if !(1..=LONGEST_KEY_ID).contains(&id.len()) {
             return Err(format!("found invalid public key id {}", crate::gotext::quote(&id)));
         }
@@ -351,30 +331,4 @@ impl Key {
         public.id = id;
         Ok(Self { public, is_hidden })
     }
-}
-
-/// A `google.protobuf.Timestamp`.
-fn timestamp(message: &[u8]) -> Result<(i64, i32), protowire::Error> {
-    let (mut seconds, mut nanos) = (0, 0);
-    each_field(message, |field, value| {
-        match (field, value) {
-            (1, Field::Number(number)) => seconds = number as i64,
-            (2, Field::Number(number)) => nanos = number as i32,
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok((seconds, nanos))
-}
-
-/// The longest life of a token in seconds, read from a `MetadataResponse`.
-fn longest_life(message: &[u8]) -> Result<i64, protowire::Error> {
-    let mut life = 0;
-    each_field(message, |field, value| {
-        if let (1, Field::Number(seconds)) = (field, value) {
-            life = seconds as i64;
-        }
-        Ok(())
-    })?;
-    Ok(life)
 }

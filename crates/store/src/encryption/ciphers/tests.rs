@@ -118,8 +118,8 @@ fn upstreams_seeds() {
         let text = |name: &str| value[name].as_str().expect("text").as_bytes();
         let unwrap = |wrapped: &[u8]| wrapped.iter().rev().copied().collect::<Vec<u8>>();
         let (seed, data) = opened_with(&sealed, unwrap);
-        assert_eq!(seed.open(data, text("path")).as_deref(), Ok(text("plain")));
-        assert!(seed.open(data, b"other").is_err());
+        assert_eq!(seed.open(&data, text("path")).as_deref(), Ok(text("plain")));
+        assert!(seed.open(&data, b"other").is_err());
         let (info, rest) = data.split_first_chunk().expect("info");
         let mut again = BytesMut::new();
         let nonce = *rest.first_chunk().expect("a nonce");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::messages::{DecryptRequest, EncryptRequest, EncryptResponse, StatusResponse, plaintext};
-use crate::grpc::{self, decoded};
+use super::messages::{DecryptRequest, DecryptResponse, EncryptRequest, EncryptResponse, StatusResponse};
+use crate::grpc;
 
 pub use crate::grpc::CallError;
 
@@ -27,22 +27,15 @@ impl Client {
     }
 
     pub async fn status(&self) -> (Result<StatusResponse, CallError>, Duration) {
-        let (answer, took) = self.grpc.call("Status", Vec::new(), self.timeout).await;
-        (answer.and_then(|message| decoded(StatusResponse::decode(&message))), took)
+        self.grpc.call("Status", (), self.timeout).await
     }
 
-    pub async fn encrypt(
-        &self,
-        request: EncryptRequest<'_>,
-    ) -> (Result<EncryptResponse, CallError>, Duration) {
-        let (answer, took) = self.grpc.call("Encrypt", request.encode(), self.timeout).await;
-        (answer.and_then(|message| decoded(EncryptResponse::decode(&message))), took)
+    pub async fn encrypt(&self, request: EncryptRequest) -> (Result<EncryptResponse, CallError>, Duration) {
+        self.grpc.call("Encrypt", request, self.timeout).await
     }
 
-    /// The plain text.
-    pub async fn decrypt(&self, request: DecryptRequest<'_>) -> (Result<Vec<u8>, CallError>, Duration) {
-        let (answer, took) = self.grpc.call("Decrypt", request.encode(), self.timeout).await;
-        (answer.and_then(|message| decoded(plaintext(&message))), took)
+    pub async fn decrypt(&self, request: DecryptRequest) -> (Result<DecryptResponse, CallError>, Duration) {
+        self.grpc.call("Decrypt", request, self.timeout).await
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::codec::sealed::KEY_ID_TAG;
-use crate::protowire::{BYTES, Error, Field, VARINT, each_field, text};
+use bytes::{BufMut, Bytes};
+use prost::encoding::{WireType, encode_key, encode_varint};
+use prost::{Enumeration, Message};
 
 /// The most bytes of a key's id, of a wrapped seed, and of all annotations.
 const LONGEST_KEY_ID: usize = 1 << 10;
@@ -11,171 +12,105 @@ const LONGEST_SOURCE: usize = 1 << 10;
 const LONGEST_ANNOTATIONS: usize = 32 << 10;
 
 /// Bytes by the names of domains.
-pub type Annotations = BTreeMap<String, Vec<u8>>;
+type Annotations = BTreeMap<String, Vec<u8>>;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Message)]
 pub struct StatusResponse {
+    #[prost(string, tag = "1")]
     pub version: String,
+    #[prost(string, tag = "2")]
     pub healthz: String,
+    #[prost(string, tag = "3")]
     pub key_id: String,
 }
 
-pub struct EncryptRequest<'a> {
-    pub plaintext: &'a [u8],
-    pub uid: &'a str,
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct EncryptRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    pub plaintext: Vec<u8>,
+    #[prost(string, tag = "2")]
+    pub uid: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Message)]
 pub struct EncryptResponse {
+    #[prost(bytes = "vec", tag = "1")]
     pub ciphertext: Vec<u8>,
+    #[prost(string, tag = "2")]
     pub key_id: String,
+    #[prost(btree_map = "string, bytes", tag = "3")]
     pub annotations: Annotations,
 }
 
-pub struct DecryptRequest<'a> {
-    pub uid: &'a str,
-    pub wrapped: &'a Wrapped,
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct DecryptRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    pub ciphertext: Vec<u8>,
+    #[prost(string, tag = "2")]
+    pub uid: String,
+    #[prost(string, tag = "3")]
+    pub key_id: String,
+    #[prost(btree_map = "string, bytes", tag = "4")]
+    pub annotations: Annotations,
 }
 
-/// The wrapped seed that is stored beside a value's data, and the key of the service that has wrapped it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct DecryptResponse {
+    #[prost(bytes = "vec", tag = "1")]
+    pub plaintext: Vec<u8>,
+}
+
+/// An `EncryptedObject` without its data: the wrapped seed that is stored beside a value's data, and the key of the service
+/// that has wrapped it. The id of the key is written first, so that values of other keys are told by their first bytes.
+#[derive(Clone, PartialEq, Eq, Message)]
 pub struct Wrapped {
+    #[prost(string, tag = "2")]
     pub key_id: String,
     /// The wrapped seed or key.
+    #[prost(bytes = "vec", tag = "3")]
     pub source: Vec<u8>,
+    #[prost(btree_map = "string, bytes", tag = "4")]
     pub annotations: Annotations,
-    pub source_type: SourceType,
+    #[prost(enumeration = "SourceType", tag = "5")]
+    pub source_type: i32,
+}
+
+/// The data of an `EncryptedObject`.
+#[derive(Clone, PartialEq, Message)]
+struct Data {
+    #[prost(bytes = "bytes", tag = "1")]
+    data: Bytes,
 }
 
 /// The kind of secret that is wrapped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Enumeration)]
+#[repr(i32)]
 pub enum SourceType {
     /// The key of AES-GCM itself. No value is written so any more.
-    #[default]
-    Key,
+    Key = 0,
     /// A seed, from which each value's key is derived.
-    Seed,
-    Unknown(u64),
+    Seed = 1,
 }
 
-impl SourceType {
-    fn number(self) -> u64 {
-        match self {
-            Self::Key => 0,
-            Self::Seed => 1,
-            Self::Unknown(number) => number,
-        }
-    }
-}
-
-impl EncryptRequest<'_> {
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        put_bytes(&mut out, 1, self.plaintext);
-        put_bytes(&mut out, 2, self.uid.as_bytes());
-        out
-    }
-}
-
-impl EncryptResponse {
-    pub fn decode(message: &[u8]) -> Result<Self, Error> {
-        let mut response = Self::default();
-        each_bytes(message, |field, bytes| {
-            match field {
-                1 => response.ciphertext = bytes.to_vec(),
-                2 => response.key_id = text(bytes),
-                3 => insert(&mut response.annotations, bytes)?,
-                _ => {}
-            }
-            Ok(())
-        })?;
-        Ok(response)
-    }
-}
-
-impl StatusResponse {
-    pub fn decode(message: &[u8]) -> Result<Self, Error> {
-        let mut response = Self::default();
-        each_bytes(message, |field, bytes| {
-            match field {
-                1 => response.version = text(bytes),
-                2 => response.healthz = text(bytes),
-                3 => response.key_id = text(bytes),
-                _ => {}
-            }
-            Ok(())
-        })?;
-        Ok(response)
-    }
-}
-
-impl DecryptRequest<'_> {
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        put_bytes(&mut out, 1, &self.wrapped.source);
-        put_bytes(&mut out, 2, self.uid.as_bytes());
-        put_bytes(&mut out, 3, self.wrapped.key_id.as_bytes());
-        put_annotations(&mut out, 4, &self.wrapped.annotations);
-        out
-    }
-}
-
-/// The plain text of a `DecryptResponse`.
-pub fn plaintext(message: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut plain = Vec::new();
-    each_bytes(message, |field, bytes| {
-        if field == 1 {
-            plain = bytes.to_vec();
-        }
-        Ok(())
-    })?;
-    Ok(plain)
+/// Writes what stands before so many bytes of an `EncryptedObject`'s data.
+pub fn put_data_head(out: &mut impl BufMut, length: usize) {
+    encode_key(1, WireType::LengthDelimited, out);
+    encode_varint(length as u64, out);
 }
 
 impl Wrapped {
-    /// The fields of an `EncryptedObject` but for its data. The id of the key comes first, so that values of other keys
-    /// are told by their first bytes; upstream reads fields in any order.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        put_bytes(&mut out, 2, self.key_id.as_bytes());
-        put_bytes(&mut out, 3, &self.source);
-        put_annotations(&mut out, 4, &self.annotations);
-        put_varint(&mut out, u64::from(5 << 3 | VARINT));
-        put_varint(&mut out, self.source_type.number());
-        out
-    }
-
     /// The field with which values of this key begin.
     pub fn key_id_field(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        put_bytes(&mut out, 2, self.key_id.as_bytes());
-        out
+        Self { key_id: self.key_id.clone(), ..Self::default() }.encode_to_vec()
     }
 
     /// Reads an `EncryptedObject`: how it is wrapped, and its data.
-    pub fn decode(message: &[u8]) -> Result<(Self, &[u8]), String> {
-        let (mut wrapped, mut data) = (Self::default(), &[][..]);
-        let read = each_field(message, |number, field| {
-            match (number, field) {
-                (1, Field::Bytes(bytes)) => data = bytes,
-                (2, Field::Bytes(bytes)) => wrapped.key_id = text(bytes),
-                (3, Field::Bytes(bytes)) => wrapped.source = bytes.to_vec(),
-                (4, Field::Bytes(bytes)) => insert(&mut wrapped.annotations, bytes)?,
-                (5, Field::Number(number)) => {
-                    wrapped.source_type = match number {
-                        0 => SourceType::Key,
-                        1 => SourceType::Seed,
-                        other => SourceType::Unknown(other),
-                    }
-                }
-                _ => {}
-            }
-            Ok(())
-        });
-        read.map_err(|error| error.to_string())?;
-        if let SourceType::Unknown(number) = wrapped.source_type {
-            return Err(format!("unknown encryptedDEKSourceType: {number}"));
+    pub fn read(message: Bytes) -> Result<(Self, Bytes), String> {
+        let wrapped = Self::decode(&*message).map_err(|error| error.to_string())?;
+        if SourceType::try_from(wrapped.source_type).is_err() {
+            return Err(format!("unknown encryptedDEKSourceType: {}", wrapped.source_type));
         }
+        let Data { data } = Data::decode(message).map_err(|error| error.to_string())?;
         if data.is_empty() {
             return Err("encrypted data is empty".to_owned());
         }
@@ -263,61 +198,10 @@ fn is_domain(name: &str) -> bool {
     name.len() <= 253 && name.contains('.') && name.split('.').all(is_label)
 }
 
-/// Calls `take` for every field that holds bytes.
-fn each_bytes<'m>(
-    message: &'m [u8],
-    mut take: impl FnMut(i32, &'m [u8]) -> Result<(), Error>,
-) -> Result<(), Error> {
-    each_field(message, |number, field| match field {
-        Field::Bytes(bytes) => take(number, bytes),
-        Field::Number(_) => Ok(()),
-    })
-}
-
-fn insert(annotations: &mut Annotations, entry: &[u8]) -> Result<(), Error> {
-    let (mut name, mut value) = (String::new(), Vec::new());
-    each_bytes(entry, |field, bytes| {
-        match field {
-            1 => name = text(bytes),
-            2 => value = bytes.to_vec(),
-            _ => {}
-        }
-        Ok(())
-    })?;
-    annotations.insert(name, value);
-    Ok(())
-}
-
-fn put_annotations(out: &mut Vec<u8>, field: u8, annotations: &Annotations) {
-    for (name, value) in annotations {
-        let mut entry = Vec::new();
-        put_bytes(&mut entry, 1, name.as_bytes());
-        put_bytes(&mut entry, 2, value);
-        put_bytes(out, field, &entry);
-    }
-}
-
-/// Writes a field of bytes.
-pub fn put_bytes(out: &mut Vec<u8>, field: u8, bytes: &[u8]) {
-    put_head(out, field, bytes.len());
-    out.extend_from_slice(bytes);
-}
-
-/// Writes what stands before so many bytes of a field.
-pub fn put_head(out: &mut Vec<u8>, field: u8, length: usize) {
-    put_varint(out, u64::from(field << 3 | BYTES));
-    put_varint(out, length as u64);
-}
-
-fn put_varint(out: &mut Vec<u8>, value: u64) {
-    prost::encoding::encode_varint(value, out);
-}
-
-const _: () = assert!(KEY_ID_TAG == (2 << 3 | BYTES as u64));
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::sealed::KEY_ID_TAG;
 
     fn wrapped() -> Wrapped {
         let annotations =
@@ -326,21 +210,52 @@ mod tests {
             key_id: "k".repeat(200),
             source: vec![7; 60],
             annotations: annotations.into(),
-            source_type: SourceType::Seed,
+            source_type: SourceType::Seed.into(),
         }
+    }
+
+    fn message(wrapped: &Wrapped, data: &[u8]) -> Bytes {
+        let mut message = wrapped.encode_to_vec();
+        put_data_head(&mut message, data.len());
+        message.extend_from_slice(data);
+        message.into()
     }
 
     #[test]
     fn an_object_is_read_as_it_was_written() {
         let wrapped = wrapped();
-        let mut message = wrapped.encode();
-        put_bytes(&mut message, 1, b"data");
-        assert!(message.starts_with(&wrapped.key_id_field()));
-        assert_eq!(Wrapped::decode(&message), Ok((wrapped, &b"data"[..])));
+        let message = message(&wrapped, b"data");
+        let field = wrapped.key_id_field();
+        assert!(message.starts_with(&field) && u64::from(field[0]) == KEY_ID_TAG);
+        assert_eq!(Wrapped::read(message.clone()), Ok((wrapped, "data".into())));
         for cut in 0..message.len() {
             // Nothing panics, and only whole fields are read.
-            let _ = Wrapped::decode(&message[..cut]);
+            assert!(Wrapped::read(message.slice(..cut)).is_err());
         }
+    }
+
+    /// The bytes are those of upstream's `EncryptedObject`, by the tags of its definition.
+    #[test]
+    fn fields_stand_where_upstream_reads_them() {
+        let mut wrapped = wrapped();
+        wrapped.key_id.truncate(1);
+        wrapped.source.truncate(1);
+        wrapped.annotations.retain(|name, _| name.starts_with('a'));
+        let fields: [&[u8]; 5] = [
+            b"\x12\x01k",
+            b"\x1a\x01\x07",
+            b"\x22\x13\x0a\x0da.example.com\x12\x02\x01\x02",
+            b"\x28\x01",
+            b"\x0a\x02xy",
+        ];
+        assert_eq!(message(&wrapped, b"xy"), fields.concat());
+        let backwards: Vec<u8> = fields.iter().rev().copied().flatten().copied().collect();
+        assert_eq!(Wrapped::read(backwards.into()), Ok((wrapped.clone(), "xy".into())));
+        wrapped.source_type = 7;
+        let unknown = Wrapped::read(message(&wrapped, b"xy"));
+        assert_eq!(unknown, Err("unknown encryptedDEKSourceType: 7".to_owned()));
+        wrapped.source_type = 1;
+        assert_eq!(Wrapped::read(message(&wrapped, b"")), Err("encrypted data is empty".to_owned()));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 
 use super::messages::{SourceType, Wrapped};
@@ -104,5 +105,5 @@ impl Seeds {
 }
 
 fn hash_of(wrapped: &Wrapped) -> [u8; 32] {
-    Sha256::digest(wrapped.encode()).into()
+    Sha256::digest(wrapped.encode_to_vec()).into()
 }
