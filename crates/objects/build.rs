@@ -1,9 +1,11 @@
-//! Compiles `proto/` into the table of types that `schema::types` holds.
+//! Compiles `proto/` into the table of types that `schema::types` holds, and into the rules of declarative validation.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+#[path = "build/rules.rs"]
+mod rules;
 #[path = "build/types.rs"]
 mod types;
 
@@ -18,7 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut compiler = protox::Compiler::new([root])?;
     compiler.open_files(files)?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(out.join("types.rs"), types::table(&compiler.descriptor_pool())?)?;
+    let types = types::read(&compiler.descriptor_pool())?;
+    fs::write(out.join("types.rs"), types.table()?)?;
+    fs::write(out.join("rules.rs"), rules::tables(&types)?)?;
     Ok(())
 }
 

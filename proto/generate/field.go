@@ -36,6 +36,13 @@ func (m *model) addField(file *file, added *message, owner reflect.Type, from re
 	if err := setJSON(&into, owner, from); err != nil {
 		return fmt.Errorf("%s: %w", from.Name, err)
 	}
+	rules, err := rulesOf(owner, from)
+	if err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		into.options = append(into.options, fmt.Sprintf("(rowplane.rule) = %q", rule))
+	}
 	added.fields = append(added.fields, into)
 	return nil
 }

@@ -20,6 +20,8 @@ on_every_store! {
     an_empty_list_is_not_none,
     names_of_events_come_last,
     templates_of_claims_are_validated_before_they_are_immutable,
+    declared_rules_come_last,
+    unions_are_declared,
 }
 
 /// Each cause is (reason, field, message).
@@ -292,13 +294,58 @@ async fn templates_of_claims_are_validated_before_they_are_immutable(setup: Setu
     let template = |request: &Value| json!({"metadata": {"name": "a"}, "spec": {"spec": {"devices": {"requests": [request]}}}});
     server.post(templates, &template(&request)).await.expect(201);
     let refused = server.put(format!("{templates}/a"), &template(&json!({"name": "gpu"}))).await.failure();
-    let fields: Vec<&Value> = refused["details"]["causes"]
-        .as_array()
-        .expect("causes")
-        .iter()
-        .map(|cause| &cause["field"])
-        .collect();
-    assert_eq!(fields, ["spec.spec.devices.requests[0]", "spec"]);
+    assert_eq!(fields(&refused), ["spec.spec.devices.requests[0]", "spec"]);
+    server.stop().await;
+}
+
+fn fields(refused: &Value) -> Vec<&str> {
+    let causes = refused["details"]["causes"].as_array().expect("causes");
+    causes.iter().filter_map(|cause| cause["field"].as_str()).collect()
+}
+
+async fn declared_rules_come_last(setup: Setup) {
+    let server = setup.start().await;
+    let templates = "/apis/resource.k8s.io/v1/namespaces/t/resourceclaimtemplates";
+    let request = json!({"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}});
+    let template = |requests: &[&Value]| json!({"metadata": {"name": "a"}, "spec": {"spec": {"devices": {"requests": requests}}}});
+    server.post(templates, &template(&[&request])).await.expect(201);
+    let refused = server.put(format!("{templates}/a"), &template(&[&request, &request])).await.failure();
+    assert_eq!(fields(&refused), ["spec", "spec.spec.devices.requests[1]"]);
+    // Both rules of the list are declared; a list that is too long has no other error.
+    let many: Vec<&Value> = vec![&request; 33];
+    let refused = server.post(templates, &template(&many)).await.failure();
+    assert_eq!(
+        refused["details"]["causes"],
+        json!([{"reason": "FieldValueTooMany", "field": "spec.spec.devices.requests",
+        "message": "Too many: 33: must have at most 32 items"}])
+    );
+    server.stop().await;
+}
+
+async fn unions_are_declared(setup: Setup) {
+    let server = setup.start().await;
+    let slice = |attribute: Value| {
+        json!({"metadata": {"name": "s"}, "spec": {
+            "driver": "d.example.com", "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "gpu", "attributes": {"model": attribute}}],
+        }})
+    };
+    let slices = "/apis/resource.k8s.io/v1/resourceslices";
+    let all = "`int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`";
+    for (attribute, message) in [
+        (json!({}), format!("Invalid value: \"\": must specify one of: {all}")),
+        (
+            json!({"int": 1, "string": "a"}),
+            format!("Invalid value: \"{{`int`, `string`}}\": must specify exactly one of: {all}"),
+        ),
+    ] {
+        let refused = server.post(slices, &slice(attribute)).await.failure();
+        assert_eq!(
+            refused["details"]["causes"],
+            json!([{"reason": "FieldValueInvalid",
+            "field": "spec.devices[0].attributes[model]", "message": message}])
+        );
+    }
     server.stop().await;
 }
 

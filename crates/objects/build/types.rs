@@ -19,8 +19,8 @@ const MAX_NUMBER: u32 = 1000;
 /// A longer text is not stored in place by `tree::Text`.
 const MAX_INLINE: usize = 23;
 
-/// The table, as the elements of a Rust array. Ids of messages are places in it.
-pub fn table(pool: &DescriptorPool) -> Result<String> {
+/// Reads the messages of `proto/`.
+pub fn read(pool: &DescriptorPool) -> Result<Types> {
     let files = pool.files().filter(|file| file.package_name() != "google.protobuf");
     // Options are no types.
     let messages: Vec<MessageDescriptor> = files
@@ -29,50 +29,47 @@ pub fn table(pool: &DescriptorPool) -> Result<String> {
         .collect();
     let ids = messages.iter().enumerate().map(|(id, message)| (message.full_name().to_owned(), id)).collect();
     let messages = messages.iter().map(|message| Message::read(message, &ids)).collect::<Result<_>>()?;
-    let types = Types { messages };
-    let mut out = String::from("[\n");
-    for id in 0..types.messages.len() {
-        types.emit(id, &mut out)?;
-    }
-    out.push_str("]\n");
-    Ok(out)
+    Ok(Types { messages })
 }
 
-struct Types {
-    messages: Vec<Message>,
+/// The messages of `proto/`; ids of messages are places in the list.
+pub struct Types {
+    pub messages: Vec<Message>,
 }
 
 /// Parts that are Rust expressions already end in `code`.
-struct Message {
-    name: String,
+pub struct Message {
+    pub name: String,
     package: String,
     format: String,
-    role_code: String,
+    pub role_code: String,
     merging_code: String,
     unions_code: String,
-    fields: Vec<Field>,
+    pub fields: Vec<Field>,
 }
 
-struct Field {
+pub struct Field {
     name: String,
-    json_name: String,
+    pub json_name: String,
     number: u32,
     kind_code: String,
     /// The message of the field, of its elements or of its values.
-    message: Option<usize>,
+    pub message: Option<usize>,
     is_bytes: bool,
-    cardinality: &'static str,
-    pointer: bool,
+    pub cardinality: &'static str,
+    pub pointer: bool,
     always: bool,
     omit_zero: bool,
-    inline: bool,
+    pub inline: bool,
     required: bool,
     default: Option<String>,
     merging_code: String,
     strategic_code: String,
-    allowed: Vec<String>,
+    pub allowed: Vec<String>,
     go_type: Option<String>,
     go_collection: Option<String>,
+    /// Rules of declarative validation, as `proto/options.proto` spells them.
+    pub rules: Vec<String>,
 }
 
 /// The options of `proto/options.proto` that a descriptor has.
@@ -246,6 +243,7 @@ impl Field {
             allowed: options.texts("allowed"),
             go_type: options.text("go_type"),
             go_collection: options.text("go_collection"),
+            rules: options.texts("rule"),
         })
     }
 }
@@ -288,6 +286,16 @@ struct Member {
 }
 
 impl Types {
+    /// The table of types, as a Rust array.
+    pub fn table(&self) -> Result<String> {
+        let mut out = String::from("[\n");
+        for id in 0..self.messages.len() {
+            self.emit(id, &mut out)?;
+        }
+        out.push_str("]\n");
+        Ok(out)
+    }
+
     fn emit(&self, id: usize, out: &mut String) -> Result<()> {
         let Message { name, package, format, role_code, merging_code, unions_code, fields } =
             &self.messages[id];

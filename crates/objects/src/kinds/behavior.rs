@@ -34,6 +34,7 @@ use warnings::{KindWarnings, finalizers};
 use crate::causes::Cause;
 use crate::fields::ObjectMap;
 use crate::kinds::custom::CustomVersion;
+use crate::schema::kind::Kind;
 use crate::schema::resource::ResourceDefinition;
 use crate::tree::Text;
 
@@ -59,7 +60,7 @@ pub struct BuiltIn {
     pub definition: Definition,
     /// Changes that a write makes to an object beside those that the client sent.
     pub strategy: Strategy,
-    /// Validation rules for objects.
+    /// Validation rules for objects, beside those of [`BuiltIn::rules_of`].
     pub rules: Rules,
     /// Warnings about objects that are valid.
     pub warnings: KindWarnings,
@@ -80,6 +81,11 @@ impl BuiltIn {
     /// A kind of objects that are found out when somebody reads them.
     pub const fn computed(definition: Definition) -> Self {
         Self::unstored(definition.computed())
+    }
+
+    /// The rules of the kind, with those that upstream declares at the fields of its type.
+    pub fn rules_of(&self, kind: &Kind) -> Rules {
+        kind.go().map_or(self.rules, |go| self.rules.with_declared(go.message))
     }
 
     const fn unstored(definition: Definition) -> Self {
@@ -115,7 +121,7 @@ impl Behavior {
     pub fn built_in(kind: &BuiltIn, definition: &ResourceDefinition) -> Self {
         Self {
             strategy: kind.strategy.fitting(definition),
-            rules: kind.rules,
+            rules: kind.rules_of(&definition.kind),
             warnings: kind.warnings,
             columns: TablePrinter::BuiltIn(kind.columns),
             fields: (kind.fields)(),

@@ -15,6 +15,7 @@ use crate::gotext::quote;
 use crate::json::Node;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::built_in;
 use crate::options::strictness::{conform, yaml_error};
 use crate::schema::builtin;
@@ -198,7 +199,7 @@ impl Reading {
         }
         kind.default(&mut object).map_err(|error| error.to_string())?;
         let name = metadata(&object).map_or("", |own| fields::text(own, &["name"])).to_owned();
-        let wrong = mistakes(built_in, &object, &name)?;
+        let wrong = mistakes(&built_in.rules_of(kind), &object, &name)?;
         if let Some(wrong) = wrong {
             return Err(format!("{} {}: {wrong}", kind.gvk.kind, quote(&name)));
         }
@@ -247,7 +248,7 @@ fn items(list: &Map) -> impl DoubleEndedIterator<Item = &Value> {
 
 /// The errors of an object by the rules of its kind. These refuse the names that objects from files have, so they are
 /// asked about the name without its suffix.
-fn mistakes(built_in: &BuiltIn, object: &ObjectMap, name: &str) -> Result<Option<String>, String> {
+fn mistakes(rules: &Rules, object: &ObjectMap, name: &str) -> Result<Option<String>, String> {
     let empty = Map::new();
     let own = metadata(object).unwrap_or(&empty);
     let causes = meta::create::validate(own, Scope::Cluster, NameFormat::Dns1123Subdomain);
@@ -255,7 +256,7 @@ fn mistakes(built_in: &BuiltIn, object: &ObjectMap, name: &str) -> Result<Option
     if let Some(Value::Object(own)) = renamed.get_mut("metadata") {
         own.insert("name", name.strip_suffix(END).unwrap_or(name).into());
     }
-    let of_kind = built_in.rules.create(&renamed).map_err(|error| error.to_string())?;
+    let of_kind = rules.create(&renamed).map_err(|error| error.to_string())?;
     let shown = |cause: &Cause| format!("{}: {}", cause.field, cause.message);
     Ok(aggregate(causes.iter().chain(of_kind.iter()).map(shown)))
 }

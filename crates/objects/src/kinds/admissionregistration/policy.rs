@@ -114,13 +114,13 @@ pub fn validating_binding(object: &ObjectMap, errors: &mut Errors) {
                    response and headers serves no purpose)";
         errors.invalid(&actions, actions.value(), why);
     }
-    if seen.is_empty() {
-        errors.required(&actions, "");
-    }
 }
 
 pub fn mutating_binding(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
+    if spec.get("policyName").text().is_empty() {
+        errors.required(&spec.get("policyName"), "");
+    }
     binding(&spec, errors);
     mutated_only(&spec.get("matchResources"), errors);
 }
@@ -290,7 +290,9 @@ pub fn mutation(mutation: &At<'_, '_>, admission: &Admission, errors: &mut Error
 /// Validates what both kinds of bindings have.
 fn binding(spec: &At<'_, '_>, errors: &mut Errors) {
     let policy = spec.get("policyName");
-    errors.required_in_format(&policy, dns1123_subdomain);
+    if !policy.text().is_empty() {
+        errors.in_format(&policy, dns1123_subdomain);
+    }
     param(&spec.get("paramRef"), errors);
     matched(&spec.get("matchResources"), errors);
 }

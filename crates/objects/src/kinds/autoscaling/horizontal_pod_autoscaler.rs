@@ -99,12 +99,6 @@ fn in_v2(object: &ObjectMap, check: impl FnOnce(&ObjectMap)) {
 fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     let (min, max) = (spec.get("minReplicas"), spec.get("maxReplicas"));
     let min_number = min.opt_int().unwrap_or(1);
-    errors.not_negative(&min);
-    match max.int() {
-        0 => errors.required(&max, ""),
-        number if number < 0 => errors.invalid(&max, number, "must be greater than or equal to 1"),
-        _ => {}
-    }
     if max.int() < min_number {
         errors.invalid(&max, max.int(), "must be greater than or equal to `minReplicas`");
     }

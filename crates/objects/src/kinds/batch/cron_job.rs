@@ -60,9 +60,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 
 fn spec(spec: &At<'_, '_>, old: Option<&At<'_, '_>>, errors: &mut Errors) {
     let (schedule, zone) = (spec.get("schedule"), spec.get("timeZone"));
-    if schedule.text().is_empty() {
-        errors.required(&schedule, "");
-    } else {
+    if !schedule.text().is_empty() {
         let zoned = old.is_some_and(|old| old.get("schedule").text().contains("TZ"));
         schedule_text(&schedule, zoned, zone.is_set(), errors);
     }

@@ -50,6 +50,15 @@ pub fn label_key(key: &str) -> Vec<String> {
     messages
 }
 
+/// The judgement of [`label_key`] for a key that needs a prefix.
+pub fn prefixed_label_key(key: &str) -> Vec<String> {
+    let messages = label_key(key);
+    if messages.is_empty() && !key.contains('/') {
+        return vec!["must include a prefix (e.g. 'example.com/key')".to_owned()];
+    }
+    messages
+}
+
 const KEY_EXAMPLES: [&str; 3] = ["MyName", "my.name", "123-abc"];
 
 fn key_prefix(prefix: &str) -> Vec<String> {

@@ -7,6 +7,7 @@
 
 pub mod at;
 pub mod condition;
+pub mod declarative;
 pub mod errors;
 pub mod expression;
 pub mod format;
@@ -24,9 +25,11 @@ use crate::causes::Causes;
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::format as behavior_format;
 use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::declarative::Struct;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::metadata::finalizers;
 use crate::long_work;
+use crate::schema::types::MessageId;
 
 /// The system had no thread for the expressions of the object.
 #[derive(Debug, thiserror::Error)]
@@ -48,14 +51,23 @@ pub struct Rules {
     status: OfChange,
     /// The rules of the object after a write to a part of its spec.
     part: OfNew,
+    /// The rules that upstream declares at the fields of the kind, asked after all others.
+    declared: Option<&'static Struct>,
     /// Whether the name of a new object is only looked at when nothing else is wrong.
     names_last: bool,
 }
 
 impl Rules {
     /// Kinds that are not checked at all.
-    pub const NONE: Self =
-        Self { metadata: any, create: any, update: None, status: any_change, part: any, names_last: false };
+    pub const NONE: Self = Self {
+        metadata: any,
+        create: any,
+        update: None,
+        status: any_change,
+        part: any,
+        declared: None,
+        names_last: false,
+    };
 
     /// Kinds of which only metadata are checked.
     pub const METADATA: Self = Self { metadata: finalizers, ..Self::NONE };
@@ -88,6 +100,11 @@ impl Rules {
         Self { names_last: true, ..self }
     }
 
+    /// The same rules, followed by those that upstream declares at the fields of the kind.
+    pub fn with_declared(self, kind: MessageId) -> Self {
+        Self { declared: Struct::of(kind), ..self }
+    }
+
     /// Whether the name of a new object is only looked at when nothing else is wrong.
     pub fn names_last(&self) -> bool {
         self.names_last
@@ -98,6 +115,7 @@ impl Rules {
         found(|errors| {
             (self.metadata)(object, errors);
             (self.create)(object, errors);
+            self.declared(object, None, errors);
         })
     }
 
@@ -109,6 +127,7 @@ impl Rules {
                 Some(update) => update(new, old, errors),
                 None => (self.create)(new, errors),
             }
+            self.declared(new, Some(old), errors);
         })
     }
 
@@ -126,7 +145,14 @@ impl Rules {
             errors.now = now;
             (self.metadata)(new, errors);
             (self.status)(new, old, errors);
+            self.declared(new, Some(old), errors);
         })
+    }
+
+    fn declared(&self, new: &ObjectMap, old: Option<&ObjectMap>, errors: &mut Errors) {
+        if let Some(rules) = self.declared {
+            rules.validate(new, old, errors);
+        }
     }
 }
 

@@ -55,13 +55,11 @@ impl Hooks for ControllerHooks {
 /// Rules for a new controller. Its selector is a map that defaults to the template's labels.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
-    errors.not_negative(&spec.get("minReadySeconds"));
     let (selector, template) = (spec.get("selector"), spec.get("template"));
     let labels = template.dig(&["metadata", "labels"]);
     if selector.is_empty() && labels.is_empty() {
         errors.required(&selector, "");
     }
-    errors.not_negative(&spec.get("replicas"));
     if !template.is_set() {
         return errors.required(&template, "");
     }

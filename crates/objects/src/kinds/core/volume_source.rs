@@ -3,7 +3,7 @@
 pub mod columns;
 pub mod warnings;
 
-use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, long_name_caseless};
+use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::path_text::{descending, no_backsteps};
@@ -276,18 +276,6 @@ pub fn storage_os(at: &At<'_, '_>, secret: &[&str], errors: &mut Errors) {
 
 pub fn csi_driver(at: &At<'_, '_>, errors: &mut Errors) {
     driver_name(at, at.text(), errors);
-}
-
-/// The rule of [`csi_driver`], where upstream's declared rules judge the name.
-pub fn declared_driver(at: &At<'_, '_>, errors: &mut Errors) {
-    let name = at.text();
-    if name.is_empty() {
-        return errors.required(at, "");
-    }
-    if name.chars().count() > 63 {
-        errors.too_long_in_characters(at, 63);
-    }
-    errors.invalid_each(at, name, long_name_caseless(name));
 }
 
 /// Validates the name of a driver for storage or devices.

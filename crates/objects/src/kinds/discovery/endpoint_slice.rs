@@ -13,7 +13,7 @@ use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::Check;
-use crate::kinds::behavior::rules::same::{immutable_text_unshown, same};
+use crate::kinds::behavior::rules::same::same;
 use crate::kinds::behavior::rules::{Rules, ip, selector};
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
@@ -39,8 +39,6 @@ pub static KIND: BuiltIn = BuiltIn {
 
 const ENDPOINTS: usize = 1000;
 
-const ADDRESSES: usize = 100;
-
 const PORTS: usize = 20_000;
 
 const TOPOLOGY: usize = 16;
@@ -48,26 +46,21 @@ const TOPOLOGY: usize = 16;
 const HINTS: usize = 8;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
-    head(object, errors);
+    ports(&At::member(object, "ports"), errors);
     endpoints(object, errors);
 }
 
-/// Endpoints that were accepted once stay valid.
+/// Endpoints that were accepted once stay valid. The declared rules end with the error that the type of addresses is
+/// immutable, so that its values are judged here.
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
-    head(new, errors);
+    let kind = At::member(new, "addressType");
+    if !kind.text().is_empty() {
+        errors.one_of(&kind, kind.text(), &["FQDN", "IPv4", "IPv6"]);
+    }
+    ports(&At::member(new, "ports"), errors);
     if !same(At::member(new, "endpoints").value(), At::member(old, "endpoints").value()) {
         endpoints(new, errors);
     }
-    immutable_text_unshown(&At::member(new, "addressType"), &At::member(old, "addressType"), errors);
-}
-
-fn head(object: &ObjectMap, errors: &mut Errors) {
-    let kind = At::member(object, "addressType");
-    match kind.text() {
-        "" => errors.required(&kind, ""),
-        text => _ = errors.one_of(&kind, text, &["FQDN", "IPv4", "IPv6"]),
-    }
-    ports(&At::member(object, "ports"), errors);
 }
 
 fn ports(list: &At<'_, '_>, errors: &mut Errors) {
@@ -99,11 +92,6 @@ fn endpoints(object: &ObjectMap, errors: &mut Errors) {
     }
     for endpoint in list.items() {
         let addresses = endpoint.get("addresses");
-        if addresses.is_empty() {
-            errors.required(&addresses, "");
-        } else if addresses.len() > ADDRESSES {
-            errors.too_many(&addresses, addresses.len(), ADDRESSES);
-        }
         for item in addresses.items() {
             address(&item, &addresses, kind, errors);
         }

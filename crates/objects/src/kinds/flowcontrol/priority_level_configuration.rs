@@ -50,20 +50,9 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         "Exempt" => {
             shares(&exempt, errors);
         }
-        "Limited" => {
-            if limited.is_set() {
-                self::limited(&limited, errors);
-            } else {
-                errors.required(&limited, "");
-            }
-        }
-        "" => errors.required(&kind, ""),
+        "Limited" if limited.is_set() => self::limited(&limited, errors),
+        "Limited" | "" => {}
         other => errors.not_supported(&kind, other, &["Exempt", "Limited"]),
-    }
-    for (member, of) in [(exempt, "Exempt"), (limited, "Limited")] {
-        if member.is_set() && kind.text() != of {
-            errors.forbidden(&member, "");
-        }
     }
     mandatory(object, bootstrap::levels(), errors);
     status(object, object, errors);
@@ -86,12 +75,8 @@ pub fn limited(at: &At<'_, '_>, errors: &mut Errors) {
     match kind.text() {
         "Reject" => {}
         "Queue" if queuing.is_set() => queues(&queuing, errors),
-        "Queue" => errors.required(&queuing, ""),
-        "" => errors.required(&kind, ""),
+        "Queue" | "" => {}
         other => errors.not_supported(&kind, other, &["Queue", "Reject"]),
-    }
-    if queuing.is_set() && kind.text() != "Queue" {
-        errors.forbidden(&queuing, "");
     }
     let borrowing = at.get("borrowingLimitPercent");
     if borrowing.int() < 0 {

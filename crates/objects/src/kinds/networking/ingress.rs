@@ -172,7 +172,14 @@ fn backend(at: &At<'_, '_>, errors: &mut Errors) {
     let (resource, service) = (at.get("resource"), at.get("service"));
     match (resource.is_set(), service.is_set()) {
         (true, true) => errors.invalid(at, "", "cannot set both resource and service backends"),
-        (true, false) => reference(&resource, errors),
+        (true, false) => {
+            for name in ["kind", "name"].map(|name| resource.get(name)) {
+                if name.text().is_empty() {
+                    errors.required(&name, "");
+                }
+            }
+            reference(&resource, errors);
+        }
         (false, true) => service_backend(at, &service, errors),
         (false, false) => errors.invalid(at, "", "resource or service backend is required"),
     }
@@ -197,7 +204,7 @@ pub fn reference(at: &At<'_, '_>, errors: &mut Errors) {
         errors.invalid_each(&group, text, dns1123_subdomain(text));
     }
     for name in ["kind", "name"] {
-        errors.required_in_format(&at.get(name), path_segment);
+        errors.in_format(&at.get(name), path_segment);
     }
 }
 

@@ -9,7 +9,6 @@ use crate::kinds::behavior::format::{dns1123_subdomain, path_segment};
 use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::same::immutable_unshown;
 use crate::kinds::behavior::rules::{Rules, ip};
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
@@ -37,27 +36,26 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     }
     let spec = At::member(object, "spec");
     let parent = spec.get("parentRef");
-    if !parent.is_set() {
-        return errors.required(&parent, "");
-    }
     let group = parent.get("group");
     if !group.text().is_empty() {
         errors.in_format(&group, dns1123_subdomain);
     }
     for name in ["resource", "name", "namespace"] {
         let field = parent.get(name);
-        if !field.text().is_empty() {
-            errors.in_format(&field, path_segment);
-        } else if name != "namespace" {
-            errors.required(&field, "");
-        }
+        errors.in_format(&field, path_segment);
     }
 }
 
-pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+/// The declared rules end with the error that the parent is immutable, so that its members are judged here.
+pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     create(new, errors);
-    let (spec, old) = (At::member(new, "spec"), At::member(old, "spec"));
-    immutable_unshown(&spec.get("parentRef"), &old.get("parentRef"), errors);
+    let spec = At::member(new, "spec");
+    let parent = spec.get("parentRef");
+    for field in ["resource", "name"].map(|name| parent.get(name)) {
+        if parent.is_set() && field.text().is_empty() {
+            errors.required(&field, "");
+        }
+    }
 }
 
 /// Upstream's rows have an age behind the last column; clients ignore cells without a column.

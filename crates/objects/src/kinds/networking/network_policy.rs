@@ -116,7 +116,7 @@ fn peer(at: &At<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {
 fn range(block: &At<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {
     let cidr = block.get("cidr");
     if cidr.text().is_empty() {
-        return errors.required(&cidr, "");
+        return;
     }
     ip::legacy_range(&cidr, cidr.text(), known, errors);
     let Some(whole) = ip::parse_range(cidr.text()) else { return };

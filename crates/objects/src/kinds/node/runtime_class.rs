@@ -8,11 +8,9 @@ use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
 use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::format::{dns1123_label, short_name};
+use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::rules::format::Check;
-use crate::kinds::behavior::rules::same::immutable_text_unshown;
 use crate::kinds::behavior::rules::{Rules, resource, selector};
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
@@ -31,11 +29,6 @@ pub static KIND: BuiltIn = BuiltIn {
 };
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
-    whole(object, short_name, errors);
-}
-
-fn whole(object: &ObjectMap, handler: Check, errors: &mut Errors) {
-    errors.required_in_format(&At::member(object, "handler"), handler);
     let overhead = At::member(object, "overhead");
     let (limits, fixed) = (overhead.get("limits"), overhead.get("podFixed"));
     for (name, amount) in fixed.entries() {
@@ -64,9 +57,13 @@ fn whole(object: &ObjectMap, handler: Check, errors: &mut Errors) {
     }
 }
 
-pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
-    whole(new, dns1123_label, errors);
-    immutable_text_unshown(&At::member(new, "handler"), &At::member(old, "handler"), errors);
+/// The declared rules end with the error that the handler is immutable, so that its form is judged here.
+pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
+    let handler = At::member(new, "handler");
+    if !handler.text().is_empty() {
+        errors.in_format(&handler, dns1123_label);
+    }
+    create(new, errors);
 }
 
 pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {

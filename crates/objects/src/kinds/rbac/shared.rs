@@ -44,9 +44,6 @@ pub fn cluster_role(object: &ObjectMap, errors: &mut Errors) {
 fn rules(object: &ObjectMap, scope: Scope, errors: &mut Errors) {
     for rule in At::member(object, "rules").items() {
         let (groups, resources) = (rule.get("apiGroups"), rule.get("resources"));
-        if rule.get("verbs").is_empty() {
-            errors.required(&rule.get("verbs"), "");
-        }
         let urls = rule.get("nonResourceURLs");
         if urls.is_empty() {
             if groups.is_empty() {
@@ -108,7 +105,7 @@ fn binding(object: &ObjectMap, scope: Scope, errors: &mut Errors) {
     errors.one_of(&group, group.text_or(GROUP), &[GROUP]);
     let kinds: &[&str] = if scope == Scope::Namespace { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
     errors.one_of(&kind, kind.text(), kinds);
-    errors.required_in_format(&name, path_segment);
+    errors.in_format(&name, path_segment);
     for one in At::member(object, "subjects").items() {
         subject(&one, scope, errors);
     }
@@ -116,9 +113,6 @@ fn binding(object: &ObjectMap, scope: Scope, errors: &mut Errors) {
 
 fn subject(at: &At<'_, '_>, scope: Scope, errors: &mut Errors) {
     let (kind, name, group) = (at.get("kind"), at.get("name"), at.get("apiGroup"));
-    if name.text().is_empty() {
-        errors.required(&name, "");
-    }
     match kind.text() {
         "ServiceAccount" => {
             if !name.text().is_empty() {

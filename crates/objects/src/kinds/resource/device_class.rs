@@ -4,7 +4,6 @@ use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::NAME_AND_AGE;
 use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
@@ -14,7 +13,7 @@ use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
 use crate::kinds::behavior::warnings::KindWarnings;
-use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, each, selectors};
+use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, selectors, within};
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("deviceclasses", "DeviceClass").generation().returns_deleted(),
@@ -36,25 +35,9 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     self::spec(&spec, if kept { Age::Stored } else { Age::New }, errors);
 }
 
-/// Validates a name by which Pods may ask for devices of the class (`k8s-extended-resource-name`).
-fn extended_name(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
-    if !text.contains('/') {
-        errors.invalid(at, text, "a name must be a domain-prefixed path, such as 'example.com/my-prop'");
-    } else if text.contains("kubernetes.io/") {
-        errors.invalid(at, text, "must not have \"kubernetes.io/\" domain");
-    }
-    if text.starts_with("requests.") {
-        errors.invalid(at, text, "must not have \"requests.\" prefix");
-    }
-    // A quota of it has this name.
-    errors.invalid_each(at, text, label_key(&format!("requests.{text}")));
-}
-
 pub fn spec(spec: &At<'_, '_>, age: Age, errors: &mut Errors) {
     selectors(&spec.get("selectors"), errors);
-    each(&spec.get("config"), CONFIGURATIONS, errors, |config, errors| configuration(config, age, errors));
-    let name = spec.get("extendedResourceName");
-    if let Some(text) = name.opt_text() {
-        extended_name(&name, text, errors);
+    for config in within(&spec.get("config"), CONFIGURATIONS) {
+        configuration(&config, age, errors);
     }
 }

@@ -22,7 +22,7 @@ use crate::kinds::resource::taint::taint;
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("devicetaintrules", "DeviceTaintRule").sub(&["status"]).generation().conditional(),
     strategy: Strategy { status_metadata: RESET, hooks: &EffectTime, ..Strategy::PLAIN },
-    rules: Rules::new(create, update).with_status(status),
+    rules: Rules::timeless(create).with_status(status),
     warnings: KindWarnings::NONE,
     columns: &COLUMNS,
     fields: SelectableFields::metadata,
@@ -46,15 +46,6 @@ impl Hooks for EffectTime {
     }
 }
 
-pub fn create(object: &ObjectMap, errors: &mut Errors) {
-    rule(object, None, errors);
-}
-
-pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
-    let before = At::member(old, "spec");
-    rule(new, Some(before.get("taint").get("effect").text()), errors);
-}
-
 pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     let status = At::member(new, "status");
     let conditions = status.get("conditions");
@@ -64,7 +55,7 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-fn rule(object: &ObjectMap, known_effect: Option<&str>, errors: &mut Errors) {
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     let devices = spec.get("deviceSelector");
     let (driver, pool, device) = (devices.get("driver"), devices.get("pool"), devices.get("device"));
@@ -77,7 +68,7 @@ fn rule(object: &ObjectMap, known_effect: Option<&str>, errors: &mut Errors) {
     if device.is_set() {
         errors.in_format(&device, dns1123_label);
     }
-    taint(&spec.get("taint"), known_effect, errors);
+    taint(&spec.get("taint"), errors);
 }
 
 pub static COLUMNS: Printer = Printer {

@@ -16,15 +16,12 @@ use crate::kinds::behavior::gated_fields::Node::{Each, Of, Under};
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::rules::same::immutable_unshown;
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::status::RESET;
 use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
 use crate::kinds::behavior::warnings::KindWarnings;
-use crate::kinds::resource::shared::{
-    Age, CONFIGURATIONS, configuration, each, each_keyed, each_once, selectors,
-};
-use crate::kinds::resource::{name, taint};
+use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, selectors, within};
+use crate::kinds::resource::taint;
 use crate::tree::Value;
 
 pub static KIND: BuiltIn = BuiltIn {
@@ -67,22 +64,22 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     spec(&At::member(object, "spec"), errors);
 }
 
-pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
-    immutable_unshown(&At::member(new, "spec"), &At::member(old, "spec"), errors);
-}
+/// The spec is immutable by the declared rules, so nothing else is judged.
+fn update(_: &ObjectMap, _: &ObjectMap, _: &mut Errors) {}
 
 pub fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
     let devices = spec.get("devices");
     let requests = Requests(devices.get("requests"));
-    let text = |at: &At<'_, '_>| at.get("name").text().to_owned();
-    each_keyed(&requests.0, REQUESTS, text, errors, request);
-    each(&devices.get("constraints"), CONSTRAINTS, errors, |constraint, errors| {
-        self::constraint(constraint, requests, errors);
-    });
-    each(&devices.get("config"), CONFIGURATIONS, errors, |config, errors| {
+    for request in within(&requests.0, REQUESTS) {
+        self::request(&request, errors);
+    }
+    for constraint in within(&devices.get("constraints"), CONSTRAINTS) {
+        self::constraint(&constraint, requests, errors);
+    }
+    for config in within(&devices.get("config"), CONFIGURATIONS) {
         references(&config.get("requests"), requests, errors);
-        configuration(config, Age::New, errors);
-    });
+        configuration(&config, Age::New, errors);
+    }
 }
 
 /// The requests of a claim, to which other parts refer.
@@ -122,8 +119,9 @@ pub fn reference(at: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Error
 
 /// Validates the requests to which something applies; an empty list means all.
 pub fn references(list: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Errors) {
-    let text = |at: &At<'_, '_>| at.text().to_owned();
-    each_once(list, REQUESTS, text, errors, |at, errors| reference(at, requests, errors));
+    for at in within(list, REQUESTS) {
+        reference(&at, requests, errors);
+    }
 }
 
 fn request(at: &At<'_, '_>, errors: &mut Errors) {
@@ -135,35 +133,29 @@ fn request(at: &At<'_, '_>, errors: &mut Errors) {
             let why = format!("{ONE_OF}, but multiple fields are set");
             errors.invalid(at, Verbatim("null".to_owned()), &why);
         }
-        (true, false) => wanted(&exactly, errors),
+        (true, false) => {
+            errors.required_in_format(&exactly.get("deviceClassName"), dns1123_subdomain);
+            wanted(&exactly, errors);
+        }
         (false, true) => {
-            let text = |at: &At<'_, '_>| at.get("name").text().to_owned();
-            each_keyed(&alternatives, ALTERNATIVES, text, errors, |at, errors| {
+            for at in within(&alternatives, ALTERNATIVES) {
                 errors.in_format(&at.get("name"), dns1123_label);
-                wanted(at, errors);
-            });
+                wanted(&at, errors);
+            }
         }
     }
 }
 
 fn wanted(at: &At<'_, '_>, errors: &mut Errors) {
-    errors.required_in_format(&at.get("deviceClassName"), dns1123_subdomain);
     selectors(&at.get("selectors"), errors);
     let (mode, count) = (at.get("allocationMode"), at.get("count"));
     match mode.text_or("ExactCount") {
-        "All" => {
-            if count.int() != 0 {
-                let why = "must not be specified when allocationMode is 'All'";
-                errors.invalid(&count, count.int(), why);
-            }
+        "All" if count.int() != 0 => {
+            errors.invalid(&count, count.int(), "must not be specified when allocationMode is 'All'");
         }
-        "ExactCount" => {
-            // The default replaces zero by one.
-            if count.int() < 0 {
-                errors.invalid(&count, count.int(), "must be greater than zero");
-            }
-        }
-        other => errors.not_supported(&mode, other, &["All", "ExactCount"]),
+        // The default replaces zero by one.
+        "ExactCount" if count.int() < 0 => errors.invalid(&count, count.int(), "must be greater than zero"),
+        _ => {}
     }
     for toleration in at.get("tolerations").items() {
         taint::toleration(&toleration, errors);
@@ -172,13 +164,9 @@ fn wanted(at: &At<'_, '_>, errors: &mut Errors) {
 
 pub fn constraint(at: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Errors) {
     references(&at.get("requests"), requests, errors);
-    let attributes = ["matchAttribute", "distinctAttribute"];
-    match attributes.iter().map(|name| at.get(name)).find(At::is_set) {
-        Some(attribute) => name::fully_qualified(&attribute, errors),
-        None => {
-            let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
-            errors.required(at, why);
-        }
+    if !at.get("matchAttribute").is_set() && !at.get("distinctAttribute").is_set() {
+        let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
+        errors.required(at, why);
     }
 }
 

@@ -7,12 +7,13 @@ use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::same::immutable_unshown;
 use crate::kinds::behavior::rules::{Rules, metadata};
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
 use crate::kinds::behavior::warnings::KindWarnings;
-use crate::kinds::resource::resource_claim::{GATED_SPEC, spec, update as resource_claim_update};
+use crate::kinds::resource::resource_claim::{GATED_SPEC, spec};
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("resourceclaimtemplates", "ResourceClaimTemplate").returns_deleted(),
@@ -36,5 +37,5 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     create(new, errors);
-    resource_claim_update(new, old, errors);
+    immutable_unshown(&At::member(new, "spec"), &At::member(old, "spec"), errors);
 }

@@ -3,6 +3,8 @@
 pub mod capacity;
 pub mod device;
 
+use std::collections::BTreeSet;
+
 use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::BuiltIn;
@@ -11,7 +13,7 @@ use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age as age_cell, cells, name as cell_name, text, text_column,
 };
 use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::format::{dns1123_subdomain, short_name};
+use crate::kinds::behavior::format::dns1123_subdomain;
 use crate::kinds::behavior::gated_fields::Feature::{
     DraDeviceCompatibilityGroups, DraListTypeAttributes, DraNodeAllocatableResources,
     DraOptionalNodeOperations, DraPartitionableDevicesType,
@@ -29,7 +31,7 @@ use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::pod_spec::affinity;
 use crate::kinds::core::volume_source::csi_driver;
 use crate::kinds::resource::name;
-use crate::kinds::resource::shared::{each_keyed, each_once};
+use crate::kinds::resource::shared::within;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("resourceslices", "ResourceSlice").generation().returns_deleted(),
@@ -90,15 +92,23 @@ pub fn spec(spec: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     }
     let advanced = devices.items().any(|device| device::is_advanced(&device));
     let max = if advanced { ADVANCED_DEVICES } else { DEVICES };
-    let name = |at: &At<'_, '_>| at.get("name").text().to_owned();
     let per_device = spec.get("perDeviceNodeSelection").flag();
-    each_once(&devices, max, name, errors, |device, errors| {
-        device::validate(device, &named(old, device), per_device, errors);
-    });
-    each_keyed(&counters, COUNTER_SETS, name, errors, |set, errors| {
-        errors.required_in_format(&set.get("name"), short_name);
+    if devices.len() > max {
+        errors.too_many(&devices, devices.len(), max);
+    }
+    for device in within(&devices, max) {
+        device::validate(&device, &named(old, &device), per_device, errors);
+    }
+    let mut names = BTreeSet::new();
+    for device in within(&devices, max) {
+        let name = device.get("name").text();
+        if !names.insert(name) {
+            errors.duplicate(&device, name);
+        }
+    }
+    for set in within(&counters, COUNTER_SETS) {
         capacity::counters(&set.get("counters"), errors);
-    });
+    }
 }
 
 /// The old device with the same name; null if there is none.

@@ -15,7 +15,6 @@ use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::same::{immutable_text_unshown, immutable_unshown};
 use crate::kinds::behavior::rules::{Rules, selector};
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
@@ -27,7 +26,7 @@ use crate::tree::Value;
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("storageclasses", "StorageClass").short(&["sc"]).returns_deleted(),
     strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
-    rules: Rules::new(create, update),
+    rules: Rules::timeless(create),
     warnings: KindWarnings::same(warn),
     columns: &COLUMNS,
     fields: SelectableFields::metadata,
@@ -48,19 +47,9 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     topologies(&At::member(object, "allowedTopologies"), errors);
 }
 
-pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
-    create(new, errors);
-    immutable_unshown(&At::member(new, "parameters"), &At::member(old, "parameters"), errors);
-    for name in ["provisioner", "reclaimPolicy", "volumeBindingMode"] {
-        immutable_text_unshown(&At::member(new, name), &At::member(old, name), errors);
-    }
-}
-
 pub fn provisioner(at: &At<'_, '_>, errors: &mut Errors) {
-    if at.text().is_empty() {
-        errors.required(at, "");
-    } else {
-        let name = at.text().to_lowercase();
+    let name = at.text().to_lowercase();
+    if !name.is_empty() {
         errors.invalid_each(at, &name, label_key(&name));
     }
 }

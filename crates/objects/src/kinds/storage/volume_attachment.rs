@@ -11,14 +11,13 @@ use crate::kinds::behavior::format::dns1123_subdomain;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::same::immutable_unshown;
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::{RESET, StatusRule};
 use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::persistent_volume;
 use crate::kinds::core::persistent_volume::VolumeSpecIn;
-use crate::kinds::core::volume_source::{csi_driver, declared_driver};
+use crate::kinds::core::volume_source::csi_driver;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("volumeattachments", "VolumeAttachment")
@@ -42,11 +41,6 @@ const METADATA_SIZE: usize = 256 * 1024;
 const MESSAGE_SIZE: usize = 1024;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
-    declared_driver(&At::member(object, "spec").get("attacher"), errors);
-    all_but_attacher(object, errors);
-}
-
-fn all_but_attacher(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     source(&spec.get("source"), errors);
     let node = spec.get("nodeName");
@@ -85,11 +79,10 @@ fn source(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
-    let spec = At::member(new, "spec");
-    csi_driver(&spec.get("attacher"), errors);
-    all_but_attacher(new, errors);
-    immutable_unshown(&spec, &At::member(old, "spec"), errors);
+/// The declared rules end with the error that the spec is immutable, so that its attacher is judged here.
+pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
+    csi_driver(&At::member(new, "spec").get("attacher"), errors);
+    create(new, errors);
 }
 
 pub static COLUMNS: Printer = Printer {

@@ -27,7 +27,11 @@ pub static KIND: BuiltIn = BuiltIn {
 
 /// Rules for a new class.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
-    provisioner(&At::member(object, "driverName"), errors);
+    let driver = At::member(object, "driverName");
+    if driver.text().is_empty() {
+        errors.required(&driver, "");
+    }
+    provisioner(&driver, errors);
     let map = At::member(object, "parameters");
     parameters(&map, errors);
     if map.is_empty() {

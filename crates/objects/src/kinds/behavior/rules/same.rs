@@ -49,13 +49,6 @@ pub fn immutable_unshown(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors
     }
 }
 
-/// The rule of [`immutable_unshown`] for a text that upstream never leaves out.
-pub fn immutable_text_unshown(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
-    if new.text() != old.text() {
-        errors.invalid(new, UNSHOWN, IMMUTABLE);
-    }
-}
-
 /// A value that stays untold.
 pub const UNSHOWN: &Value = &Value::Null;
 

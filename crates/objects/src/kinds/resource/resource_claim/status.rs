@@ -7,16 +7,14 @@ use crate::gotext;
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Shown};
-use crate::kinds::behavior::rules::same::{UNSHOWN, same};
+use crate::kinds::behavior::rules::same::same;
 use crate::kinds::behavior::rules::{condition, ip};
 use crate::kinds::core::pod_spec::affinity;
-use crate::kinds::core::volume_source::{csi_driver, declared_driver};
-use crate::kinds::resource::name;
+use crate::kinds::core::volume_source::csi_driver;
 use crate::kinds::resource::resource_claim::{REQUESTS, Requests, reference, references};
 use crate::kinds::resource::resource_slice::device::binding_conditions;
-use crate::kinds::resource::shared::{
-    Age, CONFIGURATIONS, configuration, each, each_keyed, each_once, raw_object,
-};
+use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, raw_object, within};
+use crate::kinds::resource::{name, taint};
 
 const CONSUMERS: usize = 256;
 
@@ -24,31 +22,23 @@ const CONDITIONS: usize = 8;
 
 const ADDRESSES: usize = 16;
 
-const INTERFACE_MAX: usize = 256;
-
-const HARDWARE_ADDRESS_MAX: usize = 128;
-
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(new, "spec");
     let devices = spec.get("devices");
     let requests = Requests(devices.get("requests"));
     let (status, before) = (At::member(new, "status"), At::member(old, "status"));
     let (allocation, reserved) = (status.get("allocation"), status.get("reservedFor"));
-    let uid = |at: &At<'_, '_>| at.get("uid").text().to_owned();
-    each_keyed(&reserved, CONSUMERS, uid, errors, consumer);
+    for consumer in within(&reserved, CONSUMERS) {
+        self::consumer(&consumer, errors);
+    }
     let results = allocation.dig(&["devices", "results"]);
     let allocated: BTreeSet<Device> = results.items().map(|at| Device::of(&at)).collect();
-    each_keyed(&status.get("devices"), usize::MAX, Device::of, errors, |at, errors| {
-        device(at, &allocated, errors);
-    });
+    for device in status.get("devices").items() {
+        self::device(&device, &allocated, errors);
+    }
     let terminating = At::member(new, "metadata").get("deletionTimestamp").is_set();
     reservations(&reserved, &before.get("reservedFor"), &allocation, terminating, errors);
-    let allocated_before = before.get("allocation");
-    if allocation.is_set() && allocated_before.is_set() {
-        if !same(allocation.value(), allocated_before.value()) {
-            errors.invalid(&allocation, UNSHOWN, "field cannot be modified once set");
-        }
-    } else if allocation.is_set() {
+    if allocation.is_set() && !before.get("allocation").is_set() {
         self::allocation(&allocation, requests, errors);
     }
 }
@@ -84,26 +74,19 @@ fn reservations(
 
 pub fn allocation(at: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Errors) {
     let devices = at.get("devices");
-    each(&devices.get("results"), REQUESTS, errors, |result, errors| {
+    for result in within(&devices.get("results"), REQUESTS) {
         reference(&result.get("request"), requests, errors);
-        declared_driver(&result.get("driver"), errors);
-        name::pool(&result.get("pool"), errors);
         errors.in_format(&result.get("device"), dns1123_label);
-        binding_conditions(result, errors);
-        if result.get("shareID").is_set() {
-            name::uuid(&result.get("shareID"), errors);
+        binding_conditions(&result, errors);
+        for toleration in result.get("tolerations").items() {
+            taint::toleration(&toleration, errors);
         }
-    });
+    }
     // Configurations come from the class and from the claim.
-    each(&devices.get("config"), 2 * CONFIGURATIONS, errors, |config, errors| {
-        let source = config.get("source");
-        match source.text() {
-            "" => errors.required(&source, ""),
-            text => _ = errors.one_of(&source, text, &["FromClaim", "FromClass"]),
-        }
+    for config in within(&devices.get("config"), 2 * CONFIGURATIONS) {
         references(&config.get("requests"), requests, errors);
-        configuration(config, Age::New, errors);
-    });
+        configuration(&config, Age::New, errors);
+    }
     let nodes = at.get("nodeSelector");
     if nodes.is_set() {
         affinity::node_selector(&nodes, errors);
@@ -132,9 +115,6 @@ fn device(at: &At<'_, '_>, allocated: &BTreeSet<Device>, errors: &mut Errors) {
     csi_driver(&at.get("driver"), errors);
     name::pool(&at.get("pool"), errors);
     errors.in_format(&at.get("device"), dns1123_label);
-    if at.get("shareID").is_set() {
-        name::uuid(&at.get("shareID"), errors);
-    }
     let device = Device::of(at);
     if !allocated.contains(&device) {
         errors.invalid(at, device, "must be an allocated device in the claim");
@@ -147,18 +127,7 @@ fn device(at: &At<'_, '_>, allocated: &BTreeSet<Device>, errors: &mut Errors) {
     if at.get("data").is_set() {
         raw_object(&at.get("data"), Age::New, errors);
     }
-    network(&at.get("networkData"), errors);
-}
-
-fn network(at: &At<'_, '_>, errors: &mut Errors) {
-    for (name, max) in [("interfaceName", INTERFACE_MAX), ("hardwareAddress", HARDWARE_ADDRESS_MAX)] {
-        let field = at.get(name);
-        if field.text().len() > max {
-            errors.too_long(&field, max);
-        }
+    for address in within(&at.dig(&["networkData", "ips"]), ADDRESSES) {
+        ip::of_interface(&address, address.text(), errors);
     }
-    let text = |at: &At<'_, '_>| at.text().to_owned();
-    each_once(&at.get("ips"), ADDRESSES, text, errors, |address, errors| {
-        ip::of_interface(address, address.text(), errors);
-    });
 }

@@ -3,15 +3,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::gotext;
-use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, short_name};
+use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
 use crate::kinds::behavior::rules::same::same;
 use crate::kinds::behavior::rules::selector;
 use crate::kinds::core::pod_spec::affinity;
 use crate::kinds::resource::resource_slice::{NODE_NAME, capacity, flag, one_way};
-use crate::kinds::resource::shared::{each, each_keyed};
+use crate::kinds::resource::shared::within;
 use crate::kinds::resource::{name, taint};
 
 const KEYS: usize = 32;
@@ -25,9 +24,6 @@ const TAINTS: usize = 16;
 const CONSUMED_SETS: usize = 2;
 
 const BINDING_CONDITIONS: usize = 4;
-
-const ONE_VALUE: &str =
-    "must specify one of: `int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`";
 
 const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
 
@@ -69,13 +65,14 @@ pub fn validate(device: &At<'_, '_>, old: &At<'_, '_>, per_device: bool, errors:
     }
     let taints = device.get("taints");
     if !same(taints.value(), old.get("taints").value()) || !old.is_set() {
-        each(&taints, TAINTS, errors, |taint, errors| taint::taint(taint, None, errors));
+        if taints.len() > TAINTS {
+            errors.too_many(&taints, taints.len(), TAINTS);
+        }
+        within(&taints, TAINTS).for_each(|taint| taint::taint(&taint, errors));
     }
-    let set = |at: &At<'_, '_>| at.get("counterSet").text().to_owned();
-    each_keyed(&device.get("consumesCounters"), CONSUMED_SETS, set, errors, |consumed, errors| {
-        errors.required_in_format(&consumed.get("counterSet"), short_name);
+    for consumed in within(&device.get("consumesCounters"), CONSUMED_SETS) {
         capacity::counters(&consumed.get("counters"), errors);
-    });
+    }
     nodes(device, per_device, errors);
     binding_conditions(device, errors);
 }
@@ -97,8 +94,6 @@ fn values(attribute: &At<'_, '_>) -> usize {
 }
 
 pub fn attribute(at: &At<'_, '_>, errors: &mut Errors) {
-    let scalars = ["bool", "int", "string", "version"];
-    let said = scalars.iter().chain(&LISTS).filter(|name| at.get(name).is_set()).count();
     if at.get("string").is_set() {
         text_value(&at.get("string"), errors);
     }
@@ -112,28 +107,6 @@ pub fn attribute(at: &At<'_, '_>, errors: &mut Errors) {
     }
     at.get("strings").items().for_each(|text| text_value(&text, errors));
     at.get("versions").items().for_each(|text| version(&text, errors));
-    match said {
-        0 => errors.invalid(at, "", ONE_VALUE),
-        1 => {}
-        _ => errors.invalid(at, shown(at), "exactly one value must be specified"),
-    }
-}
-
-/// An attribute as upstream prints its internal struct.
-fn shown(attribute: &At<'_, '_>) -> Verbatim {
-    const NAMES: [(&str, &str); 8] = [
-        ("int", "IntValue"),
-        ("bool", "BoolValue"),
-        ("string", "StringValue"),
-        ("version", "VersionValue"),
-        ("ints", "IntValues"),
-        ("bools", "BoolValues"),
-        ("strings", "StringValues"),
-        ("versions", "VersionValues"),
-    ];
-    let member =
-        |(name, called): (&str, &str)| format!("\"{called}\":{}", gotext::json(attribute.get(name).value()));
-    Verbatim(format!("{{{}}}", NAMES.map(member).join(",")))
 }
 
 fn text_value(at: &At<'_, '_>, errors: &mut Errors) {
@@ -202,7 +175,7 @@ fn nodes(device: &At<'_, '_>, per_device: bool, errors: &mut Errors) {
 pub fn binding_conditions(at: &At<'_, '_>, errors: &mut Errors) {
     let (good, bad) = (at.get("bindingConditions"), at.get("bindingFailureConditions"));
     for list in [good, bad] {
-        each(&list, BINDING_CONDITIONS, errors, selector::label_name);
+        within(&list, BINDING_CONDITIONS).for_each(|one| selector::label_name(&one, errors));
     }
     for list in [good, bad] {
         let mut seen = BTreeSet::new();
