@@ -1,19 +1,23 @@
 //! kube-apiserver's command line, with which rowplane takes its place, mainly in tests (`docs/spec/cluster.md`, 3.3 and
 //! 4.2).
 //!
-//! The flags are translated into those of `rowplane serve`, which are accepted, too. A flag without an effect is
+//! The flags are translated into those of `rowplane serve`, which are accepted, too, and have the same names mostly. A flag without an effect is
 //! accepted and named in the log; a flag is refused if it asks for something that rowplane would not do and that its
 //! user relies on.
 
 mod command_line;
 mod flags;
 
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use clap::{CommandFactory, Parser as _};
+use clap::{Arg, ArgAction, CommandFactory, Parser as _};
 
 use self::command_line::{Asked, Values};
-use self::flags::{Effect, FLAGS, Flag, Form};
+use self::flags::{Effect, FLAGS, Form};
 use super::args::{Cli, Command, Defaults};
 use super::config::ServeConfig;
 use super::error::Error;
@@ -39,37 +43,101 @@ pub enum ParsedCommand {
 
 /// Parses a command line without the program's name.
 pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<ParsedCommand, Error> {
-    let own = serve_flags();
-    let form = |name: &str| match known(name) {
-        Some(flag) => Some(flag.form),
-        None => own.iter().find(|(own, _)| own == name).map(|(_, form)| *form),
-    };
-    match command_line::read(arguments, form).map_err(Error::Refused)? {
-        Asked::Help => Ok(ParsedCommand::Print(help(&own))),
+    let flags = Flags::all();
+    match command_line::read(arguments, |name| flags.form(name)).map_err(Error::Refused)? {
+        Asked::Help => Ok(ParsedCommand::Print(flags.help())),
         Asked::Version(kind) => Ok(ParsedCommand::Print(version_text(&kind))),
-        Asked::Run(values) => Translation::new(&values).into_config(),
+        Asked::Run(values) => Translation::new(&flags, &values).into_config(),
     }
 }
 
-/// The flags of `rowplane serve`. One that may stand without a value is a [`Form::Bool`].
-fn serve_flags() -> Vec<(String, Form)> {
-    let cli = <Cli as CommandFactory>::command();
-    let serve = cli.get_subcommands().find(|command| command.get_name() == "serve");
-    let flags = serve.into_iter().flat_map(clap::Command::get_arguments);
-    let form = |flag: &clap::Arg| {
-        let may_stand_alone = flag.get_num_args().is_some_and(|values| values.min_values() == 0);
-        if may_stand_alone || !flag.get_action().takes_values() { Form::Bool } else { Form::Scalar }
-    };
-    flags.filter_map(|flag| Some((flag.get_long()?.to_owned(), form(flag)))).collect()
+/// All accepted flags by heading: those of the table, then those of `rowplane serve`.
+struct Flags(Vec<(String, String, Form)>);
+
+impl Flags {
+    fn all() -> Self {
+        let of_table = FLAGS.iter().flat_map(|(heading, flags)| {
+            flags.iter().map(|flag| ((*heading).to_owned(), flag.name.to_owned(), flag.form))
+        });
+        let cli = <Cli as CommandFactory>::command();
+        let serve = cli.get_subcommands().find(|command| command.get_name() == "serve");
+        let of_serve = serve.into_iter().flat_map(clap::Command::get_arguments).flat_map(|flag| {
+            let heading = flag.get_help_heading().unwrap_or("Global flags").to_owned();
+            let names = flag.get_long_and_visible_aliases().into_iter().flatten();
+            names.map(move |name| (heading.clone(), name.to_owned(), form(flag))).collect::<Vec<_>>()
+        });
+        Self(of_table.chain(of_serve).collect())
+    }
+
+    fn form(&self, name: &str) -> Option<Form> {
+        self.0.iter().find(|(_, known, _)| known == name).map(|(_, _, form)| *form)
+    }
+
+    /// The flags under their headings, each at the start of a line: test environments look for them there.
+    fn help(&self) -> String {
+        let mut groups = BTreeMap::<&str, BTreeMap<&str, Form>>::new();
+        for (heading, name, form) in &self.0 {
+            groups.entry(heading).or_default().entry(name).or_insert(*form);
+        }
+        groups.entry("Global flags").or_default().extend([("help", Form::Bool), ("version", Form::Scalar)]);
+        let mut text = "rowplane in kube-apiserver's place.\n\nUsage:\n  kube-apiserver [flags]\n".to_owned();
+        for (heading, flags) in groups {
+            text.push_str(&format!("\n{heading}:\n\n"));
+            for (name, form) in flags {
+                let value = match form {
+                    Form::Bool => "",
+                    Form::Scalar | Form::Number | Form::Each => " string",
+                    Form::List => " strings",
+                };
+                text.push_str(&format!("      --{name}{value}\n"));
+            }
+        }
+        text
+    }
 }
 
-fn known(name: &str) -> Option<&'static Flag> {
-    let at = FLAGS.binary_search_by(|flag| flag.name.cmp(name)).ok()?;
-    FLAGS.get(at)
+/// The form of a flag of `rowplane serve`, which follows from its type.
+fn form(flag: &Arg) -> Form {
+    let is_one_of = |types: &[TypeId]| types.iter().any(|of| flag.get_value_parser().type_id() == *of);
+    let may_stand_alone = flag.get_num_args().is_some_and(|values| values.min_values() == 0);
+    let placeholder = flag.get_value_names().and_then(|names| names.last());
+    if may_stand_alone || !flag.get_action().takes_values() {
+        Form::Bool
+    } else if flag.get_value_delimiter().is_some() || placeholder.is_some_and(|name| name.ends_with(",…")) {
+        Form::List
+    } else if matches!(flag.get_action(), ArgAction::Append) {
+        Form::Each
+    } else if is_one_of(&numbers()) {
+        Form::Number
+    } else {
+        Form::Scalar
+    }
+}
+
+/// Types of numbers, durations and ranges, none of which can be empty.
+fn numbers() -> [TypeId; 10] {
+    [
+        TypeId::of::<u8>(),
+        TypeId::of::<u16>(),
+        TypeId::of::<u32>(),
+        TypeId::of::<u64>(),
+        TypeId::of::<usize>(),
+        TypeId::of::<i64>(),
+        TypeId::of::<f32>(),
+        TypeId::of::<f64>(),
+        TypeId::of::<Duration>(),
+        TypeId::of::<RangeInclusive<u16>>(),
+    ]
+}
+
+/// The effect of a flag that is not passed on to `rowplane serve` as it is.
+fn effect(name: &str) -> Option<Effect> {
+    FLAGS.iter().flat_map(|(_, flags)| *flags).find(|flag| flag.name == name).map(|flag| flag.effect)
 }
 
 /// A translation of flags into those of `rowplane serve`.
 struct Translation<'a> {
+    flags: &'a Flags,
     values: &'a Values,
     serve: Vec<String>,
     notes: Vec<String>,
@@ -77,9 +145,9 @@ struct Translation<'a> {
 }
 
 impl<'a> Translation<'a> {
-    fn new(values: &'a Values) -> Self {
+    fn new(flags: &'a Flags, values: &'a Values) -> Self {
         let serve = vec!["rowplane".to_owned(), "serve".to_owned()];
-        let mut this = Self { values, serve, notes: Vec::new(), problems: Vec::new() };
+        let mut this = Self { flags, values, serve, notes: Vec::new(), problems: Vec::new() };
         for (name, given) in values {
             this.take(name, given);
         }
@@ -88,29 +156,26 @@ impl<'a> Translation<'a> {
 
     fn take(&mut self, name: &str, given: &[String]) {
         let last = given.last().map(String::as_str).unwrap_or_default();
-        match known(name).map(|flag| (flag.form, flag.effect)) {
-            None => self.serve.push(format!("--{name}={last}")),
+        match (effect(name), self.flags.form(name)) {
             // Without a mode upstream takes its default.
-            Some((Form::List, _)) if name == "authorization-mode" && self.list(name).is_empty() => {}
-            Some((Form::List, Effect::Serve(target))) => {
-                self.serve.push(format!("--{target}={}", given.join(",")));
+            (None, Some(Form::List)) if name == "authorization-mode" && self.list(name).is_empty() => {}
+            (None, Some(Form::List)) => self.serve.push(format!("--{name}={}", given.join(","))),
+            (None, Some(Form::Each)) => {
+                self.serve.extend(given.iter().map(|value| format!("--{name}={value}")));
             }
-            Some((Form::Scalar, Effect::Serve(_) | Effect::Own)) if last.is_empty() => {}
-            Some((_, Effect::Serve(target))) => self.serve.push(format!("--{target}={last}")),
-            Some((_, Effect::Each(target))) => {
-                self.serve.extend(given.iter().map(|value| format!("--{target}={value}")));
-            }
-            Some((_, Effect::None(reason))) => self.notes.push(format!("--{name} ({reason})")),
+            (None | Some(Effect::Own), Some(Form::Scalar)) if last.is_empty() => {}
+            (None, _) => self.serve.push(format!("--{name}={last}")),
+            (Some(Effect::Ignored(reason)), _) => self.notes.push(format!("--{name} ({reason})")),
             // An empty value requests nothing.
-            Some((_, Effect::Refused)) if last.is_empty() => {}
-            Some((_, Effect::Refused)) => self.problems.push(format!("--{name} is not supported yet")),
-            Some((form, Effect::Own)) => self.look_at(name, form, last),
+            (Some(Effect::Refused), _) if last.is_empty() => {}
+            (Some(Effect::Refused), _) => self.problems.push(format!("--{name} is not supported yet")),
+            (Some(Effect::Own), form) => self.look_at(name, form, last),
         }
     }
 
     /// Handles flags of which only some values are supported.
-    fn look_at(&mut self, name: &str, form: Form, last: &str) {
-        let list = if form == Form::List { self.list(name) } else { Vec::new() };
+    fn look_at(&mut self, name: &str, form: Option<Form>, last: &str) {
+        let list = if form == Some(Form::List) { self.list(name) } else { Vec::new() };
         match (name, last) {
             ("secure-port", "0") => self.problems.push(
                 "--secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0".to_owned(),
@@ -175,11 +240,11 @@ impl<'a> Translation<'a> {
     /// Sets kube-apiserver's default, unless the flag or its environment variable is set.
     fn set_default(&mut self, name: &str, value: &str) {
         let variable = format!("ROWPLANE_{}", name.replace('-', "_").to_uppercase());
-        let is_set = match (self.last(name), known(name).map(|flag| flag.form)) {
+        let is_set = match (self.last(name), self.flags.form(name)) {
             (None, _) => false,
             (Some(_), Some(Form::List)) => !self.list(name).is_empty(),
-            (Some(value), Some(Form::Scalar) | None) => !value.is_empty(),
-            (Some(_), Some(_)) => true,
+            (Some(value), Some(Form::Scalar)) => !value.is_empty(),
+            (Some(_), _) => true,
         };
         if !is_set && std::env::var_os(variable).is_none() {
             self.serve.push(format!("--{name}={value}"));
@@ -244,25 +309,6 @@ fn serving_pair(cert_dir: &Path) -> Option<(PathBuf, PathBuf)> {
     let own = std::fs::read(cert_dir.join("pki/apiserver.key")).ok();
     let is_own = own.is_some() && std::fs::read(&pair.1).ok() == own;
     (pair.0.exists() && pair.1.exists() && !is_own).then_some(pair)
-}
-
-/// All accepted flags, each at the start of a line: test environments look for them there.
-fn help(own: &[(String, Form)]) -> String {
-    let known = FLAGS.iter().map(|flag| (flag.name, flag.form));
-    let own =
-        own.iter().filter(|(name, _)| self::known(name).is_none()).map(|(name, form)| (name.as_str(), *form));
-    let mut text =
-        "rowplane in kube-apiserver's place.\n\nUsage:\n  kube-apiserver [flags]\n\nFlags:\n".to_owned();
-    let ending = [("help", Form::Bool), ("version", Form::Scalar)];
-    for (name, form) in known.chain(own).chain(ending) {
-        let value = match form {
-            Form::Bool => "",
-            Form::Scalar | Form::Number => " string",
-            Form::List => " strings",
-        };
-        text.push_str(&format!("      --{name}{value}\n"));
-    }
-    text
 }
 
 fn version_text(kind: &str) -> String {

@@ -9,25 +9,26 @@ use crate::api::admission::settings::TolerationSeconds;
 use crate::cli::error::Error;
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Admission flags")]
 pub struct AdmissionArgs {
     /// Admission plugins to switch on beside those that are on by default: kube-apiserver's, and NodeRestriction
-    #[arg(long, env = "ROWPLANE_ENABLE_ADMISSION_PLUGINS", value_name = "PLUGIN", value_delimiter = ',')]
+    #[arg(long, value_name = "PLUGIN", value_delimiter = ',')]
     enable_admission_plugins: Vec<String>,
 
     /// Admission plugins to switch off although they are on by default
-    #[arg(long, env = "ROWPLANE_DISABLE_ADMISSION_PLUGINS", value_name = "PLUGIN", value_delimiter = ',')]
+    #[arg(long, value_name = "PLUGIN", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
 
     /// A file of kind AdmissionConfiguration with the configurations of admission plugins
-    #[arg(long, env = "ROWPLANE_ADMISSION_CONTROL_CONFIG_FILE", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     admission_control_config_file: Option<PathBuf>,
 
     /// For how long Pods tolerate a Node that is not ready, unless they say so themselves
-    #[arg(long, env = "ROWPLANE_DEFAULT_NOT_READY_TOLERATION_SECONDS", value_name = "SECONDS", default_value_t = TolerationSeconds::default().not_ready, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = TolerationSeconds::default().not_ready, allow_negative_numbers = true)]
     default_not_ready_toleration_seconds: i64,
 
     /// For how long Pods tolerate a Node that is unreachable, unless they say so themselves
-    #[arg(long, env = "ROWPLANE_DEFAULT_UNREACHABLE_TOLERATION_SECONDS", value_name = "SECONDS", default_value_t = TolerationSeconds::default().unreachable, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = TolerationSeconds::default().unreachable, allow_negative_numbers = true)]
     default_unreachable_toleration_seconds: i64,
 }
 

@@ -1,10 +1,10 @@
-//! The flags that say who is believed to be whom. Those that name files of certificates are [`ServeArgs`](super::ServeArgs)'.
+//! The flags that say who is believed to be whom.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::http::HeaderName;
-use clap::Args;
+use clap::{ArgAction, Args};
 
 use super::duration;
 use super::oidc_flags::OidcArgs;
@@ -12,50 +12,54 @@ use super::service_accounts::ServiceAccountArgs;
 use crate::auth::authn::{Anonymous, FrontProxy};
 use crate::auth::{authentication_config, oidc};
 use crate::cli::error::Error;
-use crate::server::config::{Authentication, SettingsFile, TokenWebhook};
+use crate::server::config::{Authentication, Https, SettingsFile, TokenWebhook};
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Authentication flags")]
 pub struct AuthenticationArgs {
+    /// Lines of token,user,uid,"group1,group2" that authenticate bearer tokens
+    #[arg(long, value_name = "FILE")]
+    token_auth_file: Option<PathBuf>,
+
+    /// The CAs whose client certificates are accepted: the data directory's own only if it is among them [default: just
+    /// that one]
+    #[arg(long, value_name = "FILE")]
+    client_ca_file: Option<PathBuf>,
+
+    /// The CAs of front proxies, which say by headers whose request they pass on
+    #[arg(long, value_name = "FILE")]
+    requestheader_client_ca_file: Option<PathBuf>,
+
     /// The common names of front proxies' certificates [default: any]
-    #[arg(long, env = "ROWPLANE_REQUESTHEADER_ALLOWED_NAMES", value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     requestheader_allowed_names: Vec<String>,
 
     /// The headers in which front proxies name the user
-    #[arg(
-        long,
-        env = "ROWPLANE_REQUESTHEADER_USERNAME_HEADERS",
-        value_name = "HEADER",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "HEADER", value_delimiter = ',')]
     requestheader_username_headers: Vec<HeaderName>,
 
     /// The headers in which front proxies name the user's uid
-    #[arg(long, env = "ROWPLANE_REQUESTHEADER_UID_HEADERS", value_name = "HEADER", value_delimiter = ',')]
+    #[arg(long, value_name = "HEADER", value_delimiter = ',')]
     requestheader_uid_headers: Vec<HeaderName>,
 
     /// The headers in which front proxies name the user's groups
-    #[arg(long, env = "ROWPLANE_REQUESTHEADER_GROUP_HEADERS", value_name = "HEADER", value_delimiter = ',')]
+    #[arg(long, value_name = "HEADER", value_delimiter = ',')]
     requestheader_group_headers: Vec<HeaderName>,
 
     /// What the names of headers begin with in which front proxies name more of the user
-    #[arg(
-        long,
-        env = "ROWPLANE_REQUESTHEADER_EXTRA_HEADERS_PREFIX",
-        value_name = "PREFIX",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
     requestheader_extra_headers_prefix: Vec<HeaderName>,
 
     /// Whether the bootstrap tokens in Secrets of kube-system are accepted
-    #[arg(long, env = "ROWPLANE_ENABLE_BOOTSTRAP_TOKEN_AUTH", value_name = "BOOL", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     enable_bootstrap_token_auth: bool,
 
     /// Whether requests without a credential are let in, as system:anonymous [default: true]
-    #[arg(long, env = "ROWPLANE_ANONYMOUS_AUTH", value_name = "BOOL")]
+    #[arg(long, value_name = "BOOL")]
     anonymous_auth: Option<bool>,
 
     /// A file that says which issuers of tokens are trusted, and who may be anonymous, in place of the flags for these
-    #[arg(long, env = "ROWPLANE_AUTHENTICATION_CONFIG", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     authentication_config: Option<PathBuf>,
 
     #[command(flatten)]
@@ -65,20 +69,24 @@ pub struct AuthenticationArgs {
     oidc: OidcArgs,
 
     /// A kubeconfig that names a webhook which knows tokens
-    #[arg(long, env = "ROWPLANE_AUTHENTICATION_TOKEN_WEBHOOK_CONFIG_FILE", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     authentication_token_webhook_config_file: Option<PathBuf>,
 
     /// The version of the TokenReviews that the webhook is sent
-    #[arg(long, env = "ROWPLANE_AUTHENTICATION_TOKEN_WEBHOOK_VERSION", value_name = "VERSION", default_value = "v1beta1", value_parser = clap::builder::PossibleValuesParser::new(["v1", "v1beta1"]))]
+    #[arg(long, value_name = "VERSION", default_value = "v1beta1", value_parser = clap::builder::PossibleValuesParser::new(["v1", "v1beta1"]))]
     authentication_token_webhook_version: String,
 
     /// How long the answers of the webhook are kept
-    #[arg(long, env = "ROWPLANE_AUTHENTICATION_TOKEN_WEBHOOK_CACHE_TTL", value_name = "DURATION", default_value = "2m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     authentication_token_webhook_cache_ttl: Duration,
 }
 
 impl AuthenticationArgs {
-    pub fn into_config(self) -> Result<Authentication, Error> {
+    /// `https` takes the files that are read again while the server runs.
+    pub fn into_config(self, https: &mut Https) -> Result<Authentication, Error> {
+        https.token_auth_file = self.token_auth_file;
+        https.certificates.client_ca_file = self.client_ca_file;
+        https.certificates.front_proxy_ca_file = self.requestheader_client_ca_file;
         let uid_headers = &self.requestheader_uid_headers;
         if !uid_headers.is_empty() && !uid_headers.iter().any(|name| name == "x-remote-uid") {
             let why = "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - API aggregation will not work";

@@ -21,33 +21,34 @@ const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
 const WEBHOOK_NAME: &str = "default";
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Authorization flags")]
 pub struct AuthorizationArgs {
     /// Who decides who may do what, one after the other: ABAC, AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook [default: Node,RBAC]
-    #[arg(long, env = "ROWPLANE_AUTHORIZATION_MODE", value_name = "MODE", value_delimiter = ',')]
+    #[arg(long, value_name = "MODE", value_delimiter = ',')]
     authorization_mode: Vec<String>,
 
     /// A file that says who decides, in place of --authorization-mode and the flags for a webhook; read again when it changes
-    #[arg(long, env = "ROWPLANE_AUTHORIZATION_CONFIG", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     authorization_config: Option<PathBuf>,
 
     /// The policies of ABAC, one on each line
-    #[arg(long, env = "ROWPLANE_AUTHORIZATION_POLICY_FILE", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     authorization_policy_file: Option<PathBuf>,
 
     /// A kubeconfig that names the webhook which decides
-    #[arg(long, env = "ROWPLANE_AUTHORIZATION_WEBHOOK_CONFIG_FILE", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     authorization_webhook_config_file: Option<PathBuf>,
 
     /// The version of the SubjectAccessReviews that the webhook is sent [default: v1beta1]
-    #[arg(long, env = "ROWPLANE_AUTHORIZATION_WEBHOOK_VERSION", value_name = "VERSION", value_parser = clap::builder::PossibleValuesParser::new(["v1", "v1beta1"]))]
+    #[arg(long, value_name = "VERSION", value_parser = clap::builder::PossibleValuesParser::new(["v1", "v1beta1"]))]
     authorization_webhook_version: Option<String>,
 
     /// For how long the webhook is believed when it allows something [default: 5m]
-    #[arg(long, env = "ROWPLANE_AUTHORIZATION_WEBHOOK_CACHE_AUTHORIZED_TTL", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     authorization_webhook_cache_authorized_ttl: Option<Duration>,
 
     /// For how long it is believed when it does not [default: 30s]
-    #[arg(long, env = "ROWPLANE_AUTHORIZATION_WEBHOOK_CACHE_UNAUTHORIZED_TTL", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     authorization_webhook_cache_unauthorized_ttl: Option<Duration>,
 }
 

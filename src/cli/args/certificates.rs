@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
 use super::positive_duration;
 use crate::auth::signing::{API_CLIENTS, KUBELET_CLIENTS, KUBELET_SERVERS, LEGACY};
@@ -16,109 +16,83 @@ const SIGNING: &str = "csrsigning";
 const CLEANING: &str = "csrcleaner";
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Controller flags")]
 pub struct CertificateArgs {
     /// Controllers of kube-controller-manager's that run in this server: csrapproving approves the certificates of kubelets
     /// that may have them, csrsigning signs approved requests, csrcleaner deletes old ones [default: none]
-    #[arg(long, env = "ROWPLANE_CONTROLLERS", value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new([APPROVING, SIGNING, CLEANING]))]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new([APPROVING, SIGNING, CLEANING]))]
     controllers: Vec<String>,
 
     /// The CA that csrsigning signs with [default: that of the data directory]
-    #[arg(
-        long,
-        env = "ROWPLANE_CLUSTER_SIGNING_CERT_FILE",
-        value_name = "FILE",
-        requires = "cluster_signing_key_file"
-    )]
+    #[arg(long, value_name = "FILE", requires = "cluster_signing_key_file")]
     cluster_signing_cert_file: Option<PathBuf>,
 
     /// The key of --cluster-signing-cert-file
-    #[arg(
-        long,
-        env = "ROWPLANE_CLUSTER_SIGNING_KEY_FILE",
-        value_name = "FILE",
-        requires = "cluster_signing_cert_file"
-    )]
+    #[arg(long, value_name = "FILE", requires = "cluster_signing_cert_file")]
     cluster_signing_key_file: Option<PathBuf>,
 
     #[command(flatten)]
     own: SignerFiles,
 
     /// The longest life of a certificate that csrsigning signs
-    #[arg(long, env = "ROWPLANE_CLUSTER_SIGNING_DURATION", value_name = "DURATION", default_value = "8760h", value_parser = positive_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "8760h", value_parser = positive_duration)]
     cluster_signing_duration: Duration,
 }
 
-/// CAs of single signers. Once one of them is given, the others sign nothing without their own.
-#[derive(Clone, Debug, Args)]
-struct SignerFiles {
-    /// The CA for kubernetes.io/kubelet-serving; with one of a single signer, the others sign only with their own
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "cluster_signing_kubelet_serving_key_file",
-        conflicts_with = "cluster_signing_cert_file"
-    )]
-    cluster_signing_kubelet_serving_cert_file: Option<PathBuf>,
-    /// Its key
-    #[arg(long, value_name = "FILE", requires = "cluster_signing_kubelet_serving_cert_file")]
-    cluster_signing_kubelet_serving_key_file: Option<PathBuf>,
-    /// The CA for kubernetes.io/kube-apiserver-client-kubelet
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "cluster_signing_kubelet_client_key_file",
-        conflicts_with = "cluster_signing_cert_file"
-    )]
-    cluster_signing_kubelet_client_cert_file: Option<PathBuf>,
-    /// Its key
-    #[arg(long, value_name = "FILE", requires = "cluster_signing_kubelet_client_cert_file")]
-    cluster_signing_kubelet_client_key_file: Option<PathBuf>,
-    /// The CA for kubernetes.io/kube-apiserver-client
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "cluster_signing_kube_apiserver_client_key_file",
-        conflicts_with = "cluster_signing_cert_file"
-    )]
-    cluster_signing_kube_apiserver_client_cert_file: Option<PathBuf>,
-    /// Its key
-    #[arg(long, value_name = "FILE", requires = "cluster_signing_kube_apiserver_client_cert_file")]
-    cluster_signing_kube_apiserver_client_key_file: Option<PathBuf>,
-    /// The CA for kubernetes.io/legacy-unknown
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "cluster_signing_legacy_unknown_key_file",
-        conflicts_with = "cluster_signing_cert_file"
-    )]
-    cluster_signing_legacy_unknown_cert_file: Option<PathBuf>,
-    /// Its key
-    #[arg(long, value_name = "FILE", requires = "cluster_signing_legacy_unknown_cert_file")]
-    cluster_signing_legacy_unknown_key_file: Option<PathBuf>,
-}
+/// Signers that may have a CA of their own, with the part of their flags' names.
+const SIGNERS: [(&str, &str); 4] = [
+    ("kubelet-serving", KUBELET_SERVERS),
+    ("kubelet-client", KUBELET_CLIENTS),
+    ("kube-apiserver-client", API_CLIENTS),
+    ("legacy-unknown", LEGACY),
+];
+
+/// Certificates and keys of single signers' CAs, by signer. Once one signer has a CA of its own, the others sign only
+/// with theirs.
+#[derive(Clone, Debug)]
+struct SignerFiles(BTreeMap<&'static str, (PathBuf, PathBuf)>);
 
 impl SignerFiles {
-    /// By the names of signers.
-    fn into_authorities(self) -> BTreeMap<&'static str, (PathBuf, PathBuf)> {
-        let serving =
-            (self.cluster_signing_kubelet_serving_cert_file, self.cluster_signing_kubelet_serving_key_file);
-        let kubelets =
-            (self.cluster_signing_kubelet_client_cert_file, self.cluster_signing_kubelet_client_key_file);
-        let clients = (
-            self.cluster_signing_kube_apiserver_client_cert_file,
-            self.cluster_signing_kube_apiserver_client_key_file,
-        );
-        let legacy =
-            (self.cluster_signing_legacy_unknown_cert_file, self.cluster_signing_legacy_unknown_key_file);
-        let all = [
-            (KUBELET_SERVERS, serving),
-            (KUBELET_CLIENTS, kubelets),
-            (API_CLIENTS, clients),
-            (LEGACY, legacy),
-        ];
-        all.into_iter()
-            .filter_map(|(signer, (certificate, key))| Some((signer, certificate.zip(key)?)))
-            .collect()
+    fn flags(part: &str) -> [String; 2] {
+        ["cert", "key"].map(|file| format!("cluster-signing-{part}-{file}-file"))
+    }
+}
+
+impl Args for SignerFiles {
+    fn augment_args(command: Command) -> Command {
+        let file = |name: &str, help: String| {
+            let flag = Arg::new(name.to_owned()).long(name.to_owned()).value_name("FILE").help(help);
+            flag.value_parser(value_parser!(PathBuf))
+        };
+        SIGNERS.iter().fold(command, |command, (part, signer)| {
+            let [certificate, key] = Self::flags(part);
+            let help = format!(
+                "The CA for {signer}; with one of a single signer, the others sign only with their own"
+            );
+            let of_all = "cluster_signing_cert_file";
+            let certificate_flag = file(&certificate, help).requires(&key).conflicts_with(of_all);
+            let key_flag = file(&key, format!("The key of --{certificate}")).requires(&certificate);
+            command.arg(certificate_flag).arg(key_flag)
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SignerFiles {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let pair = |part| {
+            let [certificate, key] = Self::flags(part).map(|flag| matches.get_one::<PathBuf>(&flag).cloned());
+            certificate.zip(key)
+        };
+        Ok(Self(SIGNERS.iter().filter_map(|(part, signer)| Some((*signer, pair(part)?))).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
     }
 }
 
@@ -130,7 +104,7 @@ impl CertificateArgs {
             signing: runs(SIGNING),
             cleaning: runs(CLEANING),
             authority: self.cluster_signing_cert_file.zip(self.cluster_signing_key_file),
-            authorities: self.own.into_authorities(),
+            authorities: self.own.0,
             longest: self.cluster_signing_duration,
         }
     }

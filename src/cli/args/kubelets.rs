@@ -8,40 +8,30 @@ use clap::Args;
 use crate::api::kubelets::Config;
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Misc flags")]
 pub struct KubeletArgs {
     /// The certificate that this server shows to kubelets (PEM), read again for each connection
-    #[arg(
-        long,
-        env = "ROWPLANE_KUBELET_CLIENT_CERTIFICATE",
-        value_name = "FILE",
-        requires = "kubelet_client_key"
-    )]
+    #[arg(long, value_name = "FILE", requires = "kubelet_client_key")]
     kubelet_client_certificate: Option<PathBuf>,
 
     /// The key of that certificate (PEM)
-    #[arg(
-        long,
-        env = "ROWPLANE_KUBELET_CLIENT_KEY",
-        value_name = "FILE",
-        requires = "kubelet_client_certificate"
-    )]
+    #[arg(long, value_name = "FILE", requires = "kubelet_client_certificate")]
     kubelet_client_key: Option<PathBuf>,
 
     /// The CAs of kubelets' certificates (PEM). Without them, any certificate is believed
-    #[arg(long, env = "ROWPLANE_KUBELET_CERTIFICATE_AUTHORITY", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     kubelet_certificate_authority: Option<PathBuf>,
 
     /// The types of Nodes' addresses at which kubelets are reached, the best first
-    #[arg(long, env = "ROWPLANE_KUBELET_PREFERRED_ADDRESS_TYPES", value_name = "TYPE", value_delimiter = ',',
-        default_values_t = Config::default().address_types)]
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', default_values_t = Config::default().address_types)]
     kubelet_preferred_address_types: Vec<String>,
 
     /// The port of kubelets whose Nodes tell none
-    #[arg(long, env = "ROWPLANE_KUBELET_PORT", value_name = "PORT", default_value_t = Config::default().port)]
+    #[arg(long, value_name = "PORT", default_value_t = Config::default().port)]
     kubelet_port: u16,
 
     /// The limit of exec, attach, portforward and upgraded proxies, for each direction; 0 means none
-    #[arg(long, env = "ROWPLANE_MAX_CONNECTION_BYTES_PER_SEC", value_name = "BYTES", default_value_t = 0)]
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
     max_connection_bytes_per_sec: u64,
 }
 

@@ -10,14 +10,15 @@ use crate::codec::yaml;
 use crate::metrics::AllowedLabels;
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Metrics flags")]
 pub struct MetricArgs {
     /// Values of a metric's label that are shown, as METRIC,LABEL=VALUE,VALUE; others become `unexpected`. Several of them are quoted
     /// and separated by commas
-    #[arg(long, env = "ROWPLANE_ALLOW_METRIC_LABELS", value_name = "METRIC,LABEL=VALUES")]
+    #[arg(long, value_name = "METRIC,LABEL=VALUES")]
     allow_metric_labels: Vec<String>,
 
     /// A YAML file that says the same, with METRIC,LABEL as keys; read if the flag is not given
-    #[arg(long, env = "ROWPLANE_ALLOW_METRIC_LABELS_MANIFEST", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     allow_metric_labels_manifest: Option<PathBuf>,
 }
 

@@ -12,41 +12,42 @@ const ALGORITHMS: [&str; 9] =
     ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"];
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Authentication flags")]
 pub struct OidcArgs {
     /// An issuer of OpenID Connect whose tokens are accepted, with --oidc-client-id
-    #[arg(long, env = "ROWPLANE_OIDC_ISSUER_URL", value_name = "URL")]
+    #[arg(long, value_name = "URL")]
     oidc_issuer_url: Option<String>,
 
     /// The audience that tokens of --oidc-issuer-url must be for
-    #[arg(long, env = "ROWPLANE_OIDC_CLIENT_ID", value_name = "ID")]
+    #[arg(long, value_name = "ID")]
     oidc_client_id: Option<String>,
 
     /// The CAs of --oidc-issuer-url [default: those of the system]
-    #[arg(long, env = "ROWPLANE_OIDC_CA_FILE", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     oidc_ca_file: Option<PathBuf>,
 
     /// The claim that is the user's name
-    #[arg(long, env = "ROWPLANE_OIDC_USERNAME_CLAIM", value_name = "CLAIM", default_value = "sub")]
+    #[arg(long, value_name = "CLAIM", default_value = "sub")]
     oidc_username_claim: String,
 
     /// What stands before the user's name; "-" for nothing [default: the issuer and #, nothing before email]
-    #[arg(long, env = "ROWPLANE_OIDC_USERNAME_PREFIX", value_name = "PREFIX")]
+    #[arg(long, value_name = "PREFIX")]
     oidc_username_prefix: Option<String>,
 
     /// The claim that lists the user's groups
-    #[arg(long, env = "ROWPLANE_OIDC_GROUPS_CLAIM", value_name = "CLAIM")]
+    #[arg(long, value_name = "CLAIM")]
     oidc_groups_claim: Option<String>,
 
     /// What stands before the user's groups
-    #[arg(long, env = "ROWPLANE_OIDC_GROUPS_PREFIX", value_name = "PREFIX")]
+    #[arg(long, value_name = "PREFIX")]
     oidc_groups_prefix: Option<String>,
 
     /// A claim that has to be there with this value
-    #[arg(long, env = "ROWPLANE_OIDC_REQUIRED_CLAIM", value_name = "CLAIM=VALUE", value_delimiter = ',')]
+    #[arg(long, value_name = "CLAIM=VALUE", value_delimiter = ',')]
     oidc_required_claim: Vec<String>,
 
     /// By which algorithms tokens may be signed
-    #[arg(long, env = "ROWPLANE_OIDC_SIGNING_ALGS", value_name = "ALGORITHM", value_delimiter = ',', default_value = "RS256", value_parser = clap::builder::PossibleValuesParser::new(ALGORITHMS))]
+    #[arg(long, value_name = "ALGORITHM", value_delimiter = ',', default_value = "RS256", value_parser = clap::builder::PossibleValuesParser::new(ALGORITHMS))]
     oidc_signing_algs: Vec<String>,
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 
 use crate::auth::authn::DEFAULT_ISSUER;
 use crate::cli::error::Error;
@@ -15,38 +15,39 @@ const SHORTEST_MAXIMUM: Duration = Duration::from_secs(3600);
 const LONGEST_MAXIMUM: Duration = Duration::from_secs(1 << 32);
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Authentication flags")]
 pub struct ServiceAccountArgs {
     /// The issuer of tokens of service accounts; tokens of the second and later ones are accepted too
-    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_ISSUER", value_name = "ISSUER", value_delimiter = ',', default_value = DEFAULT_ISSUER)]
+    #[arg(long, value_name = "ISSUER", value_delimiter = ',', default_value = DEFAULT_ISSUER)]
     service_account_issuer: Vec<String>,
 
     /// A file in PEM with the key that signs tokens of service accounts [default: one that is made in the data directory]
-    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_SIGNING_KEY_FILE", value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Misc flags")]
     service_account_signing_key_file: Option<PathBuf>,
 
     /// The socket of an external signer of these tokens (gRPC, k8s.io/externaljwt v1): a path, or @name for an abstract socket.
     /// Then the server has no keys of its own
-    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_SIGNING_ENDPOINT", value_name = "SOCKET")]
+    #[arg(long, value_name = "SOCKET", help_heading = "Misc flags")]
     service_account_signing_endpoint: Option<String>,
 
     /// Files in PEM with more keys that verify tokens of service accounts
-    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_KEY_FILE", value_name = "FILE", value_delimiter = ',')]
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
     service_account_key_file: Vec<PathBuf>,
 
     /// The longest life of a token that a client may ask for, at least an hour [default: as long as it asks for]
-    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_MAX_TOKEN_EXPIRATION", value_name = "DURATION", value_parser = maximum)]
+    #[arg(long, value_name = "DURATION", value_parser = maximum)]
     service_account_max_token_expiration: Option<Duration>,
 
     /// Whether tokens in Pods, which kubelets renew every hour, are valid for a year
-    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_EXTEND_TOKEN_EXPIRATION", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     service_account_extend_token_expiration: bool,
 
     /// Where the discovery document of the issuer says that its keys are [default: at this server]
-    #[arg(long, env = "ROWPLANE_SERVICE_ACCOUNT_JWKS_URI", value_name = "URL")]
+    #[arg(long, value_name = "URL")]
     service_account_jwks_uri: Option<String>,
 
     /// The audiences of tokens for this server [default: the issuers of tokens of service accounts]
-    #[arg(long, env = "ROWPLANE_API_AUDIENCES", value_name = "AUDIENCE", value_delimiter = ',')]
+    #[arg(long, value_name = "AUDIENCE", value_delimiter = ',')]
     api_audiences: Vec<String>,
 }
 

@@ -1,5 +1,6 @@
-//! The flags about TLS and about what browsers are told of it.
+//! The flags about the listener: its address, certificates, TLS, and headers for browsers.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,24 +8,42 @@ use axum::http::HeaderValue;
 use clap::{ArgAction, Args};
 use rustls::{CipherSuite, NamedGroup};
 
-use super::audit::switch;
-use crate::auth::pki::NamedFiles;
+use crate::auth::pki::{NamedFiles, Overrides};
 use crate::http::door::cors::Cors;
+use crate::http::server;
 use crate::http::tls::{Http2, Oldest, Settings};
+use crate::server::config::Https;
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Secure serving flags")]
 pub struct TlsArgs {
+    /// The address to listen on
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    bind_address: IpAddr,
+
+    /// The port to listen on; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 6443)]
+    secure_port: u16,
+
+    /// The serving certificate, followed by its chain [default: one issued by the data directory's CA]
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    tls_cert_file: Option<PathBuf>,
+
+    /// The key of --tls-cert-file
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    tls_private_key_file: Option<PathBuf>,
+
     /// The oldest version of TLS that is spoken: VersionTLS12 or VersionTLS13 [default: VersionTLS12]
-    #[arg(long, env = "ROWPLANE_TLS_MIN_VERSION", value_name = "VERSION", default_value = "", hide_default_value = true, value_parser = oldest)]
+    #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true, value_parser = oldest)]
     tls_min_version: Oldest,
 
     /// The cipher suites of TLS 1.2 that may be used, by Go's names [default: all that the TLS library has]
-    #[arg(long, env = "ROWPLANE_TLS_CIPHER_SUITES", value_name = "SUITE,…", default_value = "", hide_default_value = true, value_parser = suites)]
+    #[arg(long, value_name = "SUITE,…", default_value = "", hide_default_value = true, value_parser = suites)]
     tls_cipher_suites: Suites,
 
     /// The key exchanges that may be used, by Go's numbers: 23, 24 (P-256, P-384), 29 (X25519), 4588 (X25519MLKEM768)
     /// [default: all of them]
-    #[arg(long, env = "ROWPLANE_TLS_CURVE_PREFERENCES", value_name = "NUMBER,…", default_value = "", hide_default_value = true, value_parser = groups)]
+    #[arg(long, value_name = "NUMBER,…", default_value = "", hide_default_value = true, value_parser = groups)]
     tls_curve_preferences: Groups,
 
     /// A certificate and its key for clients that ask for these names, or for those in the certificate:
@@ -33,18 +52,25 @@ pub struct TlsArgs {
     tls_sni_cert_key: Vec<NamedFiles>,
 
     /// Whether HTTP/2 is not offered
-    #[arg(long, env = "ROWPLANE_DISABLE_HTTP2_SERVING", value_name = "BOOL", default_value = "false", action = ArgAction::Set,
-        num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     disable_http2_serving: bool,
 
     /// What browsers are told to remember of this server: max-age=SECONDS, includeSubDomains, preload [default: nothing]
-    #[arg(long, env = "ROWPLANE_STRICT_TRANSPORT_SECURITY_DIRECTIVES", value_name = "DIRECTIVE,…", default_value = "", hide_default_value = true, value_parser = directives)]
+    #[arg(long, value_name = "DIRECTIVE,…", default_value = "", hide_default_value = true, value_parser = directives, help_heading = "Generic flags")]
     strict_transport_security_directives: Directives,
 
     /// Origins whose pages may ask, as regular expressions that say where the host begins and ends: //example\.com(:|$)
     /// [default: none]
-    #[arg(long, env = "ROWPLANE_CORS_ALLOWED_ORIGINS", value_name = "REGEX,…", default_value = "", hide_default_value = true, value_parser = origins)]
+    #[arg(long, value_name = "REGEX,…", default_value = "", hide_default_value = true, value_parser = origins, help_heading = "Generic flags")]
     cors_allowed_origins: Origins,
+
+    /// More names or addresses for the issued serving certificate
+    #[arg(long, value_name = "HOST", value_delimiter = ',')]
+    tls_san: Vec<String>,
+
+    /// Requests at once on a connection of HTTP/2, watches among them; 0 is the default
+    #[arg(long, value_name = "STREAMS", default_value_t = server::Limits::default().streams)]
+    http2_max_streams_per_connection: u32,
 }
 
 /// Values of flags that are lists.
@@ -57,26 +83,32 @@ struct Directives(Option<HeaderValue>);
 #[derive(Clone, Debug)]
 struct Origins(Option<Arc<Cors>>);
 
-/// What the flags mean.
-pub struct TlsConfig {
-    pub settings: Settings,
-    pub named: Vec<NamedFiles>,
-    pub strict_transport_security: Option<HeaderValue>,
-    pub cors: Option<Arc<Cors>>,
-}
-
 impl TlsArgs {
-    pub fn into_config(self) -> TlsConfig {
-        TlsConfig {
-            settings: Settings {
+    pub fn into_config(self) -> Https {
+        let usual = server::Limits::default();
+        let streams = match self.http2_max_streams_per_connection {
+            0 => usual.streams,
+            streams => streams,
+        };
+        Https {
+            address: SocketAddr::new(self.bind_address, self.secure_port),
+            certificates: Overrides {
+                serving: self.tls_cert_file.zip(self.tls_private_key_file),
+                named: self.tls_sni_cert_key,
+                ..Overrides::default()
+            },
+            tls: Settings {
                 oldest: self.tls_min_version,
                 cipher_suites: self.tls_cipher_suites.0,
                 groups: self.tls_curve_preferences.0,
                 http2: if self.disable_http2_serving { Http2::Off } else { Http2::Offered },
             },
-            named: self.tls_sni_cert_key,
             strict_transport_security: self.strict_transport_security_directives.0,
             cors: self.cors_allowed_origins.0,
+            extra_names: self.tls_san,
+            token_auth_file: None,
+            connections: server::Limits { streams, ..usual },
+            kubeconfig: None,
         }
     }
 }

@@ -179,6 +179,25 @@ fn refusals() {
     }
 }
 
+/// `testdata/flags.txt` has the type, name and heading of each flag that `kube-apiserver --help` of v1.37.2 prints.
+#[test]
+fn flags_of_kube_apiserver_have_its_headings_and_forms() {
+    let flags = Flags::all();
+    for line in include_str!("../../../testdata/flags.txt").lines() {
+        let [kind, name, heading] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let expected = match kind {
+            "bool" => Form::Bool,
+            "Level" | "duration" | "float" | "float32" | "int" | "portRange" => Form::Number,
+            "ip" | "quantity" | "string" => Form::Scalar,
+            "namedCertKey" | "stringToString" => Form::Each,
+            _ => Form::List,
+        };
+        let found = flags.0.iter().find(|(_, known, _)| known == name);
+        let found = found.map(|(heading, _, form)| (heading.as_str(), *form));
+        assert_eq!(found, Some((heading, expected)), "{name}");
+    }
+}
+
 #[test]
 fn help_shows_what_is_accepted() {
     let Ok(ParsedCommand::Print(help)) = parse(["--help".to_owned()]) else { panic!("no help") };

@@ -1,0 +1,146 @@
+//! The flags of `rowplane serve`, under kube-apiserver's headings.
+
+use std::time::Duration;
+
+use clap::{Args, value_parser};
+
+use super::admission::{AdmissionArgs, Defaults};
+use super::audit::AuditArgs;
+use super::authentication::AuthenticationArgs;
+use super::authorization::AuthorizationArgs;
+use super::controllers::ControllerArgs;
+use super::generic::GenericArgs;
+use super::kubelets::KubeletArgs;
+use super::metrics::MetricArgs;
+use super::services::ServiceArgs;
+use super::storage::StorageArgs;
+use super::tls::TlsArgs;
+use super::{StoreArgs, positive_duration};
+use crate::cli::config::{LogConfig, LogFormat, ServeConfig};
+use crate::cli::error::Error;
+use crate::controllers::IdentityLeases;
+use crate::kinds::behavior::format;
+use crate::server::config::{Config, IdentityConfig, Registration};
+use crate::server::datastore::Datastore;
+
+/// The flags of `rowplane serve`, with kube-apiserver's names and headings where it has them.
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    generic: GenericArgs,
+    #[command(flatten)]
+    storage: StorageArgs,
+    #[command(flatten)]
+    tls: TlsArgs,
+    #[command(flatten)]
+    audit: AuditArgs,
+    #[command(flatten)]
+    authentication: AuthenticationArgs,
+    #[command(flatten)]
+    authorization: AuthorizationArgs,
+    #[command(flatten)]
+    admission: AdmissionArgs,
+    #[command(flatten)]
+    metrics: MetricArgs,
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
+    services: ServiceArgs,
+    #[command(flatten)]
+    kubelets: KubeletArgs,
+    #[command(flatten)]
+    controllers: ControllerArgs,
+    #[command(flatten)]
+    replica: ReplicaArgs,
+}
+
+/// The amount and the form of log lines.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Logs flags")]
+pub struct LogArgs {
+    /// How much to log: 0 to 3 informs, 4 and 5 debug, 6 and more trace
+    #[arg(long = "v", short = 'v', value_name = "LEVEL", default_value_t = 0)]
+    v: u8,
+
+    /// How log lines look
+    #[arg(long, visible_alias = "logging-format", value_name = "FORMAT", value_enum, default_value = "text")]
+    log_format: LogFormat,
+}
+
+/// Leases by which the servers of one store know each other.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Replica flags")]
+pub struct ReplicaArgs {
+    /// This server's name among the replicas; with its port, if another one has the name [default: the host's]
+    #[arg(long, value_name = "NAME", value_parser = label_value)]
+    hostname_override: Option<String>,
+
+    /// For how long after its last heartbeat a server counts as alive
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    identity_lease_duration_seconds: u32,
+
+    /// How often the server sends its heartbeat
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
+    identity_lease_renew_interval_seconds: u32,
+
+    /// How often the leases of servers that are gone are looked for
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = positive_duration)]
+    identity_lease_gc_period: Duration,
+}
+
+impl ServeArgs {
+    /// The configuration of a server, its log and its banner. Files that flags name are read.
+    pub fn into_config(self, defaults: Defaults) -> Result<ServeConfig, Error> {
+        let features = self.generic.feature_gates;
+        let registration = match features.storage_version_api {
+            true => Registration::On,
+            false => Registration::Off,
+        };
+        let datastore = self.store.datastore()?;
+        let has_database = datastore != Datastore::Memory;
+        let shown_kubeconfig = self.generic.kubeconfig_shown_as.clone();
+        let mut https = self.tls.into_config();
+        https.kubeconfig = Some(self.store.data_dir.join("admin.kubeconfig"));
+        let authentication = self.authentication.into_config(&mut https)?;
+        let mut server = Config {
+            authorization: self.authorization.into_config()?,
+            authentication,
+            datastore,
+            data_dir: Some(self.store.data_dir),
+            https: Some(https),
+            allowed_labels: self.metrics.into_config()?,
+            identity: features.api_server_identity.then(|| self.replica.into_config(registration)),
+            admission: self.admission.into_config(defaults)?,
+            kubelets: self.kubelets.into_config(),
+            audit: self.audit.into_config(has_database)?,
+            ..Config::default()
+        };
+        self.generic.apply(&mut server);
+        self.storage.apply(&mut server)?;
+        self.services.apply(&mut server);
+        self.controllers.apply(&mut server);
+        let log = LogConfig { verbosity: self.log.v, format: self.log.log_format };
+        Ok(ServeConfig { server, shown_kubeconfig, log })
+    }
+}
+
+impl ReplicaArgs {
+    fn into_config(self, registration: Registration) -> IdentityConfig {
+        let leases = IdentityLeases {
+            duration_seconds: self.identity_lease_duration_seconds,
+            renew_interval: Duration::from_secs(self.identity_lease_renew_interval_seconds.into()),
+            gc_period: self.identity_lease_gc_period,
+        };
+        IdentityConfig { hostname_override: self.hostname_override, leases, registration }
+    }
+}
+
+/// The lease carries it as a label.
+fn label_value(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("must not be empty".to_owned());
+    }
+    format::label_value(text).into_iter().next().map_or_else(|| Ok(text.to_owned()), Err)
+}

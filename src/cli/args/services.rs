@@ -1,0 +1,68 @@
+//! The flags about Services: their addresses and ports, and where they are reached.
+
+use std::ops::RangeInclusive;
+
+use clap::{ArgAction, Args};
+
+use crate::api::service_routes::{self, FixedAddress, FixedAddresses, Routing, parse_fixed};
+use crate::api::services::{self, Network};
+use crate::server::config::Config;
+
+/// Addresses, ports and routes of Services.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Misc flags")]
+pub struct ServiceArgs {
+    /// The network that Services get their addresses from; two with a comma, one of each family, for both
+    #[arg(long, value_name = "CIDR", default_value = "10.0.0.0/24", value_parser = networks)]
+    service_cluster_ip_range: ServiceNetworks,
+
+    /// The ports of nodes that Services get
+    #[arg(long, value_name = "FIRST-LAST", default_value = "30000-32767", value_parser = port_range)]
+    service_node_port_range: RangeInclusive<u16>,
+
+    /// Whether webhooks of Services are called at ready endpoints, from EndpointSlices, and not at the cluster IP
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
+    enable_aggregator_routing: bool,
+
+    /// Where a Service is reached, by webhooks and by its proxy, whatever its objects say: for a server that does not reach the cluster's network.
+    /// PORT is the Service's, by number or name; without one, the address is for all of its ports
+    #[arg(long, value_name = "NAMESPACE/NAME[:PORT]=HOST:PORT", value_delimiter = ',', value_parser = parse_fixed)]
+    service_address: Vec<FixedAddress>,
+}
+
+impl ServiceArgs {
+    pub fn apply(self, config: &mut Config) {
+        config.services = services::Config {
+            networks: self.service_cluster_ip_range.0,
+            node_ports: self.service_node_port_range,
+        };
+        let routing = match self.enable_aggregator_routing {
+            true => Routing::Endpoints,
+            false => Routing::ClusterIp,
+        };
+        config.service_routes =
+            service_routes::Config { routing, fixed: FixedAddresses::new(self.service_address) };
+    }
+}
+
+/// The value of `--service-cluster-ip-range`.
+#[derive(Clone, Debug)]
+struct ServiceNetworks(Vec<Network>);
+
+fn networks(text: &str) -> Result<ServiceNetworks, String> {
+    let parse =
+        |text: &str| Network::parse(text.trim()).ok_or_else(|| format!("{text:?} is no network with room"));
+    let networks: Vec<Network> = text.split(',').map(parse).collect::<Result<_, _>>()?;
+    match networks.as_slice() {
+        [_] => {}
+        [one, other] if one.family() != other.family() => {}
+        _ => return Err("one network, or one of IPv4 and one of IPv6".to_owned()),
+    }
+    Ok(ServiceNetworks(networks))
+}
+
+fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
+    let range = text.split_once('-').and_then(|(first, last)| Some(port(first)?..=port(last)?));
+    range.filter(|range| !range.is_empty()).ok_or_else(|| format!("{text:?} is no range of ports"))
+}
