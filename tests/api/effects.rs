@@ -15,6 +15,7 @@ on_both_databases! {
     each_verb_changes_the_rows_that_stand_for_a_set,
     a_deletion_of_an_unreadable_quota_changes_its_row,
     a_rewrite_restores_the_names_of_a_definition,
+    a_registration_that_ends_gives_back_what_its_lease_was_charged,
 }
 
 fn quota(name: &str) -> Value {
@@ -104,5 +105,28 @@ async fn a_rewrite_restores_the_names_of_a_definition(setup: Setup) {
     api.rewrite(resource, &stale).await.expect("rewritten");
     let state = api.cache.fresh().await.expect("a state");
     assert!(names.get(&state, "ex.io", "widgets").is_some());
+    server.stop().await;
+}
+
+/// The lease goes in the transaction that takes the server out of the registry.
+async fn a_registration_that_ends_gives_back_what_its_lease_was_charged(setup: Setup) {
+    let server = setup.start().await;
+    let hard =
+        json!({"metadata": {"name": "q"}, "spec": {"hard": {"count/leases.coordination.k8s.io": "2"}}});
+    server.post(QUOTAS, &hard).await.expect(201);
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/t/leases";
+    for name in ["stays", "goes"] {
+        server.post(leases, &json!({"metadata": {"name": name}, "spec": {}})).await.expect(201);
+    }
+    let used = async || {
+        let quota = server.get(format!("{QUOTAS}/q")).await.ok();
+        quota["status"]["used"]["count/leases.coordination.k8s.io"].clone()
+    };
+    assert_eq!(used().await, "2");
+    let resource = server.api.resources.get(&Gvr::fixed("coordination.k8s.io/v1", "leases")).expect("leases");
+    let lease = Target { resource, namespace: "t", name: "goes" };
+    server.api.withdraw(Some(lease), |_, _, _| false).await.expect("withdrawn");
+    assert_eq!(server.get(format!("{leases}/goes")).await.status, 404);
+    assert_eq!(used().await, "1");
     server.stop().await;
 }

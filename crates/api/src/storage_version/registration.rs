@@ -11,6 +11,7 @@ use crate::cache::{Range, State};
 use crate::catalog::Served;
 use crate::codec::at_rest::ValueFormat;
 use crate::codec::object::Object;
+use crate::effects::Effects;
 use crate::error::Error;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
@@ -20,7 +21,7 @@ use crate::ownership::{self, Tracking};
 use crate::resource::Resource;
 use crate::schema::names::Gvr;
 use crate::storage::{
-    Amendment, Change, EncodedResource, Expect, Fence, Mutation, Registration, RegistryChange, Together,
+    Amendment, EncodedResource, Expect, Fence, Mutation, Registration, RegistryChange, Together,
 };
 use crate::storage_version;
 use crate::tree::Value;
@@ -107,7 +108,8 @@ impl Api {
             resources: claims.iter().map(|claim| claim.encoded.clone()).collect(),
         });
         self.change_together(|state| {
-            let mut mutations = self.forget_others(state, own, &claims)?;
+            let mut mutations = Vec::new();
+            self.forget_others(state, own, &claims, &mut mutations)?;
             for claim in &claims {
                 mutations.extend(self.register_one(state, own, claim)?);
             }
@@ -138,8 +140,9 @@ impl Api {
         self.change_together(|state| {
             let mut mutations = Vec::new();
             for claim in &dropped {
-                let found = state.get(resource.id, "", &claim.name);
-                mutations.extend(found.map(|found| self.forget(&found, own)).transpose()?.flatten());
+                if let Some(found) = state.get(resource.id, "", &claim.name) {
+                    self.forget(&found, own, &mut mutations)?;
+                }
             }
             for claim in &claims {
                 mutations.extend(self.register_one(state, own, claim)?);
@@ -155,50 +158,56 @@ impl Api {
         state: &State,
         own: &OwnRegistration,
         claims: &[Claim],
-    ) -> Result<Vec<Mutation>, Error> {
+        mutations: &mut Vec<Mutation>,
+    ) -> Result<(), Error> {
         let resource = self.storage_versions()?;
-        let mut mutations = Vec::new();
         for found in state.objects(resource.id).range(&Range::of(None)) {
             if claims.binary_search_by(|claim| (*claim.name).cmp(found.name())).is_ok() {
                 continue;
             }
-            mutations.extend(self.forget(found, own)?);
+            self.forget(found, own, mutations)?;
         }
-        Ok(mutations)
+        Ok(())
     }
 
     /// Removes the server's entry from a StorageVersion, if there is one.
-    fn forget(&self, found: &Object, own: &OwnRegistration) -> Result<Option<Mutation>, Error> {
-        let resource = self.storage_versions()?;
-        let object = match resource.decode_closed(found) {
+    fn forget(
+        &self,
+        found: &Arc<Object>,
+        own: &OwnRegistration,
+        mutations: &mut Vec<Mutation>,
+    ) -> Result<(), Error> {
+        let object = match self.storage_versions()?.decode_closed(found) {
             Ok(object) => object,
             Err(error) => {
                 self.unreadable.tell("registration", found, error);
-                return Ok(None);
+                return Ok(());
             }
         };
         let is_own = |server: &str| server == own.server();
         match storage_version::servers(&object).any(is_own) {
-            true => self.removal(resource, found, &object, is_own).map(Some),
-            false => Ok(None),
+            true => self.remove_entries(found, &object, is_own, mutations),
+            false => Ok(()),
         }
     }
 
     /// Writes the object without these entries, or deletes it if neither entries nor finalizers are left.
-    fn removal(
+    fn remove_entries(
         &self,
-        resource: &Resource,
-        found: &Object,
+        found: &Arc<Object>,
         object: &ObjectMap,
         gone: impl Fn(&str) -> bool,
-    ) -> Result<Mutation, Error> {
+        mutations: &mut Vec<Mutation>,
+    ) -> Result<(), Error> {
+        let resource = self.storage_versions()?;
         let (target, now) = (Target { resource, namespace: "", name: found.name() }, self.now());
         let status = storage_version::without_entries(object, gone, &now);
         let new = with_status(resource, object, status, &now);
         if storage_version::entries(&new).is_empty() && !found.mentions("finalizers") {
-            return Ok(deletion(target, found));
+            return self.add_removal(Effects::default(), target, found.clone(), mutations);
         }
-        self.put_mutation(target, Expect::At(found.revision()), new)
+        mutations.push(self.put_mutation(target, Expect::At(found.revision()), new)?);
+        Ok(())
     }
 
     /// Removes the entries of servers that are `gone` from an object according to a state, StorageVersions that are left without
@@ -210,8 +219,12 @@ impl Api {
     ) -> Result<(), Error> {
         let resource = self.storage_versions()?;
         self.change_together(|state| {
-            let mut mutations: Vec<Mutation> =
-                also.and_then(|target| delete(target, state)).into_iter().collect();
+            let mut mutations = Vec::new();
+            if let Some(target) = also
+                && let Some(found) = state.get(target.resource.id, target.namespace, target.name)
+            {
+                self.add_removal(Effects::default(), target, found, &mut mutations)?;
+            }
             let mut servers: Vec<Box<str>> = Vec::new();
             for found in state.objects(resource.id).range(&Range::of(None)) {
                 let object = match resource.decode_closed(found) {
@@ -222,14 +235,13 @@ impl Api {
                         continue;
                     }
                 };
-                let leaving = storage_version::servers(&object).filter(|server| gone(state, &object, server));
-                let before = mutations.len();
+                let is_gone = |server: &str| gone(state, &object, server);
+                let leaving: Vec<&str> =
+                    storage_version::servers(&object).filter(|server| is_gone(server)).collect();
+                if !leaving.is_empty() {
+                    self.remove_entries(found, &object, is_gone, &mut mutations)?;
+                }
                 for server in leaving {
-                    if before == mutations.len() {
-                        mutations.push(
-                            self.removal(resource, found, &object, |server| gone(state, &object, server))?,
-                        );
-                    }
                     if !servers.iter().any(|known| &**known == server) {
                         servers.push(server.into());
                     }
@@ -326,13 +338,4 @@ fn with_status(resource: &Resource, old: &ObjectMap, status: Value, now: &str) -
     let tracking = Tracking { manager: options.manager(), part: Part::Status, now };
     ownership::track_update(resource, None, old, &mut new, tracking);
     new
-}
-
-fn delete(target: Target<'_>, state: &State) -> Option<Mutation> {
-    let found = state.get(target.resource.id, target.namespace, target.name)?;
-    Some(deletion(target, &found))
-}
-
-fn deletion(target: Target<'_>, found: &Object) -> Mutation {
-    Mutation::new(target.key(), Expect::At(found.revision()), Change::Delete)
 }

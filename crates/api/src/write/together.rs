@@ -113,7 +113,8 @@ impl Api {
         Ok(())
     }
 
-    fn add_removal(
+    /// Adds the deletion of an object, with its effects.
+    pub(crate) fn add_removal(
         &self,
         effects: Effects,
         target: Target<'_>,

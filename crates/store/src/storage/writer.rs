@@ -273,6 +273,7 @@ impl Writer {
     ) -> Result<Together, Error> {
         let slot = self.reserve().await?;
         let mut units = Units::from(mutations);
+        units.count();
         let commit = self.commit(&mut units, Some(registry)).await?;
         let mut writes = Vec::with_capacity(units.len());
         for (mutation, outcome) in units.into_operations().into_iter().zip(commit.outcomes) {
