@@ -111,7 +111,7 @@ async fn a_lane_is_not_held_while_another_is_awaited() {
 /// A future that becomes long holds no lane while it waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lane_is_free_while_its_work_waits() {
-    let lanes = Lanes(Arc::new(Semaphore::new(1)));
+    let lanes = lanes(1);
     let (started, is_started) = oneshot::channel();
     let (answer, awaited) = oneshot::channel();
     let of_first = lanes.clone();
