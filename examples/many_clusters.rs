@@ -1,7 +1,6 @@
 //! The cost of empty clusters in memory in one process: time and memory each, and which parts the memory is of.
 //!
-//! `cargo run --release --example many_clusters [CLUSTERS [port]]`; with `port` they share a listener, so that each has CAs and an
-//! admin of its own.
+//! `cargo run --release --example many_clusters [CLUSTERS [PART]]`
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,26 +22,57 @@ use rowplane::{Process, Server};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-#[tokio::main]
-async fn main() -> Result<(), Error> {
-    let mut arguments = std::env::args().skip(1);
-    let clusters = arguments.next().map(|argument| argument.parse()).transpose()?.unwrap_or(1000);
-    let has_port = arguments.next().is_some_and(|argument| argument == "port");
-    // What is made once: constants, the threads of the runtime.
-    drop(Server::builder().memory().start().await?);
+/// What a process of its own measures each: memory that was freed is used again, and would hide the next part.
+const RUNS: [&str; 10] = [
+    "clusters",
+    "clusters without controllers",
+    "clusters without controllers behind a port",
+    "metrics",
+    "flow control",
+    "definitions of built-in kinds",
+    "resources of built-in kinds",
+    "admission",
+    "database in memory",
+    "store and cache",
+];
 
-    whole(clusters, "all", has_port, |builder| builder).await?;
-    whole(clusters, "without controllers", has_port, Builder::without_controllers).await?;
-    parts(clusters.min(200)).await
+fn main() -> Result<(), Error> {
+    let mut arguments = std::env::args().skip(1);
+    let count: usize = arguments.next().map(|argument| argument.parse()).transpose()?.unwrap_or(1000);
+    if let Some(run) = arguments.next() {
+        return measure(&run, count);
+    }
+    for run in RUNS {
+        let child =
+            std::process::Command::new(std::env::current_exe()?).arg(count.to_string()).arg(run).status()?;
+        if !child.success() {
+            return Err(format!("{run} has failed").into());
+        }
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn measure(run: &str, count: usize) -> Result<(), Error> {
+    match run {
+        "clusters" => whole(run, count, false, |builder| builder).await,
+        "clusters without controllers" => whole(run, count, false, Builder::without_controllers).await,
+        "clusters without controllers behind a port" => {
+            whole(run, count, true, Builder::without_controllers).await
+        }
+        part => parts(part, count.min(200)).await,
+    }
 }
 
 /// Starts clusters one after another, and stops them.
 async fn whole(
+    run: &str,
     clusters: usize,
-    name: &str,
     has_port: bool,
     settings: fn(Builder) -> Builder,
 ) -> Result<(), Error> {
+    // What is made once: constants, the threads of the runtime.
+    drop(Server::builder().memory().start().await?);
     let process = match has_port {
         true => Process::builder().listen(([127, 0, 0, 1], 0).into()).start().await?,
         false => Process::builder().start().await?,
@@ -54,7 +84,7 @@ async fn whole(
         all.push(process.add(&format!("c{n}"), place, settings(Server::builder().memory())).await?);
     }
     let (took, each) = (begun.elapsed().as_secs_f64(), (held() - before) / clusters as f64);
-    println!("{clusters} clusters, {name}: {took:.1} s, {each:.0} KiB each");
+    println!("{clusters} {run}: {took:.1} s, {each:.0} KiB each");
     let begun = Instant::now();
     for server in all {
         server.stop().await;
@@ -69,7 +99,7 @@ async fn whole(
 }
 
 /// Makes many of each part.
-async fn parts(count: usize) -> Result<(), Error> {
+async fn parts(part: &str, count: usize) -> Result<(), Error> {
     let runtime = Runtime::default();
     let registry = || Arc::new(Registry::new(built_in::definitions()));
     let shared = registry();
@@ -84,26 +114,41 @@ async fn parts(count: usize) -> Result<(), Error> {
             concerns::of_definition,
         )
     };
-    println!("parts, {count} of each:");
-    each("metrics", count, Metrics::default);
-    each("flow control", count, || FlowControl::new(600, &runtime));
-    each("definitions of built-in kinds", count, registry);
-    each("their resources", count, resources);
-    each("admission", count, || Chain::new(&Settings::default(), &runtime.metrics).ok());
-    each("the key of tokens, as PEM", count, || temporary_token_key().ok());
-    let before = held();
-    let mut stores = Vec::new();
-    for _ in 0..count {
-        let backend = memory::open();
-        backend.resource_ids(&names).await?;
-        let mark = Arc::default();
-        let decode = Draft::parse;
-        let (cache, sink) =
-            Cache::start(backend.clone(), decode, &ids, Arc::clone(&mark), &runtime, &Default::default())
-                .await?;
-        stores.push((Store::start(backend, Some(sink), mark, &runtime), cache));
+    drop(resources());
+    match part {
+        "metrics" => each(part, count, Metrics::default),
+        "flow control" => each(part, count, || FlowControl::new(600, &runtime)),
+        "definitions of built-in kinds" => each(part, count, registry),
+        "resources of built-in kinds" => each(part, count, resources),
+        "admission" => each(part, count, || Chain::new(&Settings::default(), &runtime.metrics).ok()),
+        "database in memory" => {
+            let all = (0..count).map(|_| memory::open()).collect::<Vec<_>>();
+            let before = held();
+            for backend in &all {
+                backend.resource_ids(&names).await?;
+            }
+            print(part, before, count);
+        }
+        "store and cache" => {
+            let (before, mut all) = (held(), Vec::new());
+            for _ in 0..count {
+                let (backend, mark) = (memory::open(), Arc::default());
+                let mark_of_cache = Arc::clone(&mark);
+                let cache = Cache::start(
+                    backend.clone(),
+                    Draft::parse,
+                    &ids,
+                    mark_of_cache,
+                    &runtime,
+                    &Default::default(),
+                );
+                let (cache, sink) = cache.await?;
+                all.push((Store::start(backend, Some(sink), mark, &runtime), cache));
+            }
+            print(part, before, count);
+        }
+        other => return Err(format!("{other:?} is none of {RUNS:?}").into()),
     }
-    print("store and cache", before, count);
     Ok(())
 }
 
@@ -115,7 +160,7 @@ fn each<T>(name: &str, count: usize, make: impl Fn() -> T) {
 }
 
 fn print(name: &str, before: f64, count: usize) {
-    println!("  {name}: {:.1} KiB", (held() - before) / count as f64);
+    println!("  {name}: {:.1} KiB each", (held() - before) / count as f64);
 }
 
 /// The memory of this process that is not of files, in KiB.

@@ -3,8 +3,9 @@
 
 mod support;
 
-use std::sync::Arc;
+use std::io::Write;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Empty};
@@ -346,6 +347,21 @@ async fn a_cluster_is_found_by_its_host() {
     named.get(CONFIGMAPS).header("host", &host).await.ok();
 }
 
+/// A client would ask another cluster, or none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redirects_keep_the_path_of_the_cluster() {
+    let (_process, a, _b) = two(&[Database::memory(), Database::memory()]).await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let containers = json!([{"name": "c", "image": "i"}]);
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": containers}});
+    a.admin.post(pods, &pod).await.expect(201);
+    let status = json!({"status": {"podIP": "192.0.2.7", "podIPs": [{"ip": "192.0.2.7"}]}});
+    a.admin.patch(format!("{pods}/p/status"), &status).await.ok();
+    let redirected = a.admin.get(format!("{pods}/p/proxy?x=1")).await;
+    assert_eq!(redirected.status, 301, "{redirected:?}");
+    assert_eq!(redirected.header("location"), Some(&*format!("/clusters/a{pods}/p/proxy/?x=1")));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_are_given_once_and_can_be_labels() {
     let process = process().await;
@@ -406,4 +422,40 @@ async fn a_process_needs_no_port() {
         let client = kube::Client::new(server.service(), "default");
         assert_eq!(client.apiserver_version().await.expect("a version").minor, "37");
     }
+}
+
+/// The text of a log.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("a lock").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What the server of a cluster says has its name, what a server by itself says has none.
+#[tokio::test]
+async fn the_log_names_the_cluster() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let _here = tracing::subscriber::set_default(log);
+    let process = process().await;
+    let a = Member::add(&process, "a", prefix("a"), settings("a", &Database::memory())).await;
+    let alone = Server::builder().listen(([127, 0, 0, 1], 0).into()).without_controllers().start().await;
+    let alone = alone.unwrap_or_else(|error| panic!("start: {}", error.one_line()));
+    let text = || String::from_utf8(lines.0.lock().expect("a lock").clone()).expect("UTF-8");
+    let said = |what: &str| {
+        let text = text();
+        let mut lines = text.lines().filter(|line| line.contains(what)).map(str::to_owned);
+        lines.next().unwrap_or_else(|| panic!("{what}: {text}"))
+    };
+    let (own, other) = (a.server.url().expect("a URL"), alone.url().expect("a URL"));
+    assert!(said(&format!("ready url=\"{own}\"")).contains("cluster{name=\"a\"}"));
+    assert!(!said(&format!("ready url=\"{other}\"")).contains("cluster{"));
 }

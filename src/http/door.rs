@@ -385,7 +385,7 @@ impl Door {
 
     fn account(&self, connection: &ConnectionInfo, is_known: bool, version: Version) -> Result<(), Error> {
         if is_known {
-            if !connection.authenticate() {
+            if !connection.authenticate(self.cluster.as_ref()) {
                 connection.go_away();
                 return Err(Error::too_many("connections"));
             }

@@ -19,7 +19,7 @@ use super::response;
 use super::server::{ConnectionInfo, Responder};
 use crate::api::error::Error;
 
-/// The URLs of a cluster, which are to it what the path of a server's URL is to client-go: a request reaches it without.
+/// The URLs of a cluster, which are to it what the path of a server's URL is to client-go: a request reaches it without that path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// All URLs that no other cluster has.
@@ -83,6 +83,10 @@ fn is_host(name: &str) -> bool {
     }
 }
 
+/// The path that was taken off a request's URL, in its extensions: what a client is told to ask next has to begin with it.
+#[derive(Clone)]
+pub(super) struct Below(pub Arc<str>);
+
 /// The clusters behind a listener. They come and go, also for connections that are open already. Clones share them.
 #[derive(Clone)]
 pub struct Router(Arc<ArcSwap<Table>>);
@@ -91,7 +95,7 @@ pub struct Router(Arc<ArcSwap<Table>>);
 struct Table {
     rest: Option<Arc<dyn Responder>>,
     hosts: HashMap<Box<str>, Arc<dyn Responder>>,
-    prefixes: HashMap<Box<str>, Arc<dyn Responder>>,
+    prefixes: HashMap<Arc<str>, Arc<dyn Responder>>,
     /// The most segments that a prefix has.
     deepest: usize,
     nowhere: Arc<dyn Responder>,
@@ -153,14 +157,12 @@ impl Router {
 impl Table {
     /// Puts a cluster at a place, or nothing. Returns what was there before.
     fn put(&mut self, place: &Place, cluster: Option<Arc<dyn Responder>>) -> Option<Arc<dyn Responder>> {
-        let (map, name) = match place {
-            Place::Rest => return std::mem::replace(&mut self.rest, cluster),
-            Place::Host(name) => (&mut self.hosts, name),
-            Place::Prefix(path) => (&mut self.prefixes, path),
-        };
-        let before = match cluster {
-            Some(cluster) => map.insert(name.as_str().into(), cluster),
-            None => map.remove(name.as_str()),
+        let before = match (place, cluster) {
+            (Place::Rest, cluster) => std::mem::replace(&mut self.rest, cluster),
+            (Place::Host(name), Some(cluster)) => self.hosts.insert(name.as_str().into(), cluster),
+            (Place::Host(name), None) => self.hosts.remove(name.as_str()),
+            (Place::Prefix(path), Some(cluster)) => self.prefixes.insert(path.as_str().into(), cluster),
+            (Place::Prefix(path), None) => self.prefixes.remove(path.as_str()),
         };
         self.deepest = self.prefixes.keys().map(|path| path.matches('/').count()).max().unwrap_or_default();
         before
@@ -171,12 +173,13 @@ impl Table {
         if let Some(cluster) = host(request).and_then(|host| self.at_host(host)) {
             return cluster.clone();
         }
-        let Some((length, cluster)) = self.below(request.uri().path()) else {
+        let Some((path, cluster)) = self.below(request.uri().path()) else {
             return self.rest.as_ref().unwrap_or(&self.nowhere).clone();
         };
-        match without(request.uri(), length) {
+        match without(request.uri(), path.len()) {
             Some(uri) => {
                 *request.uri_mut() = uri;
+                request.extensions_mut().insert(Below(path.clone()));
                 cluster.clone()
             }
             None => self.nowhere.clone(),
@@ -194,10 +197,10 @@ impl Table {
         self.hosts.get(&*host)
     }
 
-    /// The cluster with the longest prefix of the path, and the length of that.
-    fn below(&self, path: &str) -> Option<(usize, &Arc<dyn Responder>)> {
+    /// The longest prefix of the path that a cluster has, and the cluster.
+    fn below(&self, path: &str) -> Option<(&Arc<str>, &Arc<dyn Responder>)> {
         let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]).take(self.deepest);
-        ends.filter_map(|end| Some((end, self.prefixes.get(path.get(..end)?)?))).last()
+        ends.filter_map(|end| self.prefixes.get_key_value(path.get(..end)?)).last()
     }
 }
 

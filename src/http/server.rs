@@ -111,9 +111,10 @@ pub struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
-    /// Notes that a request has shown a credential. Returns false if there are too many connections with one.
-    pub fn authenticate(&self) -> bool {
-        self.place.authenticate()
+    /// Notes that a request has shown a credential, of this cluster if there are several. Returns false if there are too many
+    /// connections with one.
+    pub fn authenticate(&self, cluster: Option<&Arc<str>>) -> bool {
+        self.place.authenticate(cluster)
     }
 
     /// The time of this connection counts to this user from now on. Among several clusters, of which `cluster` is one,

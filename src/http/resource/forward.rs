@@ -20,6 +20,7 @@ use crate::api::error::Error;
 use crate::api::subresource::connect::Location;
 use crate::http::request::raw_query;
 use crate::http::response::plain_error;
+use crate::http::router::Below;
 use crate::metrics::LongRunning;
 use crate::relay::dial::dial;
 use crate::relay::exchange::exchange;
@@ -94,7 +95,8 @@ impl Context<'_> {
     fn redirect_to_root(&self) -> Result<Response, Error> {
         let uri = &self.parts.uri;
         let query = raw_query(self.parts).map(|query| format!("?{query}")).unwrap_or_default();
-        let to = HeaderValue::from_str(&format!("/{}/{query}", uri.path().trim_start_matches('/')));
+        let path = uri.path().trim_start_matches('/');
+        let to = HeaderValue::from_str(&format!("{}/{path}/{query}", self.taken_off()));
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
         response
@@ -128,11 +130,17 @@ impl Context<'_> {
         parts.headers.get(header::HOST).cloned().or_else(authority)
     }
 
-    /// The path of the proxy itself.
+    /// The path that tells the cluster from others behind the listener; empty if none does.
+    fn taken_off(&self) -> &str {
+        self.parts.extensions.get::<Below>().map_or("", |Below(path)| path)
+    }
+
+    /// The path of the proxy itself, as clients have to ask for it.
     fn prefix(&self) -> String {
         let segments = if self.path.namespace.is_some() { 7 } else { 5 };
         let path = self.parts.uri.path().trim_start_matches('/');
-        path.split('/').take(segments).flat_map(|segment| ["/", segment]).collect()
+        let below = path.split('/').take(segments).flat_map(|segment| ["/", segment]);
+        [self.taken_off()].into_iter().chain(below).collect()
     }
 
     /// Links to somewhere behind the proxy lead through the proxy. A link is compared as it stands in the page: references to

@@ -131,7 +131,7 @@ impl Server {
         let info = Arc::new(ConnectionInfo { client, certificates, trust, draining, debts: debts_of, place });
         if info.certified().is_some_and(|certified| matches!(certified.user, Ok(Some(_)))) {
             // If there are too many connections, its requests are refused later.
-            info.authenticate();
+            info.authenticate(None);
         }
         let requests = Requests::of(connection.clone(), self.connections.clone());
         let clusters = self.clusters.clone();

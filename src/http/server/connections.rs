@@ -3,7 +3,8 @@
 
 mod unproven;
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -62,6 +63,35 @@ struct Open {
     /// All of them in the order of arrival.
     all: BTreeMap<u64, Watched>,
     without_credential: Unproven,
+    /// The connections on which a credential of one of several clusters was shown first.
+    of_clusters: BTreeMap<Arc<str>, BTreeSet<u64>>,
+}
+
+impl Open {
+    /// Ends the newest connection of the cluster that has most, for one of a cluster that has fewer. Returns whether there was one:
+    /// a flood in one cluster must not take all places from the others.
+    fn make_room(&mut self, cluster: Option<&Arc<str>>) -> bool {
+        let Some(cluster) = cluster else { return false };
+        let own = self.of_clusters.get(cluster).map_or(0, BTreeSet::len);
+        let most = self.of_clusters.values_mut().max_by_key(|connections| connections.len());
+        let Some(newest) = most.filter(|most| most.len() > own + 1).and_then(BTreeSet::pop_last) else {
+            return false;
+        };
+        if let Some(watched) = self.all.get(&newest) {
+            watched.connection.advance(Stage::Dropped);
+        }
+        true
+    }
+
+    fn remove(&mut self, id: u64) {
+        let Some(cluster) = self.all.remove(&id).and_then(|watched| watched.cluster) else { return };
+        if let Entry::Occupied(mut connections) = self.of_clusters.entry(cluster) {
+            connections.get_mut().remove(&id);
+            if connections.get().is_empty() {
+                connections.remove();
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -71,6 +101,8 @@ struct Watched {
     busy_at: u64,
     /// The tick at which it was told to close.
     going_since: Option<u64>,
+    /// The cluster whose credential was shown first, if there are several.
+    cluster: Option<Arc<str>>,
 }
 
 impl Connections {
@@ -101,7 +133,10 @@ impl Connections {
         let id = open.next_id;
         open.next_id += 1;
         let connection = Arc::new(Connection::accepted_at(now, self.turns.clone(), self.unsent.clone()));
-        open.all.insert(id, Watched { connection: connection.clone(), busy_at: now, going_since: None });
+        open.all.insert(
+            id,
+            Watched { connection: connection.clone(), busy_at: now, going_since: None, cluster: None },
+        );
         open.without_credential.add(peer, id);
         if self.limits.unauthenticated_connections < open.without_credential.len()
             && let Some(oldest) = open.without_credential.pop()
@@ -251,9 +286,10 @@ impl ConnectionEntry {
         &self.connection
     }
 
-    /// Notes that a credential was shown. Returns false if there are too many connections with one.
-    pub fn authenticate(&self) -> bool {
-        self.connection.is_authenticated() || self.move_to_authenticated()
+    /// Notes that a credential was shown, of this cluster if there are several. Returns false if there are too many connections
+    /// with one.
+    pub fn authenticate(&self, cluster: Option<&Arc<str>>) -> bool {
+        self.connection.is_authenticated() || self.move_to_authenticated(cluster)
     }
 
     /// Counts an event in which a limit has refused something on this connection.
@@ -262,16 +298,20 @@ impl ConnectionEntry {
     }
 
     #[cold]
-    fn move_to_authenticated(&self) -> bool {
+    fn move_to_authenticated(&self, cluster: Option<&Arc<str>>) -> bool {
         let mut open = self.connections.open();
         let authenticated = open.all.len() - open.without_credential.len();
-        if authenticated >= self.connections.limits.connections {
+        if authenticated >= self.connections.limits.connections && !open.make_room(cluster) {
             self.connections.count("connections");
             return false;
         }
         // A connection that was dropped meanwhile is not in the set any more.
         if open.without_credential.remove(self.peer, self.id) {
             self.connection.set_authenticated();
+            if let (Some(cluster), Some(watched)) = (cluster, open.all.get_mut(&self.id)) {
+                watched.cluster = Some(cluster.clone());
+                open.of_clusters.entry(cluster.clone()).or_default().insert(self.id);
+            }
         }
         true
     }
@@ -280,7 +320,7 @@ impl ConnectionEntry {
 impl Drop for ConnectionEntry {
     fn drop(&mut self) {
         let mut open = self.connections.open();
-        open.all.remove(&self.id);
+        open.remove(self.id);
         open.without_credential.remove(self.peer, self.id);
     }
 }
@@ -305,7 +345,7 @@ mod tests {
     fn who_shows_no_credential_for_longest_is_pushed_out() {
         let connections = connections(10, 2);
         let (first, second) = (connections.admit(peer(1)), connections.admit(peer(1)));
-        assert!(first.authenticate());
+        assert!(first.authenticate(None));
         let third = connections.admit(peer(1));
         let stages = || [&first, &second, &third].map(|place| place.connection.stage());
         assert_eq!(stages(), [Stage::Serving; 3]);
@@ -327,13 +367,37 @@ mod tests {
     fn too_many_with_a_credential_are_refused_until_one_goes() {
         let connections = connections(1, 10);
         let (first, second) = (connections.admit(peer(1)), connections.admit(peer(1)));
-        assert!(first.authenticate() && first.authenticate());
-        assert!(!second.authenticate());
+        assert!(first.authenticate(None) && first.authenticate(None));
+        assert!(!second.authenticate(None));
         drop(first);
-        assert!(second.authenticate());
+        assert!(second.authenticate(None));
         drop(second);
         let open = connections.open();
         assert!(open.all.is_empty() && open.without_credential.len() == 0);
+    }
+
+    #[test]
+    fn a_cluster_with_few_connections_takes_the_place_of_one_that_has_many() {
+        let connections = connections(4, 10);
+        let [many, few]: [Arc<str>; 2] = ["many".into(), "few".into()];
+        let admit = |cluster| {
+            let place = connections.admit(peer(1));
+            let is_let_in = place.authenticate(Some(cluster));
+            (place, is_let_in)
+        };
+        let flood: Vec<ConnectionEntry> =
+            (0..4).map(|_| admit(&many)).filter(|all| all.1).map(|all| all.0).collect();
+        assert_eq!(flood.len(), 4);
+        assert!(!admit(&many).1, "its own are too many");
+        let (first, second, third) = (admit(&few), admit(&few), admit(&few));
+        assert!(first.1 && second.1 && !third.1, "each has as many now");
+        let stages = |places: &[ConnectionEntry]| {
+            places.iter().map(|place| place.connection.stage()).collect::<Vec<_>>()
+        };
+        assert_eq!(stages(&flood), [Stage::Serving, Stage::Serving, Stage::Dropped, Stage::Dropped]);
+        assert_eq!(stages(&[first.0, second.0]), [Stage::Serving; 2]);
+        drop((flood, third));
+        assert!(connections.open().of_clusters.is_empty());
     }
 
     /// One byte a tick is progress, and not enough.
