@@ -24,7 +24,9 @@ const LONGEST_NAME: usize = 63;
 /// The databases that a process uses at present. Stores whose addresses are equal, but for the schema, share connections.
 /// Clones are the same process's.
 #[derive(Clone, Default)]
-pub struct Databases(Arc<Mutex<Vec<(Address, Weak<Shared>)>>>);
+pub struct Databases(Arc<Mutex<Addresses>>);
+
+type Addresses = Vec<(Address, Weak<Shared>)>;
 
 impl Databases {
     /// Opens the store at this address, in the schema that its URL names. Must be called within a runtime.
