@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rowplane::revision::Revision;
-use rowplane::storage::postgres::{Database, Postgres, Sizes};
+use rowplane::schema::names::GroupResource;
+use rowplane::storage::postgres::{Database, Databases, Postgres, Sizes};
 use rowplane::storage::{
     Backend, Clock, Error, HighWaterMark, Key, OpenError, Reads as _, ResourceId, Scan, Sighting, Upkeep as _,
 };
@@ -124,6 +125,34 @@ async fn another_process_finds_the_same_store_and_its_writes_are_announced_there
     shared.until(LISTENING, 1).await;
     let channels = "SELECT COUNT(*) FROM pg_namespace WHERE nspname LIKE 'ROLE-%'";
     assert_eq!(shared.number(channels).await, 2, "a schema for each");
+}
+
+/// As a process opens its clusters: the schema is part of the URL.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stores_whose_urls_differ_in_the_schema_alone_share_connections() {
+    let shared = Shared::open().await;
+    let Shared { schema, one, two, .. } = &shared;
+    let url = |part: &str| format!("{}&schema={}", schema.url(), name(schema, part).replace('"', "%22"));
+    let databases = Databases::default();
+    let again = databases.open(url("one")).await.expect("open");
+    let other = databases.open(url("other")).await.expect("open");
+    let elsewhere = databases.open(url("two") + "&connect_timeout=9").await.expect("open");
+    // That of the first two, that of these two, and that of the last one.
+    shared.until(LISTENING, 3).await;
+    let things = resource(&**one, "things").await;
+    assert_eq!(resource(&other, "others").await, things, "a schema of its own, whose first resource it is");
+    let version = pass(&again, create(&Key::new(things, "ns", "a"), 1)).await;
+    assert_eq!(names(&**one, &Scan::all(things), version).await, ["ns/a"]);
+    let in_two = resource(&**two, "things").await;
+    assert_eq!(resource(&elsewhere, "things").await, in_two);
+    // What reads a store from outside finds the schema, too.
+    let kept = GroupResource::new("example.com", "things");
+    let found = Postgres::live_objects(&url("one").into(), &kept).await.expect("the objects");
+    assert_eq!(found.iter().map(|object| object.revision).collect::<Vec<_>>(), [version]);
+    let found = Postgres::live_objects(&url("other").into(), &kept).await.expect("the objects");
+    assert!(found.is_empty());
+    drop((again, other));
+    shared.until(LISTENING, 2).await;
 }
 
 /// The calls of one store all wait for a lock. The other one goes on, also when it lists.

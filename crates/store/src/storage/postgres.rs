@@ -43,7 +43,7 @@ use sqlx::postgres::PgConnection;
 
 pub use self::address::Address;
 use self::charged::Remembered;
-pub use self::database::Database;
+pub use self::database::{Database, Databases};
 use self::database::{make_schema, schema_named};
 pub(super) use self::error::{lacks_rights, waited_in_vain};
 use self::flight::Flights;
@@ -81,9 +81,8 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
 
 /// A store in one PostgreSQL schema.
 pub struct Postgres {
+    database: Database,
     connector: Connector,
-    /// The URL without secrets.
-    shown: String,
     pool: Pool,
     scans: Pool,
     repairs: Pool,
@@ -97,10 +96,10 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Connects and migrates the schema, with connections for this store alone. The tables live in the connection's current
-    /// schema.
+    /// Connects and migrates the schema, with connections for this store alone. The tables live in the schema that the URL
+    /// names, or else in the connection's current schema.
     pub async fn open(address: impl Into<Address>) -> Result<Self, OpenError> {
-        Self::open_in(&Database::new(address)?, None).await
+        Databases::default().open(address).await
     }
 
     /// Opens the store in a schema of a database, and migrates it. `None` is the connection's current schema; one that is
@@ -125,8 +124,8 @@ impl Postgres {
         pool.keep(connection);
         Ok(Self {
             listener: database.listeners().add(channel.clone()),
+            database: database.clone(),
             connector,
-            shown: shown.to_owned(),
             scans: pool.lane(Lane::Scans),
             repairs: pool.lane(Lane::Repairs),
             pool,

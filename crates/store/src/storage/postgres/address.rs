@@ -23,6 +23,7 @@ use secure::{Certificates, SslMode};
 /// A database as the operator names it. Neither `Debug` nor `Display` shows the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
+    /// A URL as libpq takes it. Its parameter `schema`, which libpq does not have, names the schema with the store's tables.
     pub url: String,
     /// A file whose content replaces the password in the URL. A line end after the password is ignored.
     pub password_file: Option<PathBuf>,
@@ -130,6 +131,18 @@ pub struct TlsTarget {
 }
 
 impl Address {
+    /// The address of the database alone, and the schema that the URL names.
+    pub fn split(&self) -> (Self, Option<String>) {
+        let (place, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
+        let (schemas, others): (Vec<&str>, Vec<&str>) =
+            query.split('&').filter(|part| !part.is_empty()).partition(|part| part.starts_with("schema="));
+        let url = if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) };
+        let query = Url::parse(&format!("schema:?{}", schemas.join("&")));
+        let schema =
+            query.ok().and_then(|query| query.query_pairs().last().map(|(_, name)| name.into_owned()));
+        (Self { url, ..self.clone() }, schema)
+    }
+
     pub fn resolve(&self) -> Result<Route, OpenError> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         self.resolve_in(&Environment { variable: &variable, home: std::env::home_dir() })
@@ -140,7 +153,8 @@ impl Address {
     }
 
     fn route(&self, environment: &Environment<'_>) -> Result<Route, String> {
-        let (without_hosts, hosts) = hosts::split_off(&self.url);
+        let (database, _schema) = self.split();
+        let (without_hosts, hosts) = hosts::split_off(&database.url);
         let url = Url::parse(&without_hosts).map_err(|error| error.to_string())?;
         let mut found = UrlParts::default();
         found.read(&url, hosts)?;

@@ -1,7 +1,8 @@
 //! A database that several stores of one process share: each has a schema of its own, with its own clock, tables, procedures and
 //! migrations, and they borrow the same connections.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use sqlx::postgres::PgConnection;
 use tokio::sync::OnceCell;
@@ -14,11 +15,45 @@ use super::listener::Listeners;
 use super::places::Sizes;
 use super::pool::Sessions;
 use super::session::{Connector, Schema, Ways};
-use super::{pooler, unreachable, warn_of_settings, whole};
+use super::{Postgres, pooler, unreachable, warn_of_settings, whole};
 use crate::storage::OpenError;
 
 /// The longest name of a schema, in bytes. PostgreSQL cuts off the rest.
 const LONGEST_NAME: usize = 63;
+
+/// The databases that a process uses at present. Stores whose addresses are equal, but for the schema, share connections.
+/// Clones are the same process's.
+#[derive(Clone, Default)]
+pub struct Databases(Arc<Mutex<Addresses>>);
+
+type Addresses = Vec<(Address, Weak<Shared>)>;
+
+impl Databases {
+    /// Opens the store at this address, in the schema that its URL names. Must be called within a runtime.
+    pub async fn open(&self, address: impl Into<Address>) -> Result<Postgres, OpenError> {
+        let (address, schema) = address.into().split();
+        Postgres::open_in(&self.database(&address)?, schema.as_deref()).await
+    }
+
+    fn database(&self, address: &Address) -> Result<Database, OpenError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(_, database)| database.strong_count() > 0);
+        let found = known.iter().find(|(known, _)| known == address);
+        if let Some(database) = found.and_then(|(_, database)| database.upgrade()) {
+            return Ok(Database(database));
+        }
+        let database = Database::new(address)?;
+        known.push((address.clone(), Arc::downgrade(&database.0)));
+        Ok(database)
+    }
+}
+
+impl fmt::Debug for Databases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_list().entries(known.iter().map(|(address, _)| address)).finish()
+    }
+}
 
 /// One process's connections to a PostgreSQL database, to be shared by the stores that [`Postgres::open_in`](super::Postgres::open_in)
 /// opens. There are never more than its places, and one that listens. Clones share them.
@@ -37,7 +72,7 @@ struct Shared {
 }
 
 impl Database {
-    /// Reads the address, and the files that it names. Connects when the first store is opened. Must be called within a
+    /// Reads the address, and the files that it names; a schema in the URL is ignored. Connects when the first store is opened. Must be called within a
     /// runtime.
     pub fn new(address: impl Into<Address>) -> Result<Self, OpenError> {
         Self::with_places(address, super::pool::PLACES)

@@ -28,11 +28,13 @@ pub const LONG: Duration = Duration::from_secs(60);
 const IDLE: Duration = Duration::from_secs(10 * 60);
 /// A connection is closed at this age, since its backend keeps memory for every statement and table that it has used.
 const OLD: Duration = Duration::from_secs(30 * 60);
+/// How many stores use one session: its backend keeps memory for the procedure and the tables of each.
+const STORES: usize = 64;
 /// The pause between attempts to connect: doubles after each failure, from the first value up to the second.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// The places of a process's pool. Calls and repairs are few, since the database is shared with other replicas.
-pub const PLACES: Sizes = Sizes { calls: 10, scans: 4, repairs: 2 };
+pub const PLACES: Sizes = Sizes { calls: 8, scans: 4, repairs: 2 };
 
 /// The sessions with one database that no store uses at present, and the places of those in use. Clones share them.
 #[derive(Clone)]
@@ -74,16 +76,17 @@ impl Sessions {
     }
 
     fn join(&self, store: StoreKey) {
+        let mut idle = self.idle();
         self.places.join(store);
-        self.idle().is_open = true;
+        idle.is_open = true;
     }
 
     /// Returns the sessions that nobody will use any more.
     fn leave(&self, store: StoreKey) -> Vec<(Session, Instant)> {
+        let mut idle = self.idle();
         if !self.places.leave(store) {
             return Vec::new();
         }
-        let mut idle = self.idle();
         idle.is_open = false;
         std::mem::take(&mut idle.sessions)
     }
@@ -199,9 +202,10 @@ impl Pool {
         Ok(self.lend(session, place))
     }
 
-    /// A place for a connection that is not one of the pool's sessions.
+    /// A place for a connection that is not one of the pool's sessions. Many stores may be opened at once, so it waits longer
+    /// than a call does.
     pub async fn reserve(&self) -> Result<Place, lineage::Error> {
-        self.place(Instant::now() + ACQUIRE).await
+        self.place(Instant::now() + LONG).await
     }
 
     async fn place(&self, deadline: Instant) -> Result<Place, lineage::Error> {
@@ -242,6 +246,7 @@ impl Pool {
     fn may_serve(&self, session: &Session, since: Instant) -> bool {
         session.born.elapsed() < OLD
             && since.elapsed() < IDLE
+            && (session.stores() < STORES || self.borrower.connector.is_at_home(session))
             && self.borrower.connector.lineage().is_current(session.timeline)
     }
 

@@ -128,6 +128,11 @@ impl Session {
     pub fn store(&self) -> StoreKey {
         self.store
     }
+
+    /// How many stores have used it.
+    pub fn stores(&self) -> usize {
+        self.looks.len()
+    }
 }
 
 /// The way to a database. Clones share what is known about it.

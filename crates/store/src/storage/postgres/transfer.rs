@@ -8,11 +8,11 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use tokio::sync::mpsc;
 
-use super::database::ways;
+use super::database::{schema_named, ways};
 use super::error::unavailable;
 use super::holder::RESTORES;
 use super::hosts::Use;
-use super::session::{Connector, Purpose, Schema};
+use super::session::{Connector, Purpose};
 use super::{Address, MIGRATIONS, Postgres, not_opened, reads, unreachable};
 use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
@@ -111,7 +111,8 @@ struct Snapshot {
 
 async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
     let (ways, shown) = ways(address, Use::Reading)?;
-    let connector = Connector::new(&ways, Schema::Default, address.accepted);
+    let schema = schema_named(&shown, address.split().1.as_deref())?;
+    let connector = Connector::new(&ways, schema, address.accepted);
     let connected = connector.connect(Purpose::Whole).await;
     let (mut connection, _host) = connected.map_err(|error| not_opened(&shown, error))?;
     let unreachable = |source: sqlx::Error| unreachable(&shown, source);

@@ -32,7 +32,7 @@ impl Upkeep for Postgres {
     async fn hold_to(&self, mark: &Arc<HighWaterMark>) -> Result<(), OpenError> {
         self.connector.hold_to(mark);
         let looked = self.pool.try_acquire().await;
-        looked.map_err(|error| not_opened(&self.shown, error))?;
+        looked.map_err(|error| not_opened(self.database.shown(), error))?;
         self.connector.lineage().settle();
         Ok(())
     }

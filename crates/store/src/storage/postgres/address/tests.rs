@@ -199,6 +199,29 @@ fn urls_are_libpq_s() {
 }
 
 #[test]
+fn a_url_may_name_a_schema() {
+    for (url, database, schema) in [
+        ("postgres://u@h/d", "postgres://u@h/d", None),
+        ("postgres://u@h/d?schema=a", "postgres://u@h/d", Some("a")),
+        (
+            "postgres://u@h/d?sslmode=require&schema=a%20b%26c&user=u",
+            "postgres://u@h/d?sslmode=require&user=u",
+            Some("a b&c"),
+        ),
+        ("postgres://u@h/d?schema=a&schema=b", "postgres://u@h/d", Some("b")),
+        ("postgres://u@h/d?schema=", "postgres://u@h/d", Some("")),
+        ("postgres://u@h/d?the_schema=a", "postgres://u@h/d?the_schema=a", None),
+    ] {
+        assert_eq!(Address::from(url).split(), (database.into(), schema.map(str::to_owned)), "{url}");
+    }
+    let home = tempfile::tempdir().unwrap();
+    assert_eq!(
+        resolve("postgres://u@h/d?schema=a&sslmode=require", home.path(), &[]).unwrap().places.len(),
+        1
+    );
+}
+
+#[test]
 fn lists_of_hosts_are_libpq_s() {
     let home = tempfile::tempdir().unwrap();
     let names = |url: &str, variables: &[(&str, &str)]| -> Result<Vec<String>, String> {
