@@ -429,7 +429,11 @@ async fn auth_109_a_key_that_is_taken_out_opens_nothing_any_more() {
     server.look_at_encryption().await;
     server.secret("b").await;
     for path in [SECRETS.to_owned(), format!("{SECRETS}/a")] {
-        refused(&server.get(&path).await, "a", "no matching key was found for the provided Secretbox transformer");
+        refused(
+            &server.get(&path).await,
+            "a",
+            "no matching key was found for the provided Secretbox transformer",
+        );
     }
     server.get(&format!("{SECRETS}/b")).await.ok();
 
