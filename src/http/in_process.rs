@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -12,10 +11,9 @@ use axum::http::Request;
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use http_body::{Frame, SizeHint};
 use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::response::holding::holding;
 use super::server::delivery::Terms;
 use super::server::{Routes, panicked};
 use crate::user::User;
@@ -70,41 +68,9 @@ impl InProcess {
             let answer = AssertUnwindSafe(responder.respond(request)).catch_unwind().await;
             let Ok(mut response) = answer else { return Ok(panicked()) };
             let terms = response.extensions_mut().remove::<Terms>();
-            Ok(response.map(|body| Body::new(Held::new(body, terms, under_way))))
+            // It counts as a running request until its body is dropped.
+            Ok(response.map(|body| holding(body, (terms, under_way))))
         }
         .boxed()
-    }
-}
-
-/// A body that counts as a running request until it is read completely or dropped.
-pub(super) struct Held {
-    body: Body,
-    _terms: Option<Terms>,
-    _under_way: TaskTrackerToken,
-}
-
-impl Held {
-    pub(super) fn new(body: Body, terms: Option<Terms>, under_way: TaskTrackerToken) -> Self {
-        Self { body, _terms: terms, _under_way: under_way }
-    }
-}
-
-impl http_body::Body for Held {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

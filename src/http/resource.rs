@@ -10,6 +10,7 @@ mod log;
 mod page;
 mod passing;
 mod read;
+mod stream_end;
 mod translation;
 mod tunnel;
 mod write;
@@ -25,9 +26,9 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body::Body as _;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use self::action::Action;
+use self::stream_end::StreamEnd;
 use super::app::App;
 use super::door::audited;
 use super::door::fair_share::Seated;
@@ -42,7 +43,6 @@ use super::response::negotiate::{
     self, CUSTOM, Negotiated, Offer, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE,
 };
 use super::response::warnings;
-use super::server::ConnectionInfo;
 use super::server::delivery::{Terms, is_long};
 use crate::api::Target;
 use crate::api::catalog::Served;
@@ -53,7 +53,6 @@ use crate::api::request::{Hooks, Options, Request};
 use crate::api::resource::Resource;
 use crate::audit::Record;
 use crate::auth::foreseen::Foreseen;
-use crate::auth::revocation::Permit;
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope, WebhookTime};
 use crate::schema::names::internal_package;
@@ -82,30 +81,6 @@ struct Context<'a> {
     /// When the client gives up.
     deadline: OnceLock<Instant>,
     webhook_time: WebhookTime,
-}
-
-/// The reason why a stream ends.
-struct StreamEnd {
-    token: CancellationToken,
-    /// The permit of the stream. It can be revoked as long as it is kept.
-    permit: Option<Permit>,
-}
-
-impl StreamEnd {
-    /// Runs until the end of the stream.
-    async fn run_until<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        self.token.run_until_cancelled(work).await
-    }
-
-    /// Why the stream ends.
-    fn why(&self) -> &'static str {
-        match &self.permit {
-            Some(permit) if permit.revoked().is_err() => {
-                "the credential or the right of the request has ended"
-            }
-            _ => "the server is shutting down",
-        }
-    }
 }
 
 /// Answers a request to a resource, whatever comes of it.
@@ -392,46 +367,6 @@ impl Context<'_> {
         match shape {
             Shape::Single => format!("*{package}.{}", self.definition.kind_name()),
             Shape::List => format!("*{package}.{}", self.definition.list_kind),
-        }
-    }
-
-    /// The end of a stream that begins now: the drain of the connection's server, or that the request's permit is revoked.
-    /// Whoever asks a server that drains already is served as long as the connection stands.
-    fn stream_end(&self) -> StreamEnd {
-        let draining = self.draining();
-        let draining = if draining.is_cancelled() { CancellationToken::new() } else { draining };
-        self.ending_with(draining)
-    }
-
-    /// The end of a stream that goes on while the server drains.
-    fn revocation(&self) -> StreamEnd {
-        self.ending_with(CancellationToken::new())
-    }
-
-    fn ending_with(&self, other: CancellationToken) -> StreamEnd {
-        let (token, permit) = (other.child_token(), self.permit());
-        permit.iter().for_each(|permit| permit.ends(token.clone()));
-        StreamEnd { token, permit }
-    }
-
-    /// Fails if the permit was revoked meanwhile. Asked before a stream begins: what changes later ends it.
-    async fn check_permit(&self) -> Result<(), Error> {
-        match self.permit() {
-            Some(permit) => Ok(permit.check().await?),
-            None => Ok(()),
-        }
-    }
-
-    fn permit(&self) -> Option<Permit> {
-        self.parts.extensions.get::<Permit>().cloned()
-    }
-
-    /// When the request's server begins to drain: the only one of its connection, each of which has a token of its own, or one
-    /// of several.
-    fn draining(&self) -> CancellationToken {
-        match self.parts.extensions.get::<Arc<ConnectionInfo>>() {
-            Some(connection) if self.app.door.cluster.is_none() => connection.draining.clone(),
-            _ => self.app.door.shutdown.clone(),
         }
     }
 }

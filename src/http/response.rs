@@ -3,6 +3,7 @@
 pub(in crate::http) mod body;
 pub(in crate::http) mod compress;
 pub(in crate::http) mod encode;
+pub(in crate::http) mod holding;
 pub mod negotiate;
 pub mod status;
 pub mod table;

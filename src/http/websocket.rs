@@ -100,9 +100,13 @@ pub fn tunnelled(headers: &HeaderMap) -> Vec<HeaderValue> {
 
 /// The head of the answer that begins a tunnel of this protocol.
 pub fn open_tunnel(accept: HeaderValue, protocol: Option<&HeaderValue>) -> HeaderMap {
-    let protocol =
-        protocol.and_then(|protocol| protocol.to_str().ok()).map(|protocol| format!("{TUNNEL}{protocol}"));
-    let protocol = protocol.and_then(|protocol| HeaderValue::try_from(protocol).ok());
+    let protocol = protocol.and_then(|protocol| protocol.to_str().ok());
+    open(accept, protocol.and_then(|protocol| HeaderValue::try_from(format!("{TUNNEL}{protocol}")).ok()))
+}
+
+/// The head of the answer that begins a WebSocket of this protocol, if it has one: upstream sends an empty one for none, which
+/// strict clients refuse.
+pub fn open(accept: HeaderValue, protocol: Option<HeaderValue>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -121,17 +125,9 @@ where
         return Err(Error::Unclassified(why));
     };
     let replies = Arc::new(Replies::default());
-    let mut response =
-        Response::new(Body::from_stream(Messages::new(messages, accepted.form, replies.clone())));
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = response.headers_mut();
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accepted.accept);
-    // Upstream sends an empty one for none, which strict clients refuse.
-    accepted.protocol.map(|protocol| headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol));
-    response.extensions_mut().insert(Takeover::sending(move |body| speak(client, body, replies)));
-    Ok(response)
+    let body = Body::from_stream(Messages::new(messages, accepted.form, replies.clone()));
+    let takeover = Takeover::sending(move |body| speak(client, body, replies));
+    Ok(takeover.response(open(accepted.accept, accepted.protocol), body))
 }
 
 /// The proof that the handshake was understood, and the subprotocols that the client offers.

@@ -3,16 +3,13 @@
 //! No seat waits for a client: a request whose body has not come gives its seats back until the body is there, and an answer
 //! that is sent in pieces has none.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::Body as _;
 use tokio::time::Instant;
 
 use super::audited::is_long_running;
@@ -23,6 +20,7 @@ use crate::flow_control::{FlowControl, FlowOfLevel, Listing, Refused, Seat, Watc
 use crate::http::request::info::RequestInfo;
 use crate::http::request::{query, raw_query};
 use crate::http::response;
+use crate::http::response::holding::holding;
 use crate::user::User;
 
 const FLOW_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
@@ -172,35 +170,9 @@ impl Admitted {
         }
         match watching {
             Some(watching) if response.body().size_hint().exact().is_none() => {
-                response.map(|body| Body::new(Counted { body, _watching: watching }))
+                response.map(|body| holding(body, watching))
             }
             _ => response,
         }
-    }
-}
-
-/// The body of a watch, which counts as one as long as it lives.
-struct Counted {
-    body: Body,
-    _watching: Watching,
-}
-
-impl http_body::Body for Counted {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

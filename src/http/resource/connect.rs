@@ -156,11 +156,7 @@ impl Context<'_> {
             end.run_until(copied).await;
             drop(active);
         });
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-        *response.headers_mut() = headers;
-        response.extensions_mut().insert(takeover);
-        Ok(response)
+        Ok(takeover.response(headers, Body::empty()))
     }
 }
 

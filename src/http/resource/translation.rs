@@ -2,6 +2,9 @@
 //! of the other (upstream's `StreamTranslatorHandler`). What goes wrong once the client is connected is told in its channel
 //! for errors.
 
+mod outcome;
+mod terminal;
+
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -11,11 +14,12 @@ use axum::response::Response;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, split};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{interval, sleep, timeout};
 
+use self::outcome::Outcome;
+use self::terminal::sizes;
 use super::Context;
 use super::tunnel::{PROTOCOL, SPDY, is_spdy};
 use crate::api::ObjectMap;
@@ -30,7 +34,7 @@ use crate::metrics::LongRunning;
 use crate::relay::dial::dial;
 use crate::relay::exchange::exchange;
 use crate::relay::spdy::{self, Frame, Opener};
-use crate::tree::{Value, json};
+use crate::tree::Value;
 
 const CHANNELS: &str = "v5.channel.k8s.io";
 const STDIN: u8 = 0;
@@ -43,9 +47,8 @@ const ROOM: usize = 4;
 const BETWEEN_PINGS: Duration = Duration::from_secs(5);
 /// The time in which the last words have to be sent.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-/// How much of a refusal, of an error, and of a size that is not whole is kept.
+/// How much of a refusal, and of an error, is kept, in bytes.
 const MOST_TOLD: usize = 1 << 20;
-const LONGEST_SIZE: usize = 4096;
 
 /// Whether a client speaks the version in which channels are closed.
 pub fn offers_channels(headers: &HeaderMap) -> bool {
@@ -61,21 +64,6 @@ struct Session {
     has_stderr: bool,
     has_terminal: bool,
     limit: Option<NonZeroU64>,
-}
-
-/// The result of a session: its status, and the code under which it is counted.
-struct Outcome {
-    status: Value,
-    code: u16,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Size {
-    #[serde(default, alias = "width")]
-    width: u16,
-    #[serde(default, alias = "height")]
-    height: u16,
 }
 
 impl Context<'_> {
@@ -109,15 +97,8 @@ impl Context<'_> {
             }
             drop(active);
         });
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-        let headers = response.headers_mut();
-        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(CHANNELS));
-        response.extensions_mut().insert(takeover);
-        Ok(response)
+        let headers = websocket::open(accept, Some(HeaderValue::from_static(CHANNELS)));
+        Ok(takeover.response(headers, Body::empty()))
     }
 }
 
@@ -322,73 +303,6 @@ impl Session {
     }
 }
 
-impl Outcome {
-    fn failure(why: &str) -> Self {
-        let message = format!("Internal error occurred: {why}");
-        let status = json!({"metadata": {}, "status": "Failure", "message": message, "reason": "InternalError",
-            "details": {"causes": [{"message": why}]}, "code": 500});
-        Self { status, code: 500 }
-    }
-
-    /// The outcome that the kubelet has sent in the error stream at the end.
-    fn of(error: &[u8]) -> Self {
-        let success = || Self { status: json!({"metadata": {}, "status": "Success"}), code: 200 };
-        if error.is_empty() {
-            return success();
-        }
-        let wrong = |why: &str| Self::failure(&format!("error stream protocol error: {why}"));
-        let told = match serde_json::from_slice::<Value>(error) {
-            Ok(told) => told,
-            Err(why) => {
-                return wrong(&format!("{why} in {}", crate::gotext::quote(&String::from_utf8_lossy(error))));
-            }
-        };
-        match told["status"].as_str() {
-            Some("Success") => success(),
-            Some("Failure") if told["reason"] == "NonZeroExitCode" => {
-                let causes = told["details"]["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
-                let Some(cause) = causes.iter().find(|cause| cause["reason"] == "ExitCode") else {
-                    return wrong("no ExitCode cause given");
-                };
-                let text = cause["message"].as_str().unwrap_or_default();
-                let Ok(code) = text.parse::<u8>() else {
-                    return wrong(&format!("invalid exit code value {}", crate::gotext::quote(text)));
-                };
-                let message = format!(
-                    "command terminated with non-zero exit code: command terminated with exit code {code}"
-                );
-                let causes = json!([{"reason": "ExitCode", "message": code.to_string()}]);
-                let status = json!({"metadata": {}, "status": "Failure", "message": message,
-                    "reason": "NonZeroExitCode", "details": {"causes": causes}});
-                Self { status, code: 200 }
-            }
-            Some("Failure") => Self::failure(told["message"].as_str().unwrap_or_default()),
-            _ => wrong("unknown error"),
-        }
-    }
-}
-
-/// The sizes that have come, as they are passed on; `None` after what is no size.
-fn sizes(begun: &mut Vec<u8>, bytes: &[u8]) -> Option<Vec<u8>> {
-    begun.extend_from_slice(bytes);
-    let mut found = Vec::new();
-    let mut read = serde_json::Deserializer::from_slice(begun).into_iter::<Size>();
-    let mut end = 0;
-    loop {
-        match read.next() {
-            Some(Ok(size)) => {
-                serde_json::to_writer(&mut found, &size).ok()?;
-                found.push(b'\n');
-                end = read.byte_offset();
-            }
-            Some(Err(error)) if !error.is_eof() => return None,
-            Some(Err(_)) | None => break,
-        }
-    }
-    begun.drain(..end);
-    (begun.len() <= LONGEST_SIZE).then_some(found)
-}
-
 async fn send(mut to: impl AsyncWrite + Unpin, mut due: Receiver<Bytes>) {
     while let Some(frame) = due.recv().await {
         if to.write_all(&frame).await.is_err() || to.flush().await.is_err() {
@@ -416,47 +330,6 @@ async fn send_to_kubelet(mut to: impl AsyncWrite + Unpin, mut due: Receiver<Vec<
         };
         if to.write_all(&frame).await.is_err() || to.flush().await.is_err() {
             return;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_come_in_pieces() {
-        let mut begun = Vec::new();
-        assert_eq!(sizes(&mut begun, b"{\"Width\":8").as_deref(), Some(&b""[..]));
-        let found = sizes(&mut begun, b"0,\"Height\":24}{\"width\":1,\"height\":2} ").expect("sizes");
-        assert_eq!(
-            String::from_utf8_lossy(&found),
-            "{\"Width\":80,\"Height\":24}\n{\"Width\":1,\"Height\":2}\n"
-        );
-        assert_eq!(sizes(&mut begun, b"{}").as_deref(), Some(&b"{\"Width\":0,\"Height\":0}\n"[..]));
-        assert_eq!(sizes(&mut begun, b"x"), None);
-    }
-
-    #[test]
-    fn ends_are_told_in_upstream_s_words() {
-        for (error, want) in [
-            ("", r#"{"metadata":{},"status":"Success"}"#),
-            (r#"{"status":"Success"}"#, r#"{"metadata":{},"status":"Success"}"#),
-            (
-                r#"{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"42"}]}}"#,
-                r#"{"metadata":{},"status":"Failure","message":"command terminated with non-zero exit code: command terminated with exit code 42","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"42"}]}}"#,
-            ),
-            (
-                r#"{"status":"Failure","message":"gone"}"#,
-                r#"{"metadata":{},"status":"Failure","message":"Internal error occurred: gone","reason":"InternalError","details":{"causes":[{"message":"gone"}]},"code":500}"#,
-            ),
-        ] {
-            assert_eq!(Outcome::of(error.as_bytes()).status.to_string(), want);
-        }
-        for wrong in ["x", "{}", r#"{"status":"Failure","reason":"NonZeroExitCode"}"#] {
-            let status = Outcome::of(wrong.as_bytes()).status;
-            let text = status["message"].as_str().unwrap_or_default();
-            assert!(text.starts_with("Internal error occurred: error stream protocol error: "), "{text}");
         }
     }
 }

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, Span};
 
-use crate::http::in_process::Held;
+use crate::http::response::holding::holding;
 use crate::http::server::{Responder, Routes};
 
 /// Answers for a cluster among others: counts its requests, so that it can end without its connections, and names it in the
@@ -27,7 +27,7 @@ impl Responder for Resident {
         let (responder, under_way) = (self.routes.now(), self.under_way.token());
         let answer = async move {
             let response = responder.respond(request).await;
-            response.map(|body| Body::new(Held::new(body, None, under_way)))
+            response.map(|body| holding(body, under_way))
         };
         Box::pin(answer.instrument(self.span.clone()))
     }

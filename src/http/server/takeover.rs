@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use futures_util::future::{BoxFuture, poll_fn};
 
@@ -36,6 +37,15 @@ impl Takeover {
         F: Future<Output = ()> + Send + 'static,
     {
         Self(Arc::new(Mutex::new(Some(Box::new(|body| Box::pin(work(body)))))))
+    }
+
+    /// The answer that gives its connection away (101), with these headers.
+    pub fn response(self, headers: HeaderMap, body: Body) -> Response {
+        let mut response = Response::new(body);
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        *response.headers_mut() = headers;
+        response.extensions_mut().insert(self);
+        response
     }
 }
 

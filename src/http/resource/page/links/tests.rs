@@ -57,6 +57,7 @@ fn what_only_looks_like_a_link_stays() {
         "<script></scripts>",
         "<script><!--<script></script>",
         "<style/>",
+        "<svg/><script>",
         "<a title='",
         "<a title=\"'",
     ] {
@@ -79,6 +80,7 @@ fn what_only_looks_like_a_link_stays() {
         "<title></a></TITLE >",
         "<textarea></textarea/>",
         "<script></script x='>'>",
+        "<svg/><script></script>",
         "<script><!--<script></script>--></script>",
         "<script><!--<script></script></script>",
         "<a title='>'>",
