@@ -85,17 +85,12 @@ pub fn mutating(object: &ObjectMap, errors: &mut Errors) {
     let admission = common(&spec, Variables::Declared, errors).patching();
     mutated_only(&spec.get("matchConstraints"), errors);
     let mutations = spec.get("mutations");
-    if mutations.is_empty() {
-        errors.required(&mutations, "mutations must contain at least one item");
-    }
+    errors.present(&mutations, "mutations must contain at least one item");
     for mutation in mutations.items() {
         self::mutation(&mutation, &admission, errors);
     }
     let again = spec.get("reinvocationPolicy");
-    match again.text() {
-        "" => errors.required(&again, ""),
-        text => _ = errors.one_of(&again, text, &["IfNeeded", "Never"]),
-    }
+    errors.present_one_of(&again, &["IfNeeded", "Never"]);
 }
 
 pub fn validating_binding(object: &ObjectMap, errors: &mut Errors) {
@@ -118,9 +113,7 @@ pub fn validating_binding(object: &ObjectMap, errors: &mut Errors) {
 
 pub fn mutating_binding(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
-    if spec.get("policyName").text().is_empty() {
-        errors.required(&spec.get("policyName"), "");
-    }
+    errors.present(&spec.get("policyName"), "");
     binding(&spec, errors);
     mutated_only(&spec.get("matchResources"), errors);
 }
@@ -140,9 +133,7 @@ fn common(spec: &At<'_, '_>, variables: Variables, errors: &mut Errors) -> Admis
     let constraints = spec.get("matchConstraints");
     if constraints.is_set() {
         matched(&constraints, errors);
-        if constraints.get("resourceRules").is_empty() {
-            errors.required(&constraints.get("resourceRules"), "");
-        }
+        errors.present(&constraints.get("resourceRules"), "");
     } else {
         errors.required(&constraints, "");
     }
@@ -290,9 +281,7 @@ pub fn mutation(mutation: &At<'_, '_>, admission: &Admission, errors: &mut Error
 /// Validates what both kinds of bindings have.
 fn binding(spec: &At<'_, '_>, errors: &mut Errors) {
     let policy = spec.get("policyName");
-    if !policy.text().is_empty() {
-        errors.in_format(&policy, dns1123_subdomain);
-    }
+    errors.in_format_if_given(&policy, dns1123_subdomain);
     param(&spec.get("paramRef"), errors);
     matched(&spec.get("matchResources"), errors);
 }

@@ -84,9 +84,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     }
     for name in ["namespace", "name"] {
         let name = service.get(name);
-        if name.text().is_empty() {
-            errors.required(&name, "");
-        }
+        errors.present(&name, "");
     }
     let port = service.get("port");
     let number = port.opt_int().unwrap_or(443);

@@ -37,9 +37,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let metadata = At::member(object, "metadata");
     for field in ["generateName", "name"] {
         let name = metadata.get(field);
-        if !name.text().is_empty() {
-            errors.in_format(&name, messages_of_name);
-        }
+        errors.in_format_if_given(&name, messages_of_name);
     }
     status(object, object, errors);
 }
@@ -143,9 +141,7 @@ fn conditions(status: &At<'_, '_>, errors: &mut Errors) {
         }
         for field in ["reason", "message"] {
             let text = condition.get(field);
-            if text.text().is_empty() {
-                errors.required(&text, "");
-            }
+            errors.present(&text, "");
         }
     }
 }

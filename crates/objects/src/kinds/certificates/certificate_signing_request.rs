@@ -129,9 +129,7 @@ fn check_certificates(text: &str) -> Result<(), String> {
 }
 
 fn usages(list: &At<'_, '_>, old: Option<&crate::tree::Value>, errors: &mut Errors) {
-    if list.is_empty() {
-        errors.required(list, "");
-    }
+    errors.present(list, "");
     let old: Vec<&str> = old
         .and_then(crate::tree::Value::as_array)
         .into_iter()
@@ -168,10 +166,7 @@ fn conditions(list: &At<'_, '_>, old: Option<&ObjectMap>, errors: &mut Errors) {
         }
         let decided = matches!(kind.text(), "Approved" | "Denied" | "Failed");
         let allowed: &[&str] = if decided { &["True"] } else { &["False", "True", "Unknown"] };
-        match status.text() {
-            "" => errors.required(&status, ""),
-            text => _ = errors.one_of(&status, text, allowed),
-        }
+        errors.present_one_of(&status, allowed);
         let other = DECISIONS.iter().find(|decision| **decision != kind.text() && seen.contains(*decision));
         if DECISIONS.contains(&kind.text()) && other.is_some() && !both_before {
             errors.invalid(list, kind.text(), "Approved and Denied conditions are mutually exclusive");

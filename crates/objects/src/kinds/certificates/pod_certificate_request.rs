@@ -69,9 +69,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         if uid.text().is_empty() {
             errors.invalid(&uid, "", "must not be empty");
         }
-        if uid.text().len() > UID_MAX {
-            errors.too_long(&uid, UID_MAX);
-        }
+        errors.no_longer(&uid, UID_MAX);
     }
     let seconds = spec.get("maxExpirationSeconds");
     let host = name.text().split('/').next().unwrap_or_default();

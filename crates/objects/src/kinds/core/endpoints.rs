@@ -67,12 +67,8 @@ fn subsets(list: &At<'_, '_>, errors: &mut Errors) {
 fn address(at: &At<'_, '_>, errors: &mut Errors) {
     let (address, host, node) = (at.get("ip"), at.get("hostname"), at.get("nodeName"));
     ip::legacy(&address, address.text(), &BTreeSet::new(), errors);
-    if !host.text().is_empty() {
-        errors.in_format(&host, dns1123_label);
-    }
-    if let Some(text) = node.opt_text() {
-        errors.invalid_each(&node, text, dns1123_subdomain(text));
-    }
+    errors.in_format_if_given(&host, dns1123_label);
+    errors.in_format_if_set(&node, dns1123_subdomain);
     ip::endpoint(&address, address.text(), errors);
 }
 
@@ -85,9 +81,7 @@ fn port(at: &At<'_, '_>, named: bool, errors: &mut Errors) {
     }
     errors.port(&at.get("port"));
     errors.one_of(&protocol, protocol.text_or("TCP"), &PROTOCOLS);
-    if let Some(text) = application.opt_text() {
-        errors.invalid_each(&application, text, label_key(text));
-    }
+    errors.in_format_if_set(&application, label_key);
 }
 
 /// Warnings about Endpoints, except those that upstream's controller writes.

@@ -54,9 +54,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
             let metadata = At::member(object, "metadata");
             let annotations = metadata.get("annotations");
             let account = annotations.key(ACCOUNT);
-            if account.text().is_empty() {
-                errors.required(&account, "");
-            }
+            errors.present(&account, "");
         }
         "kubernetes.io/dockercfg" => json_file(&data, &texts, ".dockercfg", errors),
         "kubernetes.io/dockerconfigjson" => json_file(&data, &texts, ".dockerconfigjson", errors),

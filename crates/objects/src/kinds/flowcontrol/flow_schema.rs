@@ -61,9 +61,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         errors.not_supported(&kind, Verbatim(shown), &["ByNamespace", "ByUser"]);
     }
     let level = spec.dig(&["priorityLevelConfiguration", "name"]);
-    if level.text().is_empty() {
-        errors.required(&level, "must reference a priority level");
-    } else {
+    if errors.present(&level, "must reference a priority level") {
         errors.in_format(&level, dns1123_subdomain);
     }
     for one in spec.get("rules").items() {
@@ -75,9 +73,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 
 fn rule(rule: &At<'_, '_>, errors: &mut Errors) {
     let subjects = rule.get("subjects");
-    if subjects.is_empty() {
-        errors.required(&subjects, "subjects must contain at least one value");
-    }
+    errors.present(&subjects, "subjects must contain at least one value");
     for one in subjects.items() {
         subject(&one, errors);
     }
@@ -117,9 +113,7 @@ fn subject(at: &At<'_, '_>, errors: &mut Errors) {
             }
             if name == "ServiceAccount" {
                 let namespace = one.get("namespace");
-                if namespace.text().is_empty() {
-                    errors.required(&namespace, "must specify namespace for service account");
-                } else {
+                if errors.present(&namespace, "must specify namespace for service account") {
                     errors.in_format(&namespace, dns1123_label);
                 }
             }

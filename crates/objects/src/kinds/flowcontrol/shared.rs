@@ -31,8 +31,6 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
         if !seen.insert(kind.text()) {
             errors.duplicate(&kind, kind.text());
         }
-        if kind.text().is_empty() {
-            errors.required(&kind, "");
-        }
+        errors.present(&kind, "");
     }
 }

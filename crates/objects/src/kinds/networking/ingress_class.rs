@@ -31,9 +31,7 @@ const CONTROLLER_MAX: usize = 250;
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     let controller = spec.get("controller");
-    if controller.text().len() > CONTROLLER_MAX {
-        errors.too_long(&controller, CONTROLLER_MAX);
-    }
+    errors.no_longer(&controller, CONTROLLER_MAX);
     domain_path(&controller, controller.text(), errors);
     let parameters = spec.get("parameters");
     if parameters.is_set() {

@@ -91,9 +91,7 @@ fn port(at: &At<'_, '_>, errors: &mut Errors) {
         let what = if port.is_set() { "is non-numeric" } else { "is not specified" };
         errors.invalid(&end, end.int(), &format!("may not be specified when `port` {what}"));
     }
-    if let Some(name) = port.opt_text() {
-        errors.invalid_each(&port, name, port_name(name));
-    }
+    errors.in_format_if_set(&port, port_name);
 }
 
 fn peer(at: &At<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {

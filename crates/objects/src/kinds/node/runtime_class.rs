@@ -60,9 +60,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 /// The declared rules end with the error that the handler is immutable, so that its form is judged here.
 pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     let handler = At::member(new, "handler");
-    if !handler.text().is_empty() {
-        errors.in_format(&handler, dns1123_label);
-    }
+    errors.in_format_if_given(&handler, dns1123_label);
     create(new, errors);
 }
 

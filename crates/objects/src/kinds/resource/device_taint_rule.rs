@@ -50,9 +50,7 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     let status = At::member(new, "status");
     let conditions = status.get("conditions");
     condition::validate_all(&conditions, errors);
-    if conditions.len() > CONDITIONS {
-        errors.too_many(&conditions, conditions.len(), CONDITIONS);
-    }
+    errors.at_most(&conditions, CONDITIONS);
 }
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {

@@ -43,9 +43,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     for driver in spec.get("drivers").items() {
         let (name, node) = (driver.get("name"), driver.get("nodeID"));
         csi_driver(&name, errors);
-        if node.text().is_empty() {
-            errors.required(&node, "");
-        }
+        errors.present(&node, "");
         if node.text().len() > NODE_ID_MAX {
             errors.invalid(&node, node.text(), &format!("must be {NODE_ID_MAX} characters or less"));
         }

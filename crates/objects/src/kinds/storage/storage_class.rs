@@ -77,17 +77,10 @@ fn topologies(list: &At<'_, '_>, errors: &mut Errors) {
         let mut keys = BTreeMap::new();
         for requirement in term.get("matchLabelExpressions").items() {
             let (key, values) = (requirement.get("key"), requirement.get("values"));
-            if values.is_empty() {
-                errors.required(&values, "");
-            }
-            let mut seen = BTreeSet::new();
-            for value in values.items() {
-                if !seen.insert(value.text()) {
-                    errors.duplicate(&value, value.text());
-                }
-            }
+            errors.present(&values, "");
+            errors.distinct(&values);
             selector::label_name(&key, errors);
-            if keys.insert(key.text(), seen).is_some() {
+            if keys.insert(key.text(), values.texts().collect::<BTreeSet<_>>()).is_some() {
                 errors.duplicate(&key, key.text());
             }
         }

@@ -62,9 +62,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         }
     }
     let volume = spec.dig(&["source", "persistentVolumeName"]);
-    if let Some(name) = volume.opt_text() {
-        errors.invalid_each(&volume, name, dns1123_subdomain(name));
-    }
+    errors.in_format_if_set(&volume, dns1123_subdomain);
 }
 
 fn source(at: &At<'_, '_>, errors: &mut Errors) {

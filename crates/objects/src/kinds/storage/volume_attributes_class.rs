@@ -28,15 +28,11 @@ pub static KIND: BuiltIn = BuiltIn {
 /// Rules for a new class.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let driver = At::member(object, "driverName");
-    if driver.text().is_empty() {
-        errors.required(&driver, "");
-    }
+    errors.present(&driver, "");
     provisioner(&driver, errors);
     let map = At::member(object, "parameters");
     parameters(&map, errors);
-    if map.is_empty() {
-        errors.required(&map, "must contain at least one key/value pair");
-    }
+    errors.present(&map, "must contain at least one key/value pair");
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {

@@ -147,9 +147,7 @@ fn claims(list: &At<'_, '_>, known: &At<'_, '_>, errors: &mut Errors) {
             errors.duplicate(&name, name.text());
         }
         let reference = claim.get("resourceClaimName");
-        if let Some(text) = reference.opt_text() {
-            errors.invalid_each(&reference, text, dns1123_subdomain(text));
-        }
+        errors.in_format_if_set(&reference, dns1123_subdomain);
     }
 }
 

@@ -167,9 +167,7 @@ pub fn trimmed_image(container: &At<'_, '_>, errors: &mut Errors) {
 fn common(container: &At<'_, '_>, shared: &Shared<'_, '_>, errors: &mut Errors) {
     let (name, image) = (container.get("name"), container.get("image"));
     errors.required_in_format(&name, dns1123_label);
-    if image.text().is_empty() {
-        errors.required(&image, "");
-    }
+    errors.present(&image, "");
     let message = container.get("terminationMessagePolicy");
     errors.one_of(&message, message.text_or("File"), &["File", "FallbackToLogsOnError"]);
     ports(&container.get("ports"), errors);
