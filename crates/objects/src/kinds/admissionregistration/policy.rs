@@ -315,13 +315,13 @@ const PARAM_KIND: Column = text_column("ParamKind", "Kind of the objects that ho
 
 pub static VALIDATING_POLICY: Printer = Printer {
     columns: &[NAME, integer_column("Validations", "Number of validations."), PARAM_KIND, AGE],
-    cells: |object, now| policy_cells(object, "validations", now),
+    cells: Some(|object, now| policy_cells(object, "validations", now)),
     ..PLAIN
 };
 
 pub static MUTATING_POLICY: Printer = Printer {
     columns: &[NAME, integer_column("Mutations", "Number of mutations."), PARAM_KIND, AGE],
-    cells: |object, now| policy_cells(object, "mutations", now),
+    cells: Some(|object, now| policy_cells(object, "mutations", now)),
     ..PLAIN
 };
 

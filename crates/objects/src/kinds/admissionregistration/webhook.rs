@@ -6,7 +6,7 @@ use crate::fields::ObjectMap;
 use crate::gotext::quote;
 use crate::kinds::admissionregistration::shared::{self, reserved};
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, integer_column, list, name};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer_column, list};
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain, label_key};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
@@ -351,7 +351,11 @@ pub fn conditions(list: &At<'_, '_>, admission: &Admission, errors: &mut Errors)
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, integer_column("Webhooks", "Number of webhooks."), AGE],
-    cells: |object, now| cells![name(object), list(&object["webhooks"]).len(), age(object, now)],
+    columns: &[
+        NAME,
+        integer_column("Webhooks", "Number of webhooks.")
+            .of(|object, _| list(&object["webhooks"]).len().into()),
+        AGE,
+    ],
     ..PLAIN
 };

@@ -7,9 +7,7 @@ use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age, cells, list, name, optional_text, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, list, optional_text, text, text_column};
 use crate::kinds::behavior::columns::text::shortened;
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain, label_key, regex_text};
@@ -180,19 +178,16 @@ fn messages_of_version(text: &str) -> Vec<String> {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("CommonEncodingVersion", "Version that all servers encode the resource in."),
-        text_column("StorageVersions", "Version that each server encodes the resource in."),
+        text_column("CommonEncodingVersion", "Version that all servers encode the resource in.")
+            .of(|object, _| optional_text(&object["status"]["commonEncodingVersion"], "<unset>").into()),
+        text_column("StorageVersions", "Version that each server encodes the resource in.").of(
+            |object, _| {
+                shortened(list(&object["status"]["storageVersions"]).iter().map(server_version), "<unset>")
+                    .into()
+            },
+        ),
         AGE,
     ],
-    cells: |object, now| {
-        let status = &object["status"];
-        cells![
-            name(object),
-            optional_text(&status["commonEncodingVersion"], "<unset>"),
-            shortened(list(&status["storageVersions"]).iter().map(server_version), "<unset>"),
-            age(object, now),
-        ]
-    },
     ..PLAIN
 };
 

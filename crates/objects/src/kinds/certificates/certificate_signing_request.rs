@@ -10,9 +10,7 @@ use crate::causes::Cause;
 use crate::fields::ObjectMap;
 use crate::gotext::decode_base64;
 use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age as age_cell, cells, condition, name, text, text_column, text_or,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, condition, text, text_column};
 use crate::kinds::behavior::columns::{Printer, age};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::names::NameFormat;
@@ -243,22 +241,13 @@ pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
         AGE,
-        text_column("SignerName", "Signer that is asked."),
-        text_column("Requestor", "User who asks."),
-        text_column("RequestedDuration", "How long the certificate should be valid."),
-        text_column("Condition", "Where the request stands."),
+        text_column("SignerName", "Signer that is asked.").or("spec.signerName", "<none>"),
+        text_column("Requestor", "User who asks.").at("spec.username"),
+        text_column("RequestedDuration", "How long the certificate should be valid.")
+            .of(|object, _| requested_duration(&object["spec"]["expirationSeconds"]).into()),
+        text_column("Condition", "Where the request stands.")
+            .of(|object, _| signing_state(&object["status"]).into()),
     ],
-    cells: |object, now| {
-        let spec = &object["spec"];
-        cells![
-            name(object),
-            age_cell(object, now),
-            text_or(&spec["signerName"], "<none>"),
-            text(&spec["username"]),
-            requested_duration(&spec["expirationSeconds"]),
-            signing_state(&object["status"]),
-        ]
-    },
     ..PLAIN
 };
 

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age, cells, integer, list, name, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer, list, text, text_column};
 use crate::kinds::behavior::columns::text::shortened;
 use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key};
@@ -103,8 +101,12 @@ pub fn managed_by<'a>(object: &'a ObjectMap, label: &str) -> &'a str {
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, text_column("Endpoints", "Addresses and ports behind the service."), AGE],
-    cells: |object, now| cells![name(object), endpoints(&object["subsets"]), age(object, now)],
+    columns: &[
+        NAME,
+        text_column("Endpoints", "Addresses and ports behind the service.")
+            .of(|object, _| endpoints(&object["subsets"]).into()),
+        AGE,
+    ],
     ..PLAIN
 };
 

@@ -425,7 +425,7 @@ pub static COLUMNS: Printer = Printer {
         AGE,
         wide(text_column("VolumeMode", "Whether the volume holds a file system or raw blocks.")),
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

@@ -317,7 +317,7 @@ pub static COLUMNS: Printer = Printer {
         AGE,
         wide(text_column("VolumeMode", "Whether a file system or raw blocks were asked for.")),
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

@@ -221,7 +221,7 @@ pub static COLUMNS: Printer = Printer {
         text_column("Ports", "Ports that are open."),
         AGE,
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

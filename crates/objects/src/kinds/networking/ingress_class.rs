@@ -3,7 +3,7 @@
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text, text_column};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::rules::at::At;
@@ -61,19 +61,11 @@ pub fn parameters(at: &At<'_, '_>, errors: &mut Errors) {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Controller", "Controller that serves the class."),
-        text_column("Parameters", "Object that configures the controller."),
+        text_column("Controller", "Controller that serves the class.").at("spec.controller"),
+        text_column("Parameters", "Object that configures the controller.")
+            .of(|object, _| class_parameters(&object["spec"]["parameters"]).into()),
         AGE,
     ],
-    cells: |object, now| {
-        let spec = &object["spec"];
-        cells![
-            name(object),
-            text(&spec["controller"]),
-            class_parameters(&spec["parameters"]),
-            age(object, now)
-        ]
-    },
     ..PLAIN
 };
 

@@ -59,7 +59,7 @@ pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
 /// Upstream's rows have an age behind the last column; clients ignore cells without a column.
 pub static COLUMNS: Printer = Printer {
     columns: &[NAME, text_column("ParentRef", "Object that the address belongs to.")],
-    cells: |object, now| cells![name(object), parent(&object["spec"]["parentRef"]), age(object, now)],
+    cells: Some(|object, now| cells![name(object), parent(&object["spec"]["parentRef"]), age(object, now)]),
     ..PLAIN
 };
 

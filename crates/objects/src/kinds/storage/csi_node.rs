@@ -6,7 +6,7 @@ use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, integer_column, list, name};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer_column, list};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::gated_fields::Feature::CsiVolumeHealth;
@@ -100,7 +100,11 @@ fn without_allocatable(driver: &Value) -> Value {
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, integer_column("Drivers", "Number of CSI drivers on the node."), AGE],
-    cells: |object, now| cells![name(object), list(&object["spec"]["drivers"]).len(), age(object, now)],
+    columns: &[
+        NAME,
+        integer_column("Drivers", "Number of CSI drivers on the node.")
+            .of(|object, _| list(&object["spec"]["drivers"]).len().into()),
+        AGE,
+    ],
     ..PLAIN
 };

@@ -125,12 +125,12 @@ pub static COLUMNS: Printer = Printer {
         text_column("Resource", "Resource that is rewritten."),
         text_column("Status", "How far that is."),
     ],
-    cells: |object, _| {
+    cells: Some(|object, _| {
         let resource = &object["spec"]["resource"];
         // If the group is empty, the dot stays.
         let resource = format!("{}.{}", text(&resource["resource"]), text(&resource["group"]));
         cells![name(object), resource, migration_state(object)]
-    },
+    }),
     ..PLAIN
 };
 

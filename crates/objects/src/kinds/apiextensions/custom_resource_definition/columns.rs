@@ -1,39 +1,33 @@
 //! Columns of CustomResourceDefinitions.
 
 use crate::kinds::behavior::columns::cell::{
-    NAME, PLAIN, boolean_column, cells, flag, list, name, text, text_column, wide,
+    NAME, PLAIN, boolean_column, flag, list, text, text_column, wide,
 };
 use crate::kinds::behavior::columns::text::join;
-use crate::kinds::behavior::columns::{CREATED_AT, EmptyRows, Printer, created_at};
+use crate::kinds::behavior::columns::{CREATED_AT, EmptyRows, Printer};
 use crate::tree::Value;
 
-pub static COLUMNS: Printer = Printer {
-    columns: &[
-        NAME,
-        text_column("Scope", "Cluster or Namespaced."),
-        text_column("Versions", "Versions that are served."),
-        CREATED_AT,
-        wide(text_column("Group", "API group of the resource.")),
-        wide(text_column("Kind", "Kind of the custom objects.")),
-        wide(text_column("ShortNames", "Short names of the resource.")),
-        wide(boolean_column("Established", "Whether the resource is being served.")),
-    ],
-    cells: |object, _| {
-        let (spec, names) = (&object["spec"], &object["spec"]["names"]);
-        cells![
-            name(object),
-            text(&spec["scope"]),
-            served_versions(spec),
-            created_at(object),
-            text(&spec["group"]),
-            text(&names["kind"]),
-            join(list(&names["shortNames"]).iter().map(text), ","),
-            established(&object["status"]),
-        ]
-    },
-    empty: EmptyRows::Null,
-    ..PLAIN
-};
+pub static COLUMNS: Printer =
+    Printer {
+        columns: &[
+            NAME,
+            text_column("Scope", "Cluster or Namespaced.").at("spec.scope"),
+            text_column("Versions", "Versions that are served.")
+                .of(|object, _| served_versions(&object["spec"]).into()),
+            CREATED_AT,
+            wide(text_column("Group", "API group of the resource.").at("spec.group")),
+            wide(text_column("Kind", "Kind of the custom objects.").at("spec.names.kind")),
+            wide(text_column("ShortNames", "Short names of the resource.").of(|object, _| {
+                join(list(&object["spec"]["names"]["shortNames"]).iter().map(text), ",").into()
+            })),
+            wide(
+                boolean_column("Established", "Whether the resource is being served.")
+                    .of(|object, _| established(&object["status"]).into()),
+            ),
+        ],
+        empty: EmptyRows::Null,
+        ..PLAIN
+    };
 
 /// `v1(storage),v1beta1`.
 fn served_versions(spec: &Value) -> String {
