@@ -61,9 +61,7 @@ pub fn validating(object: &ObjectMap, errors: &mut Errors) {
                 why.iter().for_each(|why| errors.invalid(&expression, expression.text(), why));
             }
         }
-        if !keys.insert(key.text()) {
-            errors.duplicate(&key, key.text());
-        }
+        errors.distinct_from(&key, &mut keys);
     }
 }
 
@@ -100,9 +98,7 @@ pub fn validating_binding(object: &ObjectMap, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for action in actions.items() {
         errors.one_of(&action, action.text(), &["Audit", "Deny", "Warn"]);
-        if !seen.insert(action.text()) {
-            errors.duplicate(&action, action.text());
-        }
+        errors.distinct_from(&action, &mut seen);
     }
     if seen.contains("Deny") && seen.contains("Warn") {
         let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API \
@@ -209,9 +205,7 @@ fn matched(resources: &At<'_, '_>, errors: &mut Errors) {
             let mut seen = BTreeSet::new();
             for name in rule.get("resourceNames").items() {
                 errors.in_format(&name, path_segment);
-                if !seen.insert(name.text()) {
-                    errors.duplicate(&name, name.text());
-                }
+                errors.distinct_from(&name, &mut seen);
             }
             webhook::operations(&rule.get("operations"), errors);
             webhook::rule(&rule, errors);

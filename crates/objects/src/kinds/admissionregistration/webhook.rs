@@ -344,9 +344,7 @@ pub fn conditions(list: &At<'_, '_>, admission: &Admission, errors: &mut Errors)
             continue;
         }
         errors.in_format(&name, label_key);
-        if !names.insert(name.text()) {
-            errors.duplicate(&name, name.text());
-        }
+        errors.distinct_from(&name, &mut names);
     }
 }
 

@@ -48,9 +48,7 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     let mut servers = BTreeSet::new();
     for entry in status.get("storageVersions").items() {
         let server = entry.get("apiServerID");
-        if !servers.insert(server.text()) {
-            errors.duplicate(&server, server.text());
-        }
+        errors.distinct_from(&server, &mut servers);
         self::entry(&entry, errors);
     }
     common_version(&status, errors);

@@ -220,9 +220,7 @@ fn one_port<'v>(port: &At<'v, '_>, named: bool, names: &mut BTreeSet<&'v str>, e
     let (name, protocol, target) = (port.get("name"), port.get("protocol"), port.get("targetPort"));
     if !name.text().is_empty() {
         errors.in_format(&name, dns1123_label);
-        if !names.insert(name.text()) {
-            errors.duplicate(&name, name.text());
-        }
+        errors.distinct_from(&name, names);
     } else if named {
         errors.required(&name, "");
     }

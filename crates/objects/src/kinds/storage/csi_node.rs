@@ -48,9 +48,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
             errors.invalid(&node, node.text(), &format!("must be {NODE_ID_MAX} characters or less"));
         }
         errors.not_negative(&driver.dig(&["allocatable", "count"]));
-        if !names.insert(name.text()) {
-            errors.duplicate(&name, name.text());
-        }
+        errors.distinct_from(&name, &mut names);
         let mut keys = BTreeSet::new();
         for key in driver.get("topologyKeys").texts() {
             if key.is_empty() {

@@ -361,3 +361,6 @@ fn unique(keys: &[&str], at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 include!(concat!(env!("OUT_DIR"), "/rules.rs"));
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The errors of fields, collected in the order in which they are found.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
@@ -305,9 +305,14 @@ impl Errors {
 
     /// A list of texts that differ.
     pub fn distinct(&mut self, list: &At<'_, '_>) {
-        let mut seen = HashSet::new();
-        for item in list.items().filter(|item| !seen.insert(item.text())) {
-            self.duplicate(&item, item.text());
+        let mut seen = BTreeSet::new();
+        list.items().for_each(|item| self.distinct_from(&item, &mut seen));
+    }
+
+    /// A text that none of the earlier ones equals; it becomes one of them.
+    pub fn distinct_from<'v>(&mut self, at: &At<'v, '_>, earlier: &mut BTreeSet<&'v str>) {
+        if !earlier.insert(at.text()) {
+            self.duplicate(at, at.text());
         }
     }
 

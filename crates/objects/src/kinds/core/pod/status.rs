@@ -143,9 +143,7 @@ fn claims(list: &At<'_, '_>, known: &At<'_, '_>, errors: &mut Errors) {
         if !known.contains(name.text()) {
             errors.invalid(&name, name.text(), "must match the name of an entry in `spec.resourceClaims`");
         }
-        if !seen.insert(name.text()) {
-            errors.duplicate(&name, name.text());
-        }
+        errors.distinct_from(&name, &mut seen);
         let reference = claim.get("resourceClaimName");
         errors.in_format_if_set(&reference, dns1123_subdomain);
     }
