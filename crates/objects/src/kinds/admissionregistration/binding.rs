@@ -1,21 +1,18 @@
 //! Columns of the bindings of admission policies.
 
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text, text_column};
 use crate::kinds::behavior::columns::text::selector_dump;
 use crate::tree::Value;
 
 pub static POLICY_BINDING: Printer = Printer {
     columns: &[
         NAME,
-        text_column("PolicyName", "Policy that is put to use."),
-        text_column("ParamRef", "Object or objects that hold the parameters."),
+        text_column("PolicyName", "Policy that is put to use.").at("spec.policyName"),
+        text_column("ParamRef", "Object or objects that hold the parameters.")
+            .of(|object, _| param_ref(&object["spec"]["paramRef"]).into()),
         AGE,
     ],
-    cells: |object, now| {
-        let spec = &object["spec"];
-        cells![name(object), text(&spec["policyName"]), param_ref(&spec["paramRef"]), age(object, now)]
-    },
     ..PLAIN
 };
 

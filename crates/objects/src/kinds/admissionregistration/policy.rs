@@ -61,9 +61,7 @@ pub fn validating(object: &ObjectMap, errors: &mut Errors) {
                 why.iter().for_each(|why| errors.invalid(&expression, expression.text(), why));
             }
         }
-        if !keys.insert(key.text()) {
-            errors.duplicate(&key, key.text());
-        }
+        errors.distinct_from(&key, &mut keys);
     }
 }
 
@@ -85,17 +83,12 @@ pub fn mutating(object: &ObjectMap, errors: &mut Errors) {
     let admission = common(&spec, Variables::Declared, errors).patching();
     mutated_only(&spec.get("matchConstraints"), errors);
     let mutations = spec.get("mutations");
-    if mutations.is_empty() {
-        errors.required(&mutations, "mutations must contain at least one item");
-    }
+    errors.present(&mutations, "mutations must contain at least one item");
     for mutation in mutations.items() {
         self::mutation(&mutation, &admission, errors);
     }
     let again = spec.get("reinvocationPolicy");
-    match again.text() {
-        "" => errors.required(&again, ""),
-        text => _ = errors.one_of(&again, text, &["IfNeeded", "Never"]),
-    }
+    errors.present_one_of(&again, &["IfNeeded", "Never"]);
 }
 
 pub fn validating_binding(object: &ObjectMap, errors: &mut Errors) {
@@ -105,9 +98,7 @@ pub fn validating_binding(object: &ObjectMap, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for action in actions.items() {
         errors.one_of(&action, action.text(), &["Audit", "Deny", "Warn"]);
-        if !seen.insert(action.text()) {
-            errors.duplicate(&action, action.text());
-        }
+        errors.distinct_from(&action, &mut seen);
     }
     if seen.contains("Deny") && seen.contains("Warn") {
         let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API \
@@ -118,9 +109,7 @@ pub fn validating_binding(object: &ObjectMap, errors: &mut Errors) {
 
 pub fn mutating_binding(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
-    if spec.get("policyName").text().is_empty() {
-        errors.required(&spec.get("policyName"), "");
-    }
+    errors.present(&spec.get("policyName"), "");
     binding(&spec, errors);
     mutated_only(&spec.get("matchResources"), errors);
 }
@@ -140,9 +129,7 @@ fn common(spec: &At<'_, '_>, variables: Variables, errors: &mut Errors) -> Admis
     let constraints = spec.get("matchConstraints");
     if constraints.is_set() {
         matched(&constraints, errors);
-        if constraints.get("resourceRules").is_empty() {
-            errors.required(&constraints.get("resourceRules"), "");
-        }
+        errors.present(&constraints.get("resourceRules"), "");
     } else {
         errors.required(&constraints, "");
     }
@@ -218,9 +205,7 @@ fn matched(resources: &At<'_, '_>, errors: &mut Errors) {
             let mut seen = BTreeSet::new();
             for name in rule.get("resourceNames").items() {
                 errors.in_format(&name, path_segment);
-                if !seen.insert(name.text()) {
-                    errors.duplicate(&name, name.text());
-                }
+                errors.distinct_from(&name, &mut seen);
             }
             webhook::operations(&rule.get("operations"), errors);
             webhook::rule(&rule, errors);
@@ -290,9 +275,7 @@ pub fn mutation(mutation: &At<'_, '_>, admission: &Admission, errors: &mut Error
 /// Validates what both kinds of bindings have.
 fn binding(spec: &At<'_, '_>, errors: &mut Errors) {
     let policy = spec.get("policyName");
-    if !policy.text().is_empty() {
-        errors.in_format(&policy, dns1123_subdomain);
-    }
+    errors.in_format_if_given(&policy, dns1123_subdomain);
     param(&spec.get("paramRef"), errors);
     matched(&spec.get("matchResources"), errors);
 }
@@ -326,13 +309,13 @@ const PARAM_KIND: Column = text_column("ParamKind", "Kind of the objects that ho
 
 pub static VALIDATING_POLICY: Printer = Printer {
     columns: &[NAME, integer_column("Validations", "Number of validations."), PARAM_KIND, AGE],
-    cells: |object, now| policy_cells(object, "validations", now),
+    cells: Some(|object, now| policy_cells(object, "validations", now)),
     ..PLAIN
 };
 
 pub static MUTATING_POLICY: Printer = Printer {
     columns: &[NAME, integer_column("Mutations", "Number of mutations."), PARAM_KIND, AGE],
-    cells: |object, now| policy_cells(object, "mutations", now),
+    cells: Some(|object, now| policy_cells(object, "mutations", now)),
     ..PLAIN
 };
 

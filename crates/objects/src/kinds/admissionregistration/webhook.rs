@@ -6,7 +6,7 @@ use crate::fields::ObjectMap;
 use crate::gotext::quote;
 use crate::kinds::admissionregistration::shared::{self, reserved};
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, integer_column, list, name};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer_column, list};
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain, label_key};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
@@ -151,9 +151,7 @@ fn qualified_name(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 pub fn operations(list: &At<'_, '_>, errors: &mut Errors) {
-    if list.is_empty() {
-        errors.required(list, "");
-    }
+    errors.present(list, "");
     wildcard_alone(list, "operations", errors);
     for operation in list.items() {
         errors.one_of(&operation, operation.text(), &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"]);
@@ -169,9 +167,7 @@ fn wildcard_alone(list: &At<'_, '_>, what: &str, errors: &mut Errors) {
 pub fn rule(rule: &At<'_, '_>, errors: &mut Errors) {
     for (name, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
         let list = rule.get(name);
-        if list.is_empty() {
-            errors.required(&list, "");
-        }
+        errors.present(&list, "");
         wildcard_alone(&list, what, errors);
     }
     for version in rule.get("apiVersions").items().filter(|version| version.text().is_empty()) {
@@ -183,9 +179,7 @@ pub fn rule(rule: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn resources(list: &At<'_, '_>, errors: &mut Errors) {
-    if list.is_empty() {
-        errors.required(list, "");
-    }
+    errors.present(list, "");
     let (mut whole, mut everywhere) = (BTreeSet::new(), BTreeSet::new());
     // Upstream remembers only whether the last plain name was a wildcard.
     let (mut all, mut any, mut plain) = (false, false, false);
@@ -337,9 +331,7 @@ pub fn service(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 pub fn conditions(list: &At<'_, '_>, admission: &Admission, errors: &mut Errors) {
-    if list.len() > CONDITIONS {
-        errors.too_many(list, list.len(), CONDITIONS);
-    }
+    errors.at_most(list, CONDITIONS);
     let mut names = BTreeSet::new();
     for condition in list.items() {
         let (name, expression) = (condition.get("name"), condition.get("expression"));
@@ -352,14 +344,16 @@ pub fn conditions(list: &At<'_, '_>, admission: &Admission, errors: &mut Errors)
             continue;
         }
         errors.in_format(&name, label_key);
-        if !names.insert(name.text()) {
-            errors.duplicate(&name, name.text());
-        }
+        errors.distinct_from(&name, &mut names);
     }
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, integer_column("Webhooks", "Number of webhooks."), AGE],
-    cells: |object, now| cells![name(object), list(&object["webhooks"]).len(), age(object, now)],
+    columns: &[
+        NAME,
+        integer_column("Webhooks", "Number of webhooks.")
+            .of(|object, _| list(&object["webhooks"]).len().into()),
+        AGE,
+    ],
     ..PLAIN
 };

@@ -250,10 +250,7 @@ pub fn spec(spec: &At<'_, '_>, tolerated: Tolerated, kept: &Ratcheting, errors: 
         errors.invalid(&group, group.text(), "should be a domain with at least one dot");
     }
     let scope = spec.get("scope");
-    match scope.text() {
-        "" => errors.required(&scope, ""),
-        text => _ = errors.one_of(&scope, text, &["Cluster", "Namespaced"]),
-    }
+    errors.present_one_of(&scope, &["Cluster", "Namespaced"]);
     versions(spec, tolerated, kept, errors);
     names::required(&spec.get("names"), errors);
     names::validate(&spec.get("names"), errors);
@@ -374,9 +371,7 @@ fn deprecation(version: &At<'_, '_>, errors: &mut Errors) {
 
 pub fn column(column: &At<'_, '_>, errors: &mut Errors) {
     let (name, kind, format) = (column.get("name"), column.get("type"), column.get("format"));
-    if name.text().is_empty() {
-        errors.required(&name, "");
-    }
+    errors.present(&name, "");
     let one_of = format!("must be one of {}", COLUMN_TYPES.join(","));
     if kind.text().is_empty() {
         errors.required(&kind, &one_of);
@@ -388,9 +383,7 @@ pub fn column(column: &At<'_, '_>, errors: &mut Errors) {
     }
     let path = column.get("jsonPath");
     let path = path.called("JSONPath");
-    if path.text().is_empty() {
-        errors.required(&path, "");
-    } else {
+    if errors.present(&path, "") {
         names::simple_path(&path, errors);
     }
 }
@@ -400,10 +393,7 @@ fn conversion(conversion: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors
         return;
     }
     let (strategy, hook) = (conversion.get("strategy"), conversion.get("webhook"));
-    match strategy.text() {
-        "" => errors.required(&strategy, ""),
-        text => _ = errors.one_of(&strategy, text, &["None", "Webhook"]),
-    }
+    errors.present_one_of(&strategy, &["None", "Webhook"]);
     let client = conversion.other("webhookClientConfig", hook.get("clientConfig").value());
     let reviews = conversion.other("conversionReviewVersions", hook.get("conversionReviewVersions").value());
     if strategy.text() != "Webhook" {

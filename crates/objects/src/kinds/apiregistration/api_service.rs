@@ -7,9 +7,7 @@ use crate::fields;
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age, cells, condition, name, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, condition, text, text_column};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain};
 use crate::kinds::behavior::names::NameFormat;
@@ -84,9 +82,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     }
     for name in ["namespace", "name"] {
         let name = service.get(name);
-        if name.text().is_empty() {
-            errors.required(&name, "");
-        }
+        errors.present(&name, "");
     }
     let port = service.get("port");
     let number = port.opt_int().unwrap_or(443);
@@ -124,11 +120,11 @@ pub fn prepare_service(object: &mut ObjectMap, now: &str) {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Service", "Service behind the API, or Local."),
-        text_column("Available", "Whether the API can be reached."),
+        text_column("Service", "Service behind the API, or Local.").of(|object, _| backend(object).into()),
+        text_column("Available", "Whether the API can be reached.")
+            .of(|object, _| availability(object).into()),
         AGE,
     ],
-    cells: |object, now| cells![name(object), backend(object), availability(object), age(object, now)],
     ..PLAIN
 };
 

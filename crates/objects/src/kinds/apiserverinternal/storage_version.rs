@@ -7,9 +7,7 @@ use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age, cells, list, name, optional_text, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, list, optional_text, text, text_column};
 use crate::kinds::behavior::columns::text::shortened;
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain, label_key, regex_text};
@@ -37,9 +35,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let metadata = At::member(object, "metadata");
     for field in ["generateName", "name"] {
         let name = metadata.get(field);
-        if !name.text().is_empty() {
-            errors.in_format(&name, messages_of_name);
-        }
+        errors.in_format_if_given(&name, messages_of_name);
     }
     status(object, object, errors);
 }
@@ -52,9 +48,7 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     let mut servers = BTreeSet::new();
     for entry in status.get("storageVersions").items() {
         let server = entry.get("apiServerID");
-        if !servers.insert(server.text()) {
-            errors.duplicate(&server, server.text());
-        }
+        errors.distinct_from(&server, &mut servers);
         self::entry(&entry, errors);
     }
     common_version(&status, errors);
@@ -143,9 +137,7 @@ fn conditions(status: &At<'_, '_>, errors: &mut Errors) {
         }
         for field in ["reason", "message"] {
             let text = condition.get(field);
-            if text.text().is_empty() {
-                errors.required(&text, "");
-            }
+            errors.present(&text, "");
         }
     }
 }
@@ -184,19 +176,16 @@ fn messages_of_version(text: &str) -> Vec<String> {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("CommonEncodingVersion", "Version that all servers encode the resource in."),
-        text_column("StorageVersions", "Version that each server encodes the resource in."),
+        text_column("CommonEncodingVersion", "Version that all servers encode the resource in.")
+            .of(|object, _| optional_text(&object["status"]["commonEncodingVersion"], "<unset>").into()),
+        text_column("StorageVersions", "Version that each server encodes the resource in.").of(
+            |object, _| {
+                shortened(list(&object["status"]["storageVersions"]).iter().map(server_version), "<unset>")
+                    .into()
+            },
+        ),
         AGE,
     ],
-    cells: |object, now| {
-        let status = &object["status"];
-        cells![
-            name(object),
-            optional_text(&status["commonEncodingVersion"], "<unset>"),
-            shortened(list(&status["storageVersions"]).iter().map(server_version), "<unset>"),
-            age(object, now),
-        ]
-    },
     ..PLAIN
 };
 

@@ -3,9 +3,7 @@
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age, cells, integer, list, name, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer, list, text, text_column};
 use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
@@ -44,13 +42,12 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Controller", "Owner that manages the revision."),
-        text_column("Revision", "Number of the revision."),
+        text_column("Controller", "Owner that manages the revision.")
+            .of(|object, _| controller(object).into()),
+        text_column("Revision", "Number of the revision.")
+            .of(|object, _| integer(&object["revision"]).into()),
         AGE,
     ],
-    cells: |object, now| {
-        cells![name(object), controller(object), integer(&object["revision"]), age(object, now)]
-    },
     ..PLAIN
 };
 

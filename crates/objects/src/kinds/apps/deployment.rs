@@ -144,7 +144,7 @@ pub static COLUMNS: Printer = Printer {
         wide(IMAGES),
         wide(SELECTOR),
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

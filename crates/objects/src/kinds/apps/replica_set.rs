@@ -84,7 +84,7 @@ pub static COLUMNS: Printer = Printer {
         wide(IMAGES),
         wide(SELECTOR),
     ],
-    cells: |object, now| cells(object, now, selector(&object["spec"]["selector"])),
+    cells: Some(|object, now| cells(object, now, selector(&object["spec"]["selector"]))),
     ..PLAIN
 };
 

@@ -231,10 +231,10 @@ pub static COLUMNS: Printer = Printer {
         wide(CONTAINERS),
         wide(IMAGES),
     ],
-    cells: |object, now| {
+    cells: Some(|object, now| {
         let (names, images) = containers(&object["spec"]["template"]["spec"]);
         cells![name(object), ready_of_desired(object), age(object, now), names, images]
-    },
+    }),
     ..PLAIN
 };
 

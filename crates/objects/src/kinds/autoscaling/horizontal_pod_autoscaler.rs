@@ -156,9 +156,7 @@ fn metrics(list: &At<'_, '_>, min: i64, any_version: bool, errors: &mut Errors) 
 
 fn one_metric(metric: &At<'_, '_>, any_version: bool, errors: &mut Errors) {
     let kind = metric.get("type");
-    if kind.text().is_empty() {
-        errors.required(&kind, "must specify a metric source type");
-    }
+    errors.present(&kind, "must specify a metric source type");
     errors.one_of(&kind, kind.text(), &METRICS);
     const SOURCES: [&str; 5] = ["object", "external", "pods", "resource", "containerResource"];
     let mut present: Vec<&str> = SOURCES.iter().copied().filter(|name| metric.get(name).is_set()).collect();
@@ -226,31 +224,23 @@ fn pods_source(at: &At<'_, '_>, errors: &mut Errors) {
 
 fn identified(at: &At<'_, '_>, sought: &At<'_, '_>, errors: &mut Errors) {
     let name = at.dig(&["metric", "name"]);
-    if name.text().is_empty() {
-        errors.required(&name, "must specify a metric name");
-    } else {
+    if errors.present(&name, "must specify a metric name") {
         errors.in_format(&name, path_segment);
     }
     target(sought, errors);
 }
 
 fn resource_source(at: &At<'_, '_>, errors: &mut Errors) {
-    if at.get("name").text().is_empty() {
-        errors.required(&at.get("name"), "must specify a resource name");
-    }
+    errors.present(&at.get("name"), "must specify a resource name");
     of_resource(&at.get("target"), errors);
 }
 
 fn container_source(at: &At<'_, '_>, errors: &mut Errors) {
     let (name, container) = (at.get("name"), at.get("container"));
-    if name.text().is_empty() {
-        errors.required(&name, "must specify a resource name");
-    } else {
+    if errors.present(&name, "must specify a resource name") {
         resource::container_name(&name, name.text(), errors);
     }
-    if container.text().is_empty() {
-        errors.required(&container, "must specify a container");
-    } else {
+    if errors.present(&container, "must specify a container") {
         errors.in_format(&container, dns1123_label);
     }
     of_resource(&at.get("target"), errors);
@@ -272,9 +262,7 @@ fn of_resource(at: &At<'_, '_>, errors: &mut Errors) {
 
 fn target(at: &At<'_, '_>, errors: &mut Errors) {
     let (kind, utilization) = (at.get("type"), at.get("averageUtilization"));
-    if kind.text().is_empty() {
-        errors.required(&kind, "must specify a metric target type");
-    }
+    errors.present(&kind, "must specify a metric target type");
     if !matches!(kind.text(), "Utilization" | "Value" | "AverageValue") {
         errors.invalid(&kind, kind.text(), "must be either Utilization, Value, or AverageValue");
     }

@@ -147,7 +147,7 @@ pub static COLUMNS: Printer = Printer {
         wide(IMAGES),
         wide(SELECTOR),
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

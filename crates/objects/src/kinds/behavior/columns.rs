@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age as age_cell, cells, date_column, integer_column, name,
+    AGE, NAME, PLAIN, date_column, flag, integer, integer_column, text, text_or,
 };
 use crate::kinds::behavior::columns::custom::DeclaredColumns;
 use crate::tree::{Value, json};
@@ -36,7 +36,10 @@ impl TablePrinter {
     /// The cells of a row, one per column.
     pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         match self {
-            Self::BuiltIn(printer) => (printer.cells)(object, now),
+            Self::BuiltIn(printer) => match printer.cells {
+                Some(cells) => cells(object, now),
+                None => printer.columns.iter().map(|column| column.value(object, now)).collect(),
+            },
             Self::Custom(declared) => declared.cells(object, now),
         }
     }
@@ -88,8 +91,8 @@ pub type DefaultOf = fn(&[Value]) -> Option<&str>;
 #[derive(Debug)]
 pub struct Printer {
     pub columns: &'static [Column],
-    /// One cell per column, in their order.
-    pub cells: fn(&Value, Timestamp) -> Vec<Value>,
+    /// One cell per column, in their order, where the columns do not say their cells themselves.
+    pub cells: Option<fn(&Value, Timestamp) -> Vec<Value>>,
     /// The row's `conditions`, where the kind has any.
     pub conditions: Option<fn(&Value) -> Option<Value>>,
     /// The order of the rows of a list, where it is not the list's own.
@@ -99,8 +102,8 @@ pub struct Printer {
     pub empty: EmptyRows,
 }
 
-/// One entry of `columnDefinitions`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One entry of `columnDefinitions`, and the column's cell in a row.
+#[derive(Clone, Copy, Debug)]
 pub struct Column {
     pub name: &'static str,
     /// `string`, `integer`, `number`, `boolean` or `date`.
@@ -110,6 +113,18 @@ pub struct Column {
     pub description: &'static str,
     /// 0 is always shown, 1 only in wide output.
     pub priority: i32,
+    pub cell: Cell,
+}
+
+/// The cell of a column.
+#[derive(Clone, Copy, Debug)]
+pub enum Cell {
+    /// The member at this path, for example `spec.taint.key`; zero of the column's type where it is absent.
+    At(&'static str),
+    /// The text at a path, or another one where it is absent or empty.
+    Or(&'static str, &'static str),
+    /// The cell that a function makes of the object.
+    Of(fn(&Value, Timestamp) -> Value),
 }
 
 impl Column {
@@ -123,6 +138,35 @@ impl Column {
             "priority": self.priority,
         })
     }
+
+    /// The column with the member at this path in its cells.
+    pub const fn at(self, path: &'static str) -> Self {
+        Self { cell: Cell::At(path), ..self }
+    }
+
+    /// The variant of [`Column::at`] with another text for an absent or empty one.
+    pub const fn or(self, path: &'static str, default: &'static str) -> Self {
+        Self { cell: Cell::Or(path, default), ..self }
+    }
+
+    /// The column with cells that a function makes.
+    pub const fn of(self, cell: fn(&Value, Timestamp) -> Value) -> Self {
+        Self { cell: Cell::Of(cell), ..self }
+    }
+
+    /// The value of the cell in the row of an object.
+    pub fn value(&self, object: &Value, now: Timestamp) -> Value {
+        let at = |path: &'static str| path.split('.').fold(object, |value, name| &value[name]);
+        match self.cell {
+            Cell::Of(cell) => cell(object, now),
+            Cell::Or(path, default) => text_or(at(path), default).into(),
+            Cell::At(path) => match self.type_ {
+                "integer" => integer(at(path)).into(),
+                "boolean" => flag(at(path)).into(),
+                _ => text(at(path)).into(),
+            },
+        }
+    }
 }
 
 /// The value of `rows` in the table of a list without items.
@@ -133,14 +177,10 @@ pub enum EmptyRows {
 }
 
 /// Roles, limit ranges, reviews and whatever else upstream has no printer for.
-pub static DEFAULT: Printer = Printer {
-    columns: &[NAME, CREATED_AT],
-    cells: |object, _| cells![name(object), created_at(object)],
-    empty: EmptyRows::Null,
-    ..PLAIN
-};
+pub static DEFAULT: Printer = Printer { columns: &[NAME, CREATED_AT], empty: EmptyRows::Null, ..PLAIN };
 
-pub const CREATED_AT: Column = date_column("Created At", "When the object was created.");
+pub const CREATED_AT: Column =
+    date_column("Created At", "When the object was created.").of(|object, _| created_at(object).into());
 
 /// RFC 3339 in whole seconds; upstream prints its zero time as a date like any other.
 pub fn created_at(object: &Value) -> String {
@@ -154,20 +194,12 @@ pub fn created_at(object: &Value) -> String {
 static SCALE: Printer = Printer {
     columns: &[
         Column { format: "", ..NAME },
-        integer_column("Desired", "How many replicas are wanted."),
-        integer_column("Available", "How many replicas there are."),
+        integer_column("Desired", "How many replicas are wanted.").at("spec.replicas"),
+        integer_column("Available", "How many replicas there are.").at("status.replicas"),
         AGE,
     ],
-    cells: |scale, now| {
-        let replicas = |part: &str| scale[part]["replicas"].as_i64().unwrap_or_default();
-        cells![name(scale), replicas("spec"), replicas("status"), age_cell(scale, now)]
-    },
     ..PLAIN
 };
 
 /// Device classes and claim templates.
-pub static NAME_AND_AGE: Printer = Printer {
-    columns: &[NAME, AGE],
-    cells: |object, now| cells![name(object), age_cell(object, now)],
-    ..PLAIN
-};
+pub static NAME_AND_AGE: Printer = Printer { columns: &[NAME, AGE], ..PLAIN };

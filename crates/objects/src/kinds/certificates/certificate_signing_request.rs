@@ -10,9 +10,7 @@ use crate::causes::Cause;
 use crate::fields::ObjectMap;
 use crate::gotext::decode_base64;
 use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age as age_cell, cells, condition, name, text, text_column, text_or,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, condition, text, text_column};
 use crate::kinds::behavior::columns::{Printer, age};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::names::NameFormat;
@@ -129,9 +127,7 @@ fn check_certificates(text: &str) -> Result<(), String> {
 }
 
 fn usages(list: &At<'_, '_>, old: Option<&crate::tree::Value>, errors: &mut Errors) {
-    if list.is_empty() {
-        errors.required(list, "");
-    }
+    errors.present(list, "");
     let old: Vec<&str> = old
         .and_then(crate::tree::Value::as_array)
         .into_iter()
@@ -168,10 +164,7 @@ fn conditions(list: &At<'_, '_>, old: Option<&ObjectMap>, errors: &mut Errors) {
         }
         let decided = matches!(kind.text(), "Approved" | "Denied" | "Failed");
         let allowed: &[&str] = if decided { &["True"] } else { &["False", "True", "Unknown"] };
-        match status.text() {
-            "" => errors.required(&status, ""),
-            text => _ = errors.one_of(&status, text, allowed),
-        }
+        errors.present_one_of(&status, allowed);
         let other = DECISIONS.iter().find(|decision| **decision != kind.text() && seen.contains(*decision));
         if DECISIONS.contains(&kind.text()) && other.is_some() && !both_before {
             errors.invalid(list, kind.text(), "Approved and Denied conditions are mutually exclusive");
@@ -248,22 +241,13 @@ pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
         AGE,
-        text_column("SignerName", "Signer that is asked."),
-        text_column("Requestor", "User who asks."),
-        text_column("RequestedDuration", "How long the certificate should be valid."),
-        text_column("Condition", "Where the request stands."),
+        text_column("SignerName", "Signer that is asked.").or("spec.signerName", "<none>"),
+        text_column("Requestor", "User who asks.").at("spec.username"),
+        text_column("RequestedDuration", "How long the certificate should be valid.")
+            .of(|object, _| requested_duration(&object["spec"]["expirationSeconds"]).into()),
+        text_column("Condition", "Where the request stands.")
+            .of(|object, _| signing_state(&object["status"]).into()),
     ],
-    cells: |object, now| {
-        let spec = &object["spec"];
-        cells![
-            name(object),
-            age_cell(object, now),
-            text_or(&spec["signerName"], "<none>"),
-            text(&spec["username"]),
-            requested_duration(&spec["expirationSeconds"]),
-            signing_state(&object["status"]),
-        ]
-    },
     ..PLAIN
 };
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{NAME, PLAIN, cells, name, text_column, text_or};
+use crate::kinds::behavior::columns::cell::{NAME, PLAIN, text_column};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_subdomain;
 use crate::kinds::behavior::names::NameFormat;
@@ -119,7 +119,9 @@ fn wrong_with(block: &Block) -> Option<String> {
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, text_column("SignerName", "Signer whose roots the bundle holds.")],
-    cells: |object, _| cells![name(object), text_or(&object["spec"]["signerName"], "<none>")],
+    columns: &[
+        NAME,
+        text_column("SignerName", "Signer whose roots the bundle holds.").or("spec.signerName", "<none>"),
+    ],
     ..PLAIN
 };

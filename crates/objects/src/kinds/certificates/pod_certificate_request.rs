@@ -7,7 +7,7 @@ use crate::fields::ObjectMap;
 use crate::gotext::{self, Fraction, decode_base64, parse_time};
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{NAME, PLAIN, cells, list, name, text, text_column};
+use crate::kinds::behavior::columns::cell::{NAME, PLAIN, list, text, text_column};
 use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::dns1123_subdomain;
 use crate::kinds::behavior::rules::at::At;
@@ -69,9 +69,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         if uid.text().is_empty() {
             errors.invalid(&uid, "", "must not be empty");
         }
-        if uid.text().len() > UID_MAX {
-            errors.too_long(&uid, UID_MAX);
-        }
+        errors.no_longer(&uid, UID_MAX);
     }
     let seconds = spec.get("maxExpirationSeconds");
     let host = name.text().split('/').next().unwrap_or_default();
@@ -315,23 +313,13 @@ fn nanoseconds(seconds: i64) -> Verbatim {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("PodName", "Pod that the certificate is for."),
-        text_column("ServiceAccountName", "Service account of the pod."),
-        text_column("NodeName", "Node that the pod runs on."),
-        text_column("SignerName", "Signer that is asked."),
-        text_column("State", "Whether the request is pending, issued, denied or failed."),
+        text_column("PodName", "Pod that the certificate is for.").at("spec.podName"),
+        text_column("ServiceAccountName", "Service account of the pod.").at("spec.serviceAccountName"),
+        text_column("NodeName", "Node that the pod runs on.").at("spec.nodeName"),
+        text_column("SignerName", "Signer that is asked.").at("spec.signerName"),
+        text_column("State", "Whether the request is pending, issued, denied or failed.")
+            .of(|object, _| pod_request_state(&object["status"]).into()),
     ],
-    cells: |object, _| {
-        let spec = &object["spec"];
-        cells![
-            name(object),
-            text(&spec["podName"]),
-            text(&spec["serviceAccountName"]),
-            text(&spec["nodeName"]),
-            text(&spec["signerName"]),
-            pod_request_state(&object["status"]),
-        ]
-    },
     ..PLAIN
 };
 

@@ -3,7 +3,7 @@
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
 use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::gated_fields::Feature::{ElectionStrategy, PreferredHolder};
@@ -58,7 +58,6 @@ pub fn strategy(strategy: &At<'_, '_>, errors: &mut Errors) {
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, text_column("Holder", "Who holds the lease."), AGE],
-    cells: |object, now| cells![name(object), text(&object["spec"]["holderIdentity"]), age(object, now)],
+    columns: &[NAME, text_column("Holder", "Who holds the lease.").at("spec.holderIdentity"), AGE],
     ..PLAIN
 };

@@ -20,7 +20,7 @@ static COLUMNS: Printer = Printer {
         text_column("Message", "Message of the component conditions"),
         text_column("Error", "Error of the component conditions"),
     ],
-    cells: |object, _| {
+    cells: Some(|object, _| {
         let conditions = object["conditions"].as_array().into_iter().flatten();
         let healthy = conditions.into_iter().find(|condition| condition["type"] == "Healthy");
         let text =
@@ -31,6 +31,6 @@ static COLUMNS: Printer = Printer {
             _ => "Unknown",
         };
         cells![name(object), Value::from(status), Value::from(text("message")), Value::from(text("error"))]
-    },
+    }),
     ..PLAIN
 };

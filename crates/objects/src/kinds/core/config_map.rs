@@ -3,7 +3,7 @@
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, count, name, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, count, text_column};
 use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
@@ -78,9 +78,11 @@ pub fn stays_immutable(new: &ObjectMap, old: &ObjectMap, parts: &[&'static str],
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, text_column("Data", "Number of entries."), AGE],
-    cells: |object, now| {
-        cells![name(object), count(&object["data"]) + count(&object["binaryData"]), age(object, now)]
-    },
+    columns: &[
+        NAME,
+        text_column("Data", "Number of entries.")
+            .of(|object, _| (count(&object["data"]) + count(&object["binaryData"])).into()),
+        AGE,
+    ],
     ..PLAIN
 };

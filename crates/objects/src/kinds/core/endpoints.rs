@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age, cells, integer, list, name, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer, list, text, text_column};
 use crate::kinds::behavior::columns::text::shortened;
 use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key};
@@ -67,12 +65,8 @@ fn subsets(list: &At<'_, '_>, errors: &mut Errors) {
 fn address(at: &At<'_, '_>, errors: &mut Errors) {
     let (address, host, node) = (at.get("ip"), at.get("hostname"), at.get("nodeName"));
     ip::legacy(&address, address.text(), &BTreeSet::new(), errors);
-    if !host.text().is_empty() {
-        errors.in_format(&host, dns1123_label);
-    }
-    if let Some(text) = node.opt_text() {
-        errors.invalid_each(&node, text, dns1123_subdomain(text));
-    }
+    errors.in_format_if_given(&host, dns1123_label);
+    errors.in_format_if_set(&node, dns1123_subdomain);
     ip::endpoint(&address, address.text(), errors);
 }
 
@@ -85,9 +79,7 @@ fn port(at: &At<'_, '_>, named: bool, errors: &mut Errors) {
     }
     errors.port(&at.get("port"));
     errors.one_of(&protocol, protocol.text_or("TCP"), &PROTOCOLS);
-    if let Some(text) = application.opt_text() {
-        errors.invalid_each(&application, text, label_key(text));
-    }
+    errors.in_format_if_set(&application, label_key);
 }
 
 /// Warnings about Endpoints, except those that upstream's controller writes.
@@ -109,8 +101,12 @@ pub fn managed_by<'a>(object: &'a ObjectMap, label: &str) -> &'a str {
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, text_column("Endpoints", "Addresses and ports behind the service."), AGE],
-    cells: |object, now| cells![name(object), endpoints(&object["subsets"]), age(object, now)],
+    columns: &[
+        NAME,
+        text_column("Endpoints", "Addresses and ports behind the service.")
+            .of(|object, _| endpoints(&object["subsets"]).into()),
+        AGE,
+    ],
     ..PLAIN
 };
 

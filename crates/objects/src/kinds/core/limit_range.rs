@@ -43,9 +43,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     for limit in spec.get("limits").items() {
         let kind = limit.get("type");
         limit_kind(&kind, errors);
-        if !kinds.insert(kind.text()) {
-            errors.duplicate(&kind, kind.text());
-        }
+        errors.distinct_from(&kind, &mut kinds);
         amounts(&limit, kind.text(), errors);
     }
 }

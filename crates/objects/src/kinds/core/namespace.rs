@@ -4,7 +4,7 @@ use crate::fields;
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::kinds::behavior::format::label_key;
@@ -201,7 +201,10 @@ fn set_finalizer(metadata: &mut ObjectMap, name: &str, wanted: Option<bool>) {
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, text_column("Status", "Whether the namespace is in use or going away."), AGE],
-    cells: |object, now| cells![name(object), text(&object["status"]["phase"]), age(object, now)],
+    columns: &[
+        NAME,
+        text_column("Status", "Whether the namespace is in use or going away.").at("status.phase"),
+        AGE,
+    ],
     ..PLAIN
 };

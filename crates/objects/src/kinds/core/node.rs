@@ -184,10 +184,7 @@ fn taints(object: &ObjectMap, spec: &At<'_, '_>, errors: &mut Errors) {
         if !messages.is_empty() {
             errors.invalid(&value, value.text(), &messages.join(";"));
         }
-        match effect.text() {
-            "" => errors.required(&effect, ""),
-            text => _ = errors.one_of(&effect, text, &scheduling::TAINT_EFFECTS),
-        }
+        errors.present_one_of(&effect, &scheduling::TAINT_EFFECTS);
         if !seen.insert((effect.text(), key.text())) {
             let json = |at: &At<'_, '_>| gotext::json(&at.text().into());
             let time = gotext::json(taint.get("timeAdded").value());

@@ -117,9 +117,7 @@ pub fn spec(spec: &At<'_, '_>, place: VolumeSpecIn<'_>, errors: &mut Errors) {
         inline(spec, errors);
     }
     let modes = spec.get("accessModes");
-    if modes.is_empty() {
-        errors.required(&modes, "");
-    }
+    errors.present(&modes, "");
     access_modes(&modes, errors);
     let policy = spec.get("persistentVolumeReclaimPolicy");
     if place != VolumeSpecIn::Inline {
@@ -197,9 +195,7 @@ fn is_root(path: &str) -> bool {
 }
 
 fn capacity(at: &At<'_, '_>, errors: &mut Errors) {
-    if at.is_empty() {
-        errors.required(at, "");
-    }
+    errors.present(at, "");
     if !at.key("storage").is_set() || at.len() > 1 {
         errors.not_supported(at, selector::shown_map(at), &["storage"]);
     }
@@ -265,9 +261,7 @@ fn azure_file(at: &At<'_, '_>, errors: &mut Errors) {
 
 fn local(at: &At<'_, '_>, errors: &mut Errors) {
     let path = at.get("path");
-    if path.text().is_empty() {
-        errors.required(&path, "");
-    } else {
+    if errors.present(&path, "") {
         no_backsteps(&path, path.text(), errors);
     }
 }
@@ -431,7 +425,7 @@ pub static COLUMNS: Printer = Printer {
         AGE,
         wide(text_column("VolumeMode", "Whether the volume holds a file system or raw blocks.")),
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

@@ -77,9 +77,7 @@ pub fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
 
 fn checked_spec(spec: &At<'_, '_>, groups: bool, errors: &mut Errors) {
     let modes = spec.get("accessModes");
-    if modes.is_empty() {
-        errors.required(&modes, "at least 1 access mode is required");
-    }
+    errors.present(&modes, "at least 1 access mode is required");
     selector::validate(&spec.get("selector"), errors);
     access_modes(&modes, errors);
     requested_storage(spec, errors);
@@ -117,9 +115,7 @@ fn requested_storage(spec: &At<'_, '_>, errors: &mut Errors) {
 
 /// Validates the name of a class, if there is one.
 pub fn class(at: &At<'_, '_>, errors: &mut Errors) {
-    if !at.text().is_empty() {
-        errors.in_format(at, dns1123_subdomain);
-    }
+    errors.in_format_if_given(at, dns1123_subdomain);
 }
 
 fn data_sources(spec: &At<'_, '_>, groups: bool, errors: &mut Errors) {
@@ -130,9 +126,7 @@ fn data_sources(spec: &At<'_, '_>, groups: bool, errors: &mut Errors) {
         }
     }
     let namespace = reference.get("namespace");
-    if !namespace.text().is_empty() {
-        errors.in_format(&namespace, dns1123_label);
-    }
+    errors.in_format_if_given(&namespace, dns1123_label);
     if !source.is_set() || !reference.is_set() {
         return;
     }
@@ -323,7 +317,7 @@ pub static COLUMNS: Printer = Printer {
         AGE,
         wide(text_column("VolumeMode", "Whether a file system or raw blocks were asked for.")),
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

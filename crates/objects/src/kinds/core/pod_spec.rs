@@ -131,9 +131,7 @@ fn references(spec: &At<'_, '_>, owner: Owner<'_>, errors: &mut Errors) {
     network::host_aliases(&spec.get("hostAliases"), errors);
     reference(&spec.get("priorityClassName"), errors);
     let class = spec.get("runtimeClassName");
-    if let Some(text) = class.opt_text() {
-        errors.invalid_each(&class, text, dns1123_subdomain(text));
-    }
+    errors.in_format_if_set(&class, dns1123_subdomain);
     let preemption = spec.get("preemptionPolicy");
     match preemption.opt_text() {
         None => {}
@@ -144,9 +142,7 @@ fn references(spec: &At<'_, '_>, owner: Owner<'_>, errors: &mut Errors) {
 }
 
 fn reference(at: &At<'_, '_>, errors: &mut Errors) {
-    if !at.text().is_empty() {
-        errors.in_format(at, dns1123_subdomain);
-    }
+    errors.in_format_if_given(at, dns1123_subdomain);
 }
 
 /// All containers of a pod, in the order in which upstream visits them.

@@ -45,10 +45,10 @@ pub fn warn_update(new: &ObjectMap, old: &ObjectMap, remarks: &mut Remarks<'_>) 
 
 pub static COLUMNS: Printer = Printer {
     columns: &[NAME, CONTAINERS, IMAGES, text_column("Pod Labels", "Labels that the pods will have.")],
-    cells: |object, _| {
+    cells: Some(|object, _| {
         let template = &object["template"];
         let (names, images) = containers(&template["spec"]);
         cells![name(object), names, images, text_labels(&template["metadata"]["labels"])]
-    },
+    }),
     ..PLAIN
 };

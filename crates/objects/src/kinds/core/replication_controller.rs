@@ -83,6 +83,6 @@ pub fn warn_update(new: &ObjectMap, old: &ObjectMap, remarks: &mut Remarks<'_>) 
 
 pub static COLUMNS: Printer = Printer {
     columns: replica_set_COLUMNS.columns,
-    cells: |object, now| cells(object, now, labels(&object["spec"]["selector"])),
+    cells: Some(|object, now| cells(object, now, labels(&object["spec"]["selector"]))),
     ..PLAIN
 };

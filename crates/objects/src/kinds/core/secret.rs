@@ -6,7 +6,7 @@ use crate::fields::ObjectMap;
 use crate::gotext::decode_base64;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, count, name, text, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, count, text_column};
 use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
@@ -54,9 +54,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
             let metadata = At::member(object, "metadata");
             let annotations = metadata.get("annotations");
             let account = annotations.key(ACCOUNT);
-            if account.text().is_empty() {
-                errors.required(&account, "");
-            }
+            errors.present(&account, "");
         }
         "kubernetes.io/dockercfg" => json_file(&data, &texts, ".dockercfg", errors),
         "kubernetes.io/dockerconfigjson" => json_file(&data, &texts, ".dockerconfigjson", errors),
@@ -125,12 +123,9 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Type", "What the secret is used for."),
-        text_column("Data", "Number of entries."),
+        text_column("Type", "What the secret is used for.").at("type"),
+        text_column("Data", "Number of entries.").of(|object, _| count(&object["data"]).into()),
         AGE,
     ],
-    cells: |object, now| {
-        cells![name(object), text(&object["type"]), count(&object["data"]), age(object, now)]
-    },
     ..PLAIN
 };

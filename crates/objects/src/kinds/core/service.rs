@@ -220,9 +220,7 @@ fn one_port<'v>(port: &At<'v, '_>, named: bool, names: &mut BTreeSet<&'v str>, e
     let (name, protocol, target) = (port.get("name"), port.get("protocol"), port.get("targetPort"));
     if !name.text().is_empty() {
         errors.in_format(&name, dns1123_label);
-        if !names.insert(name.text()) {
-            errors.duplicate(&name, name.text());
-        }
+        errors.distinct_from(&name, names);
     } else if named {
         errors.required(&name, "");
     }
@@ -232,9 +230,7 @@ fn one_port<'v>(port: &At<'v, '_>, named: bool, names: &mut BTreeSet<&'v str>, e
     let unsaid = target.text().is_empty() && target.int() == 0;
     probe::port_or_name(&if unsaid { target.holding(port.get("port").value()) } else { target }, errors);
     let protocol = port.get("appProtocol");
-    if let Some(text) = protocol.opt_text() {
-        errors.invalid_each(&protocol, text, label_key(text));
-    }
+    errors.in_format_if_set(&protocol, label_key);
 }
 
 fn affinity(spec: &At<'_, '_>, errors: &mut Errors) {

@@ -2,8 +2,7 @@
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name};
+use crate::kinds::behavior::columns::NAME_AND_AGE;
 use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
@@ -20,7 +19,7 @@ pub static KIND: BuiltIn = BuiltIn {
     strategy: Strategy { hooks: &AccountHooks, ..Strategy::PLAIN },
     rules: Rules::METADATA,
     warnings: KindWarnings::new(warn, warn_update),
-    columns: &COLUMNS,
+    columns: &NAME_AND_AGE,
     fields: SelectableFields::metadata,
     other_version: None,
 };
@@ -64,6 +63,3 @@ pub fn warn_update(new: &ObjectMap, old: &ObjectMap, remarks: &mut Remarks<'_>) 
         warn(new, remarks);
     }
 }
-
-pub static COLUMNS: Printer =
-    Printer { columns: &[NAME, AGE], cells: |object, now| cells![name(object), age(object, now)], ..PLAIN };

@@ -13,9 +13,7 @@ const RANGE_255: &str = "must be between 0 and 255, inclusive";
 /// Validates that these texts are present.
 pub fn require(at: &At<'_, '_>, names: &[&str], errors: &mut Errors) {
     for name in names {
-        if at.get(name).text().is_empty() {
-            errors.required(&at.get(name), "");
-        }
+        errors.present(&at.get(name), "");
     }
 }
 
@@ -107,9 +105,7 @@ fn iscsi_common(at: &At<'_, '_>, prefix: &str, errors: &mut Errors) {
 
 fn iscsi_target(at: &At<'_, '_>, prefix: &str, errors: &mut Errors) {
     let iqn = at.get("iqn");
-    if iqn.text().is_empty() {
-        errors.required(&iqn, "");
-    } else {
+    if errors.present(&iqn, "") {
         iscsi_name(&iqn, iqn.text(), prefix, errors);
     }
     let lun = at.get("lun");
@@ -186,16 +182,12 @@ pub fn flocker(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 pub fn rbd(at: &At<'_, '_>, errors: &mut Errors) {
-    if at.get("monitors").is_empty() {
-        errors.required(&at.get("monitors"), "");
-    }
+    errors.present(&at.get("monitors"), "");
     require(at, &["image"], errors);
 }
 
 pub fn cephfs(at: &At<'_, '_>, errors: &mut Errors) {
-    if at.get("monitors").is_empty() {
-        errors.required(&at.get("monitors"), "");
-    }
+    errors.present(&at.get("monitors"), "");
 }
 
 /// `secret` names the fields that a reference to a secret must have.
@@ -266,9 +258,7 @@ pub fn azure_disk(at: &At<'_, '_>, errors: &mut Errors) {
 pub fn storage_os(at: &At<'_, '_>, secret: &[&str], errors: &mut Errors) {
     let (name, namespace) = (at.get("volumeName"), at.get("volumeNamespace"));
     errors.required_in_format(&name, dns1123_label);
-    if !namespace.text().is_empty() {
-        errors.in_format(&namespace, dns1123_label);
-    }
+    errors.in_format_if_given(&namespace, dns1123_label);
     if at.get("secretRef").is_set() {
         require(&at.get("secretRef"), secret, errors);
     }

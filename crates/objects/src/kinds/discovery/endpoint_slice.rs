@@ -70,17 +70,13 @@ fn ports(list: &At<'_, '_>, errors: &mut Errors) {
     let mut names = Vec::new();
     for port in list.items() {
         let (name, protocol, application) = (port.get("name"), port.get("protocol"), port.get("appProtocol"));
-        if !name.text().is_empty() {
-            errors.in_format(&name, dns1123_label);
-        }
+        errors.in_format_if_given(&name, dns1123_label);
         if names.contains(&name.text()) {
             errors.duplicate(&name, name.text());
         }
         names.push(name.text());
         errors.one_of(&protocol, protocol.opt_text().unwrap_or("TCP"), &PROTOCOLS);
-        if let Some(text) = application.opt_text() {
-            errors.invalid_each(&application, text, label_key(text));
-        }
+        errors.in_format_if_set(&application, label_key);
     }
 }
 
@@ -96,18 +92,12 @@ fn endpoints(object: &ObjectMap, errors: &mut Errors) {
             address(&item, &addresses, kind, errors);
         }
         let node = endpoint.get("nodeName");
-        if let Some(text) = node.opt_text() {
-            errors.invalid_each(&node, text, dns1123_subdomain(text));
-        }
+        errors.in_format_if_set(&node, dns1123_subdomain);
         let topology = endpoint.get("deprecatedTopology");
-        if topology.len() > TOPOLOGY {
-            errors.too_many(&topology, topology.len(), TOPOLOGY);
-        }
+        errors.at_most(&topology, TOPOLOGY);
         selector::labels(&topology, errors);
         let host = endpoint.get("hostname");
-        if let Some(text) = host.opt_text() {
-            errors.invalid_each(&host, text, dns1123_label(text));
-        }
+        errors.in_format_if_set(&host, dns1123_label);
         hints(&endpoint.get("hints"), errors);
     }
 }

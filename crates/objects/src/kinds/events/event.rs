@@ -249,9 +249,7 @@ fn sensible(event: &ObjectMap, names: &Names, errors: &mut Errors) {
     let limited = [("reportingInstance", LIMIT), ("action", LIMIT), ("reason", LIMIT)];
     for (name, limit) in limited {
         let text = At::member(event, name);
-        if text.text().is_empty() {
-            errors.required(&text, "");
-        }
+        errors.present(&text, "");
         too_long(&text, text.text(), limit, errors);
     }
     let note = event.get(names.note).and_then(Value::as_str).unwrap_or_default();

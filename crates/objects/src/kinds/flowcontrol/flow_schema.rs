@@ -2,15 +2,11 @@
 
 use std::cmp::Ordering;
 
-use jiff::Timestamp;
-
 use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age, cells, condition, integer, name, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, condition, integer, name, text, text_column};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
 use crate::kinds::behavior::rules::Rules;
@@ -61,9 +57,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         errors.not_supported(&kind, Verbatim(shown), &["ByNamespace", "ByUser"]);
     }
     let level = spec.dig(&["priorityLevelConfiguration", "name"]);
-    if level.text().is_empty() {
-        errors.required(&level, "must reference a priority level");
-    } else {
+    if errors.present(&level, "must reference a priority level") {
         errors.in_format(&level, dns1123_subdomain);
     }
     for one in spec.get("rules").items() {
@@ -75,9 +69,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 
 fn rule(rule: &At<'_, '_>, errors: &mut Errors) {
     let subjects = rule.get("subjects");
-    if subjects.is_empty() {
-        errors.required(&subjects, "subjects must contain at least one value");
-    }
+    errors.present(&subjects, "subjects must contain at least one value");
     for one in subjects.items() {
         subject(&one, errors);
     }
@@ -117,9 +109,7 @@ fn subject(at: &At<'_, '_>, errors: &mut Errors) {
             }
             if name == "ServiceAccount" {
                 let namespace = one.get("namespace");
-                if namespace.text().is_empty() {
-                    errors.required(&namespace, "must specify namespace for service account");
-                } else {
+                if errors.present(&namespace, "must specify namespace for service account") {
                     errors.in_format(&namespace, dns1123_label);
                 }
             }
@@ -212,29 +202,24 @@ fn bad_url(path: &str) -> Option<&'static str> {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("PriorityLevel", "Priority level that matching requests get."),
-        text_column("MatchingPrecedence", "Lower numbers are tried first."),
-        text_column("DistinguisherMethod", "What tells flows apart."),
+        text_column("PriorityLevel", "Priority level that matching requests get.")
+            .at("spec.priorityLevelConfiguration.name"),
+        text_column("MatchingPrecedence", "Lower numbers are tried first.")
+            .of(|object, _| integer(&object["spec"]["matchingPrecedence"]).into()),
+        text_column("DistinguisherMethod", "What tells flows apart.").of(|object, _| {
+            let method = &object["spec"]["distinguisherMethod"];
+            if method.is_object() { text(&method["type"]).into() } else { "<none>".into() }
+        }),
         AGE,
-        text_column("MissingPL", "Whether the priority level does not exist."),
+        text_column("MissingPL", "Whether the priority level does not exist.").of(|object, _| {
+            condition(&object["status"]["conditions"], "Dangling")
+                .map_or("?", |found| text(&found["status"]))
+                .into()
+        }),
     ],
-    cells,
     order: Some(by_precedence),
     ..PLAIN
 };
-
-fn cells(schema: &Value, now: Timestamp) -> Vec<Value> {
-    let spec = &schema["spec"];
-    let method = &spec["distinguisherMethod"];
-    cells![
-        name(schema),
-        text(&spec["priorityLevelConfiguration"]["name"]),
-        integer(&spec["matchingPrecedence"]),
-        if method.is_object() { text(&method["type"]) } else { "<none>" },
-        age(schema, now),
-        condition(&schema["status"]["conditions"], "Dangling").map_or("?", |found| text(&found["status"])),
-    ]
-}
 
 fn by_precedence(a: &Value, b: &Value) -> Ordering {
     let key = |schema: &Value| integer(&schema["spec"]["matchingPrecedence"]);

@@ -124,7 +124,7 @@ pub static COLUMNS: Printer = Printer {
         text_column("QueueLengthLimit", "Requests that may wait in a queue."),
         AGE,
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

@@ -28,11 +28,7 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for condition in status.get("conditions").items() {
         let kind = condition.get("type");
-        if !seen.insert(kind.text()) {
-            errors.duplicate(&kind, kind.text());
-        }
-        if kind.text().is_empty() {
-            errors.required(&kind, "");
-        }
+        errors.distinct_from(&kind, &mut seen);
+        errors.present(&kind, "");
     }
 }

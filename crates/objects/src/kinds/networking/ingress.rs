@@ -108,9 +108,7 @@ fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
         }
     }
     let class = spec.get("ingressClassName");
-    if let Some(text) = class.opt_text() {
-        errors.invalid_each(&class, text, dns1123_subdomain(text));
-    }
+    errors.in_format_if_set(&class, dns1123_subdomain);
 }
 
 fn secret_name(name: &str) -> Vec<String> {
@@ -134,9 +132,7 @@ fn http(at: &At<'_, '_>, errors: &mut Errors) {
         return;
     }
     let paths = at.get("paths");
-    if paths.is_empty() {
-        errors.required(&paths, "");
-    }
+    errors.present(&paths, "");
     for path in paths.items() {
         one_path(&path, errors);
     }
@@ -174,9 +170,7 @@ fn backend(at: &At<'_, '_>, errors: &mut Errors) {
         (true, true) => errors.invalid(at, "", "cannot set both resource and service backends"),
         (true, false) => {
             for name in ["kind", "name"].map(|name| resource.get(name)) {
-                if name.text().is_empty() {
-                    errors.required(&name, "");
-                }
+                errors.present(&name, "");
             }
             reference(&resource, errors);
         }
@@ -200,9 +194,7 @@ fn service_backend(at: &At<'_, '_>, service: &At<'_, '_>, errors: &mut Errors) {
 /// Validates a reference to an object in the same namespace.
 pub fn reference(at: &At<'_, '_>, errors: &mut Errors) {
     let group = at.get("apiGroup");
-    if let Some(text) = group.opt_text() {
-        errors.invalid_each(&group, text, dns1123_subdomain(text));
-    }
+    errors.in_format_if_set(&group, dns1123_subdomain);
     for name in ["kind", "name"] {
         errors.in_format(&at.get(name), path_segment);
     }
@@ -229,7 +221,7 @@ pub static COLUMNS: Printer = Printer {
         text_column("Ports", "Ports that are open."),
         AGE,
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

@@ -3,7 +3,7 @@
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text, text_column};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::rules::at::At;
@@ -31,9 +31,7 @@ const CONTROLLER_MAX: usize = 250;
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     let controller = spec.get("controller");
-    if controller.text().len() > CONTROLLER_MAX {
-        errors.too_long(&controller, CONTROLLER_MAX);
-    }
+    errors.no_longer(&controller, CONTROLLER_MAX);
     domain_path(&controller, controller.text(), errors);
     let parameters = spec.get("parameters");
     if parameters.is_set() {
@@ -63,19 +61,11 @@ pub fn parameters(at: &At<'_, '_>, errors: &mut Errors) {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Controller", "Controller that serves the class."),
-        text_column("Parameters", "Object that configures the controller."),
+        text_column("Controller", "Controller that serves the class.").at("spec.controller"),
+        text_column("Parameters", "Object that configures the controller.")
+            .of(|object, _| class_parameters(&object["spec"]["parameters"]).into()),
         AGE,
     ],
-    cells: |object, now| {
-        let spec = &object["spec"];
-        cells![
-            name(object),
-            text(&spec["controller"]),
-            class_parameters(&spec["parameters"]),
-            age(object, now)
-        ]
-    },
     ..PLAIN
 };
 

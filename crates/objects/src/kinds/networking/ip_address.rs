@@ -37,9 +37,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     let parent = spec.get("parentRef");
     let group = parent.get("group");
-    if !group.text().is_empty() {
-        errors.in_format(&group, dns1123_subdomain);
-    }
+    errors.in_format_if_given(&group, dns1123_subdomain);
     for name in ["resource", "name", "namespace"] {
         let field = parent.get(name);
         errors.in_format(&field, path_segment);
@@ -61,7 +59,7 @@ pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
 /// Upstream's rows have an age behind the last column; clients ignore cells without a column.
 pub static COLUMNS: Printer = Printer {
     columns: &[NAME, text_column("ParentRef", "Object that the address belongs to.")],
-    cells: |object, now| cells![name(object), parent(&object["spec"]["parentRef"]), age(object, now)],
+    cells: Some(|object, now| cells![name(object), parent(&object["spec"]["parentRef"]), age(object, now)]),
     ..PLAIN
 };
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
 use crate::kinds::behavior::columns::text::selector as text_selector;
 use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::rules::at::At;
@@ -91,9 +91,7 @@ fn port(at: &At<'_, '_>, errors: &mut Errors) {
         let what = if port.is_set() { "is non-numeric" } else { "is not specified" };
         errors.invalid(&end, end.int(), &format!("may not be specified when `port` {what}"));
     }
-    if let Some(name) = port.opt_text() {
-        errors.invalid_each(&port, name, port_name(name));
-    }
+    errors.in_format_if_set(&port, port_name);
 }
 
 fn peer(at: &At<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {
@@ -160,9 +158,11 @@ pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, text_column("Pod-Selector", "Labels of the pods that the policy governs."), AGE],
-    cells: |object, now| {
-        cells![name(object), text_selector(&object["spec"]["podSelector"]), age(object, now)]
-    },
+    columns: &[
+        NAME,
+        text_column("Pod-Selector", "Labels of the pods that the policy governs.")
+            .of(|object, _| text_selector(&object["spec"]["podSelector"]).into()),
+        AGE,
+    ],
     ..PLAIN
 };

@@ -3,7 +3,7 @@
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, list, name, text, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, list, text, text_column};
 use crate::kinds::behavior::columns::text::join;
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::rules::at::At;
@@ -74,9 +74,11 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, text_column("CIDRs", "Ranges that cluster IPs are taken from."), AGE],
-    cells: |object, now| {
-        cells![name(object), join(list(&object["spec"]["cidrs"]).iter().map(text), ","), age(object, now)]
-    },
+    columns: &[
+        NAME,
+        text_column("CIDRs", "Ranges that cluster IPs are taken from.")
+            .of(|object, _| join(list(&object["spec"]["cidrs"]).iter().map(text), ",").into()),
+        AGE,
+    ],
     ..PLAIN
 };

@@ -6,7 +6,7 @@ use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::rules::at::At;
@@ -60,9 +60,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 /// The declared rules end with the error that the handler is immutable, so that its form is judged here.
 pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     let handler = At::member(new, "handler");
-    if !handler.text().is_empty() {
-        errors.in_format(&handler, dns1123_label);
-    }
+    errors.in_format_if_given(&handler, dns1123_label);
     create(new, errors);
 }
 
@@ -77,9 +75,9 @@ pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Handler", "Configuration of the container runtime that the class stands for."),
+        text_column("Handler", "Configuration of the container runtime that the class stands for.")
+            .at("handler"),
         AGE,
     ],
-    cells: |object, now| cells![name(object), text(&object["handler"]), age(object, now)],
     ..PLAIN
 };

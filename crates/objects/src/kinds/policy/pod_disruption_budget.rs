@@ -5,9 +5,7 @@ use crate::gotext;
 use crate::kinds::apps::rollout::amount;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age, cells, integer, integer_column, name, scalar_text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer_column, scalar_text, text_column};
 use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::at::At;
@@ -116,21 +114,14 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Min Available", "Pods that must stay available."),
-        text_column("Max Unavailable", "Pods that may be unavailable."),
-        integer_column("Allowed Disruptions", "Pods that may be disrupted now."),
+        text_column("Min Available", "Pods that must stay available.")
+            .of(|object, _| bound(&object["spec"]["minAvailable"]).into()),
+        text_column("Max Unavailable", "Pods that may be unavailable.")
+            .of(|object, _| bound(&object["spec"]["maxUnavailable"]).into()),
+        integer_column("Allowed Disruptions", "Pods that may be disrupted now.")
+            .at("status.disruptionsAllowed"),
         AGE,
     ],
-    cells: |object, now| {
-        let spec = &object["spec"];
-        cells![
-            name(object),
-            bound(&spec["minAvailable"]),
-            bound(&spec["maxUnavailable"]),
-            integer(&object["status"]["disruptionsAllowed"]),
-            age(object, now),
-        ]
-    },
     ..PLAIN
 };
 

@@ -16,7 +16,7 @@ pub static COLUMNS: Printer = Printer {
         wide(text_column("Groups", "Groups that get the role.")),
         wide(text_column("ServiceAccounts", "Service accounts that get the role.")),
     ],
-    cells: |object, now| {
+    cells: Some(|object, now| {
         let role = &object["roleRef"];
         let subjects = list(&object["subjects"]);
         cells![
@@ -27,7 +27,7 @@ pub static COLUMNS: Printer = Printer {
             subjects_of(subjects, "Group"),
             subjects_of(subjects, "ServiceAccount"),
         ]
-    },
+    }),
     ..PLAIN
 };
 

@@ -46,12 +46,8 @@ fn rules(object: &ObjectMap, scope: Scope, errors: &mut Errors) {
         let (groups, resources) = (rule.get("apiGroups"), rule.get("resources"));
         let urls = rule.get("nonResourceURLs");
         if urls.is_empty() {
-            if groups.is_empty() {
-                errors.required(&groups, "resource rules must supply at least one api group");
-            }
-            if resources.is_empty() {
-                errors.required(&resources, "resource rules must supply at least one resource");
-            }
+            errors.present(&groups, "resource rules must supply at least one api group");
+            errors.present(&resources, "resource rules must supply at least one resource");
             continue;
         }
         if scope == Scope::Namespace {
@@ -115,9 +111,7 @@ fn subject(at: &At<'_, '_>, scope: Scope, errors: &mut Errors) {
     let (kind, name, group) = (at.get("kind"), at.get("name"), at.get("apiGroup"));
     match kind.text() {
         "ServiceAccount" => {
-            if !name.text().is_empty() {
-                errors.in_format(&name, dns1123_subdomain);
-            }
+            errors.in_format_if_given(&name, dns1123_subdomain);
             if !group.text().is_empty() {
                 errors.not_supported(&group, group.text(), &[""]);
             }

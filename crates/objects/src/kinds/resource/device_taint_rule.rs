@@ -2,9 +2,7 @@
 
 use crate::fields::{self, ObjectMap};
 use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age as age_cell, cells, name as cell_name, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
 use crate::kinds::behavior::columns::{Printer, age};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_label;
@@ -50,9 +48,7 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     let status = At::member(new, "status");
     let conditions = status.get("conditions");
     condition::validate_all(&conditions, errors);
-    if conditions.len() > CONDITIONS {
-        errors.too_many(&conditions, conditions.len(), CONDITIONS);
-    }
+    errors.at_most(&conditions, CONDITIONS);
 }
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
@@ -74,23 +70,14 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Key", "Key of the taint."),
-        text_column("Value", "Value of the taint."),
-        text_column("Effect", "What the taint does to pods that do not tolerate it."),
-        text_column("TimeAdded", "Time since the taint was added."),
+        text_column("Key", "Key of the taint.").at("spec.taint.key"),
+        text_column("Value", "Value of the taint.").at("spec.taint.value"),
+        text_column("Effect", "What the taint does to pods that do not tolerate it.").at("spec.taint.effect"),
+        text_column("TimeAdded", "Time since the taint was added.").of(|object, now| {
+            let added = &object["spec"]["taint"]["timeAdded"];
+            if added.is_string() { age::since(added, now).into() } else { "".into() }
+        }),
         AGE,
     ],
-    cells: |object, now| {
-        let taint = &object["spec"]["taint"];
-        let added = &taint["timeAdded"];
-        cells![
-            cell_name(object),
-            text(&taint["key"]),
-            text(&taint["value"]),
-            text(&taint["effect"]),
-            if added.is_string() { age::since(added, now) } else { String::new() },
-            age_cell(object, now),
-        ]
-    },
     ..PLAIN
 };

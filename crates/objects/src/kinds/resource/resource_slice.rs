@@ -9,9 +9,7 @@ use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age as age_cell, cells, name as cell_name, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_subdomain;
 use crate::kinds::behavior::gated_fields::Feature::{
@@ -213,20 +211,10 @@ const GATED_DEVICE: &[Node] = &[
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Node", "Node that the devices belong to."),
-        text_column("Driver", "Driver that offers the devices."),
-        text_column("Pool", "Pool that the slice is part of."),
+        text_column("Node", "Node that the devices belong to.").at("spec.nodeName"),
+        text_column("Driver", "Driver that offers the devices.").at("spec.driver"),
+        text_column("Pool", "Pool that the slice is part of.").at("spec.pool.name"),
         AGE,
     ],
-    cells: |object, now| {
-        let spec = &object["spec"];
-        cells![
-            cell_name(object),
-            text(&spec["nodeName"]),
-            text(&spec["driver"]),
-            text(&spec["pool"]["name"]),
-            age_cell(object, now),
-        ]
-    },
     ..PLAIN
 };

@@ -3,9 +3,7 @@
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age, boolean_column, cells, flag, integer, integer_column, name, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, boolean_column, integer_column, text_column};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
@@ -81,19 +79,11 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        integer_column("Value", "Priority that pods of the class get."),
-        boolean_column("Global-Default", "Whether pods without a class get this one."),
+        integer_column("Value", "Priority that pods of the class get.").at("value"),
+        boolean_column("Global-Default", "Whether pods without a class get this one.").at("globalDefault"),
         AGE,
-        text_column("PreemptionPolicy", "Whether pods of the class may push out others."),
+        text_column("PreemptionPolicy", "Whether pods of the class may push out others.")
+            .at("preemptionPolicy"),
     ],
-    cells: |object, now| {
-        cells![
-            name(object),
-            integer(&object["value"]),
-            flag(&object["globalDefault"]),
-            age(object, now),
-            text(&object["preemptionPolicy"]),
-        ]
-    },
     ..PLAIN
 };

@@ -116,7 +116,7 @@ pub static COLUMNS: Printer = Printer {
         text_column("Modes", "Volume life cycles that the driver supports."),
         AGE,
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

@@ -6,7 +6,7 @@ use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, integer_column, list, name};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer_column, list};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::gated_fields::Feature::CsiVolumeHealth;
@@ -43,16 +43,12 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     for driver in spec.get("drivers").items() {
         let (name, node) = (driver.get("name"), driver.get("nodeID"));
         csi_driver(&name, errors);
-        if node.text().is_empty() {
-            errors.required(&node, "");
-        }
+        errors.present(&node, "");
         if node.text().len() > NODE_ID_MAX {
             errors.invalid(&node, node.text(), &format!("must be {NODE_ID_MAX} characters or less"));
         }
         errors.not_negative(&driver.dig(&["allocatable", "count"]));
-        if !names.insert(name.text()) {
-            errors.duplicate(&name, name.text());
-        }
+        errors.distinct_from(&name, &mut names);
         let mut keys = BTreeSet::new();
         for key in driver.get("topologyKeys").texts() {
             if key.is_empty() {
@@ -102,7 +98,11 @@ fn without_allocatable(driver: &Value) -> Value {
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, integer_column("Drivers", "Number of CSI drivers on the node."), AGE],
-    cells: |object, now| cells![name(object), list(&object["spec"]["drivers"]).len(), age(object, now)],
+    columns: &[
+        NAME,
+        integer_column("Drivers", "Number of CSI drivers on the node.")
+            .of(|object, _| list(&object["spec"]["drivers"]).len().into()),
+        AGE,
+    ],
     ..PLAIN
 };

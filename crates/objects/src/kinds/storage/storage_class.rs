@@ -2,15 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
-
 use crate::causes::Cause;
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age, cells, flag, name, optional_text, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, flag, name, optional_text, text, text_column};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::rules::at::At;
@@ -77,17 +73,10 @@ fn topologies(list: &At<'_, '_>, errors: &mut Errors) {
         let mut keys = BTreeMap::new();
         for requirement in term.get("matchLabelExpressions").items() {
             let (key, values) = (requirement.get("key"), requirement.get("values"));
-            if values.is_empty() {
-                errors.required(&values, "");
-            }
-            let mut seen = BTreeSet::new();
-            for value in values.items() {
-                if !seen.insert(value.text()) {
-                    errors.duplicate(&value, value.text());
-                }
-            }
+            errors.present(&values, "");
+            errors.distinct(&values);
             selector::label_name(&key, errors);
-            if keys.insert(key.text(), seen).is_some() {
+            if keys.insert(key.text(), values.texts().collect::<BTreeSet<_>>()).is_some() {
                 errors.duplicate(&key, key.text());
             }
         }
@@ -117,13 +106,15 @@ const DEFAULT_CLASS_ANNOTATIONS: [&str; 2] =
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Provisioner", "Driver that makes volumes of the class."),
-        text_column("ReclaimPolicy", "What becomes of a volume when its claim is gone."),
-        text_column("VolumeBindingMode", "When volumes are made and bound."),
-        text_column("AllowVolumeExpansion", "Whether volumes can grow."),
+        text_column("Provisioner", "Driver that makes volumes of the class.").at("provisioner"),
+        text_column("ReclaimPolicy", "What becomes of a volume when its claim is gone.")
+            .of(|object, _| optional_text(&object["reclaimPolicy"], "Delete").into()),
+        text_column("VolumeBindingMode", "When volumes are made and bound.")
+            .of(|object, _| optional_text(&object["volumeBindingMode"], "Immediate").into()),
+        text_column("AllowVolumeExpansion", "Whether volumes can grow.")
+            .of(|object, _| flag(&object["allowVolumeExpansion"]).into()),
         AGE,
     ],
-    cells,
     default: Some(default),
     ..PLAIN
 };
@@ -137,15 +128,4 @@ fn default(classes: &[Value]) -> Option<&str> {
     let created = |class: &Value| text(&class["metadata"]["creationTimestamp"]).to_owned();
     let newest = |a: &&Value, b: &&Value| created(a).cmp(&created(b)).then_with(|| name(b).cmp(name(a)));
     classes.iter().filter(is_marked).max_by(newest).map(name)
-}
-
-fn cells(class: &Value, now: Timestamp) -> Vec<Value> {
-    cells![
-        name(class),
-        text(&class["provisioner"]),
-        optional_text(&class["reclaimPolicy"], "Delete"),
-        optional_text(&class["volumeBindingMode"], "Immediate"),
-        flag(&class["allowVolumeExpansion"]),
-        age(class, now),
-    ]
 }

@@ -2,9 +2,7 @@
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age, boolean_column, cells, flag, name, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, boolean_column, text_column};
 use crate::kinds::behavior::columns::{Column, Printer};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_subdomain;
@@ -62,9 +60,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         }
     }
     let volume = spec.dig(&["source", "persistentVolumeName"]);
-    if let Some(name) = volume.opt_text() {
-        errors.invalid_each(&volume, name, dns1123_subdomain(name));
-    }
+    errors.in_format_if_set(&volume, dns1123_subdomain);
 }
 
 fn source(at: &At<'_, '_>, errors: &mut Errors) {
@@ -88,22 +84,12 @@ pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        Column { format: "name", ..text_column("Attacher", "Driver that attaches the volume.") },
-        text_column("PV", "Volume to attach."),
-        text_column("Node", "Node to attach the volume to."),
-        boolean_column("Attached", "Whether the volume is attached."),
+        Column { format: "name", ..text_column("Attacher", "Driver that attaches the volume.") }
+            .at("spec.attacher"),
+        text_column("PV", "Volume to attach.").at("spec.source.persistentVolumeName"),
+        text_column("Node", "Node to attach the volume to.").at("spec.nodeName"),
+        boolean_column("Attached", "Whether the volume is attached.").at("status.attached"),
         AGE,
     ],
-    cells: |object, now| {
-        let spec = &object["spec"];
-        cells![
-            name(object),
-            text(&spec["attacher"]),
-            text(&spec["source"]["persistentVolumeName"]),
-            text(&spec["nodeName"]),
-            flag(&object["status"]["attached"]),
-            age(object, now),
-        ]
-    },
     ..PLAIN
 };

@@ -3,7 +3,7 @@
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
@@ -28,15 +28,11 @@ pub static KIND: BuiltIn = BuiltIn {
 /// Rules for a new class.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let driver = At::member(object, "driverName");
-    if driver.text().is_empty() {
-        errors.required(&driver, "");
-    }
+    errors.present(&driver, "");
     provisioner(&driver, errors);
     let map = At::member(object, "parameters");
     parameters(&map, errors);
-    if map.is_empty() {
-        errors.required(&map, "must contain at least one key/value pair");
-    }
+    errors.present(&map, "must contain at least one key/value pair");
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
@@ -50,7 +46,6 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 }
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, text_column("DriverName", "CSI driver that the class is for."), AGE],
-    cells: |object, now| cells![name(object), text(&object["driverName"]), age(object, now)],
+    columns: &[NAME, text_column("DriverName", "CSI driver that the class is for.").at("driverName"), AGE],
     ..PLAIN
 };

@@ -32,9 +32,7 @@ pub static KIND: BuiltIn = BuiltIn {
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     let (resource, group) = (spec.dig(&["resource", "resource"]), spec.dig(&["resource", "group"]));
-    if resource.text().is_empty() {
-        errors.required(&resource, "resource is required to be set");
-    } else {
+    if errors.present(&resource, "resource is required to be set") {
         joined(&resource, dns1035_label(resource.text()), errors);
     }
     if !group.text().is_empty() {
@@ -106,18 +104,13 @@ fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
             text => errors.invalid_each(&kind, text, label_key(text)),
         }
         let status = one.get("status");
-        match status.text() {
-            "" => errors.required(&status, ""),
-            text => drop(errors.one_of(&status, text, &["False", "True", "Unknown"])),
-        }
+        errors.present_one_of(&status, &["False", "True", "Unknown"]);
         let generation = one.get("observedGeneration");
         if generation.int() < 0 {
             errors.invalid(&generation, generation.int(), "must be greater than or equal to zero");
         }
         let time = one.get("lastTransitionTime");
-        if time.text().is_empty() {
-            errors.required(&time, "");
-        }
+        errors.present(&time, "");
         condition::reason(&one.get("reason"), errors);
         let message = one.get("message");
         if message.text().len() > condition::MESSAGE_MAX {
@@ -132,12 +125,12 @@ pub static COLUMNS: Printer = Printer {
         text_column("Resource", "Resource that is rewritten."),
         text_column("Status", "How far that is."),
     ],
-    cells: |object, _| {
+    cells: Some(|object, _| {
         let resource = &object["spec"]["resource"];
         // If the group is empty, the dot stays.
         let resource = format!("{}.{}", text(&resource["resource"]), text(&resource["group"]));
         cells![name(object), resource, migration_state(object)]
-    },
+    }),
     ..PLAIN
 };
 

@@ -1,43 +1,32 @@
 //! Columns of CustomResourceDefinitions.
 
+use jiff::Timestamp;
+
 use crate::kinds::behavior::columns::cell::{
-    NAME, PLAIN, boolean_column, cells, flag, list, name, text, text_column, wide,
+    NAME, PLAIN, boolean_column, flag, is_true, list, text, text_column, wide,
 };
 use crate::kinds::behavior::columns::text::join;
-use crate::kinds::behavior::columns::{CREATED_AT, EmptyRows, Printer, created_at};
+use crate::kinds::behavior::columns::{CREATED_AT, EmptyRows, Printer};
 use crate::tree::Value;
 
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Scope", "Cluster or Namespaced."),
-        text_column("Versions", "Versions that are served."),
+        text_column("Scope", "Cluster or Namespaced.").at("spec.scope"),
+        text_column("Versions", "Versions that are served.").of(served_versions),
         CREATED_AT,
-        wide(text_column("Group", "API group of the resource.")),
-        wide(text_column("Kind", "Kind of the custom objects.")),
-        wide(text_column("ShortNames", "Short names of the resource.")),
-        wide(boolean_column("Established", "Whether the resource is being served.")),
+        wide(text_column("Group", "API group of the resource.").at("spec.group")),
+        wide(text_column("Kind", "Kind of the custom objects.").at("spec.names.kind")),
+        wide(text_column("ShortNames", "Short names of the resource.").of(short_names)),
+        wide(boolean_column("Established", "Whether the resource is being served.").of(established)),
     ],
-    cells: |object, _| {
-        let (spec, names) = (&object["spec"], &object["spec"]["names"]);
-        cells![
-            name(object),
-            text(&spec["scope"]),
-            served_versions(spec),
-            created_at(object),
-            text(&spec["group"]),
-            text(&names["kind"]),
-            join(list(&names["shortNames"]).iter().map(text), ","),
-            established(&object["status"]),
-        ]
-    },
     empty: EmptyRows::Null,
     ..PLAIN
 };
 
 /// `v1(storage),v1beta1`.
-fn served_versions(spec: &Value) -> String {
-    let served = list(&spec["versions"]).iter().filter(|version| flag(&version["served"]));
+fn served_versions(object: &Value, _: Timestamp) -> Value {
+    let served = list(&object["spec"]["versions"]).iter().filter(|version| flag(&version["served"]));
     let mut names: Vec<String> = served
         .map(|version| {
             let mark = if flag(&version["storage"]) { "(storage)" } else { "" };
@@ -45,11 +34,13 @@ fn served_versions(spec: &Value) -> String {
         })
         .collect();
     names.sort_unstable();
-    names.join(",")
+    names.join(",").into()
 }
 
-fn established(status: &Value) -> bool {
-    list(&status["conditions"])
-        .iter()
-        .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+fn short_names(object: &Value, _: Timestamp) -> Value {
+    join(list(&object["spec"]["names"]["shortNames"]).iter().map(text), ",").into()
+}
+
+fn established(object: &Value, _: Timestamp) -> Value {
+    is_true(&object["status"]["conditions"], "Established").into()
 }

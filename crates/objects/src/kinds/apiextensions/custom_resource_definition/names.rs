@@ -8,9 +8,7 @@ use crate::kinds::behavior::rules::errors::Errors;
 pub fn required(names: &At<'_, '_>, errors: &mut Errors) {
     for name in ["plural", "singular", "kind", "listKind"] {
         let name = names.get(name);
-        if name.text().is_empty() {
-            errors.required(&name, "");
-        }
+        errors.present(&name, "");
     }
 }
 

@@ -327,9 +327,7 @@ fn extensions(schema: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
         let own = schema.get("type");
         if extension.is_set() && own.text() != kind {
             let why = format!("must be {kind} if {name} is specified");
-            if own.text().is_empty() {
-                errors.required(&own, &why)
-            } else {
+            if errors.present(&own, &why) {
                 errors.invalid(&own, own.text(), &why)
             }
         }
@@ -368,9 +366,7 @@ fn set_items(items: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn map_list(items: &At<'_, '_>, keys: &At<'_, '_>, errors: &mut Errors) {
-    if keys.is_empty() {
-        errors.required(keys, "must not be empty if x-kubernetes-list-type is map");
-    }
+    errors.present(keys, "must not be empty if x-kubernetes-list-type is map");
     if !items.is_set() {
         return errors.required(items, "must have a schema if x-kubernetes-list-type is map");
     }

@@ -153,9 +153,7 @@ fn types(schema: &At<'_, '_>, level: Level, errors: &mut Errors) {
     let embedded = flag("x-kubernetes-embedded-resource");
     if embedded && kind.text() != "object" {
         let why = "must be object if x-kubernetes-embedded-resource is true";
-        if kind.text().is_empty() {
-            errors.required(&kind, why)
-        } else {
+        if errors.present(&kind, why) {
             errors.invalid(&kind, kind.text(), why)
         }
     } else if kind.text().is_empty()

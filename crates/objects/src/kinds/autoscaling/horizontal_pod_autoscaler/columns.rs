@@ -23,7 +23,7 @@ pub static COLUMNS: Printer = Printer {
         text_column("Replicas", "Current number of replicas."),
         AGE,
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

@@ -21,7 +21,7 @@ pub static COLUMNS: Printer = Printer {
         wide(IMAGES),
         wide(SELECTOR),
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

@@ -19,9 +19,7 @@ fn choices(values: &[&str]) -> String {
 
 pub fn failure(policy: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
     let rules = policy.get("rules");
-    if rules.len() > RULES {
-        errors.too_many(&rules, rules.len(), RULES);
-    }
+    errors.at_most(&rules, RULES);
     let template = spec.dig(&["template", "spec"]);
     let containers: BTreeSet<&str> = ["containers", "initContainers"]
         .iter()
@@ -58,9 +56,7 @@ pub fn failure(policy: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
 
 fn pod_conditions(list: &At<'_, '_>, errors: &mut Errors) {
     const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
-    if list.len() > RULES {
-        errors.too_many(list, list.len(), RULES);
-    }
+    errors.at_most(list, RULES);
     for pattern in list.items() {
         let (kind, status) = (pattern.get("type"), pattern.get("status"));
         errors.in_format(&kind, label_key);
@@ -106,12 +102,8 @@ pub fn success(policy: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
     if !is_indexed(spec) {
         return errors.invalid(policy, internal_success(policy), "requires indexed completion mode");
     }
-    if rules.is_empty() {
-        errors.required(&rules, "at least one rules must be specified when the successPolicy is specified");
-    }
-    if rules.len() > RULES {
-        errors.too_many(&rules, rules.len(), RULES);
-    }
+    errors.present(&rules, "at least one rules must be specified when the successPolicy is specified");
+    errors.at_most(&rules, RULES);
     let completions = spec.get("completions").int();
     for rule in rules.items() {
         success_rule(&rule, completions, errors);

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::kinds::behavior::columns::{Column, EmptyRows, Printer, age as columns_age};
+use crate::kinds::behavior::columns::{Cell, Column, EmptyRows, Printer, age as columns_age};
 use crate::tree::Value;
 
 /// Builds the cells of a row from anything a [`Value`] can be made from.
@@ -13,7 +13,7 @@ macro_rules! cells {
 /// The printer without columns, whose other fields most printers leave as they are.
 pub const PLAIN: Printer = Printer {
     columns: &[],
-    cells: |_, _| Vec::new(),
+    cells: None,
     conditions: None,
     order: None,
     default: None,
@@ -22,10 +22,11 @@ pub const PLAIN: Printer = Printer {
 
 pub const NAME: Column = Column {
     format: "name",
-    ..text_column("Name", "Name of the object, unique among its kind and namespace.")
+    ..text_column("Name", "Name of the object, unique among its kind and namespace.").at("metadata.name")
 };
 
-pub const AGE: Column = text_column("Age", "Time since the object was created.");
+pub const AGE: Column =
+    text_column("Age", "Time since the object was created.").of(|object, now| age(object, now).into());
 
 pub const CONTAINERS: Column = text_column("Containers", "Names of the containers in the pod template.");
 
@@ -34,7 +35,7 @@ pub const IMAGES: Column = text_column("Images", "Images of the containers in th
 pub const SELECTOR: Column = text_column("Selector", "Labels of the pods that belong to the object.");
 
 pub const fn text_column(name: &'static str, description: &'static str) -> Column {
-    Column { name, type_: "string", format: "", description, priority: 0 }
+    Column { name, type_: "string", format: "", description, priority: 0, cell: Cell::At("") }
 }
 
 pub const fn integer_column(name: &'static str, description: &'static str) -> Column {

@@ -21,22 +21,15 @@ pub fn validate_all(list: &At<'_, '_>, errors: &mut Errors) {
             "" => errors.required(&kind, "is required"),
             _ => errors.in_format(&kind, label_key),
         }
-        match status.text() {
-            "" => errors.required(&status, ""),
-            text => _ = errors.one_of(&status, text, &["False", "True", "Unknown"]),
-        }
+        errors.present_one_of(&status, &["False", "True", "Unknown"]);
         let generation = condition.get("observedGeneration");
         if generation.int() < 0 {
             errors.invalid(&generation, generation.int(), "must be greater than or equal to zero");
         }
-        if condition.get("lastTransitionTime").text().is_empty() {
-            errors.required(&condition.get("lastTransitionTime"), "");
-        }
+        errors.present(&condition.get("lastTransitionTime"), "");
         reason(&condition.get("reason"), errors);
         let message = condition.get("message");
-        if message.text().len() > MESSAGE_MAX {
-            errors.too_long(&message, MESSAGE_MAX);
-        }
+        errors.no_longer(&message, MESSAGE_MAX);
     }
 }
 

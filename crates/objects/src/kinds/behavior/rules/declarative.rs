@@ -44,7 +44,7 @@ struct Member {
     /// The name in JSON; empty if the members of the struct stand among those of its parent.
     name: &'static str,
     shape: Shape,
-    /// Of a list with distinct elements: the members that tell them apart, none if they are texts.
+    /// Members that tell the elements of the list apart, if they have to differ; none of elements that are texts.
     keys: Option<&'static [&'static str]>,
     /// Rules that are asked first; if one applies, the validation of the member ends with them.
     stops: &'static [Rule],
@@ -361,3 +361,6 @@ fn unique(keys: &[&str], at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 include!(concat!(env!("OUT_DIR"), "/rules.rs"));
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! The errors of fields, collected in the order in which they are found.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use crate::causes::{Cause, CauseReason, Causes};
@@ -208,6 +210,20 @@ impl Errors {
         }
     }
 
+    /// The variant of [`Errors::in_format`] for a text that may be empty.
+    pub fn in_format_if_given(&mut self, at: &At<'_, '_>, check: Check) {
+        if !at.text().is_empty() {
+            self.in_format(at, check);
+        }
+    }
+
+    /// The variant of [`Errors::in_format`] for a text that may be absent, but not empty.
+    pub fn in_format_if_set(&mut self, at: &At<'_, '_>, check: Check) {
+        if at.is_set() {
+            self.in_format(at, check);
+        }
+    }
+
     pub fn forbidden(&mut self, at: &At<'_, '_>, detail: &str) {
         self.causes.add(|| Cause::forbidden(at.path().to_string(), detail));
     }
@@ -255,6 +271,49 @@ impl Errors {
             self.not_supported(at, value, supported);
         }
         known
+    }
+
+    /// A text, list or map that has to be there, and is not empty.
+    pub fn present(&mut self, at: &At<'_, '_>, detail: &str) -> bool {
+        let is_present = !at.text().is_empty() || !at.is_empty();
+        if !is_present {
+            self.required(at, detail);
+        }
+        is_present
+    }
+
+    /// A text that has to be there and to be one of a few.
+    pub fn present_one_of(&mut self, at: &At<'_, '_>, supported: &[&str]) {
+        if self.present(at, "") {
+            self.one_of(at, at.text(), supported);
+        }
+    }
+
+    /// A list or map with a limited number of entries.
+    pub fn at_most(&mut self, at: &At<'_, '_>, limit: usize) {
+        if at.len() > limit {
+            self.too_many(at, at.len(), limit);
+        }
+    }
+
+    /// A text with a limited number of bytes.
+    pub fn no_longer(&mut self, at: &At<'_, '_>, limit: usize) {
+        if at.text().len() > limit {
+            self.too_long(at, limit);
+        }
+    }
+
+    /// A list of texts that differ.
+    pub fn distinct(&mut self, list: &At<'_, '_>) {
+        let mut seen = BTreeSet::new();
+        list.items().for_each(|item| self.distinct_from(&item, &mut seen));
+    }
+
+    /// A text that none of the earlier ones equals; it becomes one of them.
+    pub fn distinct_from<'v>(&mut self, at: &At<'v, '_>, earlier: &mut BTreeSet<&'v str>) {
+        if !earlier.insert(at.text()) {
+            self.duplicate(at, at.text());
+        }
     }
 
     /// A number that may not be below zero.

@@ -28,7 +28,7 @@ pub static COLUMNS: Printer = Printer {
         wide(text_column("Kernel-Version", "Version of the kernel.")),
         wide(text_column("Container-Runtime", "Container runtime and its version.")),
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

@@ -21,7 +21,7 @@ pub static COLUMNS: Printer = Printer {
         wide(text_column("Nominated Node", "Node on which room is being made for the pod.")),
         wide(text_column("Readiness Gates", "Readiness gates that are true, of all.")),
     ],
-    cells,
+    cells: Some(cells),
     conditions: Some(row_conditions),
     ..PLAIN
 };

@@ -143,13 +143,9 @@ fn claims(list: &At<'_, '_>, known: &At<'_, '_>, errors: &mut Errors) {
         if !known.contains(name.text()) {
             errors.invalid(&name, name.text(), "must match the name of an entry in `spec.resourceClaims`");
         }
-        if !seen.insert(name.text()) {
-            errors.duplicate(&name, name.text());
-        }
+        errors.distinct_from(&name, &mut seen);
         let reference = claim.get("resourceClaimName");
-        if let Some(text) = reference.opt_text() {
-            errors.invalid_each(&reference, text, dns1123_subdomain(text));
-        }
+        errors.in_format_if_set(&reference, dns1123_subdomain);
     }
 }
 

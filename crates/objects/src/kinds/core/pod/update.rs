@@ -26,9 +26,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
             return errors.forbidden(&list, "pod updates may not add or remove containers");
         }
         for container in list.items() {
-            if container.get("image").text().is_empty() {
-                errors.required(&container.get("image"), "");
-            }
+            errors.present(&container.get("image"), "");
             container::trimmed_image(&container, errors);
         }
     }

@@ -41,9 +41,7 @@ fn weight(term: &At<'_, '_>, errors: &mut Errors) {
 
 pub fn node_selector(at: &At<'_, '_>, errors: &mut Errors) {
     let terms = at.get("nodeSelectorTerms");
-    if terms.is_empty() {
-        errors.required(&terms, "must have at least one node selector term");
-    }
+    errors.present(&terms, "must have at least one node selector term");
     for term in terms.items() {
         node_term(&term, Values::Labels, errors);
     }
@@ -117,9 +115,7 @@ fn pod_term(term: &At<'_, '_>, errors: &mut Errors) {
     }
     label_keys(term, errors);
     let key = term.get("topologyKey");
-    if key.text().is_empty() {
-        errors.required(&key, "can not be empty");
-    }
+    errors.present(&key, "can not be empty");
     selector::label_name(&key, errors);
 }
 

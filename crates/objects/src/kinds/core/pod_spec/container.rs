@@ -39,9 +39,7 @@ pub fn containers(shared: &Shared<'_, '_>, errors: &mut Errors) {
     for container in list.items() {
         common(&container, shared, errors);
         let name = container.get("name");
-        if !names.insert(name.text()) {
-            errors.duplicate(&name, name.text());
-        }
+        errors.distinct_from(&name, &mut names);
         hooks_and_probes(&container, shared, errors);
         restart_rules(&container, errors);
     }
@@ -115,9 +113,7 @@ pub fn ephemeral_containers(shared: &Shared<'_, '_>, errors: &mut Errors) {
         common(&container, shared, errors);
         trimmed_image(&container, errors);
         let (name, target) = (container.get("name"), container.get("targetContainerName"));
-        if !names.insert(name.text()) {
-            errors.duplicate(&name, name.text());
-        }
+        errors.distinct_from(&name, &mut names);
         if !target.text().is_empty() && !lasting.contains(target.text()) {
             errors.not_found(&target, target.text());
         }
@@ -167,9 +163,7 @@ pub fn trimmed_image(container: &At<'_, '_>, errors: &mut Errors) {
 fn common(container: &At<'_, '_>, shared: &Shared<'_, '_>, errors: &mut Errors) {
     let (name, image) = (container.get("name"), container.get("image"));
     errors.required_in_format(&name, dns1123_label);
-    if image.text().is_empty() {
-        errors.required(&image, "");
-    }
+    errors.present(&image, "");
     let message = container.get("terminationMessagePolicy");
     errors.one_of(&message, message.text_or("File"), &["File", "FallbackToLogsOnError"]);
     ports(&container.get("ports"), errors);

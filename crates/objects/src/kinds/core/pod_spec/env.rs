@@ -200,9 +200,7 @@ fn file_reference(at: &At<'_, '_>, errors: &mut Errors) {
         errors.required_in_format(&at.get(name), check);
     }
     let path = at.get("path");
-    if path.text().is_empty() {
-        errors.required(&path, "");
-    } else {
+    if errors.present(&path, "") {
         no_backsteps(&path, path.text(), errors);
     }
 }
@@ -211,9 +209,7 @@ fn file_reference(at: &At<'_, '_>, errors: &mut Errors) {
 pub fn env_from(list: &At<'_, '_>, errors: &mut Errors) {
     for source in list.items() {
         let prefix = source.get("prefix");
-        if !prefix.text().is_empty() {
-            errors.in_format(&prefix, env_name);
-        }
+        errors.in_format_if_given(&prefix, env_name);
         let mut found = 0;
         for name in ["configMapRef", "secretRef"] {
             let reference = source.get(name);

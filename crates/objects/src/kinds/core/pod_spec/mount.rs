@@ -14,15 +14,11 @@ pub fn mounts(container: &At<'_, '_>, volumes: &VolumesByName<'_>, errors: &mut 
     let mut paths = BTreeSet::new();
     for mount in list.items() {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
-        if name.text().is_empty() {
-            errors.required(&name, "");
-        }
+        errors.present(&name, "");
         if !volumes.contains_key(name.text()) {
             errors.not_found(&name, name.text());
         }
-        if path.text().is_empty() {
-            errors.required(&path, "");
-        }
+        errors.present(&path, "");
         if !paths.insert(path.text()) {
             errors.invalid(&path, path.text(), "must be unique");
         }
@@ -83,9 +79,7 @@ pub fn devices(container: &At<'_, '_>, volumes: &VolumesByName<'_>, errors: &mut
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for device in container.get("volumeDevices").items() {
         let (name, path) = (device.get("name"), device.get("devicePath"));
-        if name.text().is_empty() {
-            errors.required(&name, "");
-        }
+        errors.present(&name, "");
         if names.contains(name.text()) {
             errors.invalid(&name, name.text(), "must be unique");
         }
@@ -99,9 +93,7 @@ pub fn devices(container: &At<'_, '_>, volumes: &VolumesByName<'_>, errors: &mut
                 }
             }
         }
-        if path.text().is_empty() {
-            errors.required(&path, "");
-        }
+        errors.present(&path, "");
         if paths.contains(path.text()) {
             errors.invalid(&path, path.text(), "must be unique");
         }

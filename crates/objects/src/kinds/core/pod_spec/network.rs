@@ -107,9 +107,7 @@ pub fn host_name(spec: &At<'_, '_>, errors: &mut Errors) {
 pub fn names(spec: &At<'_, '_>, errors: &mut Errors) {
     for name in ["hostname", "subdomain"] {
         let at = spec.get(name);
-        if !at.text().is_empty() {
-            errors.in_format(&at, dns1123_label);
-        }
+        errors.in_format_if_given(&at, dns1123_label);
     }
 }
 

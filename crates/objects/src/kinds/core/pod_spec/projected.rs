@@ -96,9 +96,7 @@ fn bundle<'v>(at: &At<'v, '_>, volume: &At<'v, '_>, paths: &mut Paths<'v>, error
     match (name.is_set(), signer_name.is_set()) {
         (true, true) => errors.invalid(at, at.value(), "only one of name and signerName may be used"),
         (true, false) => {
-            if name.text().is_empty() {
-                errors.required(&name, "must be a valid object name");
-            }
+            errors.present(&name, "must be a valid object name");
             for message in bundle_name(name.text()) {
                 let why = format!("not a valid clustertrustbundlename: {message}");
                 errors.invalid(&name, name.text(), &why);
@@ -109,9 +107,7 @@ fn bundle<'v>(at: &At<'v, '_>, volume: &At<'v, '_>, paths: &mut Paths<'v>, error
             }
         }
         (false, true) => {
-            if signer_name.text().is_empty() {
-                errors.required(&signer_name, "must be a valid signer name");
-            }
+            errors.present(&signer_name, "must be a valid signer name");
             signer(&signer_name, errors);
             selector::validate(&labels, errors);
         }

@@ -57,9 +57,7 @@ pub fn topology_spread<'v>(list: &At<'v, '_>, errors: &mut Errors) {
     for (index, constraint) in list.items().enumerate() {
         errors.positive(&constraint.get("maxSkew"));
         let (key, action) = (constraint.get("topologyKey"), constraint.get("whenUnsatisfiable"));
-        if key.text().is_empty() {
-            errors.required(&key, "can not be empty");
-        }
+        errors.present(&key, "can not be empty");
         errors.one_of(&action, action.text(), &["DoNotSchedule", "ScheduleAnyway"]);
         if last.get(&(key.text(), action.text())).is_some_and(|last| *last > index) {
             let at = constraint.get("{topologyKey, whenUnsatisfiable}");
@@ -133,9 +131,7 @@ pub fn resource_claims<'v>(list: &At<'v, '_>, mirror: bool, errors: &mut Errors)
             errors.invalid(&claim, internal_claim(&claim), why);
         }
         for reference in [own, template] {
-            if let Some(text) = reference.opt_text() {
-                errors.invalid_each(&reference, text, dns1123_subdomain(text));
-            }
+            errors.in_format_if_set(&reference, dns1123_subdomain);
         }
     }
     list.items().map(|claim| claim.get("name").text()).filter(|name| !name.is_empty()).collect()

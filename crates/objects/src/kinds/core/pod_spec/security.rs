@@ -191,9 +191,7 @@ fn seccomp(at: &At<'_, '_>, errors: &mut Errors) {
         return;
     }
     let (kind, profile) = (at.get("type"), at.get("localhostProfile"));
-    if kind.text().is_empty() {
-        errors.required(&kind, "type is required when seccompProfile is set");
-    } else {
+    if errors.present(&kind, "type is required when seccompProfile is set") {
         errors.one_of(&kind, kind.text(), &PROFILE_TYPES);
     }
     match (kind.text(), profile.opt_text()) {

@@ -215,9 +215,7 @@ fn csi(at: &At<'_, '_>, errors: &mut Errors) {
     let secret = at.get("nodePublishSecretRef");
     if secret.is_set() {
         let name = secret.get("name");
-        if name.text().is_empty() {
-            errors.required(&name, "");
-        } else {
+        if errors.present(&name, "") {
             errors.invalid_each(&at.get("name"), name.text(), dns1123_subdomain(name.text()));
         }
     }

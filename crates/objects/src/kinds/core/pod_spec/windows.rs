@@ -13,9 +13,7 @@ const USER_MAX: usize = 104;
 
 pub fn options(at: &At<'_, '_>, errors: &mut Errors) {
     let name = at.get("gmsaCredentialSpecName");
-    if let Some(text) = name.opt_text() {
-        errors.invalid_each(&name, text, dns1123_subdomain(text));
-    }
+    errors.in_format_if_set(&name, dns1123_subdomain);
     let spec = at.get("gmsaCredentialSpec");
     match spec.opt_text() {
         Some("") => errors.invalid(&spec, "", "gmsaCredentialSpec cannot be an empty string"),

@@ -1,26 +1,19 @@
 //! Columns of ResourceQuotas.
 
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, scalar_text, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, scalar_text, text_column};
 use crate::kinds::behavior::columns::text::join;
 use crate::tree::{Text, Value};
 
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Request", "Use and bound of what is counted or requested."),
-        text_column("Limit", "Use and bound of the limits of containers."),
+        text_column("Request", "Use and bound of what is counted or requested.")
+            .of(|object, _| quota(&object["status"], Counted::Requests).into()),
+        text_column("Limit", "Use and bound of the limits of containers.")
+            .of(|object, _| quota(&object["status"], Counted::Limits).into()),
         AGE,
     ],
-    cells: |object, now| {
-        let status = &object["status"];
-        cells![
-            name(object),
-            quota(status, Counted::Requests),
-            quota(status, Counted::Limits),
-            age(object, now)
-        ]
-    },
     ..PLAIN
 };
 

@@ -76,9 +76,7 @@ fn families(spec: &At<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for family in spec.get("ipFamilies").items() {
         errors.one_of(&family, family.text(), &["IPv4", "IPv6"]);
-        if !seen.insert(family.text()) {
-            errors.duplicate(&family, family.text());
-        }
+        errors.distinct_from(&family, &mut seen);
     }
     let policy = spec.get("ipFamilyPolicy");
     if let Some(text) = policy.opt_text() {

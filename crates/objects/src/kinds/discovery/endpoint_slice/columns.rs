@@ -1,27 +1,20 @@
 //! Columns of EndpointSlices.
 
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, list, name, text, text_column};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, list, text, text_column};
 use crate::kinds::behavior::columns::text::shortened;
 use crate::tree::Value;
 
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("AddressType", "What kind of addresses the slice holds."),
-        text_column("Ports", "Ports that every endpoint of the slice listens on."),
-        text_column("Endpoints", "Addresses of the endpoints."),
+        text_column("AddressType", "What kind of addresses the slice holds.").at("addressType"),
+        text_column("Ports", "Ports that every endpoint of the slice listens on.")
+            .of(|object, _| shortened(list(&object["ports"]).iter().map(slice_port), "<unset>").into()),
+        text_column("Endpoints", "Addresses of the endpoints.")
+            .of(|object, _| shortened(slice_addresses(object), "<unset>").into()),
         AGE,
     ],
-    cells: |object, now| {
-        cells![
-            name(object),
-            text(&object["addressType"]),
-            shortened(list(&object["ports"]).iter().map(slice_port), "<unset>"),
-            shortened(slice_addresses(object), "<unset>"),
-            age(object, now),
-        ]
-    },
     ..PLAIN
 };
 

@@ -21,7 +21,7 @@ pub static COLUMNS: Printer = Printer {
         wide(text_column("Count", "How often the event was observed.")),
         wide(NAME),
     ],
-    cells,
+    cells: Some(cells),
     ..PLAIN
 };
 

@@ -1,14 +1,16 @@
 //! Columns of ResourceClaims.
 
 use crate::kinds::behavior::columns::Printer;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age as age_cell, cells, count, deleting, name, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, count, deleting, text_column};
 use crate::tree::Value;
 
 pub static COLUMNS: Printer = Printer {
-    columns: &[NAME, text_column("State", "Whether the claim is allocated and reserved."), AGE],
-    cells: |object, now| cells![name(object), claim_state(object), age_cell(object, now)],
+    columns: &[
+        NAME,
+        text_column("State", "Whether the claim is allocated and reserved.")
+            .of(|object, _| claim_state(object).into()),
+        AGE,
+    ],
     ..PLAIN
 };
 

@@ -46,9 +46,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 fn consumer(at: &At<'_, '_>, errors: &mut Errors) {
     for name in ["resource", "name", "uid"] {
         let field = at.get(name);
-        if field.text().is_empty() {
-            errors.required(&field, "");
-        }
+        errors.present(&field, "");
     }
 }
 
@@ -120,9 +118,7 @@ fn device(at: &At<'_, '_>, allocated: &BTreeSet<Device>, errors: &mut Errors) {
         errors.invalid(at, device, "must be an allocated device in the claim");
     }
     let conditions = at.get("conditions");
-    if conditions.len() > CONDITIONS {
-        errors.too_many(&conditions, conditions.len(), CONDITIONS);
-    }
+    errors.at_most(&conditions, CONDITIONS);
     condition::validate_all(&conditions, errors);
     if at.get("data").is_set() {
         raw_object(&at.get("data"), Age::New, errors);

@@ -127,7 +127,5 @@ fn in_whole_numbers(at: &At<'_, '_>, errors: &mut Errors) -> bool {
 
 /// Validates the counters that several devices share, by name.
 pub fn counters(map: &At<'_, '_>, errors: &mut Errors) {
-    if map.len() > COUNTERS {
-        errors.too_many(map, map.len(), COUNTERS);
-    }
+    errors.at_most(map, COUNTERS);
 }

@@ -65,9 +65,7 @@ pub fn validate(device: &At<'_, '_>, old: &At<'_, '_>, per_device: bool, errors:
     }
     let taints = device.get("taints");
     if !same(taints.value(), old.get("taints").value()) || !old.is_set() {
-        if taints.len() > TAINTS {
-            errors.too_many(&taints, taints.len(), TAINTS);
-        }
+        errors.at_most(&taints, TAINTS);
         within(&taints, TAINTS).for_each(|taint| taint::taint(&taint, errors));
     }
     for consumed in within(&device.get("consumesCounters"), CONSUMED_SETS) {
@@ -110,9 +108,7 @@ pub fn attribute(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn text_value(at: &At<'_, '_>, errors: &mut Errors) {
-    if at.text().len() > VALUE_MAX {
-        errors.too_long(at, VALUE_MAX);
-    }
+    errors.no_longer(at, VALUE_MAX);
 }
 
 fn version(at: &At<'_, '_>, errors: &mut Errors) {
@@ -178,12 +174,7 @@ pub fn binding_conditions(at: &At<'_, '_>, errors: &mut Errors) {
         within(&list, BINDING_CONDITIONS).for_each(|one| selector::label_name(&one, errors));
     }
     for list in [good, bad] {
-        let mut seen = BTreeSet::new();
-        for one in list.items() {
-            if !seen.insert(one.text()) {
-                errors.duplicate(&one, one.text());
-            }
-        }
+        errors.distinct(&list);
     }
     let known: BTreeSet<&str> = good.texts().collect();
     for one in bad.items().filter(|one| known.contains(one.text())) {
