@@ -4,7 +4,7 @@ pub mod gate;
 pub mod registration;
 pub mod rewrite;
 use crate::ObjectMap;
-use crate::kinds::apiserverinternal::storage_version::{common, encoding};
+use crate::kinds::apiserverinternal::storage_version::common;
 use crate::tree::{Map, Value, json};
 
 const ENTRIES: &str = "storageVersions";
@@ -48,11 +48,6 @@ pub fn without_entries(object: &ObjectMap, gone: impl Fn(&str) -> bool, now: &st
 /// The servers that have an entry.
 pub fn servers(object: &ObjectMap) -> impl Iterator<Item = &str> {
     entries(object).iter().filter_map(server)
-}
-
-/// The encoding version of a server's entry.
-pub fn encoding_of<'a>(object: &'a ObjectMap, id: &str) -> Option<&'a str> {
-    entries(object).iter().find(|entry| server(entry) == Some(id)).and_then(encoding)
 }
 
 /// The version in which all servers encode, according to the object.

@@ -8,7 +8,7 @@ pub mod options;
 pub mod proxy;
 
 use crate::admission::{Attempt, Operation};
-use crate::auth::authorizer::{Attributes, Refusal, authorize};
+use crate::auth::authorizer::{Refusal, authorize};
 use crate::cache::State;
 use crate::error::Error;
 use crate::relay::Address;
@@ -66,19 +66,10 @@ impl Api {
     /// 403 unless the user may create the subresource: whoever may only get it must not run commands by way of WebSockets,
     /// which begin with GET (upstream's gate AuthorizePodWebsocketUpgradeCreatePermission).
     pub async fn authorize_stream(&self, request: &Request<'_>) -> Result<(), Error> {
-        let definition = &request.target.resource.definition;
-        let attributes = Attributes {
-            group: definition.group(),
-            version: definition.version(),
-            resource: &definition.plural,
-            subresource: request.subresource,
-            name: request.target.name,
-            ..Attributes::of_path(request.user, Verb::Create.as_str(), "")
-        };
-        match authorize(request.authorizer, &attributes.within(request.target.namespace)).await {
+        match authorize(request.authorizer, &request.attributes(Verb::Create.as_str())).await {
             Ok(_) => Ok(()),
             Err(Refusal::Forbidden { reason, .. }) => Err(Error::Forbidden {
-                resource: definition.group_resource(),
+                resource: request.target.resource.group_resource(),
                 name: request.target.name.to_owned(),
                 reason,
             }),

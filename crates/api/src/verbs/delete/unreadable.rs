@@ -5,7 +5,7 @@
 //! deleted only by whoever asks for just that and has a right of its own for it. Plugins of admission are not asked, as
 //! upstream asks none.
 
-use crate::auth::authorizer::{Attributes, Decision};
+use crate::auth::authorizer::Decision;
 use crate::concerns::{self, Committed, ObjectChange};
 use crate::effects::Effects;
 use crate::encryption::stored_key;
@@ -81,14 +81,7 @@ async fn authorize(request: &Request<'_>) -> Result<(), Error> {
         ));
     }
     request.confirm().await?;
-    let attributes = Attributes {
-        group: definition.group(),
-        version: definition.version(),
-        resource: &definition.plural,
-        name: request.target.name,
-        ..Attributes::of_path(request.user, VERB, "")
-    };
-    let attributes = attributes.within(request.target.namespace);
+    let attributes = request.attributes(VERB);
     let reason = match request.authorizer.decide(&attributes).decided().await {
         Decision::Allow(_) => return Ok(()),
         Decision::Deny(reason) | Decision::NoOpinion(reason) => reason,
