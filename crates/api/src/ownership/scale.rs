@@ -59,8 +59,8 @@ pub fn track(
     }
 }
 
-/// Gives two Scales the managers of their parents' replicas: one that is found, and one that is wanted, which an update makes of
-/// the first if `tracking` is set.
+/// Gives two Scales the managers of their parents' replicas: the stored Scale, and the Scale that a write wants. With
+/// `tracking`, the write is an update of the stored one.
 pub fn show(
     resource: &Resource,
     (found, wanted): (&mut ObjectMap, &mut ObjectMap),
