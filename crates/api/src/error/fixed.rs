@@ -31,6 +31,10 @@ impl Error {
         Self::Expired { message, continue_token: None }
     }
 
+    pub fn not_found(resource: GroupResource, name: impl Into<String>) -> Self {
+        Self::NotFound { resource, name: name.into() }
+    }
+
     /// 409 of a write that expected another revision.
     pub fn modified(resource: GroupResource, name: impl Into<String>) -> Self {
         Self::Conflict {

@@ -68,11 +68,7 @@ impl Api {
     pub async fn authorize_stream(&self, request: &Request<'_>) -> Result<(), Error> {
         match authorize(request.authorizer, &request.attributes(Verb::Create.as_str())).await {
             Ok(_) => Ok(()),
-            Err(Refusal::Forbidden { reason, .. }) => Err(Error::Forbidden {
-                resource: request.target.resource.group_resource(),
-                name: request.target.name.to_owned(),
-                reason,
-            }),
+            Err(Refusal::Forbidden { reason, .. }) => Err(request.target.forbidden(reason)),
             Err(Refusal::Failed(why)) => Err(Error::Internal(why)),
         }
     }
@@ -140,10 +136,7 @@ impl Api {
     /// An object as it is now; 404 if there is none.
     fn stored(&self, state: &State, gvr: &Gvr, namespace: &str, name: &str) -> Result<ObjectMap, Error> {
         let resource = self.resources.get(gvr).ok_or(Error::UnknownResource)?;
-        let not_found = || Error::NotFound {
-            resource: GroupResource::new("", gvr.plural.as_str()),
-            name: name.to_owned(),
-        };
+        let not_found = || Error::not_found(GroupResource::new("", gvr.plural.as_str()), name);
         let found = state.get(resource.id, namespace, name).ok_or_else(not_found)?;
         resource.decode(&found)
     }

@@ -66,19 +66,10 @@ impl Api {
 
 /// 403 unless the user has the right to delete what cannot be read.
 async fn authorize(request: &Request<'_>) -> Result<(), Error> {
-    let definition = &request.target.resource.definition;
-    let refused = |reason: String| {
-        Err(Error::Forbidden {
-            resource: definition.group_resource(),
-            name: request.target.name.to_owned(),
-            reason,
-        })
-    };
     if !request.subresource.is_empty() {
         let option = "ignoreStoreReadErrorWithClusterBreakingPotential";
-        return refused(format!(
-            "{option} delete option is not allowed on a subresource or non-resource request"
-        ));
+        let why = format!("{option} delete option is not allowed on a subresource or non-resource request");
+        return Err(request.target.forbidden(why));
     }
     request.confirm().await?;
     let attributes = request.attributes(VERB);
@@ -86,10 +77,10 @@ async fn authorize(request: &Request<'_>) -> Result<(), Error> {
         Decision::Allow(_) => return Ok(()),
         Decision::Deny(reason) | Decision::NoOpinion(reason) => reason,
     };
-    refused(match reason.error() {
+    Err(request.target.forbidden(match reason.error() {
         Some(error) => format!("error while checking permission for {}, {error}", quote(VERB)),
         None => format!("not permitted to do {}, reason: {}", quote(VERB), reason.text(&attributes)),
-    })
+    }))
 }
 
 /// 409 of an object that can be read.
