@@ -18,6 +18,7 @@ mod progress;
 pub mod serve;
 mod signals;
 pub mod status;
+mod table;
 pub mod transfer;
 
 use std::ffi::OsString;

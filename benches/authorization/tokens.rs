@@ -10,7 +10,7 @@ use rowplane::auth::authn::{Authenticator, By, Settings, Shown};
 use rowplane::auth::jwt::keys::SigningKey;
 use rowplane::auth::pki::temporary_token_key;
 use rowplane::auth::service_accounts::issuer::Grant;
-use rowplane::auth::service_accounts::{Issuer, Keys, Resources, Setup, Verifier};
+use rowplane::auth::service_accounts::{Issuer, Keys, Resources, Verifier};
 use rowplane::auth::token_file::Tokens;
 use rowplane::cache::Cache;
 use rowplane::cache::hidden_rows::HiddenRows;
@@ -49,7 +49,7 @@ pub async fn tokens(duration: Duration) {
     let signing = SigningKey::of_pem(temporary_token_key().expect("a key").as_bytes()).expect("a key");
     let keys = Keys::new(signing, Vec::new(), &[]);
     let issuers = vec![ISSUER.to_owned()];
-    let issuer = Issuer::new(Setup { issuers, keys, max_seconds: None, extended: None, jwks_uri: None });
+    let issuer = Arc::new(Issuer { issuers, keys, max_seconds: None, extended: None, jwks_uri: None });
     let audiences: Arc<[String]> = [ISSUER.to_owned()].into();
     let runtime = Runtime::default();
     let now = runtime.clock.timestamp().as_second();

@@ -106,7 +106,7 @@ pub enum Command {
     Etcd(Others),
 }
 
-/// Which directory.
+/// Arguments of `rowplane envtest-assets`.
 #[derive(Clone, Debug, Args)]
 pub struct EnvtestAssetsArgs {
     /// The directory
@@ -121,7 +121,7 @@ pub struct Others {
     pub arguments: Vec<String>,
 }
 
-/// What is backed up, and by which keys.
+/// Arguments of `rowplane backup`.
 #[derive(Clone, Debug, Args)]
 pub struct EncryptedBackupArgs {
     #[command(flatten)]
@@ -130,7 +130,7 @@ pub struct EncryptedBackupArgs {
     pub keys: BackupKeyArgs,
 }
 
-/// Which store, and which file.
+/// A store, and the file of its backup.
 #[derive(Clone, Debug, Args)]
 pub struct BackupArgs {
     /// The backup
@@ -146,7 +146,7 @@ impl BackupArgs {
     }
 }
 
-/// Which stores.
+/// Arguments of `rowplane migrate`.
 #[derive(Clone, Debug, Args)]
 pub struct MigrateArgs {
     /// The store to read
@@ -175,7 +175,7 @@ fn parse(url: &str) -> Result<Datastore, Error> {
     Datastore::parse(url).map_err(|error| Error::Usage(format!("invalid --datastore: {error}")))
 }
 
-/// Which store, and whether to wait.
+/// Arguments of `rowplane status`.
 #[derive(Clone, Debug, Args)]
 pub struct StatusArgs {
     #[command(flatten)]
@@ -208,7 +208,7 @@ impl StatusArgs {
     }
 }
 
-/// Which audit events.
+/// Arguments of `rowplane audit`: conditions that all events have to meet.
 #[derive(Clone, Debug, Args)]
 pub struct AuditQueryArgs {
     #[command(flatten)]
@@ -249,11 +249,11 @@ impl AuditQueryArgs {
     }
 }
 
-/// Where the state is, as `rowplane serve` is told it.
+/// The place of the state.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Datastore flags")]
 pub struct StoreArgs {
-    /// Where certificates, the admin's kubeconfig and the SQLite database are kept
+    /// The directory of certificates, the admin's kubeconfig and the SQLite database
     #[arg(long, env = "ROWPLANE_DATA_DIR", value_name = "DIR", default_value = "./rowplane-data")]
     data_dir: PathBuf,
 

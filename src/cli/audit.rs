@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::args::{AuditOutput, AuditQueryArgs};
 use super::error::Error;
+use super::table::aligned;
 use crate::server::datastore::Datastore;
 use crate::storage::AuditQuery;
 use crate::storage::postgres::Postgres;
@@ -48,16 +49,7 @@ fn table(events: &[Bytes]) -> String {
     rows.extend(
         events.iter().filter_map(|event| serde_json::from_slice(event).ok()).map(|event| row(&event)),
     );
-    let widths: [usize; 5] =
-        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
-    let mut text = String::new();
-    for row in &rows {
-        let cells: Vec<String> =
-            row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
+    aligned(&rows)
 }
 
 fn row(event: &Value) -> [String; 5] {

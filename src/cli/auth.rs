@@ -33,7 +33,7 @@ pub enum AuthCommand {
 
 #[derive(Clone, Debug, Args)]
 pub struct RotateKeysArgs {
-    /// Where the keys are
+    /// The directory of the keys
     #[arg(long, env = "ROWPLANE_DATA_DIR", value_name = "DIR", default_value = "./rowplane-data")]
     data_dir: PathBuf,
     /// Ends the tokens of all keys before

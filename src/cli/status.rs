@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::error::Error;
 use super::keys::{KeyArgs, Keys};
 use super::progress::Progress;
+use super::table::aligned;
 use crate::codec::object::Draft;
 use crate::codec::sealed;
 use crate::controllers::migration::{self, Account};
@@ -108,20 +109,11 @@ pub fn print(inventory: &Inventory, long: &[LongObject], limit: usize) -> io::Re
 fn text(inventory: &Inventory) -> String {
     let mut rows = vec![HEAD.map(str::to_owned)];
     rows.extend(inventory.resources.iter().map(|(resource, holdings)| row(&resource.to_string(), holdings)));
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
-    let widths: [usize; 5] = std::array::from_fn(width);
     let mut text = format!("revision {}\n", inventory.revision);
     for server in inventory.servers() {
         text.push_str(&format!("server   {server}\n"));
     }
-    text.push('\n');
-    for row in &rows {
-        let cells: Vec<String> =
-            row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
+    text + "\n" + &aligned(&rows)
 }
 
 /// A line for each object; nothing if there is none.

@@ -14,7 +14,6 @@ use crate::auth::rbac::{CLUSTER_ROLES, PolicyRule};
 use crate::codec::object::Object;
 use crate::gotext;
 use crate::kinds::behavior::part::Part;
-use crate::patch::apply::ownership::Conflicts;
 use crate::schema::resource::Verb;
 use crate::storage;
 use crate::tree::Value;
@@ -69,11 +68,7 @@ async fn apply(api: &Api, target: Target<'_>, role: &Object, rules: &[PolicyRule
     {
         metadata.insert("uid", uid.clone());
     }
-    let options = WriteOptions {
-        field_manager: Some(MANAGER.to_owned()),
-        conflicts: Conflicts::Force,
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions::forced(MANAGER);
     let request = Request::own(Verb::Patch, target).with(&options);
     let body = gotext::json(&Value::Object(configuration));
     api.apply(&request, Part::Main, body.as_bytes()).await.map(drop)

@@ -19,7 +19,6 @@ use crate::gotext;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::flowcontrol::bootstrap::{self, AUTO_UPDATE, BootstrapObject};
 use crate::patch::PatchKind;
-use crate::patch::apply::ownership::Conflicts;
 use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
@@ -186,11 +185,7 @@ async fn apply_condition(api: &Api, name: &str, condition: Value) -> Result<(), 
         "metadata": {"name": name},
         "status": {"conditions": [condition]},
     });
-    let options = WriteOptions {
-        field_manager: Some(CONSUMER.to_owned()),
-        conflicts: Conflicts::Force,
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions::forced(CONSUMER);
     let target = Target { resource, namespace: "", name };
     let request = Request::own(Verb::Patch, target).on(Part::Status).with(&options);
     match api.patch(&request, PatchKind::Apply, config.to_string().as_bytes()).await {

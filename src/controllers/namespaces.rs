@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::api::decode::Body;
 use crate::api::request::Request;
 use crate::failpoints::{Bug, strikes};
+use crate::fields;
 use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
@@ -124,8 +125,7 @@ fn namespaced(served: &Served) -> impl Iterator<Item = &Arc<Resource>> {
 }
 
 fn is_ours(namespace: &ObjectMap) -> bool {
-    let finalizers = namespace.get("spec").and_then(|spec| spec.get("finalizers")).and_then(Value::as_array);
-    finalizers.into_iter().flatten().any(|finalizer| finalizer == FINALIZER)
+    fields::items(namespace, &["spec", "finalizers"]).iter().any(|finalizer| finalizer == FINALIZER)
 }
 
 /// Deletes the content of a namespace. Other objects are deleted only once no Pod is left, since Pods may need them to
@@ -212,9 +212,8 @@ async fn finalize(
     mut namespace: ObjectMap,
     decided_at: Revision,
 ) -> Result<(), Error> {
-    let finalizers = namespace.get("spec").and_then(|spec| spec.get("finalizers")).and_then(Value::as_array);
-    let others: Vec<&Value> =
-        finalizers.into_iter().flatten().filter(|finalizer| *finalizer != FINALIZER).collect();
+    let finalizers = fields::items(&namespace, &["spec", "finalizers"]).iter();
+    let others: Vec<&Value> = finalizers.filter(|finalizer| **finalizer != FINALIZER).collect();
     let spec = json!({"finalizers": others});
     namespace.insert("spec", spec);
     let request = Request::own(Verb::Update, target).on(Part::Finalize).decided_at(decided_at);

@@ -14,7 +14,6 @@ use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, Target, fields};
 use crate::kinds::behavior::part::Part;
-use crate::patch::apply::ownership::Conflicts;
 use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
@@ -63,11 +62,7 @@ async fn check(api: &Api, policies: &Arc<Resource>, name: &str) -> Result<(), Er
     let applied = json!({"apiVersion": POLICIES.group_version.api_version().as_str(), "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": name}, "status": status});
     let target = Target { resource: policies, namespace: "", name };
-    let options = WriteOptions {
-        field_manager: Some(MANAGER.to_owned()),
-        conflicts: Conflicts::Force,
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions::forced(MANAGER);
     let request = Request::own(Verb::Patch, target).on(Part::Status).with(&options);
     api.apply(&request, Part::Status, applied.to_string().as_bytes()).await.map(drop)
 }

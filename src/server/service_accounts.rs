@@ -11,7 +11,7 @@ use crate::api::{Api, ObjectMap};
 use crate::auth::jwt::keys::{PublicKey, SigningKey};
 use crate::auth::pki::{self, TokenKeys};
 use crate::auth::service_accounts::external::Signer;
-use crate::auth::service_accounts::{Issuer, KeyFileError, Keys, Resources, Setup};
+use crate::auth::service_accounts::{Issuer, KeyFileError, Keys, Resources};
 use crate::cache::hidden_rows::HiddenRows;
 use crate::gotext;
 use crate::runtime::Runtime;
@@ -31,7 +31,7 @@ pub async fn issuer(config: &Config, runtime: &Runtime) -> Result<Arc<Issuer>, B
     };
     let max_seconds = settings.max_token_expiration.and_then(|most| i64::try_from(most.as_secs()).ok());
     let extended = settings.extend_token_expiration.then_some(longest.unwrap_or(YEAR).min(YEAR));
-    Ok(Issuer::new(Setup {
+    Ok(Arc::new(Issuer {
         issuers: settings.issuers.clone(),
         keys,
         max_seconds: max_seconds.or(longest),

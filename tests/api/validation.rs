@@ -1,5 +1,5 @@
 //! Objects that upstream refuses, and the whole answer. What every kind has to be is compared with upstream's own
-//! verdicts elsewhere (`crates/api/src/verdicts.rs`).
+//! verdicts elsewhere (`crates/api/tests/modules/verdicts.rs`).
 
 use serde_json::{Value, json};
 

@@ -15,7 +15,7 @@ use rowplane::api::service_routes::{self, ServiceRoutes};
 use rowplane::api::{self, Api};
 use rowplane::auth::jwt::keys::SigningKey;
 use rowplane::auth::pki::temporary_token_key;
-use rowplane::auth::service_accounts::{Issuer, Keys, Setup};
+use rowplane::auth::service_accounts::{Issuer, Keys};
 use rowplane::cache::Cache;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::codec::object::Draft;
@@ -56,7 +56,7 @@ pub fn chain() -> Chain {
 fn issuer() -> Arc<Issuer> {
     let signing = SigningKey::of_pem(temporary_token_key().expect("a key").as_bytes()).expect("a key");
     let keys = Keys::new(signing, Vec::new(), &[]);
-    Issuer::new(Setup { issuers: Vec::new(), keys, max_seconds: None, extended: None, jwks_uri: None })
+    Arc::new(Issuer { issuers: Vec::new(), keys, max_seconds: None, extended: None, jwks_uri: None })
 }
 
 async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {

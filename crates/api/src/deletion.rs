@@ -243,6 +243,3 @@ fn timestamp(metadata: &Metadata) -> Option<Timestamp> {
 fn plus(at: Timestamp, seconds: i64) -> Timestamp {
     at.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(at)
 }
-
-#[cfg(test)]
-mod tests;

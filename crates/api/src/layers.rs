@@ -55,7 +55,7 @@ fn sources() -> Vec<(PathBuf, String)> {
 
 /// The source without comments and tests, which may import everything.
 fn production(path: &Path, text: &str) -> String {
-    const TESTS: [&str; 5] = ["tests.rs", "layers.rs", "compared.rs", "verdicts.rs", "samples.rs"];
+    const TESTS: [&str; 4] = ["tests.rs", "layers.rs", "compared.rs", "samples.rs"];
     if path.iter().any(|part| part == "tests" || TESTS.iter().any(|name| part == *name)) {
         return String::new();
     }

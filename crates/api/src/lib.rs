@@ -62,8 +62,6 @@ pub mod error;
 mod compared;
 #[cfg(test)]
 mod layers;
-#[cfg(test)]
-mod verdicts;
 
 use rowplane_access::{audit, auth};
 use rowplane_objects::{

@@ -66,8 +66,7 @@ impl Cluster {
         new_object::prepare(target.resource, &mut object, &writer);
         let causes = new_object::causes(target.resource, &object)?;
         if !causes.is_empty() {
-            let (kind, name) = (target.resource.group_kind(), target.name.to_owned());
-            return Err(Error::Invalid { kind, name, causes: causes.into_vec() });
+            return Err(target.invalid(causes.into_vec()));
         }
         self.put_mutation(target, Expect::Absent, object)
     }

@@ -17,6 +17,7 @@ use crate::patch::apply::managers::{Identity, Managers, Operation, is_reset};
 use crate::patch::apply::ownership::{self, Acting, Update, Versions};
 use crate::patch::apply::schema::Schema;
 use crate::resource::Resource;
+use crate::schema::names::Gvk;
 use crate::tree::Value;
 use crate::{ObjectMap, metadata, metadata_mut};
 
@@ -64,6 +65,27 @@ impl<'a> Kind<'a> {
     /// The object to which a create is compared: the zero value of the kind.
     pub fn zero(&self) -> &'a ObjectMap {
         self.resource.zero()
+    }
+}
+
+/// A kind that has one version, whichever resource it belongs to.
+struct OneVersion {
+    gvk: Gvk,
+    schema: Option<Schema>,
+    filter: Filter,
+}
+
+impl Versions for OneVersion {
+    fn schema(&self, api_version: &str) -> Option<&Schema> {
+        self.schema.as_ref().filter(|_| self.gvk.api_version() == api_version)
+    }
+
+    fn convert(&self, object: &ObjectMap, _: &str) -> ObjectMap {
+        object.clone()
+    }
+
+    fn filter(&self) -> &Filter {
+        &self.filter
     }
 }
 

@@ -18,7 +18,7 @@ mod ledger;
 pub mod limited;
 mod notes;
 pub mod past_grace;
-mod pod_amounts;
+pub mod pod_amounts;
 mod pods;
 mod recount;
 mod scopes;

@@ -154,6 +154,11 @@ impl<'a> Request<'a> {
 
     /// 403 unless the user may also do this to the object.
     pub async fn authorize(&self, verb: Verb) -> Result<(), Error> {
+        Ok(authorize(self.authorizer, &self.attributes(verb.as_str())).await.map(drop)?)
+    }
+
+    /// The attributes by which the user may do this to the object, or may not.
+    pub fn attributes(&self, verb: &'a str) -> Attributes<'a> {
         let definition = &self.target.resource.definition;
         let attributes = Attributes {
             group: definition.group(),
@@ -161,10 +166,9 @@ impl<'a> Request<'a> {
             resource: &definition.plural,
             subresource: self.subresource,
             name: self.target.name,
-            ..Attributes::of_path(self.user, verb.as_str(), "")
+            ..Attributes::of_path(self.user, verb, "")
         };
-        let attributes = attributes.within(self.target.namespace);
-        Ok(authorize(self.authorizer, &attributes).await.map(drop)?)
+        attributes.within(self.target.namespace)
     }
 }
 

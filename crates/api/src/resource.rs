@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use self::custom::Custom;
 use self::hook::Hook;
 use crate::ObjectMap;
+use crate::causes::Cause;
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
 use crate::codec::protobuf;
@@ -328,7 +329,17 @@ impl Target<'_> {
     }
 
     pub fn not_found(&self) -> Error {
-        Error::NotFound { resource: self.resource.group_resource(), name: self.name.to_owned() }
+        Error::not_found(self.resource.group_resource(), self.name)
+    }
+
+    pub fn forbidden(&self, reason: impl Into<String>) -> Error {
+        let (resource, name) = (self.resource.group_resource(), self.name.to_owned());
+        Error::Forbidden { resource, name, reason: reason.into() }
+    }
+
+    pub fn invalid(&self, causes: impl Into<Vec<Cause>>) -> Error {
+        let (kind, name) = (self.resource.group_kind(), self.name.to_owned());
+        Error::Invalid { kind, name, causes: causes.into() }
     }
 }
 

@@ -78,8 +78,7 @@ impl Cluster {
         if fields::object(new, "spec").is_some_and(|spec| !families::stay(spec, spec_of_old)) {
             let causes = address_causes(new, old);
             if !causes.is_empty() {
-                let (kind, name) = (target.resource.group_kind(), target.name.to_owned());
-                return Some(Error::Invalid { kind, name, causes: causes.into_vec() });
+                return Some(target.invalid(causes.into_vec()));
             }
         }
         let refused = self.allocate(target, &mut new.clone(), old, DryRun::Yes).await.err();
@@ -95,8 +94,7 @@ impl Cluster {
         dry_run: DryRun,
     ) -> Result<Option<Allocation>, Error> {
         let old = old.and_then(|old| fields::object(old, "spec"));
-        let kind = target.resource.group_kind();
-        let invalid = |causes| Error::Invalid { kind: kind.clone(), name: target.name.to_owned(), causes };
+        let invalid = |causes: Vec<Cause>| target.invalid(causes);
         let spec = fields::object_mut(new, "spec");
         families::complete(spec, old, &self.config.services).map_err(invalid)?;
         let (mut made, mut requires) = (Vec::new(), Vec::new());

@@ -3,9 +3,9 @@
 pub mod gate;
 pub mod registration;
 pub mod rewrite;
-use crate::ObjectMap;
-use crate::kinds::apiserverinternal::storage_version::{common, encoding};
+use crate::kinds::apiserverinternal::storage_version::common;
 use crate::tree::{Map, Value, json};
+use crate::{ObjectMap, fields};
 
 const ENTRIES: &str = "storageVersions";
 const COMMON: &str = "commonEncodingVersion";
@@ -50,19 +50,13 @@ pub fn servers(object: &ObjectMap) -> impl Iterator<Item = &str> {
     entries(object).iter().filter_map(server)
 }
 
-/// The encoding version of a server's entry.
-pub fn encoding_of<'a>(object: &'a ObjectMap, id: &str) -> Option<&'a str> {
-    entries(object).iter().find(|entry| server(entry) == Some(id)).and_then(encoding)
-}
-
 /// The version in which all servers encode, according to the object.
 pub fn common_encoding(object: &ObjectMap) -> Option<&str> {
     object.get("status")?.get(COMMON)?.as_str()
 }
 
 pub(super) fn entries(object: &ObjectMap) -> &[Value] {
-    let found = object.get("status").and_then(|status| status.get(ENTRIES)).and_then(Value::as_array);
-    found.map_or(&[], Vec::as_slice)
+    fields::items(object, &["status", ENTRIES])
 }
 
 fn server(entry: &Value) -> Option<&str> {
@@ -84,8 +78,7 @@ fn status(object: &ObjectMap, entries: Vec<Value>, now: &str) -> Value {
 
 /// Updates the condition. Other conditions stay as they are.
 fn conditions(object: &ObjectMap, before: Option<&str>, after: Option<&str>, now: &str) -> Vec<Value> {
-    let found = object.get("status").and_then(|status| status.get(CONDITIONS)).and_then(Value::as_array);
-    let mut conditions = found.cloned().unwrap_or_default();
+    let mut conditions = fields::items(object, &["status", CONDITIONS]).to_vec();
     let at = conditions.iter().position(|condition| condition["type"] == ALL_EQUAL);
     let old = at.map(|at| &conditions[at]);
     let status = if after.is_some() { "True" } else { "False" };
@@ -114,8 +107,7 @@ fn condition(status: &str, generation: i64, since: Value) -> Value {
 }
 
 fn generation(object: &ObjectMap) -> i64 {
-    let metadata = crate::metadata(object);
-    metadata.and_then(|metadata| metadata.get("generation")).and_then(Value::as_i64).unwrap_or_default()
+    fields::at(object, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -263,8 +263,7 @@ impl<'a> Write<'a> {
             return Ok(());
         }
         let cause = Cause::invalid("metadata.name", gotext::quote(&name), "field is immutable");
-        let (kind, name) = (target.resource.group_kind(), target.name.to_owned());
-        Err(Error::Invalid { kind, name, causes: vec![cause] })
+        Err(target.invalid([cause]))
     }
 
     /// 422 if the object violates the kind's rules.

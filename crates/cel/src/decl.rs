@@ -100,7 +100,7 @@ impl ObjectDecl {
 }
 
 impl Decl {
-    /// A value of which nothing is said but what it is.
+    /// A declaration without constraints, made of a type alone.
     pub const fn of(kind: Kind) -> Self {
         Self { kind, nullable: false, min_size: 0, max_elements: 0 }
     }

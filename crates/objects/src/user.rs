@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::tree::{Map, Value, json};
+
 /// The group whose members may do everything; they bypass every authorizer.
 pub const MASTERS: &str = "system:masters";
 /// The group of all authenticated users.
@@ -38,6 +40,23 @@ impl User {
     pub fn admin() -> Self {
         let admin = Self { name: ADMIN.to_owned(), groups: vec![MASTERS.to_owned()], ..Self::default() };
         admin.authenticated()
+    }
+
+    /// `authentication.k8s.io/v1 UserInfo`; empty parts are left out.
+    pub fn info(&self) -> Value {
+        let mut info = Map::new();
+        for (name, text) in [("username", &self.name), ("uid", &self.uid)] {
+            if !text.is_empty() {
+                info.insert(name, text.as_str().into());
+            }
+        }
+        if !self.groups.is_empty() {
+            info.insert("groups", json!(self.groups));
+        }
+        if !self.extra.is_empty() {
+            info.insert("extra", json!(self.extra));
+        }
+        Value::Object(info)
     }
 
     pub fn is_in(&self, group: &str) -> bool {

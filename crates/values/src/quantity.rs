@@ -272,6 +272,3 @@ fn times_1024(digits: &mut Vec<u8>) {
 fn split_while(bytes: &[u8], holds: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
     bytes.split_at(bytes.iter().take_while(|byte| holds(**byte)).count())
 }
-
-#[cfg(test)]
-mod tests;

@@ -202,6 +202,3 @@ impl fmt::Debug for Regexp {
         f.write_str("Regexp")
     }
 }
-
-#[cfg(test)]
-mod tests;

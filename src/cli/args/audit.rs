@@ -60,7 +60,7 @@ impl AuditArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Auditing flags")]
 struct AuditLogArgs {
-    /// Where audit events are written, a line each; - is the standard output
+    /// The file of audit events, a line each; - is the standard output
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     audit_log_path: Option<PathBuf>,
 

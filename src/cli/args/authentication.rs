@@ -46,7 +46,7 @@ pub struct AuthenticationArgs {
     #[arg(long, value_name = "HEADER", value_delimiter = ',')]
     requestheader_group_headers: Vec<HeaderName>,
 
-    /// What the names of headers begin with in which front proxies name more of the user
+    /// Prefixes of the headers in which front proxies name more of the user
     #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
     requestheader_extra_headers_prefix: Vec<HeaderName>,
 

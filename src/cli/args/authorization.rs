@@ -17,13 +17,13 @@ use crate::cli::error::Error;
 use crate::server::config::{Authorization, SettingsFile};
 
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
-/// What the webhook of the flags is called.
+/// The name of the webhook of the flags.
 const WEBHOOK_NAME: &str = "default";
 
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Authorization flags")]
 pub struct AuthorizationArgs {
-    /// Who decides who may do what, one after the other: ABAC, AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook [default: Node,RBAC]
+    /// The authorizers, asked one after the other: ABAC, AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook [default: Node,RBAC]
     #[arg(long, value_name = "MODE", value_delimiter = ',')]
     authorization_mode: Vec<String>,
 

@@ -16,8 +16,8 @@ use crate::server::config::{ApiLimits, Config};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Generic flags")]
 pub struct GenericArgs {
-    /// Where other hosts reach this server: an endpoint of the Service `kubernetes` [default: the bound address, or for
-    /// a local one that of the host]
+    /// The address at which other hosts reach this server, an endpoint of the Service `kubernetes` [default: the bound
+    /// address, or for a local one that of the host]
     #[arg(long, value_name = "IP")]
     pub(super) advertise_address: Option<IpAddr>,
 

@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::cli::error::Error;
 use crate::codec::yaml;
+use crate::gotext::csv;
 use crate::metrics::AllowedLabels;
 
 #[derive(Clone, Debug, Args)]
@@ -58,42 +59,13 @@ fn string_to_string(text: &str) -> Result<Vec<(String, String)>, String> {
     };
     match text.matches('=').count() {
         0 | 1 => Ok(vec![pair(text.trim_matches('"'))?]),
-        _ => fields(text)?.iter().map(|field| pair(field)).collect(),
-    }
-}
-
-/// The fields of a line of CSV.
-fn fields(line: &str) -> Result<Vec<String>, String> {
-    let mut fields = Vec::new();
-    let mut rest = Some(line);
-    while let Some(at) = rest {
-        let Some(mut quoted) = at.strip_prefix('"') else {
-            let (field, next) = at.split_once(',').map_or((at, None), |(field, next)| (field, Some(next)));
-            fields.push(field.to_owned());
-            rest = next;
-            continue;
-        };
-        let mut field = String::new();
-        loop {
-            let (part, after) = quoted.split_once('"').ok_or("a quote does not end")?;
-            field.push_str(part);
-            match after.strip_prefix('"') {
-                Some(more) => {
-                    field.push('"');
-                    quoted = more;
-                }
-                None => {
-                    rest = after.strip_prefix(',');
-                    if rest.is_none() && !after.is_empty() {
-                        return Err("text behind a quote".to_owned());
-                    }
-                    break;
-                }
+        _ => match csv::Records::new(text).next() {
+            Some((_, record)) => {
+                record.map_err(|why| why.to_string())?.iter().map(|field| pair(field)).collect()
             }
-        }
-        fields.push(field);
+            None => Ok(Vec::new()),
+        },
     }
-    Ok(fields)
 }
 
 #[cfg(test)]

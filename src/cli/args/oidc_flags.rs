@@ -7,7 +7,7 @@ use clap::Args;
 use crate::auth::oidc::{Issuer, Mapping, check_authorities};
 use crate::cli::error::Error;
 
-/// Those of RSA and of the curves P-256 and P-384.
+/// Algorithms of signatures that an issuer may use.
 const ALGORITHMS: [&str; 9] =
     ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"];
 
@@ -30,7 +30,7 @@ pub struct OidcArgs {
     #[arg(long, value_name = "CLAIM", default_value = "sub")]
     oidc_username_claim: String,
 
-    /// What stands before the user's name; "-" for nothing [default: the issuer and #, nothing before email]
+    /// The text before the user's name; "-" for none [default: the issuer and #, nothing before email]
     #[arg(long, value_name = "PREFIX")]
     oidc_username_prefix: Option<String>,
 
@@ -38,7 +38,7 @@ pub struct OidcArgs {
     #[arg(long, value_name = "CLAIM")]
     oidc_groups_claim: Option<String>,
 
-    /// What stands before the user's groups
+    /// The text before the user's groups
     #[arg(long, value_name = "PREFIX")]
     oidc_groups_prefix: Option<String>,
 

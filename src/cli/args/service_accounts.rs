@@ -42,7 +42,7 @@ pub struct ServiceAccountArgs {
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     service_account_extend_token_expiration: bool,
 
-    /// Where the discovery document of the issuer says that its keys are [default: at this server]
+    /// The URL of the issuer's keys in its discovery document [default: at this server]
     #[arg(long, value_name = "URL")]
     service_account_jwks_uri: Option<String>,
 

@@ -24,7 +24,7 @@ pub struct ServiceArgs {
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     enable_aggregator_routing: bool,
 
-    /// Where a Service is reached, by webhooks and by its proxy, whatever its objects say: for a server that does not reach the cluster's network.
+    /// An address at which webhooks and the proxy reach a Service, whatever its objects say: for a server that does not reach the cluster's network.
     /// PORT is the Service's, by number or name; without one, the address is for all of its ports
     #[arg(long, value_name = "NAMESPACE/NAME[:PORT]=HOST:PORT", value_delimiter = ',', value_parser = parse_fixed)]
     service_address: Vec<FixedAddress>,

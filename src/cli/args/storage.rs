@@ -15,7 +15,7 @@ use crate::schema::names::{GroupResource, GroupVersion};
 use crate::server::config::Config;
 use crate::storage::{Compaction, MAX_OBJECT_BYTES};
 
-/// What is stored, in which form, and for how long.
+/// The form, the age and the history of what is stored.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Etcd flags")]
 pub struct StorageArgs {

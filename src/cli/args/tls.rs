@@ -55,7 +55,7 @@ pub struct TlsArgs {
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     disable_http2_serving: bool,
 
-    /// What browsers are told to remember of this server: max-age=SECONDS, includeSubDomains, preload [default: nothing]
+    /// Directives of Strict-Transport-Security, which browsers remember: max-age=SECONDS, includeSubDomains, preload [default: nothing]
     #[arg(long, value_name = "DIRECTIVE,…", default_value = "", hide_default_value = true, value_parser = directives, help_heading = "Generic flags")]
     strict_transport_security_directives: Directives,
 

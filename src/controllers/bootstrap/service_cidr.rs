@@ -10,7 +10,6 @@ use crate::api::services::OF_FLAGS as NAME;
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
-use crate::patch::apply::ownership::Conflicts;
 use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
@@ -87,11 +86,7 @@ async fn apply_ready(api: &Api, target: Target<'_>) -> Result<(), Error> {
             "message": "Kubernetes default Service CIDR is ready",
         }]},
     });
-    let options = WriteOptions {
-        field_manager: Some(MANAGER.to_owned()),
-        conflicts: Conflicts::Force,
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions::forced(MANAGER);
     let request = Request::own(Verb::Patch, target).on(Part::Status).with(&options);
     api.patch(&request, PatchKind::Apply, config.to_string().as_bytes()).await.map(drop)
 }

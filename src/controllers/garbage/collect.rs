@@ -15,6 +15,7 @@ use crate::cache::Range;
 use crate::codec::object::Object;
 use crate::controllers::recorder::{self, About, Told};
 use crate::failpoints::{Bug, strikes};
+use crate::fields;
 use crate::gotext;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::patch::PatchKind;
@@ -355,13 +356,10 @@ impl Collector<'_> {
         uids: &[&str],
     ) -> Result<(), Error> {
         let map = object.to_map()?;
-        let references = map.get("metadata").and_then(|metadata| metadata.get("ownerReferences"));
-        let kept: Vec<&Value> = references
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter(|owner| owner.get("uid").and_then(Value::as_str).is_none_or(|uid| !uids.contains(&uid)))
-            .collect();
+        let references = fields::items(&map, &["metadata", "ownerReferences"]).iter();
+        let stays =
+            |owner: &&Value| owner.get("uid").and_then(Value::as_str).is_none_or(|uid| !uids.contains(&uid));
+        let kept: Vec<&Value> = references.filter(stays).collect();
         let kept = if kept.is_empty() { Value::Null } else { json!(kept) };
         self.put(target, object, facts, "ownerReferences", kept).await
     }

@@ -15,7 +15,7 @@ use crate::api::service_routes::{self, ServiceRoutes};
 use crate::api::{Answer, Target};
 use crate::auth::jwt::keys::SigningKey;
 use crate::auth::pki::temporary_token_key;
-use crate::auth::service_accounts::{Issuer, Keys, Setup};
+use crate::auth::service_accounts::{Issuer, Keys};
 use crate::cache::Cache;
 use crate::codec::object::Draft;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
@@ -78,7 +78,7 @@ pub async fn api(directory: &std::path::Path) -> Api {
 fn issuer() -> Arc<Issuer> {
     let signing = SigningKey::of_pem(temporary_token_key().expect("a key").as_bytes()).expect("a key");
     let keys = Keys::new(signing, Vec::new(), &[]);
-    Issuer::new(Setup { issuers: Vec::new(), keys, max_seconds: None, extended: None, jwks_uri: None })
+    Arc::new(Issuer { issuers: Vec::new(), keys, max_seconds: None, extended: None, jwks_uri: None })
 }
 
 async fn create(api: &Api, plural: &str, object: Value) -> Arc<Object> {

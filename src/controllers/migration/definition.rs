@@ -14,7 +14,6 @@ use crate::api::{Api, ObjectMap, Target, fields, meta, metadata};
 use crate::kinds::apiextensions::custom_resource_definition::conditions;
 use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
-use crate::patch::apply::ownership::Conflicts;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
@@ -70,11 +69,7 @@ impl Reporter {
         }
         let body = news.configuration(&definition, &api.now());
         let target = Target { resource, namespace: "", name: &name };
-        let options = WriteOptions {
-            field_manager: Some(MANAGER.to_owned()),
-            conflicts: Conflicts::Force,
-            ..WriteOptions::default()
-        };
+        let options = WriteOptions::forced(MANAGER);
         let request = Request::own(Verb::Patch, target).on(Part::Status).with(&options);
         // A failover may bring rows back that are stored in a version which is not named any more.
         let request = request.decided_at(state.revision);

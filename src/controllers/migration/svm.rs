@@ -5,6 +5,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api::{ObjectMap, meta, metadata};
+use crate::fields;
 use crate::schema::names::GroupResource;
 use crate::tree::{Map, Value, json};
 
@@ -195,8 +196,7 @@ fn status(object: &mut ObjectMap) -> &mut Map {
 }
 
 fn conditions(object: &ObjectMap) -> &[Value] {
-    let found = object.get("status").and_then(|status| status.get("conditions")).and_then(Value::as_array);
-    found.map_or(&[], Vec::as_slice)
+    fields::items(object, &["status", "conditions"])
 }
 
 fn is_true(object: &ObjectMap, kind: &str) -> bool {

@@ -18,6 +18,7 @@ use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, metadata_mut};
 use crate::codec::object::Object;
+use crate::fields;
 use crate::metrics::Metrics;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
@@ -171,8 +172,7 @@ impl Candidate<'_> {
     }
 
     fn is_dead(&mut self, found: &Object, lease: &ObjectMap) -> bool {
-        let promised =
-            lease.get("spec").and_then(|spec| spec.get("leaseDurationSeconds")).and_then(Value::as_u64);
+        let promised = fields::at(lease, &["spec", "leaseDurationSeconds"]).and_then(Value::as_u64);
         let duration = promised.map_or(DURATION, Duration::from_secs);
         match self.seen {
             Some((revision, since)) if revision == found.revision() => since.elapsed() >= duration,
@@ -213,5 +213,5 @@ impl Candidate<'_> {
 }
 
 fn text<'a>(lease: &'a ObjectMap, field: &str) -> &'a str {
-    lease.get("spec").and_then(|spec| spec.get(field)).and_then(Value::as_str).unwrap_or_default()
+    fields::text(lease, &["spec", field])
 }

@@ -1,4 +1,4 @@
-// Makes the golden file of crates/objects/src/schema/defaults/tests.rs: random, mostly empty objects of every kind, and what
+// Makes the golden file of crates/objects/tests/modules/schema_defaults.rs: random, mostly empty objects of every kind, and what
 // upstream makes of each by decoding, storing and reading it.
 //
 //	go run . > ../../../crates/objects/src/schema/defaults/upstream.jsonl.gz

@@ -358,6 +358,3 @@ impl Reader<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

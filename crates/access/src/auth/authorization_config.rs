@@ -449,6 +449,3 @@ impl std::fmt::Display for Signed {
         write!(f, "{sign}{}", gotext::duration(self.length))
     }
 }
-
-#[cfg(test)]
-mod tests;

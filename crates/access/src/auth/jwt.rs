@@ -113,6 +113,3 @@ impl<'de> Deserialize<'de> for Date {
         Ok(Self(seconds as i64))
     }
 }
-
-#[cfg(test)]
-mod tests;

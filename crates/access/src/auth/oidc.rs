@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use aws_lc_rs::digest::{SHA256, digest};
 use serde::Deserialize;
 use tokio::sync::Notify;
 
 use super::authn::Refusals;
 use super::jwt::{Audience, Compact, Date, claimed_issuer};
 use super::recent::Recent;
+use crate::auth::secret::sha256;
 use crate::metrics::Metrics;
 use crate::tree::Map;
 use crate::user::User;
@@ -127,7 +127,7 @@ impl Oidc {
     /// The user of a token; `None` if no issuer here has issued it.
     pub async fn verify(&self, token: &str) -> Option<Result<Arc<User>, Refusals>> {
         let now = i64::try_from(self.clock.seconds()).unwrap_or(i64::MAX);
-        let hash = hash(token);
+        let hash = sha256(token.as_bytes());
         if let Some(known) = self.known.get(&hash)
             && now < known.until
             && known.provider.generation() == known.generation
@@ -232,12 +232,6 @@ async fn vouched(provider: &Provider, token: &str, now: i64) -> Result<Vouched, 
 fn quoted(texts: &[String]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| crate::gotext::quote(text)).collect();
     format!("[{}]", texts.join(" "))
-}
-
-fn hash(token: &str) -> [u8; 32] {
-    let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
-    hash
 }
 
 /// Counts what replaces what.

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 
 use self::checked::Checked;
 pub use self::claims::{Binding, Reference, TokenClaims};
-pub use self::issuer::{Issuer, Setup};
+pub use self::issuer::Issuer;
 use self::keys::NO_KEYS;
 pub use self::keys::{KeyFileError, Keys};
 pub use self::legacy::{LAST_USED, Used};

@@ -1,11 +1,10 @@
 //! kube-apiserver's `--token-auth-file`: CSV lines of token, user name, uid and optionally `"group1,group2"`.
 
 use std::collections::HashMap;
-use std::iter::Peekable;
 use std::path::{Path, PathBuf};
-use std::str::Chars;
 use std::sync::Arc;
 
+use crate::gotext::csv;
 use crate::user::User;
 
 /// The users by their tokens.
@@ -41,10 +40,8 @@ pub enum Problem {
     EmptyUser,
     #[error("the token appears a second time")]
     Duplicate,
-    #[error("bare \" in a non-quoted field")]
-    BareQuote,
-    #[error("extraneous or missing \" in a quoted field")]
-    Quote,
+    #[error(transparent)]
+    Csv(#[from] csv::Problem),
 }
 
 impl Tokens {
@@ -57,9 +54,9 @@ impl Tokens {
     /// Stricter than upstream, which only warns about empty and repeated tokens.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut users = HashMap::new();
-        let mut records = Records::new(text.strip_prefix('\u{feff}').unwrap_or(text));
-        while let Some((line, record)) = records.next_record()? {
-            let (token, user) = entry(record).map_err(|problem| ParseError { line, problem })?;
+        for (line, record) in csv::Records::new(text.strip_prefix('\u{feff}').unwrap_or(text)) {
+            let entry = record.map_err(Problem::from).and_then(entry);
+            let (token, user) = entry.map_err(|problem| ParseError { line, problem })?;
             if users.insert(token, Arc::new(user)).is_some() {
                 return Err(ParseError { line, problem: Problem::Duplicate });
             }
@@ -92,84 +89,6 @@ fn split_groups(list: &str) -> Vec<String> {
     list.split(',').filter(|group| !group.is_empty()).map(str::to_owned).collect()
 }
 
-/// A CSV reader with the rules of Go's `encoding/csv`: blank lines are skipped, `""` in a quoted field is a quote, and
-/// quoted fields may contain commas and line ends.
-struct Records<'a> {
-    chars: Peekable<Chars<'a>>,
-    line: usize,
-}
-
-impl<'a> Records<'a> {
-    fn new(text: &'a str) -> Self {
-        Self { chars: text.chars().peekable(), line: 1 }
-    }
-
-    /// The next record and the line on which it starts.
-    fn next_record(&mut self) -> Result<Option<(usize, Vec<String>)>, ParseError> {
-        while self.take_line_end() {}
-        if self.chars.peek().is_none() {
-            return Ok(None);
-        }
-        let start = self.line;
-        let mut record = Vec::new();
-        loop {
-            record.push(self.field()?);
-            if self.chars.next_if_eq(&',').is_none() {
-                self.take_line_end();
-                return Ok(Some((start, record)));
-            }
-        }
-    }
-
-    fn field(&mut self) -> Result<String, ParseError> {
-        if self.chars.next_if_eq(&'"').is_some() { self.quoted() } else { self.bare() }
-    }
-
-    fn bare(&mut self) -> Result<String, ParseError> {
-        let mut field = String::new();
-        while let Some(c) = self.chars.next_if(|c| !matches!(c, ',' | '\n')) {
-            if c == '"' {
-                return Err(self.error(Problem::BareQuote));
-            }
-            field.push(c);
-        }
-        if self.chars.peek() != Some(&',') && field.ends_with('\r') {
-            field.pop();
-        }
-        Ok(field)
-    }
-
-    fn quoted(&mut self) -> Result<String, ParseError> {
-        let mut field = String::new();
-        loop {
-            match self.chars.next() {
-                None => return Err(self.error(Problem::Quote)),
-                Some('"') if self.chars.next_if_eq(&'"').is_some() => field.push('"'),
-                Some('"') => break,
-                Some(c) => {
-                    self.line += usize::from(c == '\n');
-                    field.push(c);
-                }
-            }
-        }
-        match self.chars.peek() {
-            None | Some(',' | '\n' | '\r') => Ok(field),
-            Some(_) => Err(self.error(Problem::Quote)),
-        }
-    }
-
-    fn take_line_end(&mut self) -> bool {
-        let carriage_return = self.chars.next_if_eq(&'\r').is_some();
-        let line_feed = self.chars.next_if_eq(&'\n').is_some();
-        self.line += usize::from(line_feed);
-        carriage_return || line_feed
-    }
-
-    fn error(&self, problem: Problem) -> ParseError {
-        ParseError { line: self.line, problem }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,9 +117,9 @@ mod tests {
             ("\n\n,alice,1\n", 3, Problem::EmptyToken),
             ("t,,1\n", 1, Problem::EmptyUser),
             ("t,a,1\nt,b,2\n", 2, Problem::Duplicate),
-            ("t,a\"b,1\n", 1, Problem::BareQuote),
-            ("t,a,1\nt,\"b,2\n", 3, Problem::Quote),
-            ("t,\"b\"x,2\n", 1, Problem::Quote),
+            ("t,a\"b,1\n", 1, Problem::Csv(csv::Problem::BareQuote)),
+            ("t,a,1\nt,\"b,2\n", 3, Problem::Csv(csv::Problem::Quote)),
+            ("t,\"b\"x,2\n", 1, Problem::Csv(csv::Problem::Quote)),
         ];
         for (text, line, problem) in cases {
             assert_eq!(Tokens::parse(text).unwrap_err(), ParseError { line, problem }, "{text:?}");

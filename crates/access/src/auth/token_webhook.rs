@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 
 use super::authn::Refusals;
 use super::recent::Recent;
+use crate::auth::secret::sha256;
 use crate::fields;
 use crate::tree::{Map, Value, json};
 use crate::user::User;
@@ -44,7 +44,7 @@ impl TokenWebhook {
     /// The user of a token that is for one of the wanted audiences, and those it is for. A webhook that names no audience
     /// means this server's own.
     pub async fn verify(&self, token: &str, wanted: &[String], own: &[String]) -> Result<Answer, Refusals> {
-        let hash = hash(token, wanted);
+        let hash = sha256(json!([token, wanted]).to_string().as_bytes());
         if let Some(kept) = self.answers.get(&hash).filter(|kept| Instant::now() < kept.until) {
             return Ok(kept.answer.clone());
         }
@@ -102,11 +102,4 @@ fn user(user: &Map) -> User {
             .map(|(key, values)| (key.to_string(), texts(values.as_array().map_or(&[], Vec::as_slice))))
             .collect(),
     }
-}
-
-fn hash(token: &str, audiences: &[String]) -> [u8; 32] {
-    let text = json!([token, audiences]).to_string();
-    let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
-    hash
 }

@@ -186,7 +186,7 @@ impl FlowControl {
     }
 }
 
-/// A request that has said what it is.
+/// The description of a request in a dump.
 struct Told<'a> {
     width: &'a Width,
     waiter: &'a Waiter,

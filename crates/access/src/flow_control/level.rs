@@ -149,7 +149,7 @@ impl Level {
         *smoothed
     }
 
-    /// Gives the level so many seats of those that it wants.
+    /// Sets the number of seats that the level may use.
     pub fn set_limit(&self, limit: usize, target: f64) {
         self.set().set_limit(limit, Instant::now());
         self.metrics.limit.set(limit as f64);

@@ -117,12 +117,12 @@ struct Waiting {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     pub dispatched: u64,
-    /// With those that were cancelled.
+    /// Includes cancelled requests.
     pub rejected: u64,
     pub cancelled: u64,
 }
 
-/// A request that runs, and what it is.
+/// A running request and its description.
 #[derive(Clone, Debug)]
 pub struct Running {
     queue: Option<usize>,

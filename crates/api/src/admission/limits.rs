@@ -3,10 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use super::pods::usage::{self, Amounts};
+use super::pods::usage;
 use super::view::{self, View};
 use super::{Admission, Attempt, Operation, Verdict, of_kind};
 use crate::quantity::{nanos, units};
+use crate::quota::amounts::Amounts;
+use crate::quota::pod_amounts::List;
 use crate::request::Request;
 use crate::schema::names::Gvr;
 use crate::tree::Value;
@@ -116,7 +118,7 @@ fn problems_of_pod(range: &ObjectMap, pod: &ObjectMap) -> Vec<String> {
         }
     }
     for limit in of_type(range, "Pod") {
-        let (requests, limits) = (usage::of_pod(pod, "requests"), usage::of_pod(pod, "limits"));
+        let (requests, limits) = (usage::of_pod(pod, List::Requests), usage::of_pod(pod, List::Limits));
         check(&Bounded { limit, requests, limits }, &mut wrong);
     }
     wrong

@@ -80,11 +80,7 @@ fn check_immortal(target: Target<'_>) -> Result<(), Error> {
     if !IMMORTAL.contains(&target.name) {
         return Ok(());
     }
-    Err(Error::Forbidden {
-        resource: target.resource.group_resource(),
-        name: target.name.to_owned(),
-        reason: "this namespace may not be deleted".to_owned(),
-    })
+    Err(target.forbidden("this namespace may not be deleted"))
 }
 
 fn admit(namespaces: ResourceId, attempt: &mut Attempt<'_>, state: &State) -> Result<(), Error> {
@@ -101,10 +97,8 @@ fn admit(namespaces: ResourceId, attempt: &mut Attempt<'_>, state: &State) -> Re
 /// The namespace; 404 if there is none.
 fn find(namespaces: ResourceId, attempt: &Attempt<'_>, state: &State) -> Result<Arc<Object>, Error> {
     let namespace = attempt.target.namespace;
-    state.get(namespaces, "", namespace).ok_or_else(|| {
-        let resource = GroupResource::new("", "namespaces");
-        Error::NotFound { resource, name: namespace.to_owned() }
-    })
+    let not_found = || Error::not_found(GroupResource::new("", "namespaces"), namespace);
+    state.get(namespaces, "", namespace).ok_or_else(not_found)
 }
 
 /// Requires the namespace of the new object at the version that was checked.

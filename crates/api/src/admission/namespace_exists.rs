@@ -27,8 +27,7 @@ impl Admission for NamespaceExists {
             match exists(attempt, &*cluster.cache.fresh().await?) {
                 true => Ok(()),
                 false => {
-                    let (resource, name) = (GroupResource::new("", "namespaces"), attempt.target.namespace);
-                    Err(Error::NotFound { resource, name: name.to_owned() })
+                    Err(Error::not_found(GroupResource::new("", "namespaces"), attempt.target.namespace))
                 }
             }
         }))

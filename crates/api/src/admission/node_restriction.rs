@@ -210,10 +210,8 @@ impl<'a> Restricted<'a, '_> {
     fn find(&self, resource: &Gvr, namespace: &str, name: &str) -> Result<ObjectMap, Error> {
         let cluster: &Cluster = self.attempt.cluster;
         let served = cluster.resources.get(resource).ok_or(Error::UnknownResource)?;
-        let missing = || Error::NotFound {
-            resource: GroupResource::new(resource.group(), &served.definition.singular),
-            name: name.to_owned(),
-        };
+        let singular = || GroupResource::new(resource.group(), &served.definition.singular);
+        let missing = || Error::not_found(singular(), name);
         served.decode(&*self.state.get(served.id, namespace, name).ok_or_else(missing)?)
     }
 }

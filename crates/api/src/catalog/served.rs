@@ -156,8 +156,8 @@ impl Served {
         };
     }
 
-    /// Ends watches on what the next generation serves in another form. Those on what it does not store at all end when
-    /// they have been told everything.
+    /// Ends watches on resources that the next generation serves in another form. A watch on a resource that it does not
+    /// store at all ends when all events have been sent.
     pub(crate) fn replace(&self, next: &Self, removed: &[Arc<ResourceDefinition>]) {
         for definition in removed {
             let Some(resource) = self.get(&definition.gvr()) else { continue };

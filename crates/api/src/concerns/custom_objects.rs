@@ -22,11 +22,9 @@ impl Concern for CustomObjects {
         let ends =
             target.resource.custom.as_ref().is_some_and(|custom| custom.version.definition.is_terminating);
         Verdict::Now(valid.and_then(|()| match old {
-            None if ends => Err(Error::Forbidden {
-                resource: target.resource.group_resource(),
-                name: target.name.to_owned(),
-                reason: "create not allowed while custom resource definition is terminating".to_owned(),
-            }),
+            None if ends => {
+                Err(target.forbidden("create not allowed while custom resource definition is terminating"))
+            }
             _ => Ok(()),
         }))
     }

@@ -64,7 +64,7 @@ async fn role(attempt: &Attempt<'_>, role: &ObjectMap) -> Result<(), Error> {
         |role: &ObjectMap| !fields::items(role, &["aggregationRule", "clusterRoleSelectors"]).is_empty();
     if aggregates(role) || attempt.old.is_some_and(aggregates) {
         let why = "must have cluster-admin privileges to use the aggregationRule";
-        confirm(attempt, &PolicyRule::everything()).map_err(|_| forbidden(attempt, why.to_owned()))?;
+        confirm(attempt, &PolicyRule::everything()).map_err(|_| attempt.target.forbidden(why))?;
     }
     Ok(())
 }
@@ -92,7 +92,7 @@ async fn binding(attempt: &Attempt<'_>, binding: &ObjectMap) -> Result<(), Error
         // Upstream looks for the role in the name of the request, which is one for bindings.
         Err(_) => {
             let resource = GroupResource::new(GROUP, &attempt.request.target.resource.definition.plural);
-            Err(Error::NotFound { resource, name: role.name.to_owned() })
+            Err(Error::not_found(resource, role.name))
         }
     }
 }
@@ -114,7 +114,7 @@ fn confirm(attempt: &Attempt<'_>, rules: &[PolicyRule]) -> Result<(), Error> {
         None => Default::default(),
     };
     let held: Vec<&PolicyRule> = held.iter().flat_map(|role| role.rules()).collect();
-    let missing = missing(&held, rules, MAX_COMPARISONS).map_err(|why| forbidden(attempt, why.to_owned()))?;
+    let missing = missing(&held, rules, MAX_COMPARISONS).map_err(|why| attempt.target.forbidden(why))?;
     if missing.is_empty() {
         return Ok(());
     }
@@ -128,7 +128,7 @@ fn confirm(attempt: &Attempt<'_>, rules: &[PolicyRule]) -> Result<(), Error> {
     if let Some(error) = error {
         why.push_str(&format!("; resolution errors: [{error}]"));
     }
-    Err(forbidden(attempt, why))
+    Err(attempt.target.forbidden(why))
 }
 
 /// The rights of `rules` that no single one of the held rules covers, as upstream shows them.
@@ -187,11 +187,6 @@ fn compacted(rights: Vec<PolicyRule>) -> Vec<PolicyRule> {
         }
     }
     compacted
-}
-
-fn forbidden(attempt: &Attempt<'_>, reason: String) -> Error {
-    let target = attempt.target;
-    Error::Forbidden { resource: target.resource.group_resource(), name: target.name.to_owned(), reason }
 }
 
 #[cfg(test)]

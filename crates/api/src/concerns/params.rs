@@ -51,10 +51,7 @@ async fn check(attempt: &Attempt<'_>, new: &ObjectMap, old: Option<&ObjectMap>) 
         }
         _ => Ok(()),
     };
-    checked.map_err(|(path, why)| {
-        let (kind, name) = (attempt.target.resource.group_kind(), attempt.target.name.to_owned());
-        Error::Invalid { kind, name, causes: vec![Cause::forbidden(path, &why)] }
-    })
+    checked.map_err(|(path, why)| attempt.target.invalid([Cause::forbidden(path, &why)]))
 }
 
 /// The resource that a `paramKind` names, as an authorizer is asked about it.

@@ -42,6 +42,5 @@ async fn check(request: &Request<'_>, new: &ObjectMap, old: &ObjectMap) -> Resul
     }
     let user = quote(&request.user.name);
     let why = format!("User {user} is not permitted to \"sign\" for signer {}", quote(signer));
-    let (kind, name) = (request.target.resource.group_kind(), request.target.name.to_owned());
-    Err(Error::Invalid { kind, name, causes: vec![Cause::forbidden("spec.signerName", &why)] })
+    Err(request.target.invalid([Cause::forbidden("spec.signerName", &why)]))
 }

@@ -207,6 +207,3 @@ impl Raw<'_> {
 pub(super) fn refuse(causes: Vec<Cause>) -> Result<(), Error> {
     if causes.is_empty() { Ok(()) } else { Err(Error::invalid_options("ListOptions", causes)) }
 }
-
-#[cfg(test)]
-mod tests;

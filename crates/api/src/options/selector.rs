@@ -3,6 +3,3 @@
 pub mod attributes;
 pub mod field;
 pub mod label;
-
-#[cfg(test)]
-mod tests;

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{entries, put};
+use super::{OneVersion, entries, put};
 use crate::ObjectMap;
 use crate::codec::protobuf;
 use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Managers, Operation};
-use crate::patch::apply::ownership::{self, Acting, Versions};
+use crate::patch::apply::ownership::{self, Acting};
 use crate::patch::apply::schema::Schema;
 use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
@@ -19,35 +19,18 @@ use crate::schema::names::Gvk;
 pub struct Actions(Mutex<HashMap<Gvk, Arc<Action>>>);
 
 struct Action {
-    gvk: Gvk,
-    schema: Option<Schema>,
+    versions: OneVersion,
     zero: ObjectMap,
-    filter: Filter,
 }
 
 impl Action {
     fn new(kind: &Kind) -> Self {
         let zero = protobuf::decode(kind, &[]).unwrap_or_default();
+        let (gvk, schema) = (kind.gvk.clone(), Schema::of(kind));
         Self {
-            gvk: kind.gvk.clone(),
-            schema: Schema::of(kind),
-            zero: kind.gvk.claims().into_iter().chain(zero).collect(),
-            filter: Filter::default(),
+            zero: gvk.claims().into_iter().chain(zero).collect(),
+            versions: OneVersion { gvk, schema, filter: Filter::default() },
         }
-    }
-}
-
-impl Versions for Action {
-    fn schema(&self, api_version: &str) -> Option<&Schema> {
-        self.schema.as_ref().filter(|_| self.gvk.api_version() == api_version)
-    }
-
-    fn convert(&self, object: &ObjectMap, _: &str) -> ObjectMap {
-        object.clone()
-    }
-
-    fn filter(&self) -> &Filter {
-        &self.filter
     }
 }
 
@@ -76,10 +59,10 @@ impl Actions {
         };
         let acting = Acting { identity, now: now.to_owned() };
         let encoded = match sent.0.is_empty() {
-            true => ownership::encoded_first(&*action, &action.zero, object, &acting),
-            false => {
-                ownership::update(&*action, &action.zero, object, &sent, &acting).unwrap_or(sent).encode()
-            }
+            true => ownership::encoded_first(&action.versions, &action.zero, object, &acting),
+            false => ownership::update(&action.versions, &action.zero, object, &sent, &acting)
+                .unwrap_or(sent)
+                .encode(),
         };
         if encoded.is_some() {
             put(object, encoded);

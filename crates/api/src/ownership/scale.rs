@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{Tracking, first_managers};
+use super::{OneVersion, Tracking, first_managers};
 use crate::ObjectMap;
 use crate::decode::configuration;
 use crate::error::Error;
@@ -10,37 +10,16 @@ use crate::kinds::behavior::part::Part;
 use crate::patch::apply::fields::{FieldSet, field_paths};
 use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Manager, Managers, Operation};
-use crate::patch::apply::ownership::{self, Acting, Applied, Conflicts, Refusal, Versions};
+use crate::patch::apply::ownership::{self, Acting, Applied, Conflicts, Refusal};
 use crate::patch::apply::schema::Schema;
 use crate::resource::Resource;
 use crate::scale::{self, GVK};
 use crate::tree::{Value, json};
 
-/// The kind Scale. It has one version, and only its spec can be written.
-struct Scale {
-    schema: Option<Schema>,
-    filter: Filter,
-}
-
-impl Scale {
-    fn new(resource: &Resource) -> Self {
-        let schema = scale::kind(resource).ok().and_then(Schema::of);
-        Self { schema, filter: Filter::Exclude(field_paths(&[&["status"]])) }
-    }
-}
-
-impl Versions for Scale {
-    fn schema(&self, api_version: &str) -> Option<&Schema> {
-        self.schema.as_ref().filter(|_| GVK.api_version() == api_version)
-    }
-
-    fn convert(&self, object: &ObjectMap, _: &str) -> ObjectMap {
-        object.clone()
-    }
-
-    fn filter(&self) -> &Filter {
-        &self.filter
-    }
+/// The kind Scale, of which only the spec can be written.
+fn scale_kind(resource: &Resource) -> OneVersion {
+    let schema = scale::kind(resource).ok().and_then(Schema::of);
+    OneVersion { gvk: GVK, schema, filter: Filter::Exclude(field_paths(&[&["status"]])) }
 }
 
 /// The parent's field for replicas.
@@ -75,13 +54,13 @@ pub fn track(
     }
     let acting = acting(tracking, Operation::Update);
     let (old, new) = scales;
-    if let Some(changed) = ownership::update(&Scale::new(resource), old, new, &seen, &acting) {
+    if let Some(changed) = ownership::update(&scale_kind(resource), old, new, &seen, &acting) {
         super::put(parent, to_parent(resource, managers, &changed).encode());
     }
 }
 
-/// Gives two Scales the managers of their parents' replicas: one that is found, and one that is wanted, which an update makes of
-/// the first if `tracking` is set.
+/// Gives two Scales the managers of their parents' replicas: the stored Scale, and the Scale that a write wants. With
+/// `tracking`, the write is an update of the stored one.
 pub fn show(
     resource: &Resource,
     (found, wanted): (&mut ObjectMap, &mut ObjectMap),
@@ -96,7 +75,7 @@ pub fn show(
     let new = match tracking.filter(|_| !seen.0.is_empty()) {
         Some(tracking) => {
             let acting = acting(tracking, Operation::Update);
-            ownership::update(&Scale::new(resource), found, wanted, &seen, &acting)
+            ownership::update(&scale_kind(resource), found, wanted, &seen, &acting)
         }
         None => Some(of(after)),
     };
@@ -114,7 +93,7 @@ pub fn apply(
 ) -> Result<Applied, Refusal> {
     let managers = Managers::decode(super::entries(parent).unwrap_or_default()).unwrap_or_default();
     let acting = acting(tracking, Operation::Apply);
-    let scale = Scale::new(resource);
+    let scale = scale_kind(resource);
     let seen = of_parent(resource, &managers);
     let seen = if seen.0.is_empty() { first_managers(&scale, live, &acting, &zero()) } else { seen };
     let applied = ownership::apply(&scale, live, config, &seen, &acting, conflicts)?;

@@ -80,7 +80,7 @@ impl Limited {
     }
 }
 
-/// Refuses what no quota covers: names that none counts, and scopes that none is of.
+/// Refuses a use that no quota covers: of names that no quota counts, or in scopes that no quota has.
 pub(super) fn uncovered(
     names: &BTreeSet<String>,
     counted: &BTreeSet<&str>,

@@ -48,7 +48,7 @@ pub fn of_pod(pod: &ObjectMap, list: List) -> Amounts {
 }
 
 /// The sum of a Pod's containers, and at least the largest init container together with the sidecars before it.
-fn together(pod: &ObjectMap, amounts: impl Fn(&ObjectMap) -> Amounts) -> Amounts {
+pub fn together(pod: &ObjectMap, amounts: impl Fn(&ObjectMap) -> Amounts) -> Amounts {
     let mut total = Amounts::default();
     for container in objects(pod, &["spec", "containers"]) {
         total.add(&amounts(container));

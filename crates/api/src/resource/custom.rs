@@ -14,7 +14,7 @@ use crate::storage::{Expect, Key, Requirement};
 #[derive(Debug)]
 pub struct StoredDefinition {
     key: Key,
-    /// The newest revision at which it means what it meant when its resources were made.
+    /// The newest revision with the same meaning as when the resources of the definition were made.
     revision: AtomicU64,
 }
 

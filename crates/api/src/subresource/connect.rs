@@ -8,7 +8,7 @@ pub mod options;
 pub mod proxy;
 
 use crate::admission::{Attempt, Operation};
-use crate::auth::authorizer::{Attributes, Refusal, authorize};
+use crate::auth::authorizer::{Refusal, authorize};
 use crate::cache::State;
 use crate::error::Error;
 use crate::relay::Address;
@@ -66,22 +66,9 @@ impl Api {
     /// 403 unless the user may create the subresource: whoever may only get it must not run commands by way of WebSockets,
     /// which begin with GET (upstream's gate AuthorizePodWebsocketUpgradeCreatePermission).
     pub async fn authorize_stream(&self, request: &Request<'_>) -> Result<(), Error> {
-        let definition = &request.target.resource.definition;
-        let attributes = Attributes {
-            group: definition.group(),
-            version: definition.version(),
-            resource: &definition.plural,
-            subresource: request.subresource,
-            name: request.target.name,
-            ..Attributes::of_path(request.user, Verb::Create.as_str(), "")
-        };
-        match authorize(request.authorizer, &attributes.within(request.target.namespace)).await {
+        match authorize(request.authorizer, &request.attributes(Verb::Create.as_str())).await {
             Ok(_) => Ok(()),
-            Err(Refusal::Forbidden { reason, .. }) => Err(Error::Forbidden {
-                resource: definition.group_resource(),
-                name: request.target.name.to_owned(),
-                reason,
-            }),
+            Err(Refusal::Forbidden { reason, .. }) => Err(request.target.forbidden(reason)),
             Err(Refusal::Failed(why)) => Err(Error::Internal(why)),
         }
     }
@@ -149,10 +136,7 @@ impl Api {
     /// An object as it is now; 404 if there is none.
     fn stored(&self, state: &State, gvr: &Gvr, namespace: &str, name: &str) -> Result<ObjectMap, Error> {
         let resource = self.resources.get(gvr).ok_or(Error::UnknownResource)?;
-        let not_found = || Error::NotFound {
-            resource: GroupResource::new("", gvr.plural.as_str()),
-            name: name.to_owned(),
-        };
+        let not_found = || Error::not_found(GroupResource::new("", gvr.plural.as_str()), name);
         let found = state.get(resource.id, namespace, name).ok_or_else(not_found)?;
         resource.decode(&found)
     }

@@ -98,11 +98,7 @@ fn refuse_system_class(target: Target<'_>) -> Result<(), Error> {
     if !is_class || !SYSTEM.contains(&target.name) {
         return Ok(());
     }
-    Err(Error::Forbidden {
-        resource: definition.group_resource(),
-        name: target.name.to_owned(),
-        reason: "this is a system priority class and cannot be deleted".to_owned(),
-    })
+    Err(target.forbidden("this is a system priority class and cannot be deleted"))
 }
 
 /// Puts the revision of the deletion into the object that is returned.

@@ -1,4 +1,4 @@
-//! Texts: those of objects and programs are borrowed, those that are made are shared.
+//! Texts: borrowed from objects and programs, or shared when an evaluation has made them.
 
 use std::ops::Deref;
 use std::sync::Arc;

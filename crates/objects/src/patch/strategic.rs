@@ -184,6 +184,3 @@ fn unknown_directive(directive: &Value, patch: &Map) -> PatchError {
         gotext::display_map(patch)
     ))
 }
-
-#[cfg(test)]
-mod tests;

@@ -209,6 +209,3 @@ fn in_order(types: &Types, message: &Message, object: &mut ObjectMap) {
     members.sort_by_key(|(place, ..)| *place);
     *object = members.into_iter().map(|(_, name, value)| (name, value)).collect();
 }
-
-#[cfg(test)]
-mod tests;

@@ -239,6 +239,3 @@ impl ServedVersion {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

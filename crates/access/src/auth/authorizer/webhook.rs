@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 
 use super::super::authorization_config::{OnFailure, WebhookSettings};
 use super::super::recent::Recent;
 use super::conditions::Match;
 use super::{Answer, Attributes, Authorizer, Decision, Given, Operator, Reason, Requirement, UserRules};
+use crate::auth::secret::sha256;
 use crate::fields;
 use crate::metrics::WebhookMetrics;
 use crate::tree::{Map, Value, json};
@@ -84,7 +84,7 @@ impl WebhookAuthorizer {
 
     async fn status(&self, attributes: &Attributes<'_>) -> Result<Status, String> {
         let spec = spec(attributes, &self.settings.version);
-        let hash = hash(&spec);
+        let hash = sha256(json!(&spec).to_string().as_bytes());
         if let Some(kept) = self.answers.get(&hash).filter(|kept| Instant::now() < kept.until) {
             return Ok(kept.status.clone());
         }
@@ -254,10 +254,4 @@ fn requirement(requirement: &Requirement, empty: Empty) -> Value {
 /// The bytes of what the asking user chooses.
 fn length(attributes: &Attributes<'_>) -> usize {
     texts(attributes).iter().map(|(_, text)| text.len()).sum::<usize>() + attributes.path.len()
-}
-
-fn hash(spec: &Map) -> [u8; 32] {
-    let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, json!(spec).to_string().as_bytes()).as_ref());
-    hash
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use aws_lc_rs::digest::{SHA256, digest};
-
 use super::Verified;
 use crate::auth::recent::Recent;
+use crate::auth::secret::sha256;
 
 /// The tokens of a generation. What is known of a token takes about 1 KiB.
 const MOST: usize = 1024;
@@ -21,18 +20,12 @@ impl Default for Checked {
 
 impl Checked {
     pub fn get(&self, token: &str) -> Option<Arc<Verified>> {
-        self.0.get(&hash(token))
+        self.0.get(&sha256(token.as_bytes()))
     }
 
     pub fn put(&self, token: &str, verified: Verified) -> Arc<Verified> {
         let verified = Arc::new(verified);
-        self.0.put(hash(token), verified.clone());
+        self.0.put(sha256(token.as_bytes()), verified.clone());
         verified
     }
-}
-
-fn hash(token: &str) -> [u8; 32] {
-    let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
-    hash
 }

@@ -12,9 +12,9 @@ use crate::tree::{Value, json};
 /// For how many seconds clients may keep documents of keys that this server has.
 const MAX_AGE: i64 = 3600;
 
-/// The settings of the issuer.
+/// Issues tokens.
 #[derive(Debug)]
-pub struct Setup {
+pub struct Issuer {
     /// The first one issues; tokens of the others are accepted. There is at least one.
     pub issuers: Vec<String>,
     pub keys: Keys,
@@ -24,16 +24,6 @@ pub struct Setup {
     pub extended: Option<i64>,
     /// The URL of the keys in the discovery document; `None` names this server's.
     pub jwks_uri: Option<String>,
-}
-
-/// Issues tokens.
-#[derive(Debug)]
-pub struct Issuer {
-    pub issuers: Vec<String>,
-    pub keys: Keys,
-    pub max_seconds: Option<i64>,
-    pub extended: Option<i64>,
-    jwks_uri: Option<String>,
 }
 
 /// The claims of a token that is to be issued.
@@ -64,11 +54,6 @@ pub enum Unsigned {
 }
 
 impl Issuer {
-    pub fn new(setup: Setup) -> Arc<Self> {
-        let Setup { issuers, keys, max_seconds, extended, jwks_uri } = setup;
-        Arc::new(Self { issuers, keys, max_seconds, extended, jwks_uri })
-    }
-
     fn name(&self) -> &str {
         self.issuers.first().map_or("", String::as_str)
     }

@@ -9,7 +9,6 @@ use crate::options::DryRun;
 use crate::request::Request;
 use crate::schema::names::{Gvk, Gvr};
 use crate::tree::{Value, json};
-use crate::user::User;
 use crate::{ObjectMap, fields};
 
 /// The cost limit of all conditions of a webhook or policy together.
@@ -84,7 +83,7 @@ pub fn described(request: &Request<'_>, facts: &Facts<'_>, matched: &Matched) ->
     insert_text(&mut described, "name", facts.name);
     insert_text(&mut described, "namespace", facts.namespace);
     described.insert("operation", facts.operation.as_str().into());
-    described.insert("userInfo", user(request.user));
+    described.insert("userInfo", request.user.info());
     described.insert("dryRun", (request.options.dry_run() == DryRun::Yes).into());
     described.insert("options", options(request, facts.operation));
     described
@@ -102,19 +101,6 @@ fn kind(gvk: &Gvk) -> Value {
 
 fn resource(gvr: &Gvr) -> Value {
     json!({"group": gvr.group().as_str(), "version": gvr.version(), "resource": gvr.plural.as_str()})
-}
-
-fn user(user: &User) -> Value {
-    let mut info = ObjectMap::new();
-    insert_text(&mut info, "username", &user.name);
-    insert_text(&mut info, "uid", &user.uid);
-    if !user.groups.is_empty() {
-        info.insert("groups", json!(user.groups));
-    }
-    if !user.extra.is_empty() {
-        info.insert("extra", json!(user.extra));
-    }
-    Value::Object(info)
 }
 
 /// The options of the operation, as the type prints them.

@@ -321,8 +321,7 @@ pub fn has_versions(facts: Facts<'_>) -> bool {
 
 /// 404 if it does not exist.
 pub fn stored_namespace(cluster: &Cluster, name: &str) -> Result<ObjectMap, Error> {
-    let not_found =
-        || Error::NotFound { resource: GroupResource::new("", "namespaces"), name: name.to_owned() };
+    let not_found = || Error::not_found(GroupResource::new("", "namespaces"), name);
     let resource = cluster.resources.get(&NAMESPACES).ok_or(Error::UnknownResource)?;
     let found = cluster.cache.any().get(resource.id, "", name).ok_or_else(not_found)?;
     resource.decode(&found)

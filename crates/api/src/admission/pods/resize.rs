@@ -8,6 +8,7 @@ use crate::causes::{Cause, CauseReason};
 use crate::error::Error;
 use crate::gotext::quote;
 use crate::quantity::{nanos, units};
+use crate::quota::pod_amounts::List;
 use crate::request::Request;
 use crate::schema::names::Gvr;
 use crate::tree::Value;
@@ -98,7 +99,7 @@ fn check_node(node: &ObjectMap, name: &str) -> Result<(), (CauseReason, String)>
 }
 
 fn check_capacity(pod: &ObjectMap, node: &ObjectMap) -> Result<(), (CauseReason, String)> {
-    let requests = usage::of_pod(pod, "requests");
+    let requests = usage::of_pod(pod, List::Requests);
     let overhead = |name: &str| nanos(fields::text(pod, &["spec", "overhead", name])).unwrap_or_default();
     let mut missing = Vec::new();
     let in_milli: fn(i128) -> i128 = |amount| amount / NANOS_PER_MILLI + (amount % NANOS_PER_MILLI).signum();

@@ -255,6 +255,3 @@ fn build(key: &str, operator: Binary, values: Vec<&str>) -> Result<Operator, Str
         Binary::LessThan => Operator::LessThan(bound),
     })
 }
-
-#[cfg(test)]
-mod tests;

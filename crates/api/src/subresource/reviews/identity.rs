@@ -4,7 +4,6 @@ use super::{Sources, like};
 use crate::auth::authn::{Audiences, Authenticator, TokenError};
 use crate::error::Error;
 use crate::tree::{Value, json};
-use crate::user::User;
 use crate::{ObjectMap, fields};
 
 pub(super) fn check_token(question: &ObjectMap) -> Result<(), Error> {
@@ -31,7 +30,7 @@ pub(super) async fn review_token(
                 Audiences::Api => authenticator.audiences().to_vec(),
                 Audiences::These(audiences) => audiences,
             };
-            json!({"authenticated": true, "user": user_info(&accepted.user), "audiences": audiences})
+            json!({"authenticated": true, "user": accepted.user.info(), "audiences": audiences})
         }
         Err(TokenError::Refused(why)) => json!({"user": {}, "error": why.to_string()}),
         Err(TokenError::Starting) => return Err(Error::starting()),
@@ -45,24 +44,6 @@ pub(super) async fn review_token(
 pub(super) fn review_self(question: &ObjectMap, sources: &Sources<'_>) -> ObjectMap {
     let mut answer = like(question);
     answer.insert("metadata", json!({"creationTimestamp": sources.now}));
-    answer.insert("status", json!({"userInfo": user_info(sources.user)}));
+    answer.insert("status", json!({"userInfo": sources.user.info()}));
     answer
-}
-
-/// `authentication.k8s.io/v1 UserInfo`; empty parts are left out.
-fn user_info(user: &User) -> Value {
-    let mut info = ObjectMap::new();
-    if !user.name.is_empty() {
-        info.insert("username", user.name.as_str().into());
-    }
-    if !user.uid.is_empty() {
-        info.insert("uid", user.uid.as_str().into());
-    }
-    if !user.groups.is_empty() {
-        info.insert("groups", json!(user.groups));
-    }
-    if !user.extra.is_empty() {
-        info.insert("extra", json!(user.extra));
-    }
-    Value::Object(info)
 }

@@ -5,7 +5,7 @@
 //! deleted only by whoever asks for just that and has a right of its own for it. Plugins of admission are not asked, as
 //! upstream asks none.
 
-use crate::auth::authorizer::{Attributes, Decision};
+use crate::auth::authorizer::Decision;
 use crate::concerns::{self, Committed, ObjectChange};
 use crate::effects::Effects;
 use crate::encryption::stored_key;
@@ -66,37 +66,21 @@ impl Api {
 
 /// 403 unless the user has the right to delete what cannot be read.
 async fn authorize(request: &Request<'_>) -> Result<(), Error> {
-    let definition = &request.target.resource.definition;
-    let refused = |reason: String| {
-        Err(Error::Forbidden {
-            resource: definition.group_resource(),
-            name: request.target.name.to_owned(),
-            reason,
-        })
-    };
     if !request.subresource.is_empty() {
         let option = "ignoreStoreReadErrorWithClusterBreakingPotential";
-        return refused(format!(
-            "{option} delete option is not allowed on a subresource or non-resource request"
-        ));
+        let why = format!("{option} delete option is not allowed on a subresource or non-resource request");
+        return Err(request.target.forbidden(why));
     }
     request.confirm().await?;
-    let attributes = Attributes {
-        group: definition.group(),
-        version: definition.version(),
-        resource: &definition.plural,
-        name: request.target.name,
-        ..Attributes::of_path(request.user, VERB, "")
-    };
-    let attributes = attributes.within(request.target.namespace);
+    let attributes = request.attributes(VERB);
     let reason = match request.authorizer.decide(&attributes).decided().await {
         Decision::Allow(_) => return Ok(()),
         Decision::Deny(reason) | Decision::NoOpinion(reason) => reason,
     };
-    refused(match reason.error() {
+    Err(request.target.forbidden(match reason.error() {
         Some(error) => format!("error while checking permission for {}, {error}", quote(VERB)),
         None => format!("not permitted to do {}, reason: {}", quote(VERB), reason.text(&attributes)),
-    })
+    }))
 }
 
 /// 409 of an object that can be read.

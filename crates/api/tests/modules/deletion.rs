@@ -1,6 +1,17 @@
-use super::*;
-use crate::kinds::built_in;
-use crate::tree::json;
+//! Tests of `deletion`.
+
+use rowplane_api::deletion::Plan;
+use rowplane_api::deletion::Rules;
+use rowplane_api::deletion::check;
+use rowplane_api::deletion::plan;
+use rowplane_api::options::delete::DeleteOptions;
+use rowplane_api::options::delete::Preconditions;
+use rowplane_objects::kinds::behavior::deletion::Dependents;
+use rowplane_objects::kinds::behavior::deletion::Propagation;
+use rowplane_objects::kinds::built_in;
+use rowplane_objects::schema::resource::ResourceDefinition;
+use rowplane_values::tree::Value;
+use rowplane_values::tree::json;
 
 const NOW: &str = "2026-07-01T10:00:00Z";
 

@@ -1,20 +1,29 @@
+//! Tests of `auth::jwt`.
+
+use rowplane_access::auth::jwt::Audience;
+use rowplane_access::auth::jwt::Compact;
+use rowplane_access::auth::jwt::Date;
+use rowplane_access::auth::jwt::claimed_issuer;
+use rowplane_access::auth::jwt::decode;
+use rowplane_access::auth::jwt::encode;
+use rowplane_access::auth::jwt::keys::KeyError;
+use rowplane_access::auth::jwt::keys::PublicKey;
+use rowplane_access::auth::jwt::keys::SigningKey;
+use rowplane_values::tree::json;
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::keys::{KeyError, SigningKey};
-use super::*;
-use crate::tree::json;
-
 /// Keys that openssl has made, in the forms in which people keep them.
-const RSA_PKCS1: &str = include_str!("../../../../../testdata/jwt/rsa-pkcs1.pem");
-const RSA_PKCS8: &str = include_str!("../../../../../testdata/jwt/rsa-pkcs8.pem");
-const RSA_PUBLIC: &str = include_str!("../../../../../testdata/jwt/rsa-public.pem");
-const P256_SEC1: &str = include_str!("../../../../../testdata/jwt/p256-sec1.pem");
-const P256_PKCS8: &str = include_str!("../../../../../testdata/jwt/p256-pkcs8.pem");
-const P384_SEC1: &str = include_str!("../../../../../testdata/jwt/p384-sec1.pem");
-const P521_PKCS8: &str = include_str!("../../../../../testdata/jwt/p521-pkcs8.pem");
+const RSA_PKCS1: &str = include_str!("../../../../testdata/jwt/rsa-pkcs1.pem");
+const RSA_PKCS8: &str = include_str!("../../../../testdata/jwt/rsa-pkcs8.pem");
+const RSA_PUBLIC: &str = include_str!("../../../../testdata/jwt/rsa-public.pem");
+const P256_SEC1: &str = include_str!("../../../../testdata/jwt/p256-sec1.pem");
+const P256_PKCS8: &str = include_str!("../../../../testdata/jwt/p256-pkcs8.pem");
+const P384_SEC1: &str = include_str!("../../../../testdata/jwt/p384-sec1.pem");
+const P521_PKCS8: &str = include_str!("../../../../testdata/jwt/p521-pkcs8.pem");
 /// A token that Go has signed with this key.
-const P521_TOKEN: &str = include_str!("../../../../../testdata/jwt/p521.token");
-const P521: &str = include_str!("../../../../../testdata/jwt/p521.pem");
+const P521_TOKEN: &str = include_str!("../../../../testdata/jwt/p521.token");
+const P521: &str = include_str!("../../../../testdata/jwt/p521.pem");
 
 #[test]
 fn what_a_key_signs_it_verifies_and_no_other_does() {
@@ -55,7 +64,7 @@ fn changed_tokens_are_refused() {
 #[test]
 fn a_key_has_one_id_in_all_its_forms() {
     let id = |pem: &str| PublicKey::of_pem(pem.as_bytes()).unwrap()[0].id.clone();
-    let ids: Vec<&str> = include_str!("../../../../../testdata/jwt/ids").lines().collect();
+    let ids: Vec<&str> = include_str!("../../../../testdata/jwt/ids").lines().collect();
     assert_eq!([RSA_PKCS1, P256_SEC1, P384_SEC1, P521].map(id), ids[..]);
     assert_eq!([RSA_PKCS8, RSA_PUBLIC, P256_PKCS8, P521_PKCS8].map(id), [ids[0], ids[0], ids[1], ids[3]]);
     for pem in [RSA_PKCS8, P256_SEC1, P384_SEC1, P521] {
@@ -68,7 +77,9 @@ fn a_key_has_one_id_in_all_its_forms() {
 
 #[test]
 fn keys_come_back_out_of_key_sets() {
-    let decode = |jwk: &crate::tree::Value, name: &str| super::decode(jwk[name].as_str().unwrap()).unwrap();
+    let decode = |jwk: &rowplane_values::tree::Value, name: &str| {
+        rowplane_access::auth::jwt::decode(jwk[name].as_str().unwrap()).unwrap()
+    };
     let rsa = PublicKey::of_pem(RSA_PUBLIC.as_bytes()).unwrap().remove(0);
     let jwk = rsa.to_jwk();
     assert_eq!((&jwk["kty"], &jwk["alg"], &jwk["e"]), (&json!("RSA"), &json!("RS256"), &json!("AQAB")));
@@ -104,7 +115,7 @@ fn tokens_of_another_library_are_verified() {
 /// Tokens of RSA keys of 768 to 4096 bits that Go has signed, and what go-jose says of them (`tests/upstream/tokens`).
 #[test]
 fn keys_of_all_sizes_verify_as_upstream() {
-    let packed = &include_bytes!("../../../../../testdata/jwt/rsa-tokens.jsonl.gz")[..];
+    let packed = &include_bytes!("../../../../testdata/jwt/rsa-tokens.jsonl.gz")[..];
     let mut lines = String::new();
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(packed), &mut lines).unwrap();
     let mut verified = 0;
@@ -124,7 +135,7 @@ fn keys_of_all_sizes_verify_as_upstream() {
 
 #[test]
 fn a_short_private_key_is_refused_by_its_length() {
-    let pem = include_str!("../../../../../testdata/jwt/rsa-1024.pem");
+    let pem = include_str!("../../../../testdata/jwt/rsa-1024.pem");
     let why = SigningKey::of_pem(pem.as_bytes()).unwrap_err();
     assert_eq!(why, KeyError::Size { bits: 1024 });
     assert_eq!(PublicKey::of_pem(pem.as_bytes()).unwrap()[0].algorithm(), "RS256");

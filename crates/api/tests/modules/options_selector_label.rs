@@ -1,7 +1,9 @@
-use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
+//! Tests of `options::selector::label`.
 
-use super::*;
+use rand::RngExt;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rowplane_api::options::selector::label::LabelSelector;
 
 fn matches(selector: &str, labels: &[(&str, &'static str)]) -> bool {
     let selector = LabelSelector::parse(selector).unwrap();

@@ -1,5 +1,19 @@
-use super::*;
-use crate::options::continue_token::{LastKey, PageAt, TokenKey};
+//! Tests of `options::list`.
+
+use rowplane_api::error::Error;
+use rowplane_api::options::continue_token::ContinueToken;
+use rowplane_api::options::continue_token::LastKey;
+use rowplane_api::options::continue_token::PageAt;
+use rowplane_api::options::continue_token::Scope;
+use rowplane_api::options::continue_token::TokenKey;
+use rowplane_api::options::continue_token::TokenKeys;
+use rowplane_api::options::list::Collection;
+use rowplane_api::options::list::ListAt;
+use rowplane_api::options::list::ListOptions;
+use rowplane_api::options::query::Query;
+use rowplane_objects::kinds::behavior::selectable::SelectableFields;
+use rowplane_objects::revision::Revision;
+use rowplane_objects::schema::names::GroupResource;
 
 fn keys() -> TokenKeys {
     TokenKeys::new(TokenKey { id: 1, secret: vec![1; 32] }, vec![])

@@ -7,17 +7,17 @@ use flate2::read::GzDecoder;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::causes::Cause;
-use crate::kinds::behavior::Behavior;
-use crate::kinds::behavior::strategy::Writer;
-use crate::kinds::built_in;
-use crate::options::strictness::conform;
-use crate::schema::names::Gvk;
-use crate::schema::resource::ResourceDefinition;
-use crate::tree::Value;
-use crate::user::User;
-use crate::warnings::Warnings;
-use crate::{ObjectMap, meta, metadata, metadata_mut};
+use rowplane_api::options::strictness::conform;
+use rowplane_api::{ObjectMap, meta, metadata, metadata_mut};
+use rowplane_objects::causes::Cause;
+use rowplane_objects::kinds::behavior::Behavior;
+use rowplane_objects::kinds::behavior::strategy::Writer;
+use rowplane_objects::kinds::built_in;
+use rowplane_objects::schema::names::Gvk;
+use rowplane_objects::schema::resource::ResourceDefinition;
+use rowplane_objects::user::User;
+use rowplane_objects::warnings::Warnings;
+use rowplane_values::tree::Value;
 
 /// A valid object, and upstream's verdict after each change of it.
 #[derive(Deserialize)]
@@ -103,7 +103,7 @@ fn is_unchecked((_, _, text): &(String, String, String)) -> bool {
 const LOST: [&str; 2] = ["/spec/resources/requests", "/spec/request"];
 
 fn is_empty(value: &Value) -> bool {
-    [crate::tree::json!([]), crate::tree::json!({}), "".into()].contains(value)
+    [rowplane_values::tree::json!([]), rowplane_values::tree::json!({}), "".into()].contains(value)
 }
 
 fn shown(verdict: &Verdict) -> Verdict {

@@ -1,5 +1,9 @@
-use super::*;
-use crate::tree::json;
+//! Tests of `auth::authentication_config`.
+
+use rowplane_access::auth::authentication_config::parse;
+use rowplane_access::auth::authn::Anonymous;
+use rowplane_values::tree::Value;
+use rowplane_values::tree::json;
 
 const RIGHT: &str = r#"
 apiVersion: apiserver.config.k8s.io/v1

@@ -1,8 +1,11 @@
-use super::field::FieldSelector;
-use crate::error::Error;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::built_in::any_version;
-use crate::tree::{Value, json};
+//! Tests of `options::selector`.
+
+use rowplane_api::error::Error;
+use rowplane_api::options::selector::field::FieldSelector;
+use rowplane_objects::kinds::behavior::selectable::SelectableFields;
+use rowplane_objects::kinds::built_in::any_version;
+use rowplane_values::tree::Value;
+use rowplane_values::tree::json;
 
 fn of(group: &str, kind: &str) -> SelectableFields {
     (any_version(group, kind).fields)()

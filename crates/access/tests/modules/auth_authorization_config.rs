@@ -1,4 +1,10 @@
-use super::*;
+//! Tests of `auth::authorization_config`.
+
+use std::time::Duration;
+
+use rowplane_access::auth::authorization_config::OnFailure;
+use rowplane_access::auth::authorization_config::parse;
+use rowplane_access::auth::authorizer::mode::Mode;
 
 fn file(authorizers: &str) -> String {
     format!(

@@ -1,11 +1,13 @@
 //! The cases in `testdata/strategic`.
 
+use rowplane_objects::patch::strategic::apply;
+use rowplane_objects::schema::builtin;
+use rowplane_objects::schema::names::Gvk;
+use rowplane_values::tree::Map;
+use rowplane_values::tree::Value;
+use rowplane_values::tree::json;
+use rowplane_values::tree::work;
 use serde::Deserialize;
-
-use super::*;
-use crate::schema::builtin;
-use crate::schema::names::Gvk;
-use crate::tree::{Map, Value, json, work};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

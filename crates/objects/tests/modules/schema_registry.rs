@@ -1,7 +1,19 @@
-use super::*;
-use crate::kinds::built_in;
-use crate::schema::kind::Kind;
-use crate::schema::resource::{Origin, Scope};
+//! Tests of `schema::registry`.
+
+use std::sync::Arc;
+
+use rowplane_objects::kinds::built_in;
+use rowplane_objects::schema::kind::Kind;
+use rowplane_objects::schema::names::GroupResource;
+use rowplane_objects::schema::names::GroupVersion;
+use rowplane_objects::schema::names::Gvk;
+use rowplane_objects::schema::names::Gvr;
+use rowplane_objects::schema::registry::Registry;
+use rowplane_objects::schema::registry::order::compare_versions;
+use rowplane_objects::schema::resource::Origin;
+use rowplane_objects::schema::resource::ResourceDefinition;
+use rowplane_objects::schema::resource::Scope;
+use rowplane_objects::schema::resource::Storage;
 
 fn built_in() -> Registry {
     Registry::new(built_in::definitions())

@@ -1,8 +1,10 @@
-use super::*;
+//! Tests of `quantity`.
+
+use rowplane_values::quantity::normalize;
 
 /// A text, a tab, and upstream's result on each line; errors start with an exclamation mark. See
 /// `proto/generate/golden`.
-const GOLDEN: &str = include_str!("golden.tsv");
+const GOLDEN: &str = include_str!("../../src/quantity/golden.tsv");
 
 #[test]
 fn texts_of_upstream() {

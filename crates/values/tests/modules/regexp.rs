@@ -1,4 +1,9 @@
-use super::*;
+//! Tests of `regexp`.
+
+use rowplane_values::regexp::LENGTH_MAX;
+use rowplane_values::regexp::Regexp;
+use rowplane_values::regexp::Room;
+use rowplane_values::regexp::check;
 
 #[test]
 fn what_is_no_expression_is_told_in_go_s_words() {

@@ -1,0 +1,7 @@
+//! Tests of modules through their public items, in a file for each module.
+
+mod auth_authentication_config;
+mod auth_authorization_config;
+mod auth_authorizer;
+mod auth_authorizer_conditions;
+mod auth_jwt;
