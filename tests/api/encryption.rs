@@ -435,7 +435,7 @@ async fn auth_109_a_key_that_is_taken_out_opens_nothing_any_more() {
             "no matching key was found for the provided Secretbox transformer",
         );
     }
-    server.get(&format!("{SECRETS}/b")).await.ok();
+    server.get(format!("{SECRETS}/b")).await.ok();
 
     configure(&mut setup, "secrets", &[&keys("secretbox", &["k2", "k1"]), IDENTITY]);
     server.look_at_encryption().await;

@@ -43,9 +43,10 @@ async fn listen(from: impl AsyncRead + Unpin, replies: &Replies) -> io::Result<(
     loop {
         match frames.next(&mut ignored).await? {
             Part::Ping { payload, .. } => replies.pong(&payload),
-            Part::Close => return Ok(replies.end(NORMAL)),
-            Part::Malformed => return Ok(replies.end(PROTOCOL_ERROR)),
+            Part::Close => break replies.end(NORMAL),
+            Part::Malformed => break replies.end(PROTOCOL_ERROR),
             Part::Message(_) | Part::Bytes(_) | Part::End => {}
         }
     }
+    Ok(())
 }
