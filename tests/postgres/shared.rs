@@ -134,17 +134,19 @@ async fn stores_whose_urls_differ_in_the_schema_alone_share_connections() {
     let Shared { schema, one, two, .. } = &shared;
     let url = |part: &str| format!("{}&schema={}", schema.url(), name(schema, part).replace('"', "%22"));
     let databases = Databases::default();
-    let again = databases.open(url("one")).await.expect("open");
-    let other = databases.open(url("other")).await.expect("open");
-    let elsewhere = databases.open(url("two") + "&connect_timeout=9").await.expect("open");
-    // That of the first two, that of these two, and that of the last one.
-    shared.until(LISTENING, 3).await;
+    let again = databases.open(url("one"), None).await.expect("open");
+    let other = databases.open(schema.url(), Some(&name(schema, "other"))).await.expect("open");
+    let elsewhere = databases.open(url("two") + "&connect_timeout=9", None).await.expect("open");
+    let alone = Postgres::open(url("two")).await.expect("open");
+    // That of the shared two, that of the first two here, and those of the last ones.
+    shared.until(LISTENING, 4).await;
     let things = resource(&**one, "things").await;
     assert_eq!(resource(&other, "others").await, things, "a schema of its own, whose first resource it is");
     let version = pass(&again, create(&Key::new(things, "ns", "a"), 1)).await;
     assert_eq!(names(&**one, &Scan::all(things), version).await, ["ns/a"]);
     let in_two = resource(&**two, "things").await;
     assert_eq!(resource(&elsewhere, "things").await, in_two);
+    assert_eq!(resource(&alone, "things").await, in_two);
     // What reads a store from outside finds the schema, too.
     let kept = GroupResource::new("example.com", "things");
     let found = Postgres::live_objects(&url("one").into(), &kept).await.expect("the objects");
@@ -152,7 +154,7 @@ async fn stores_whose_urls_differ_in_the_schema_alone_share_connections() {
     let found = Postgres::live_objects(&url("other").into(), &kept).await.expect("the objects");
     assert!(found.is_empty());
     drop((again, other));
-    shared.until(LISTENING, 2).await;
+    shared.until(LISTENING, 3).await;
 }
 
 /// The calls of one store all wait for a lock. The other one goes on, also when it lists.

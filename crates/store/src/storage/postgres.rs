@@ -99,14 +99,14 @@ impl Postgres {
     /// Connects and migrates the schema, with connections for this store alone. The tables live in the schema that the URL
     /// names, or else in the connection's current schema.
     pub async fn open(address: impl Into<Address>) -> Result<Self, OpenError> {
-        Databases::default().open(address).await
+        Self::open_in(&Database::new(address)?, None).await
     }
 
-    /// Opens the store in a schema of a database, and migrates it. `None` is the connection's current schema; one that is
-    /// named is made if it is not there. Stores of several schemas share the database's connections and nothing else.
+    /// Opens the store in a schema of a database, and migrates it. `None` is the schema that the database's URL names, or else
+    /// the connection's current one. A schema that is named is made if it is not there. Stores of several schemas share the database's connections and nothing else.
     pub async fn open_in(database: &Database, schema: Option<&str>) -> Result<Self, OpenError> {
         let shown = database.shown();
-        let schema = schema_named(shown, schema)?;
+        let schema = schema_named(shown, schema.or(database.schema()))?;
         let connector = database.connector(schema.clone());
         let pool = Pool::join(database.sessions(), connector.clone());
         let place = pool.reserve().await.map_err(|error| not_opened(shown, error))?;

@@ -29,10 +29,14 @@ pub struct Databases(Arc<Mutex<Addresses>>);
 type Addresses = Vec<(Address, Weak<Shared>)>;
 
 impl Databases {
-    /// Opens the store at this address, in the schema that its URL names. Must be called within a runtime.
-    pub async fn open(&self, address: impl Into<Address>) -> Result<Postgres, OpenError> {
-        let (address, schema) = address.into().split();
-        Postgres::open_in(&self.database(&address)?, schema.as_deref()).await
+    /// Opens the store at this address, in this schema or else in the one that its URL names. Must be called within a runtime.
+    pub async fn open(
+        &self,
+        address: impl Into<Address>,
+        schema: Option<&str>,
+    ) -> Result<Postgres, OpenError> {
+        let (address, named) = address.into().split();
+        Postgres::open_in(&self.database(&address)?, schema.or(named.as_deref())).await
     }
 
     fn database(&self, address: &Address) -> Result<Database, OpenError> {
@@ -63,6 +67,8 @@ pub struct Database(Arc<Shared>);
 struct Shared {
     /// The URL without secrets.
     shown: String,
+    /// The schema that the URL names.
+    schema: Option<String>,
     ways: Ways,
     accepted: Option<ClusterId>,
     sessions: Sessions,
@@ -72,7 +78,7 @@ struct Shared {
 }
 
 impl Database {
-    /// Reads the address, and the files that it names; a schema in the URL is ignored. Connects when the first store is opened. Must be called within a
+    /// Reads the address, and the files that it names. Connects when the first store is opened. Must be called within a
     /// runtime.
     pub fn new(address: impl Into<Address>) -> Result<Self, OpenError> {
         Self::with_places(address, super::pool::PLACES)
@@ -84,13 +90,19 @@ impl Database {
         let (ways, shown) = ways(&address, Use::Serving)?;
         let sessions = Sessions::new(places);
         let listeners = Listeners::new(ways.clone(), sessions.clone());
+        let (_, schema) = address.split();
         let (accepted, checked) = (address.accepted, OnceCell::new());
-        Ok(Self(Arc::new(Shared { shown, ways, accepted, sessions, listeners, checked })))
+        Ok(Self(Arc::new(Shared { shown, schema, ways, accepted, sessions, listeners, checked })))
     }
 
     /// The URL without secrets.
     pub(super) fn shown(&self) -> &str {
         &self.0.shown
+    }
+
+    /// The schema that the URL names.
+    pub(super) fn schema(&self) -> Option<&str> {
+        self.0.schema.as_deref()
     }
 
     pub(super) fn sessions(&self) -> &Sessions {
