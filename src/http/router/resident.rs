@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
