@@ -26,6 +26,7 @@ pub mod flowcontrol;
 pub mod networking;
 pub mod node;
 pub mod policy;
+pub mod prelude;
 pub mod rbac;
 pub mod resource;
 pub mod scheduling;

@@ -11,7 +11,7 @@ pub mod validating_admission_policy_binding;
 pub mod validating_webhook_configuration;
 pub mod webhook;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "admissionregistration.k8s.io",

@@ -2,7 +2,7 @@
 
 pub mod custom_resource_definition;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "apiextensions.k8s.io",

@@ -2,7 +2,7 @@
 
 pub mod api_service;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "apiregistration.k8s.io",

@@ -2,7 +2,7 @@
 
 pub mod storage_version;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "internal.apiserver.k8s.io",

@@ -8,7 +8,7 @@ pub mod rollout;
 pub mod shared;
 pub mod stateful_set;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "apps",

@@ -1,7 +1,6 @@
 //! The group `authentication.k8s.io`. Its objects are requests that are answered and never stored.
 
-use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::{BuiltIn, Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "authentication.k8s.io",

@@ -1,7 +1,6 @@
 //! The group `authorization.k8s.io`. Its objects are requests that are answered and never stored.
 
-use crate::kinds::behavior::definition::{cluster, namespaced};
-use crate::kinds::behavior::{BuiltIn, Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "authorization.k8s.io",

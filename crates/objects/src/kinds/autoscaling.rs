@@ -3,7 +3,7 @@
 pub mod conversion;
 pub mod horizontal_pod_autoscaler;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "autoscaling",

@@ -3,7 +3,7 @@
 pub mod cron_job;
 pub mod job;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "batch",

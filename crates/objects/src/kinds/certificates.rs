@@ -5,7 +5,7 @@ pub mod cluster_trust_bundle;
 pub mod pod_certificate_request;
 pub mod shared;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "certificates.k8s.io",

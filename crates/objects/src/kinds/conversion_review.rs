@@ -4,13 +4,12 @@
 //! Labels and annotations are all that counts of the metadata in an answer; the rest is the original's.
 
 use crate::causes::aggregate;
-use crate::fields::{self, ObjectMap};
+use crate::fields;
 use crate::gotext;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::{metadata, selector};
+use crate::kinds::prelude::*;
 use crate::schema::names::{GroupVersion, Gvk};
-use crate::tree::{Map, Value, json};
+use crate::tree::json;
 
 mod answer;
 #[cfg(test)]

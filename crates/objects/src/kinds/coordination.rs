@@ -2,7 +2,7 @@
 
 pub mod lease;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "coordination.k8s.io",

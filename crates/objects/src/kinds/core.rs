@@ -19,8 +19,7 @@ pub mod service;
 pub mod service_account;
 pub mod volume_source;
 
-use crate::kinds::behavior::definition::namespaced;
-use crate::kinds::behavior::{BuiltIn, Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "",

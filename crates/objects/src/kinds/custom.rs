@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use crate::codec::object::{Object, Undecodable};
 use crate::fields;
-use crate::fields::ObjectMap;
 use crate::kinds::behavior::declared::Declared;
+use crate::kinds::prelude::*;
 use crate::schema::kind::{Kind, Shape};
 use crate::schema::names::{GroupResource, GroupVersion, Gvk};
 use crate::schema::resource::{ResourceDefinition, Scope};
 use crate::schema::structural::{NotStructural, Schemas};
-use crate::tree::{Map, Text, Value};
+use crate::tree::Text;
 
 use tokio::sync::OnceCell;
 

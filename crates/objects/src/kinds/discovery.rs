@@ -2,7 +2,7 @@
 
 pub mod endpoint_slice;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "discovery.k8s.io",

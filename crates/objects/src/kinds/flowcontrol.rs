@@ -5,7 +5,7 @@ pub mod flow_schema;
 pub mod priority_level_configuration;
 pub mod shared;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "flowcontrol.apiserver.k8s.io",

@@ -6,7 +6,7 @@ pub mod ip_address;
 pub mod network_policy;
 pub mod service_cidr;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "networking.k8s.io",

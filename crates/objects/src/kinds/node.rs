@@ -2,7 +2,7 @@
 
 pub mod runtime_class;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "node.k8s.io",

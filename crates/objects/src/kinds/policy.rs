@@ -2,7 +2,7 @@
 
 pub mod pod_disruption_budget;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "policy",

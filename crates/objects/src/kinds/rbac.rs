@@ -7,7 +7,7 @@ pub mod role;
 pub mod role_binding;
 pub mod shared;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "rbac.authorization.k8s.io",

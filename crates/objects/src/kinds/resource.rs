@@ -9,7 +9,7 @@ pub mod resource_slice;
 pub mod shared;
 pub mod taint;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "resource.k8s.io",

@@ -2,7 +2,7 @@
 
 pub mod priority_class;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "scheduling.k8s.io",

@@ -7,7 +7,7 @@ pub mod storage_class;
 pub mod volume_attachment;
 pub mod volume_attributes_class;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "storage.k8s.io",

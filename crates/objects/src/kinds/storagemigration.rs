@@ -2,7 +2,7 @@
 
 pub mod storage_version_migration;
 
-use crate::kinds::behavior::{Group, Version};
+use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "storagemigration.k8s.io",

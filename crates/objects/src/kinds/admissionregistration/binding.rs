@@ -1,9 +1,8 @@
 //! Columns of the bindings of admission policies.
 
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text, text_column};
 use crate::kinds::behavior::columns::text::selector_dump;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static POLICY_BINDING: Printer = Printer {
     columns: &[

@@ -1,16 +1,9 @@
 //! MutatingAdmissionPolicyBinding: its rules are those of `policy`.
 
-use crate::fields::ObjectMap;
 use crate::kinds::admissionregistration::shared::{reserved, warn};
 use crate::kinds::admissionregistration::{binding, policy};
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding")

@@ -1,13 +1,8 @@
 //! MutatingWebhookConfiguration: its rules are those of `webhook`.
 
 use crate::kinds::admissionregistration::webhook;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("mutatingwebhookconfigurations", "MutatingWebhookConfiguration")

@@ -5,18 +5,15 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use crate::expression::is_reserved;
-use crate::fields::ObjectMap;
 use crate::kinds::admissionregistration::webhook;
+use crate::kinds::behavior::columns::Column;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, integer_column, list, name, text, text_column,
 };
-use crate::kinds::behavior::columns::{Column, Printer};
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain, label_key, path_segment};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::expression::{Admission, Purpose};
 use crate::kinds::behavior::rules::{condition, selector};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 const AUDIT_ANNOTATIONS: usize = 20;
 

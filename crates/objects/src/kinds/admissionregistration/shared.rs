@@ -1,10 +1,7 @@
 //! Names that no kind of this group takes, and the warnings about them.
 
-use crate::fields::ObjectMap;
 use crate::gotext;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::prelude::*;
 
 /// The end of a name that is reserved for objects that come from files.
 const STATIC: &str = ".static.k8s.io";

@@ -2,17 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::fields::ObjectMap;
 use crate::gotext::quote;
 use crate::kinds::admissionregistration::shared::{self, reserved};
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer_column, list};
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain, label_key};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::expression::{Admission, Purpose};
 use crate::kinds::behavior::rules::selector;
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::prelude::*;
 
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 

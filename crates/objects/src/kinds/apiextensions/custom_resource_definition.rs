@@ -17,24 +17,16 @@ pub mod structural;
 use std::collections::BTreeSet;
 
 use crate::fields;
-use crate::fields::ObjectMap;
 use crate::kinds::admissionregistration::webhook;
 use crate::kinds::apiextensions::custom_resource_definition::expressions::StoredExpressions;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::deletion::Dependents;
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain};
 use crate::kinds::behavior::part::Part;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::{immutable, immutable_text, same};
-use crate::kinds::behavior::selectable::SelectableFields;
 use crate::kinds::behavior::strategy::status::{StatusMetadata, StatusRule};
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
+use crate::kinds::prelude::*;
 use crate::patch::apply::fields::field_paths;
 use crate::patch::apply::filter::Filter;
-use crate::tree::Value;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("customresourcedefinitions", "CustomResourceDefinition")

@@ -3,23 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::causes::Cause;
-use crate::fields::ObjectMap;
 use crate::gotext;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, list, optional_text, text, text_column};
 use crate::kinds::behavior::columns::text::shortened;
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain, label_key, regex_text};
 use crate::kinds::behavior::names::NameFormat;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::KindWarnings;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("storageversions", "StorageVersion").sub(&["status"]).conditional(),

@@ -1,18 +1,8 @@
 //! ControllerRevisions.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer, list, text, text_column};
-use crate::kinds::behavior::definition::namespaced;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::immutable_raw;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::KindWarnings;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("controllerrevisions", "ControllerRevision"),

@@ -4,29 +4,20 @@ pub mod template_generation;
 
 use jiff::Timestamp;
 
-use crate::fields::ObjectMap;
 use crate::kinds::apps::rollout::{amount, shown_strategy};
 use crate::kinds::apps::shared::{collisions_grow, not_everything, selector_stays};
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, age, cells, integer, integer_column, name, text_column,
     wide,
 };
 use crate::kinds::behavior::columns::text::{containers, labels, selector as text_selector};
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::gated_fields::Node::Under;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::{Rules, selector};
-use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::rules::selector;
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::pod_spec;
 use crate::kinds::core::pod_spec::gated_fields::TEMPLATED;
 use crate::kinds::core::pod_template::warnings::{changed, template};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("daemonsets", "DaemonSet")

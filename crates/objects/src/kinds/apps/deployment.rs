@@ -2,32 +2,23 @@
 
 use jiff::Timestamp;
 
-use crate::fields::ObjectMap;
 use crate::kinds::apps::rollout::{amount, shown_strategy};
 use crate::kinds::apps::shared::{
     available_are_ready, collisions_grow, replica_counts, selector_selects, selector_stays,
 };
 use crate::kinds::apps::stateful_set::ready_of_desired;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, age, cells, integer, name, text_column, wide,
 };
 use crate::kinds::behavior::columns::text::{containers, selector_requirements};
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::gated_fields::Node::Under;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::{Rules, selector};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::rules::selector;
 use crate::kinds::behavior::strategy::generation::Generation;
 use crate::kinds::behavior::strategy::status::StatusMetadata;
-use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::pod_spec;
 use crate::kinds::core::pod_spec::gated_fields::TEMPLATED;
 use crate::kinds::core::pod_template::warnings::{named_template, template_update};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("deployments", "Deployment")

@@ -2,27 +2,17 @@
 
 use jiff::Timestamp;
 
-use crate::fields::ObjectMap;
 use crate::kinds::apps::deployment::selector_and_template;
 use crate::kinds::apps::shared::{available_are_ready, replica_counts, selector_stays};
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, age, cells, integer, integer_column, name, wide,
 };
 use crate::kinds::behavior::columns::text::{containers, selector};
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::gated_fields::Node::Under;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::pod_spec::gated_fields::TEMPLATED;
 use crate::kinds::core::pod_template::warnings::{named_template, template_update};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("replicasets", "ReplicaSet")

@@ -1,10 +1,9 @@
 //! How many pods a rollout may replace at the same time.
 
 use crate::gotext;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::format::percent;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 /// A number of pods, or a percentage. An absent one has the default.
 #[derive(Clone, Copy)]

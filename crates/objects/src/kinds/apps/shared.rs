@@ -1,9 +1,8 @@
 //! Rules that workloads share.
 
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
 use crate::kinds::behavior::rules::selector;
+use crate::kinds::prelude::*;
 
 /// Validates that the label selector has not changed.
 pub fn selector_stays(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {

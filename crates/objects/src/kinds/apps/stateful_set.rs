@@ -2,32 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::apps::rollout::amount;
 use crate::kinds::apps::shared::{available_are_ready, collisions_grow, replica_counts, selector_selects};
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, CONTAINERS, IMAGES, NAME, PLAIN, age, cells, integer, name, text_column, wide,
 };
 use crate::kinds::behavior::columns::text::containers;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::names::NameFormat;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::same::{IMMUTABLE, immutable, immutable_text, same};
-use crate::kinds::behavior::rules::{Rules, selector};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::rules::selector;
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::pod_spec::gated_fields::TEMPLATED;
 use crate::kinds::core::pod_template::warnings::{template, template_update};
 use crate::kinds::core::{persistent_volume_claim, pod_spec};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("statefulsets", "StatefulSet")

@@ -3,9 +3,9 @@
 
 pub mod metrics;
 
-use crate::fields::ObjectMap;
 use crate::kinds::behavior::conversion::OtherVersion;
-use crate::tree::{Text, Value, json};
+use crate::kinds::prelude::*;
+use crate::tree::{Text, json};
 use crate::{fields, gotext};
 
 /// The other version, seen from `autoscaling/v1`.

@@ -2,19 +2,13 @@
 
 pub mod columns;
 
-use crate::fields::ObjectMap;
 use crate::kinds::autoscaling::conversion::{OF_V1, OF_V2};
-use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::conversion::OtherVersion;
-use crate::kinds::behavior::definition::{Definition, namespaced};
+use crate::kinds::behavior::definition::Definition;
 use crate::kinds::behavior::format::{dns1123_label, path_segment};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::{Rules, resource};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::rules::resource;
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 
 pub static V1: BuiltIn =
     built_in(autoscaler().shared("autoscaling/v2"), r#"{"currentReplicas":0,"desiredReplicas":0}"#, OF_V1);

@@ -4,26 +4,18 @@ pub mod schedule;
 
 use jiff::Timestamp;
 
-use crate::fields::ObjectMap;
 use crate::kinds::batch::job;
 use crate::kinds::batch::job::warnings::job_spec;
-use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::age;
 use crate::kinds::behavior::columns::cell::{
     AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, age as age_cell, boolean_column, cells, integer_column,
     list, name, optional_text, text, text_column, wide,
 };
 use crate::kinds::behavior::columns::text::{containers, optional_flag, selector};
-use crate::kinds::behavior::columns::{Printer, age};
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::gated_fields::Node::Under;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks, label_name};
+use crate::kinds::behavior::warnings::label_name;
 use crate::kinds::core::pod_template::warnings::{IN_PODS, changed};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("cronjobs", "CronJob")

@@ -7,25 +7,18 @@ pub mod status;
 pub mod warnings;
 
 use crate::fields;
-use crate::fields::ObjectMap;
 use crate::gotext::quote;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::gated_fields::Feature::WorkloadWithJob;
 use crate::kinds::behavior::gated_fields::Node;
 use crate::kinds::behavior::gated_fields::Node::{Of, Under};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::{IMMUTABLE, immutable, same};
-use crate::kinds::behavior::rules::{Rules, domain_path, selector};
-use crate::kinds::behavior::selectable::{Field, Refusal, SelectableFields};
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::behavior::rules::{domain_path, selector};
+use crate::kinds::behavior::selectable::{Field, Refusal};
 use crate::kinds::core::pod_spec;
 use crate::kinds::core::pod_spec::gated_fields::TEMPLATE;
 use crate::kinds::core::pod_template::labels;
-use crate::tree::{Map, Value};
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("jobs", "Job").category("all").sub(&["status"]).generation().orphans(),

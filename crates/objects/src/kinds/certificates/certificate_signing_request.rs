@@ -7,22 +7,14 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 
 use crate::causes::Cause;
-use crate::fields::ObjectMap;
 use crate::gotext::decode_base64;
-use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::age;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, condition, text, text_column};
-use crate::kinds::behavior::columns::{Printer, age};
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::names::NameFormat;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::same;
-use crate::kinds::behavior::selectable::{SelectableFields, field};
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::behavior::selectable::field;
 use crate::kinds::certificates::shared::signer;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 use crate::x509::{self, CertificateRequest};
 
 pub static KIND: BuiltIn = BuiltIn {

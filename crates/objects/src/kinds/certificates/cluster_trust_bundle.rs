@@ -2,21 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{NAME, PLAIN, text_column};
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_subdomain;
 use crate::kinds::behavior::names::NameFormat;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::immutable_text;
-use crate::kinds::behavior::selectable::{SelectableFields, field};
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::behavior::selectable::field;
 use crate::kinds::certificates::shared::signer;
+use crate::kinds::prelude::*;
 use crate::x509::{self, Block, Certificate};
 
 pub static KIND: BuiltIn = BuiltIn {

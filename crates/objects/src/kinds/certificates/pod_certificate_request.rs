@@ -3,24 +3,17 @@
 
 use jiff::SignedDuration;
 
-use crate::fields::ObjectMap;
 use crate::gotext::{self, Fraction, decode_base64, parse_time};
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{NAME, PLAIN, list, text, text_column};
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::dns1123_subdomain;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::condition;
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::metadata::user_annotations;
 use crate::kinds::behavior::rules::same::{immutable, same};
-use crate::kinds::behavior::rules::{Rules, condition};
-use crate::kinds::behavior::selectable::{SelectableFields, field};
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::selectable::field;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::certificates::shared::signer;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 use crate::x509::{self, Certificate, CertificateRequest, Curve, PublicKey};
 
 pub static KIND: BuiltIn = BuiltIn {

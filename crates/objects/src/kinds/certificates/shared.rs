@@ -2,8 +2,7 @@
 
 use crate::gotext::quote;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::prelude::*;
 
 const DOMAIN_MAX: usize = 253;
 

@@ -1,10 +1,9 @@
 //! The answer of a hook as client-go decodes it, in the words of Go's `encoding/json` for what is no review.
 
 use super::{KIND, ReviewVersion};
-use crate::fields::ObjectMap;
 use crate::gotext;
+use crate::kinds::prelude::*;
 use crate::schema::names::Gvk;
-use crate::tree::Value;
 
 /// Reads an answer to a review of this version.
 pub fn read(version: ReviewVersion, body: &[u8]) -> Result<ObjectMap, String> {

@@ -1,20 +1,11 @@
 //! Leases.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::gated_fields::Feature::{ElectionStrategy, PreferredHolder};
 use crate::kinds::behavior::gated_fields::Node;
 use crate::kinds::behavior::gated_fields::Node::{Of, Under};
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("leases", "Lease").creates_on_update().conditional(),

@@ -1,11 +1,7 @@
 //! ComponentStatuses: what the server finds out when somebody asks (`api/src/verbs/component_statuses.rs`).
 
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{NAME, PLAIN, cells, name, text_column};
-use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::warnings::KindWarnings;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     warnings: KindWarnings::NONE.of_every_request("v1 ComponentStatus is deprecated in v1.19+"),

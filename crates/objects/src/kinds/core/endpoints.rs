@@ -2,23 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer, list, text, text_column};
 use crate::kinds::behavior::columns::text::shortened;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::ip;
 use crate::kinds::behavior::rules::same::same;
-use crate::kinds::behavior::rules::{Rules, ip};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::warnings::address::address as address_address;
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::service::PROTOCOLS;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("endpoints", "Endpoints").short(&["ep"]).creates_on_update(),

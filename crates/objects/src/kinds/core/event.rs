@@ -1,14 +1,10 @@
 //! Events of the core group, which are those of `events.k8s.io` in their older form.
 
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::names::NameFormat;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::events::conversion::OF_CORE;
 use crate::kinds::events::event;
 use crate::kinds::events::event::{EventHooks, columns};
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("events", "Event").short(&["ev"]).creates_on_update(),

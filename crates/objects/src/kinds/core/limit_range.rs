@@ -2,17 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::DEFAULT;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::label_key;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::{Rules, resource};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::{Hooks, Strategy};
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::behavior::rules::resource;
+use crate::kinds::prelude::*;
 use crate::quantity::units;
 
 pub static KIND: BuiltIn = BuiltIn {

@@ -1,23 +1,15 @@
 //! Namespaces.
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::part::Part;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::selectable::{SelectableFields, field};
+use crate::kinds::behavior::selectable::field;
+use crate::kinds::behavior::strategy::Touched;
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Touched, Writer};
-use crate::kinds::behavior::warnings::KindWarnings;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("namespaces", "Namespace")

@@ -8,25 +8,19 @@ use std::collections::BTreeSet;
 
 use crate::causes::{Cause, CauseReason};
 use crate::fields;
-use crate::fields::ObjectMap;
 use crate::gotext;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::label_value;
 use crate::kinds::behavior::gated_fields::Feature::InPlacePodVerticalScalingSchedulerPreemption;
 use crate::kinds::behavior::gated_fields::Node;
 use crate::kinds::behavior::gated_fields::Node::{Of, Under};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::same::UNSHOWN;
-use crate::kinds::behavior::rules::{Rules, ip, resource, selector};
-use crate::kinds::behavior::selectable::{SelectableFields, field_or};
+use crate::kinds::behavior::rules::{ip, resource, selector};
+use crate::kinds::behavior::selectable::field_or;
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
 use crate::kinds::behavior::warnings::address::{each, range};
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::pod_spec::scheduling;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("nodes", "Node").short(&["no"]).sub(&["proxy", "status"]),

@@ -2,24 +2,16 @@
 
 use jiff::Timestamp;
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, name, optional_text, text, text_column, wide,
 };
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::format::Check;
 use crate::kinds::behavior::rules::path_text::no_backsteps;
 use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
-use crate::kinds::behavior::rules::{Rules, resource, selector};
-use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::rules::{resource, selector};
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::node::labels;
 use crate::kinds::core::persistent_volume_claim::{
     BETA_CLASS, VOLUME_MODES, access_modes, basic_amount, class,
@@ -30,7 +22,7 @@ use crate::kinds::core::volume_source::columns::{
     access_modes as columns_access_modes, class as columns_class, phase, storage,
 };
 use crate::kinds::core::volume_source::warnings::{OF_PODS, spelled};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 use crate::{fields, gotext};
 
 pub static KIND: BuiltIn = BuiltIn {

@@ -4,29 +4,21 @@ pub mod source;
 
 use jiff::Timestamp;
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, name, optional_text, text, text_column, wide,
 };
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key};
 use crate::kinds::behavior::gated_fields::Feature::CsiVolumeHealth;
 use crate::kinds::behavior::gated_fields::Node;
 use crate::kinds::behavior::gated_fields::Node::{Of, Under};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
-use crate::kinds::behavior::rules::{Rules, resource, selector};
-use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::rules::{resource, selector};
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks, whole_bytes};
+use crate::kinds::behavior::warnings::whole_bytes;
 use crate::kinds::core::volume_source::columns::{
     access_modes as columns_access_modes, class as columns_class, phase, storage,
 };
-use crate::tree::{Map, Value};
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("persistentvolumeclaims", "PersistentVolumeClaim")

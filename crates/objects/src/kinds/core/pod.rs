@@ -14,18 +14,11 @@ pub mod status;
 pub mod update;
 pub mod warnings;
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::gated_fields::Node::Under;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::selectable::{SelectableFields, field, field_or};
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::selectable::{field, field_or};
 use crate::kinds::behavior::strategy::status::{StatusMetadata, StatusRule};
-use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::pod_spec::{Owner, annotation, container, extra, gated_fields};
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("pods", "Pod")

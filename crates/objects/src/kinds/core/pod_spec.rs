@@ -19,10 +19,9 @@ pub mod warnings;
 pub mod windows;
 
 use crate::kinds::behavior::format::dns1123_subdomain;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::{metadata, selector};
 use crate::kinds::core::pod_spec::container::Shared;
+use crate::kinds::prelude::*;
 
 /// The value of `v1.DefaultTerminationGracePeriodSeconds`.
 const DEFAULT_GRACE: i64 = 30;

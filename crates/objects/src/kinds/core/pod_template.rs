@@ -3,20 +3,11 @@
 pub mod labels;
 pub mod warnings;
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{CONTAINERS, IMAGES, NAME, PLAIN, cells, name, text_column};
 use crate::kinds::behavior::columns::text::{containers, labels as text_labels};
-use crate::kinds::behavior::definition::namespaced;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::pod_spec::{Owner, gated_fields, template, warnings as pod_spec_warnings};
 use crate::kinds::core::pod_template::warnings::changed;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("podtemplates", "PodTemplate").generation().returns_deleted(),

@@ -1,26 +1,19 @@
 //! ReplicationControllers, the predecessors of ReplicaSets.
 
-use crate::fields::ObjectMap;
 use crate::kinds::apps::replica_set;
 use crate::kinds::apps::replica_set::{COLUMNS as replica_set_COLUMNS, cells};
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::PLAIN;
 use crate::kinds::behavior::columns::text::labels;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::names::NameFormat;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::{Rules, selector};
-use crate::kinds::behavior::selectable::{SelectableFields, field_or};
+use crate::kinds::behavior::rules::selector;
+use crate::kinds::behavior::selectable::field_or;
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::pod_spec;
 use crate::kinds::core::pod_spec::gated_fields::TEMPLATED;
 use crate::kinds::core::pod_template::labels;
 use crate::kinds::core::pod_template::warnings::{changed, named_template, template};
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("replicationcontrollers", "ReplicationController")

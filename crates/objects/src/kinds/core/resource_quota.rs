@@ -6,17 +6,10 @@ pub mod warnings;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::causes::Cause;
-use crate::fields::ObjectMap;
 use crate::gotext;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::namespaced;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::resource;
 use crate::kinds::behavior::rules::same::IMMUTABLE;
-use crate::kinds::behavior::rules::{Rules, resource};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("resourcequotas", "ResourceQuota")

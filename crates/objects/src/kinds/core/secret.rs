@@ -2,22 +2,13 @@
 
 pub mod tls;
 
-use crate::fields::ObjectMap;
 use crate::gotext::decode_base64;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, count, text_column};
-use crate::kinds::behavior::definition::namespaced;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::config_key;
 use crate::kinds::behavior::rules::same::IMMUTABLE;
-use crate::kinds::behavior::selectable::{SelectableFields, field};
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::behavior::selectable::field;
 use crate::kinds::core::config_map::{DATA_MAX, decoded_len, stays_immutable};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("secrets", "Secret"),

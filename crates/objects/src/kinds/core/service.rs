@@ -9,20 +9,15 @@ pub mod warnings;
 use std::collections::BTreeSet;
 
 use crate::causes::Causes;
-use crate::fields::ObjectMap;
 use crate::gotext;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key};
 use crate::kinds::behavior::names::NameFormat;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::rules::{Rules, ip, selector};
-use crate::kinds::behavior::selectable::{SelectableFields, field};
+use crate::kinds::behavior::rules::errors::Verbatim;
+use crate::kinds::behavior::rules::{ip, selector};
+use crate::kinds::behavior::selectable::field;
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
-use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::pod_spec::probe;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("services", "Service")

@@ -1,15 +1,7 @@
 //! ServiceAccounts.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::NAME_AND_AGE;
-use crate::kinds::behavior::definition::namespaced;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("serviceaccounts", "ServiceAccount")

@@ -4,9 +4,8 @@ pub mod columns;
 pub mod warnings;
 
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::path_text::{descending, no_backsteps};
+use crate::kinds::prelude::*;
 
 const RANGE_255: &str = "must be between 0 and 255, inclusive";
 

@@ -3,9 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::fields::{self, ObjectMap};
+use crate::fields;
 use crate::kinds::conversion_review::ReviewVersion;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 /// `spec.conversion.webhook` of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]

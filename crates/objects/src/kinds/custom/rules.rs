@@ -6,14 +6,14 @@ use rowplane_cel::rules::{Findings, OBJECT_BUDGET, Rules};
 
 use super::CustomVersion;
 use crate::causes::{Cause, CauseReason, Causes};
-use crate::fields::{self, ObjectMap};
+use crate::fields;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::rules::object_meta;
+use crate::kinds::prelude::*;
 use crate::long_work;
 use crate::schema::kind::Shape;
 use crate::schema::resource::Declaration as _;
 use crate::schema::structural::{Structural, blocks_rules, violation_causes};
-use crate::tree::Value;
 
 /// The text that stands in place of the rules' verdicts where they were not asked.
 const UNCHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; \

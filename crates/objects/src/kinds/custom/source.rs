@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::codec::object::Object;
-use crate::fields::{self, ObjectMap};
+use crate::fields;
+use crate::kinds::prelude::*;
 use crate::schema::resource::Declaration;
-use crate::tree::Map;
 
 /// Shares the stored object, and reads it when somebody asks.
 #[derive(Debug)]

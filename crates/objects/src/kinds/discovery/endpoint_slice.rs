@@ -6,22 +6,15 @@ pub mod topology;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key, label_value};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::Check;
 use crate::kinds::behavior::rules::same::same;
-use crate::kinds::behavior::rules::{Rules, ip, selector};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::rules::{ip, selector};
 use crate::kinds::behavior::strategy::generation::Generation;
 use crate::kinds::behavior::warnings::address::{address as address_address, each};
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::endpoints::managed_by;
 use crate::kinds::core::service::PROTOCOLS;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("endpointslices", "EndpointSlice").generation(),

@@ -3,20 +3,13 @@
 
 pub mod columns;
 
-use crate::fields::ObjectMap;
 use crate::gotext;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::label_key;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
-use crate::kinds::behavior::selectable::{Field, SelectableFields, field, first_of};
-use crate::kinds::behavior::strategy::{Hooks, Strategy};
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::behavior::selectable::{Field, field, first_of};
 use crate::kinds::events::conversion::OF_EVENTS;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("events", "Event").short(&["ev"]).creates_on_update().shared("v1"),

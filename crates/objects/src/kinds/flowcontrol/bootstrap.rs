@@ -2,7 +2,8 @@
 //! administrator may take over.
 
 use crate::fields;
-use crate::tree::{Map, Value, json};
+use crate::kinds::prelude::*;
+use crate::tree::json;
 
 /// Whether the server keeps the object's spec up to date.
 pub const AUTO_UPDATE: &str = "apf.kubernetes.io/autoupdate-spec";

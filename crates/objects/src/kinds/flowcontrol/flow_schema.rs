@@ -2,23 +2,14 @@
 
 use std::cmp::Ordering;
 
-use crate::fields::ObjectMap;
 use crate::gotext;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, condition, integer, name, text, text_column};
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::strategy::status::StatusMetadata;
-use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::flowcontrol::bootstrap;
 use crate::kinds::flowcontrol::shared::{mandatory, status};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("flowschemas", "FlowSchema").sub(&["status"]).generation(),

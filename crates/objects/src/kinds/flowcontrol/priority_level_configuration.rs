@@ -2,21 +2,11 @@
 
 use jiff::Timestamp;
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, integer, name, text, text_column};
-use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::StatusMetadata;
-use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::flowcontrol::bootstrap;
 use crate::kinds::flowcontrol::shared::{mandatory, status};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("prioritylevelconfigurations", "PriorityLevelConfiguration")

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::fields::{self, ObjectMap};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
+use crate::fields;
 use crate::kinds::flowcontrol::bootstrap::BootstrapObject;
+use crate::kinds::prelude::*;
 
 /// The specs of mandatory objects are fixed.
 pub fn mandatory(object: &ObjectMap, fixed: impl Iterator<Item = BootstrapObject>, errors: &mut Errors) {

@@ -2,26 +2,16 @@
 
 use jiff::Timestamp;
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, list, name, optional_text, text, text_column,
 };
 use crate::kinds::behavior::columns::text::join;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, path_segment};
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::{port_name, wildcard_subdomain};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::service::columns::load_balancer_addresses;
 use crate::kinds::core::service::load_balancer;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("ingresses", "Ingress").short(&["ing"]).sub(&["status"]).generation(),

@@ -1,20 +1,11 @@
 //! IngressClasses.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text, text_column};
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_label;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::domain_path;
 use crate::kinds::behavior::rules::same::immutable_text;
-use crate::kinds::behavior::rules::{Rules, domain_path};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::networking::ingress::reference;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("ingressclasses", "IngressClass").generation(),

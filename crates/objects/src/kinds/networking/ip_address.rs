@@ -1,19 +1,10 @@
 //! IPAddresses: addresses that Services have claimed.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{NAME, PLAIN, age, cells, name, text, text_column};
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1123_subdomain, path_segment};
 use crate::kinds::behavior::names::NameFormat;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::{Rules, ip};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::KindWarnings;
-use crate::tree::Value;
+use crate::kinds::behavior::rules::ip;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("ipaddresses", "IPAddress").short(&["ip"]),

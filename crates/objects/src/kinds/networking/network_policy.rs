@@ -3,20 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
 use crate::kinds::behavior::columns::text::selector as text_selector;
-use crate::kinds::behavior::definition::namespaced;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::port_name;
-use crate::kinds::behavior::rules::{Rules, ip, selector};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::rules::{ip, selector};
 use crate::kinds::behavior::warnings::address::{each, range as address_range};
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("networkpolicies", "NetworkPolicy").short(&["netpol"]).generation(),

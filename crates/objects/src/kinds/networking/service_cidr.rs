@@ -1,19 +1,11 @@
 //! ServiceCIDRs: ranges from which addresses of Services are taken.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, list, text, text_column};
 use crate::kinds::behavior::columns::text::join;
-use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::ip;
 use crate::kinds::behavior::rules::same::IMMUTABLE;
-use crate::kinds::behavior::rules::{Rules, ip};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("servicecidrs", "ServiceCIDR").sub(&["status"]),

@@ -2,21 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::fields::ObjectMap;
 use crate::gotext;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_label;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::rules::{Rules, resource, selector};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
+use crate::kinds::behavior::rules::errors::Verbatim;
+use crate::kinds::behavior::rules::{resource, selector};
 use crate::kinds::core::node::labels::deprecated;
 use crate::kinds::core::pod_spec::scheduling;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("runtimeclasses", "RuntimeClass").creates_on_update().conditional(),

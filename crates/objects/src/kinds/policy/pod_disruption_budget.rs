@@ -1,22 +1,15 @@
 //! PodDisruptionBudgets.
 
-use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::apps::rollout::amount;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer_column, scalar_text, text_column};
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::names::NameFormat;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::same::same;
-use crate::kinds::behavior::rules::{Rules, condition, selector};
-use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::rules::{condition, selector};
 use crate::kinds::behavior::strategy::status::StatusRule;
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
-use crate::kinds::behavior::warnings::KindWarnings;
-use crate::tree::{Value, json};
+use crate::kinds::prelude::*;
+use crate::tree::json;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("poddisruptionbudgets", "PodDisruptionBudget")

@@ -1,11 +1,10 @@
 //! Columns of role bindings, of namespaces and of the cluster.
 
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, list, name, text, text_column, wide,
 };
 use crate::kinds::behavior::columns::text::join;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static COLUMNS: Printer = Printer {
     columns: &[

@@ -1,13 +1,8 @@
 //! ClusterRole: its rules are in `shared`.
 
-use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::DEFAULT;
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::names::NameFormat;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 use crate::kinds::rbac::shared::cluster_role;
 
 pub static KIND: BuiltIn = BuiltIn {

@@ -1,12 +1,7 @@
 //! RoleBinding: its rules are in `shared`.
 
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::names::NameFormat;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 use crate::kinds::rbac::binding;
 use crate::kinds::rbac::shared::{create_binding, update_binding};
 

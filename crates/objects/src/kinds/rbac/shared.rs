@@ -1,12 +1,11 @@
 //! Rules of roles and their bindings (`pkg/apis/rbac/validation`).
 
-use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::format::{dns1123_subdomain, path_segment};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
 use crate::kinds::behavior::rules::selector;
+use crate::kinds::prelude::*;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

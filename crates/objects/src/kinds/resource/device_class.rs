@@ -1,18 +1,10 @@
 //! DeviceClasses.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::NAME_AND_AGE;
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::names::NameFormat;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::same;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, selectors, within};
 
 pub static KIND: BuiltIn = BuiltIn {

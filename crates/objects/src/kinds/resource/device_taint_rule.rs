@@ -1,19 +1,13 @@
 //! DeviceTaintRules: taints that administrators put on devices.
 
-use crate::fields::{self, ObjectMap};
-use crate::kinds::behavior::BuiltIn;
+use crate::fields;
+use crate::kinds::behavior::columns::age;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
-use crate::kinds::behavior::columns::{Printer, age};
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_label;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::{Rules, condition};
-use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::rules::condition;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
-use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::volume_source::csi_driver;
+use crate::kinds::prelude::*;
 use crate::kinds::resource::name;
 use crate::kinds::resource::taint::taint;
 

@@ -1,10 +1,9 @@
 //! Names of pools, attributes and other parts of devices.
 
 use crate::kinds::behavior::format::dns1123_subdomain;
-use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::declarative::format::{DOMAIN_MAX, ID_MAX, c_identifier};
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::core::volume_source::driver_name;
+use crate::kinds::prelude::*;
 
 const POOL_MAX: usize = 253;
 

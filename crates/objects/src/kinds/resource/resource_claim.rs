@@ -6,23 +6,15 @@ pub mod status;
 use std::collections::HashSet;
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
 use crate::kinds::behavior::gated_fields::Feature::{DraDerivedAttributes, DraOptionalNodeOperations};
 use crate::kinds::behavior::gated_fields::Node;
 use crate::kinds::behavior::gated_fields::Node::{Each, Of, Under};
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, selectors, within};
 use crate::kinds::resource::taint;
-use crate::tree::Value;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("resourceclaims", "ResourceClaim").sub(&["status"]).returns_deleted(),

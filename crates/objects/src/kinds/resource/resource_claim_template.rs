@@ -1,18 +1,11 @@
 //! ResourceClaimTemplates.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::NAME_AND_AGE;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::gated_fields::Node::Under;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::metadata;
 use crate::kinds::behavior::rules::same::immutable_unshown;
-use crate::kinds::behavior::rules::{Rules, metadata};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 use crate::kinds::resource::resource_claim::{GATED_SPEC, spec};
 
 pub static KIND: BuiltIn = BuiltIn {

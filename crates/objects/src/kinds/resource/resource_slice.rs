@@ -5,12 +5,8 @@ pub mod device;
 
 use std::collections::BTreeSet;
 
-use crate::fields::ObjectMap;
 use crate::gotext;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_subdomain;
 use crate::kinds::behavior::gated_fields::Feature::{
     DraDeviceCompatibilityGroups, DraListTypeAttributes, DraNodeAllocatableResources,
@@ -18,16 +14,13 @@ use crate::kinds::behavior::gated_fields::Feature::{
 };
 use crate::kinds::behavior::gated_fields::Node;
 use crate::kinds::behavior::gated_fields::Node::{Each, Of, Under};
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::same::{immutable, immutable_text};
-use crate::kinds::behavior::selectable::{Refusal, SelectableFields, field};
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::selectable::{Refusal, field};
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::pod_spec::affinity;
 use crate::kinds::core::volume_source::csi_driver;
+use crate::kinds::prelude::*;
 use crate::kinds::resource::name;
 use crate::kinds::resource::shared::within;
 

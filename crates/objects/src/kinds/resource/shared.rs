@@ -5,9 +5,8 @@
 //! fields (`behavior::rules::declarative`).
 
 use crate::gotext;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::expression::{DeviceProblem, device_problem};
+use crate::kinds::prelude::*;
 
 pub const CONFIGURATIONS: usize = 32;
 

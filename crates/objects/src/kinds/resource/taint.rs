@@ -1,9 +1,8 @@
 //! Taints that keep claims away from devices, and the tolerations of claims.
 
 use crate::kinds::behavior::format::label_value;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::selector;
+use crate::kinds::prelude::*;
 
 /// Validates a taint.
 pub fn taint(at: &At<'_, '_>, errors: &mut Errors) {

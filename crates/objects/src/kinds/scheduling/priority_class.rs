@@ -1,18 +1,9 @@
 //! PriorityClasses.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, boolean_column, integer_column, text_column};
-use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::IMMUTABLE;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::generation::Generation;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("priorityclasses", "PriorityClass").short(&["pc"]).generation(),

@@ -5,24 +5,14 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, boolean_column, cells, flag, list, name, text, text_column,
 };
 use crate::kinds::behavior::columns::text::join;
-use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::immutable;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::generation::Generation;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("csidrivers", "CSIDriver").generation().conditional().returns_deleted(),

@@ -1,19 +1,12 @@
 //! CSIStorageCapacities: how much storage is available.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::DEFAULT;
-use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::dns1123_subdomain;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::same;
-use crate::kinds::behavior::rules::{Rules, resource, selector};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::rules::{resource, selector};
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::node::labels::{deprecated, term};
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("csistoragecapacities", "CSIStorageCapacity").conditional(),

@@ -3,21 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::causes::Cause;
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, flag, name, optional_text, text, text_column};
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::label_key;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::{Rules, selector};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::rules::selector;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::node::labels::deprecated;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("storageclasses", "StorageClass").short(&["sc"]).returns_deleted(),

@@ -1,21 +1,13 @@
 //! VolumeAttachments.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Column;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, boolean_column, text_column};
-use crate::kinds::behavior::columns::{Column, Printer};
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_subdomain;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::{RESET, StatusRule};
-use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::persistent_volume;
 use crate::kinds::core::persistent_volume::VolumeSpecIn;
 use crate::kinds::core::volume_source::csi_driver;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("volumeattachments", "VolumeAttachment")

@@ -1,18 +1,9 @@
 //! VolumeAttributesClasses.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, text_column};
-use crate::kinds::behavior::definition::cluster;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::same;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::prelude::*;
 use crate::kinds::storage::storage_class::{parameters, provisioner};
 
 pub static KIND: BuiltIn = BuiltIn {

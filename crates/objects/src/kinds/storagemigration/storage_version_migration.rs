@@ -2,22 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::fields::ObjectMap;
 use crate::gotext;
-use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Column;
 use crate::kinds::behavior::columns::cell::{NAME, PLAIN, cells, list, name, text, text_column};
-use crate::kinds::behavior::columns::{Column, Printer};
-use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain, label_key};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::condition;
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
-use crate::kinds::behavior::rules::{Rules, condition};
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::RESET;
-use crate::kinds::behavior::warnings::KindWarnings;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("storageversionmigrations", "StorageVersionMigration").sub(&["status"]).conditional(),

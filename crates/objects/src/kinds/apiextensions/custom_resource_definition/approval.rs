@@ -2,10 +2,8 @@
 
 use super::conditions::Condition;
 use crate::fields;
-use crate::fields::ObjectMap;
 use crate::gotext::quote;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::prelude::*;
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";

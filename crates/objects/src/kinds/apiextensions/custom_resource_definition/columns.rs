@@ -6,8 +6,8 @@ use crate::kinds::behavior::columns::cell::{
     NAME, PLAIN, boolean_column, flag, is_true, list, text, text_column, wide,
 };
 use crate::kinds::behavior::columns::text::join;
-use crate::kinds::behavior::columns::{CREATED_AT, EmptyRows, Printer};
-use crate::tree::Value;
+use crate::kinds::behavior::columns::{CREATED_AT, EmptyRows};
+use crate::kinds::prelude::*;
 
 pub static COLUMNS: Printer = Printer {
     columns: &[

@@ -1,8 +1,7 @@
 //! `status.conditions` of a definition, and how they are set.
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::tree::{Map, Value};
+use crate::kinds::prelude::*;
 
 /// A condition as it is to be.
 pub struct Condition {

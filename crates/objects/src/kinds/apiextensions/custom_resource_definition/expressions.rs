@@ -6,9 +6,9 @@ use rowplane_cel::decl::{Decl, LARGEST_REQUEST, of_schema};
 use rowplane_cel::rules::{Assessment, Expression, RuleScope};
 
 use crate::gotext;
-use crate::kinds::behavior::rules::at::{At, Path};
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::tree::Value;
+use crate::kinds::behavior::rules::at::Path;
+use crate::kinds::behavior::rules::errors::Verbatim;
+use crate::kinds::prelude::*;
 
 /// The limits of estimated costs: of one expression, and of all expressions of a schema together.
 const EXPRESSION_LIMIT: u64 = 10_000_000;

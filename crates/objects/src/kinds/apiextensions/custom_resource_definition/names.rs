@@ -1,8 +1,7 @@
 //! Validation of the names of custom resources.
 
 use crate::kinds::behavior::format::dns1035_label;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::prelude::*;
 
 /// Names that a spec must have; a status may lack them.
 pub fn required(names: &At<'_, '_>, errors: &mut Errors) {

@@ -9,9 +9,8 @@ use std::collections::BTreeSet;
 use super::conditions::{self, Condition};
 use super::{approval, bundle, structural};
 use crate::fields;
-use crate::fields::ObjectMap;
 use crate::gotext::quote;
-use crate::tree::{Map, Value};
+use crate::kinds::prelude::*;
 
 /// A name that only one definition of a group can have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

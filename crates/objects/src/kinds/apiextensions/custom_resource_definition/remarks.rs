@@ -3,12 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::schema::schemas_below;
-use crate::fields::ObjectMap;
 use crate::gotext::quote;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
+use crate::kinds::prelude::*;
 use crate::schema::structural::{Format, ValueType};
-use crate::tree::Value;
 
 pub const WARNINGS: KindWarnings = KindWarnings::new(create, update);
 

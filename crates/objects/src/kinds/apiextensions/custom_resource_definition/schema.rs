@@ -6,12 +6,10 @@ use rowplane_cel::rules::FieldPath;
 
 use crate::kinds::apiextensions::custom_resource_definition::expressions::{Expressions, Spot};
 use crate::kinds::apiextensions::custom_resource_definition::{Ratcheting, Tolerated, structural};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::object_meta;
+use crate::kinds::prelude::*;
 use crate::schema::builtin;
 use crate::schema::structural::DefaultRules;
-use crate::tree::Value;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 

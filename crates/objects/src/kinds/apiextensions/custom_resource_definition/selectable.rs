@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 const MOST: usize = 8;
 

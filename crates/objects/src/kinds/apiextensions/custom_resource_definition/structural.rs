@@ -2,11 +2,8 @@
 
 use super::conditions::Condition;
 use crate::causes::aggregate;
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::prelude::*;
 use crate::regexp;
-use crate::tree::Value;
 
 /// The place of a schema, as its errors name it.
 #[derive(Clone, Copy, PartialEq)]

@@ -2,8 +2,7 @@
 //! (`pkg/apis/autoscaling/v1/conversion.go`).
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 /// A source of metrics, and for each of its fields the name in the flat form and the path in the nested one.
 type Shape = (&'static str, &'static [(&'static str, &'static [&'static str])]);

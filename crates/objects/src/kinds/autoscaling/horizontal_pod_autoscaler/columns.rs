@@ -2,12 +2,11 @@
 
 use jiff::Timestamp;
 
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, integer, list, name, scalar_text, text, text_column,
 };
 use crate::kinds::behavior::columns::text::join;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 const SHOWN_METRICS: usize = 2;
 

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::kinds::batch::job::{indexes, is_indexed};
 use crate::kinds::behavior::format::label_key;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::prelude::*;
 
 const RULES: usize = 20;
 

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::fields::ObjectMap;
 use crate::kinds::batch::job::{indexes, is_indexed};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::same;
+use crate::kinds::prelude::*;
 
 /// A status with the old one, to find changes.
 struct Status<'a> {

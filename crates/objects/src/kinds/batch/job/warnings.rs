@@ -1,10 +1,9 @@
 //! Warnings about valid Jobs, and about the Jobs of CronJobs.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::warnings::{Remarks, label_name};
+use crate::kinds::behavior::warnings::label_name;
 use crate::kinds::core::pod_spec::warnings;
 use crate::kinds::core::pod_template::warnings::{IN_PODS, changed};
+use crate::kinds::prelude::*;
 
 /// The numbers of completions and parallel pods of an indexed Job above which upstream does not guarantee to track
 /// them.

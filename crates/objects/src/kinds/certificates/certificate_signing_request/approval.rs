@@ -3,12 +3,12 @@
 
 use crate::causes::Cause;
 use crate::fields;
-use crate::fields::ObjectMap;
 use crate::kinds::behavior::part::Part;
-use crate::kinds::behavior::strategy::{Hooks, Touched, Writer};
+use crate::kinds::behavior::strategy::Touched;
+use crate::kinds::prelude::*;
 use crate::patch::apply::fields::field_paths;
 use crate::patch::apply::filter::Filter;
-use crate::tree::{Value, json};
+use crate::tree::json;
 use crate::user::User;
 
 #[derive(Debug)]

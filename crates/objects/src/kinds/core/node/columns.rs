@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, flag, list, name, text, text_column, text_or, wide,
 };
 use crate::kinds::behavior::columns::text::join;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 

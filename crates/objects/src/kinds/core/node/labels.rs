@@ -1,8 +1,7 @@
 //! Deprecated labels of nodes (`pkg/api/node/util.go`).
 
 use crate::kinds::behavior::format::label_value;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::prelude::*;
 
 /// The warning about a label, if it is deprecated.
 pub fn deprecated(key: &str) -> Option<&'static str> {

@@ -1,8 +1,7 @@
 //! The two fields for a claim's data source are kept equal (`pkg/api/persistentvolumeclaim/util.go`).
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::tree::{Map, Value};
+use crate::kinds::prelude::*;
 
 const SOURCE: &str = "dataSource";
 

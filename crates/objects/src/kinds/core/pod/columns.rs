@@ -2,12 +2,13 @@
 
 use jiff::Timestamp;
 
+use crate::kinds::behavior::columns::age;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age as age_cell, cells, condition, deleting, flag, integer, is_true, list, name, text,
     text_column, text_or, wide,
 };
-use crate::kinds::behavior::columns::{Printer, age};
-use crate::tree::{Value, json};
+use crate::kinds::prelude::*;
+use crate::tree::json;
 
 pub static COLUMNS: Printer = Printer {
     columns: &[

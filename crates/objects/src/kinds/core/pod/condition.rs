@@ -1,8 +1,8 @@
 //! Conditions that the server sets itself.
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::tree::{Value, json};
+use crate::kinds::prelude::*;
+use crate::tree::json;
 
 /// A condition of a pod that is true.
 pub struct Condition<'a> {

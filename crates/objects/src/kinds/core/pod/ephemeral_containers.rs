@@ -4,9 +4,8 @@
 use std::collections::HashMap;
 
 use crate::causes::Cause;
-use crate::fields::ObjectMap;
 use crate::kinds::core::pod::resize::MIRROR;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 use crate::{fields, gotext};
 
 const FIELD: &str = "ephemeralContainers";

@@ -1,14 +1,14 @@
 //! How writes change a pod beyond what the client sent.
 
 use crate::causes::Cause;
-use crate::fields::{self, ObjectMap};
+use crate::fields;
 use crate::kinds::behavior::part::Part;
-use crate::kinds::behavior::strategy::{Hooks, Touched, Writer};
+use crate::kinds::behavior::strategy::Touched;
 use crate::kinds::core::pod::{ephemeral_containers, lifecycle, resize, resources};
 use crate::kinds::core::pod_spec::app_armor;
+use crate::kinds::prelude::*;
 use crate::patch::apply::fields::field_paths;
 use crate::patch::apply::filter::Filter;
-use crate::tree::Value;
 
 #[derive(Debug)]
 pub struct PodHooks;

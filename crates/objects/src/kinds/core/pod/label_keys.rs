@@ -2,8 +2,8 @@
 //! into the terms' selectors (`pkg/registry/core/pod/strategy.go`).
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::tree::{Value, json};
+use crate::kinds::prelude::*;
+use crate::tree::json;
 
 pub fn apply(pod: &mut ObjectMap) {
     let labels =

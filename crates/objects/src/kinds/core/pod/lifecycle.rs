@@ -1,9 +1,9 @@
 //! The start and end of a pod's life (`pkg/registry/core/pod/strategy.go`).
 
 use crate::fields;
-use crate::fields::ObjectMap;
 use crate::kinds::core::pod::{label_keys, qos};
-use crate::tree::{Value, json};
+use crate::kinds::prelude::*;
+use crate::tree::json;
 
 /// `v1.DefaultTerminationGracePeriodSeconds`, which is upstream's default for every pod.
 const DEFAULT_GRACE: i64 = 30;

@@ -2,9 +2,8 @@
 
 use std::cmp::Ordering;
 
-use crate::fields::ObjectMap;
 use crate::kinds::core::pod::resources;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 use crate::{fields, quantity};
 
 /// The resources that determine the class.

@@ -4,9 +4,8 @@
 use std::collections::HashSet;
 
 use crate::causes::Cause;
-use crate::fields::ObjectMap;
 use crate::kinds::core::pod::qos;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 use crate::{fields, gotext};
 
 /// The annotation of a pod that a kubelet has created itself.

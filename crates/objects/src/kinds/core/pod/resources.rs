@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use crate::fields::{self, ObjectMap};
+use crate::fields;
+use crate::kinds::prelude::*;
 use crate::quantity;
-use crate::tree::Value;
 
 const HUGE_PAGES: &str = "hugepages-";
 

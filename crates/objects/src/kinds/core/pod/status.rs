@@ -2,14 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::fields::ObjectMap;
 use crate::kinds::behavior::format::{dns1123_subdomain, label_key};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::ip;
 use crate::kinds::behavior::rules::same::immutable;
 use crate::kinds::core::pod_spec::annotation;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let (metadata, spec, status) =

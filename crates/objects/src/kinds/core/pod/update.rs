@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::fields::ObjectMap;
 use crate::gotext;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::same::same;
 use crate::kinds::core::pod::metadata_and_spec;
 use crate::kinds::core::pod_spec::{annotation, container, scheduling};
-use crate::tree::{Map, Value};
+use crate::kinds::prelude::*;
 
 const UPDATABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 

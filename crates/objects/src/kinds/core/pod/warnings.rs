@@ -1,10 +1,9 @@
 //! Warnings about valid pods.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::warnings::address::address;
-use crate::kinds::behavior::warnings::{Remarks, label_name};
+use crate::kinds::behavior::warnings::label_name;
 use crate::kinds::core::pod_spec::warnings::{Owner, spec};
+use crate::kinds::prelude::*;
 
 pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     label_name(object, "the Pod's hostname", remarks);

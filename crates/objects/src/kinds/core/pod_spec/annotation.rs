@@ -1,10 +1,9 @@
 //! Annotations with a meaning of their own, most of which were replaced by fields.
 
 use crate::gotext;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::path_text::descending;
 use crate::kinds::core::pod_spec::{scheduling, visit};
+use crate::kinds::prelude::*;
 
 /// Marks a pod that a kubelet has made from a file.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";

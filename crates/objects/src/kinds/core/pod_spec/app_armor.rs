@@ -1,8 +1,8 @@
 //! AppArmor profiles in annotations, where they were before a field existed (KEP-24).
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::tree::{Value, json};
+use crate::kinds::prelude::*;
+use crate::tree::json;
 use crate::warnings::Warnings;
 
 pub const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";

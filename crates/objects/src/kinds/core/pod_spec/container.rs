@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::kinds::behavior::format::dns1123_label;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::resource;
 use crate::kinds::behavior::rules::resource::Owner;
 use crate::kinds::core::pod_spec::volume::VolumesByName;
 use crate::kinds::core::pod_spec::{env, mount, probe, security};
+use crate::kinds::prelude::*;
 
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 

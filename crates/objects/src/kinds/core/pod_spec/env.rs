@@ -1,11 +1,10 @@
 //! Environment variables, and references to fields of the pod.
 
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::{Check, config_key, env_name};
 use crate::kinds::behavior::rules::path_text::no_backsteps;
 use crate::kinds::behavior::rules::resource;
+use crate::kinds::prelude::*;
 
 const ONE_SOURCE: &str =
     "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::kinds::behavior::format::dns1123_subdomain;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::core::pod_spec::annotation::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD};
 use crate::kinds::core::pod_spec::visit;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 /// Annotations that were replaced by fields must agree with the fields.
 pub fn annotations_match(annotations: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::path_text::{descending, has_backsteps};
 use crate::kinds::core::pod_spec::volume::VolumesByName;
+use crate::kinds::prelude::*;
 
 /// Validates `volumeMounts` of a container.
 pub fn mounts(container: &At<'_, '_>, volumes: &VolumesByName<'_>, errors: &mut Errors) {

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::dns1123_subdomain_underscored;
 use crate::kinds::behavior::rules::ip;
 use crate::kinds::core::pod_spec::visit;
+use crate::kinds::prelude::*;
 
 const NAME_SERVERS: usize = 3;
 

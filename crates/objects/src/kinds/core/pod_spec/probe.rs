@@ -1,8 +1,7 @@
 //! Probes and lifecycle hooks of containers.
 
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::{header_name, port_name};
+use crate::kinds::prelude::*;
 
 /// The values of `stopSignal` on Linux.
 const SIGNALS: [&str; 65] = [

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::metadata::user_annotations;
 use crate::kinds::behavior::rules::path_text::{mode, not_reserved};
 use crate::kinds::behavior::rules::selector;
 use crate::kinds::certificates::shared::{bundle_name, signer};
 use crate::kinds::core::pod_spec::volume::{downward_file, key_to_path};
 use crate::kinds::core::volume_source::require;
+use crate::kinds::prelude::*;
 
 /// The paths that are already taken.
 #[derive(Default)]

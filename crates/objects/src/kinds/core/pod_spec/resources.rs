@@ -3,10 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::resource;
 use crate::kinds::behavior::rules::resource::Owner;
+use crate::kinds::prelude::*;
 use crate::quantity;
 
 pub fn overhead(map: &At<'_, '_>, errors: &mut Errors) {

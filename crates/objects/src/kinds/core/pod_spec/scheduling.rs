@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key, label_value};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::selector;
 use crate::kinds::core::pod_spec::affinity::label_keys;
+use crate::kinds::prelude::*;
 
 pub const TAINT_EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::gotext;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::path_text::descending;
 use crate::kinds::core::pod_spec::windows;
+use crate::kinds::prelude::*;
 
 const PROFILE_TYPES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 

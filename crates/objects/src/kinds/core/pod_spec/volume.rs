@@ -4,14 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::path_text::{mode, not_reserved};
 use crate::kinds::behavior::rules::resource;
 use crate::kinds::core::pod_spec::env::{ReferenceIn, field_reference, resource_reference};
 use crate::kinds::core::pod_spec::{Owner, projected};
 use crate::kinds::core::{persistent_volume_claim, volume_source};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 /// The definitions of valid volumes, by name.
 pub type VolumesByName<'v> = BTreeMap<&'v str, &'v Value>;

@@ -6,13 +6,13 @@ pub mod ports;
 use std::collections::HashSet;
 
 use crate::gotext::quote;
-use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::warnings::address::address;
-use crate::kinds::behavior::warnings::{Remarks, whole_bytes};
+use crate::kinds::behavior::warnings::whole_bytes;
 use crate::kinds::core::node::labels;
 use crate::kinds::core::pod_spec::app_armor;
 use crate::kinds::core::pod_spec::app_armor::DEPRECATED;
 use crate::kinds::core::volume_source::warnings;
+use crate::kinds::prelude::*;
 
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 

@@ -1,9 +1,8 @@
 //! Security contexts on Windows, and fields that Windows does not support.
 
 use crate::kinds::behavior::format::dns1123_subdomain;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::core::pod_spec::visit;
+use crate::kinds::prelude::*;
 
 const CREDENTIALS_MAX: usize = 64 * 1024;
 

@@ -2,8 +2,7 @@
 //! strategy has made (`SetDefaults_Job`, `SetDefaults_ReplicationController`).
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub fn adopt(object: &mut ObjectMap) {
     let labels = |object: &ObjectMap, path: &[&str]| {

@@ -1,10 +1,9 @@
 //! Warnings about kinds that contain a pod template.
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::warnings::{Remarks, label_name};
+use crate::kinds::behavior::warnings::label_name;
 use crate::kinds::core::pod_spec::warnings;
+use crate::kinds::prelude::*;
 
 pub const IN_PODS: &str = "Pod names and hostnames";
 

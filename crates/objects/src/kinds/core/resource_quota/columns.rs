@@ -1,9 +1,9 @@
 //! Columns of ResourceQuotas.
 
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, scalar_text, text_column};
 use crate::kinds::behavior::columns::text::join;
-use crate::tree::{Text, Value};
+use crate::kinds::prelude::*;
+use crate::tree::Text;
 
 pub static COLUMNS: Printer = Printer {
     columns: &[

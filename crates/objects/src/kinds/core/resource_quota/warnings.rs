@@ -2,9 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::prelude::*;
 use crate::quantity;
 
 pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {

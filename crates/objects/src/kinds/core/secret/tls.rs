@@ -5,10 +5,8 @@ use rustls::SignatureAlgorithm;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
 
-use crate::fields::ObjectMap;
 use crate::gotext;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::prelude::*;
 use crate::x509::{self, Certificate, PublicKey};
 
 const CERTIFICATE: &str = "CERTIFICATE";

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::ip;
 use crate::kinds::core::service::{Service, kind};
+use crate::kinds::prelude::*;
 
 pub fn is_headless(spec: &At<'_, '_>) -> bool {
     addresses(spec) == ["None"]

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, SELECTOR, age, cells, integer, list, name, text, text_column, text_or, wide,
 };
 use crate::kinds::behavior::columns::text::{join, labels};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static COLUMNS: Printer = Printer {
     columns: &[

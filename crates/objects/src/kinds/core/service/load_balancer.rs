@@ -2,13 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::fields::ObjectMap;
 use crate::kinds::behavior::format::dns1123_subdomain;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::ip;
-use crate::kinds::behavior::warnings::Remarks;
 use crate::kinds::behavior::warnings::address::address;
+use crate::kinds::prelude::*;
 
 pub fn service_status(at: &At<'_, '_>, old: &At<'_, '_>, kind: &str, errors: &mut Errors) {
     let places = at.get("ingress");

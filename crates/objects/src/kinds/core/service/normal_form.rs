@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::tree::{Value, json};
+use crate::kinds::prelude::*;
+use crate::tree::json;
 
 /// In a new Service, `clusterIPs` follows from `clusterIP` if it is absent.
 pub fn begin_create(service: &mut ObjectMap) {

@@ -1,9 +1,7 @@
 //! Warnings about valid Services.
 
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::warnings::Remarks;
 use crate::kinds::behavior::warnings::address::{address, each, range};
+use crate::kinds::prelude::*;
 
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 

@@ -1,8 +1,7 @@
 //! Warnings about volume sources that are not supported any more.
 
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::warnings::Remarks;
 use crate::kinds::core::persistent_volume_claim::requests;
+use crate::kinds::prelude::*;
 
 /// Unsupported sources, and upstream's texts.
 pub const OF_PODS: [(&str, &str); 9] = [

@@ -1,9 +1,8 @@
 //! Columns of EndpointSlices.
 
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, list, text, text_column};
 use crate::kinds::behavior::columns::text::shortened;
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static COLUMNS: Printer = Printer {
     columns: &[

@@ -4,9 +4,7 @@
 use std::collections::HashSet;
 
 use crate::fields;
-use crate::fields::ObjectMap;
-use crate::kinds::behavior::strategy::{Hooks, Writer};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 #[derive(Debug)]
 pub struct SliceHooks;

@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 
+use crate::kinds::behavior::columns::age;
 use crate::kinds::behavior::columns::cell::{
     NAME, PLAIN, cells, integer, name, text, text_column, text_or, wide,
 };
-use crate::kinds::behavior::columns::{Printer, age};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static COLUMNS: Printer = Printer {
     columns: &[

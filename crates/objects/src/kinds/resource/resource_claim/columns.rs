@@ -1,8 +1,7 @@
 //! Columns of ResourceClaims.
 
-use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, count, deleting, text_column};
-use crate::tree::Value;
+use crate::kinds::prelude::*;
 
 pub static COLUMNS: Printer = Printer {
     columns: &[

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::format::dns1123_label;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Shown};
+use crate::kinds::behavior::rules::errors::Shown;
 use crate::kinds::behavior::rules::same::same;
 use crate::kinds::behavior::rules::{condition, ip};
 use crate::kinds::core::pod_spec::affinity;
 use crate::kinds::core::volume_source::csi_driver;
+use crate::kinds::prelude::*;
 use crate::kinds::resource::resource_claim::{REQUESTS, Requests, reference, references};
 use crate::kinds::resource::resource_slice::device::binding_conditions;
 use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, raw_object, within};

@@ -1,8 +1,7 @@
 //! The capacity of a device, and the portions in which it is allocated.
 
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::resource::{nanos, shown};
+use crate::kinds::prelude::*;
 use crate::quantity::units;
 
 const COUNTERS: usize = 32;

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::errors::Verbatim;
 use crate::kinds::behavior::rules::same::same;
 use crate::kinds::behavior::rules::selector;
 use crate::kinds::core::pod_spec::affinity;
+use crate::kinds::prelude::*;
 use crate::kinds::resource::resource_slice::{NODE_NAME, capacity, flag, one_way};
 use crate::kinds::resource::shared::within;
 use crate::kinds::resource::{name, taint};

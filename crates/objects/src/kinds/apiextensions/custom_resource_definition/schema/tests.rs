@@ -2,9 +2,10 @@ use std::io::Read;
 
 use crate::causes::Cause;
 use crate::kinds::apiextensions::custom_resource_definition::KIND;
+use crate::kinds::prelude::*;
 use crate::schema::builtin;
 use crate::schema::names::Gvk;
-use crate::tree::{Map, Value, json};
+use crate::tree::json;
 
 /// Schemas that something is wrong with, and what upstream says of them: `tests/upstream/structural rules`.
 const UPSTREAM: &[u8] = include_bytes!("../../../../../../../testdata/structural/rules.jsonl.gz");

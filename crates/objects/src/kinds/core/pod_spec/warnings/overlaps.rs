@@ -1,8 +1,8 @@
 //! Warnings about files of one volume with the same or overlapping paths.
 
 use crate::gotext::quote;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::warnings::{MOST_COMPARED, Remarks};
+use crate::kinds::behavior::warnings::MOST_COMPARED;
+use crate::kinds::prelude::*;
 
 /// A file and its source.
 #[derive(Clone, PartialEq)]

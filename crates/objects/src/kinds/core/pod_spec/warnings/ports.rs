@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::fields::ObjectMap;
 use crate::gotext::quote;
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::warnings::{MOST_COMPARED, Remarks};
+use crate::kinds::behavior::warnings::MOST_COMPARED;
 use crate::kinds::core::pod_spec::warnings::each_container;
+use crate::kinds::prelude::*;
 
 /// A port and where it occurs.
 struct Seen<'v> {
