@@ -2,7 +2,7 @@
 //!
 //! A [`Served`] never changes. A request takes the newest one at the door and keeps it, so that it never sees half a change;
 //! documents, the collector of garbage and the registration of this server follow by [`Catalog::subscribe`]. Built-in
-//! resources are the same in every generation: whoever needs one of them borrows it from [`Api::resources`]. A generation
+//! resources are the same in every generation: whoever needs one of them borrows it from [`Cluster::resources`](crate::cluster::Cluster). A generation
 //! is made of the one before, by what changes: a definition costs the same however many there are.
 //!
 //! A resource is in the cache before a generation serves it, and leaves the cache after the last generation that does.

@@ -1,6 +1,6 @@
 //! Expressions of CEL as Kubernetes has them: read, checked, evaluated, with what they cost, in cel-go's words.
 //!
-//! [`check`] reads an expression and finds its types in an [`Environment`]; [`program`] makes a [`Program`] of what it
+//! [`check()`] reads an expression and finds its types in an [`Environment`]; [`program()`] makes a [`Program`] of what it
 //! found, which is evaluated over values that borrow the object they are of.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]

@@ -1,7 +1,7 @@
 //! The watch cache: the current state of every resource and a window of recent changes, in memory.
 //!
 //! A [`State`] is an immutable snapshot of the whole store at one revision; taking one is cloning a pointer, and
-//! readers hold no lock. Every resource has a [`Log`](log::Log) of events; a watcher is a cursor on it, with the
+//! readers hold no lock. Every resource has a [`log::Log`] of events; a watcher is a cursor on it, with the
 //! `changes` table behind it. One task (`feed`) applies commits, in revision order and without a gap.
 //!
 //! The cache holds certain resources, which are added and removed while it runs ([`Cache::add`], [`Cache::remove`]); it

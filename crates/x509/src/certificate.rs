@@ -9,7 +9,7 @@ use crate::key::PublicKey;
 use crate::name::Name;
 use crate::signature::{Algorithm, Sha1};
 
-/// A certificate that Go parses. Whether it is to be believed, [`crate::verify`] says.
+/// A certificate that Go parses. Whether it is to be believed, [`crate::verify()`] says.
 #[derive(Clone, Debug)]
 pub struct Certificate {
     raw: Vec<u8>,

@@ -50,7 +50,7 @@ pub struct RowOptions {
     pub now: Timestamp,
 }
 
-/// A Table. `metadata` comes from [`list_metadata`] or [`object_metadata`], `rows` from [`row`] or [`rows`].
+/// A Table. `metadata` comes from [`list_metadata`] or [`object_metadata`], `rows` from [`row`].
 pub fn table(
     version: MetaVersion,
     printer: &TablePrinter,

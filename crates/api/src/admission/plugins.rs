@@ -1,6 +1,6 @@
 //! All plugins of kube-apiserver's, in the order in which it calls them (`AllOrderedPlugins`), and which of them are on.
 //!
-//! To add a plugin: write its file, with an `impl Admission`, and put [`Here`](Stock::Here) into its line in [`PLUGINS`].
+//! To add a plugin: write its file, with an `impl Admission`, and put [`Stock::Here`] into its line in [`PLUGINS`].
 
 use super::certificates::{
     CertificateApproval, CertificateSigning, CertificateSubjectRestriction, ClusterTrustBundleAttest,

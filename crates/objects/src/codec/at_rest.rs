@@ -55,7 +55,7 @@ impl StorageMediaType {
 pub enum ValueFormat {
     /// JSON, YAML, and uncompressed messages.
     Plain,
-    /// Messages may also be [packed].
+    /// Messages may also be [packed](mod@packed).
     Packed,
 }
 

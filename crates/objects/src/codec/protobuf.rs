@@ -81,7 +81,7 @@ pub fn decode(kind: &Kind, raw: &[u8]) -> Result<Map, Error> {
     Decoder::new(types, MAX_VALUES).members_of(*message, raw)
 }
 
-/// Like [`decode`], but [closed](super::managed).
+/// Like [`decode()`], but [closed](super::managed).
 pub fn decode_closed(kind: &Kind, raw: &[u8]) -> Result<Map, Error> {
     let GoShape { types, message } = shape(kind)?;
     Decoder::new(types, MAX_VALUES).closed().members_of(*message, raw)
@@ -98,7 +98,7 @@ pub fn print(kind: &Kind, raw: &[u8]) -> Result<Vec<u8>, Error> {
     print_from(Origin::Anywhere, kind, raw)
 }
 
-/// Like [`print`], for a message that has just been encoded.
+/// Like [`print()`], for a message that has just been encoded.
 pub fn print_encoded(kind: &Kind, raw: &[u8]) -> Result<Vec<u8>, Error> {
     print_from(Origin::Tree, kind, raw)
 }

@@ -33,7 +33,7 @@ pub fn read(document: &[u8]) -> Result<Document, String> {
     decode::first_document(document)
 }
 
-/// Parses a document that [`write`] has written, however deep and large it is: it was accepted once, so it must always
+/// Parses a document that [`write()`] has written, however deep and large it is: it was accepted once, so it must always
 /// be readable. Other documents are parsed like a client's.
 pub fn parse_stored(document: &[u8]) -> Result<Value, String> {
     let written = std::str::from_utf8(document).ok().and_then(written::read);

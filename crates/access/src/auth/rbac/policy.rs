@@ -46,7 +46,7 @@ impl LookedAt {
 pub struct Policy {
     roles: Roles,
     bindings: BTreeSet<ByKey>,
-    /// By the [`Policy::grants_key`] of a namespace and a subject. Other subjects may have the same key: a binding
+    /// By the key of a namespace and a subject. Other subjects may have the same key: a binding
     /// counts if it is of that namespace and has that subject.
     grants: HashMap<u64, Grants, fast::RandomState>,
     /// A decision makes a hash of each name twice, so it is a quick one.

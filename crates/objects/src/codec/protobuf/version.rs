@@ -11,7 +11,7 @@ const METADATA: i32 = 1;
 const RESOURCE_VERSION: i32 = 6;
 
 /// The message with this resourceVersion. Its fields must be in the order of their numbers, as
-/// [`encode`](super::encode) writes them; otherwise `None`.
+/// [`encode`](super::encode()) writes them; otherwise `None`.
 pub fn with_version(message: &[u8], revision: Revision) -> Option<Vec<u8>> {
     let outer = place(message, METADATA)?;
     let metadata = &message[outer.content.clone()];

@@ -42,7 +42,7 @@ impl Step<'_> {
 }
 
 impl Ord for Step<'_> {
-    /// The order of [`PathElement`](super::path::PathElement). The steps of one list are all of the same variant.
+    /// The order of [`super::path::PathElement`]. The steps of one list are all of the same variant.
     fn cmp(&self, other: &Self) -> Ordering {
         if let (Self::Value(one), Self::Value(other)) = (self, other) {
             return compare(one, other);

@@ -1,7 +1,7 @@
 //! Reads an object as upstream's converter does (`FromUnstructured`), for strategic merge patches and applies.
 //!
 //! The converter has error texts of its own for values of the wrong type, truncates integers to the size of their
-//! field, and accepts integers written as fractions. In all else it agrees with [`super::conform`], so it is needed
+//! field, and accepts integers written as fractions. In all else it agrees with [`super::conform()`], so it is needed
 //! only for objects that do not conform.
 
 use super::conform::{form, judge_alternative};

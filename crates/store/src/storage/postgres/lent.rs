@@ -77,7 +77,7 @@ impl Lent {
         drop(self.session.take());
     }
 
-    /// Notes where the session's cluster stood; see [`Lineage::observe`](lineage::Lineage::observe).
+    /// Notes where the session's cluster stood; see [`Lineage::observe`](super::lineage::Lineage::observe).
     pub fn observe(&self, revision: crate::revision::Revision, flushed: u64) {
         if let Some(session) = &self.session {
             self.connector().lineage().observe(session.timeline, revision, flushed);
