@@ -3,12 +3,11 @@
 //! `cargo run --release --example many_clusters [CLUSTERS [PART]]`
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rowplane::api::admission::{Chain, Settings};
 use rowplane::api::concerns;
-use rowplane::auth::pki::temporary_token_key;
-use rowplane::cache::Cache;
+use rowplane::cache::{Cache, LoadProgress};
 use rowplane::codec::object::Draft;
 use rowplane::flow_control::FlowControl;
 use rowplane::http::router::Place;
@@ -17,7 +16,7 @@ use rowplane::metrics::Metrics;
 use rowplane::runtime::Runtime;
 use rowplane::schema::registry::Registry;
 use rowplane::server::Builder;
-use rowplane::storage::{ResourceId, Store, memory};
+use rowplane::storage::{HighWaterMark, ResourceId, Store, memory};
 use rowplane::{Process, Server};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -64,6 +63,9 @@ async fn measure(run: &str, count: usize) -> Result<(), Error> {
     }
 }
 
+/// How long all clusters do nothing but what they do by themselves.
+const IDLE: Duration = Duration::from_secs(10);
+
 /// Starts clusters one after another, and stops them.
 async fn whole(
     run: &str,
@@ -77,14 +79,19 @@ async fn whole(
         true => Process::builder().listen(([127, 0, 0, 1], 0).into()).start().await?,
         false => Process::builder().start().await?,
     };
-    let (before, begun) = (held(), Instant::now());
+    let (before, begun, computed_before) = (held(), Instant::now(), computed());
     let mut all = Vec::new();
     for n in 0..clusters {
         let place = Place::Prefix(format!("/clusters/c{n}"));
         all.push(process.add(&format!("c{n}"), place, settings(Server::builder().memory())).await?);
     }
     let (took, each) = (begun.elapsed().as_secs_f64(), (held() - before) / clusters as f64);
-    println!("{clusters} {run}: {took:.1} s, {each:.0} KiB each");
+    let computed_each = (computed() - computed_before) * 1000.0 / clusters as f64;
+    println!("{clusters} {run}: {took:.1} s, {computed_each:.1} ms of processor and {each:.0} KiB each");
+    let before_rest = computed();
+    tokio::time::sleep(IDLE).await;
+    let idle = (computed() - before_rest) / IDLE.as_secs_f64();
+    println!("  idle: {:.1} % of a processor", idle * 100.0);
     let begun = Instant::now();
     for server in all {
         server.stop().await;
@@ -132,16 +139,10 @@ async fn parts(part: &str, count: usize) -> Result<(), Error> {
         "store and cache" => {
             let (before, mut all) = (held(), Vec::new());
             for _ in 0..count {
-                let (backend, mark) = (memory::open(), Arc::default());
-                let mark_of_cache = Arc::clone(&mark);
-                let cache = Cache::start(
-                    backend.clone(),
-                    Draft::parse,
-                    &ids,
-                    mark_of_cache,
-                    &runtime,
-                    &Default::default(),
-                );
+                let (backend, mark) = (memory::open(), Arc::<HighWaterMark>::default());
+                let progress = LoadProgress::default();
+                let cache =
+                    Cache::start(backend.clone(), Draft::parse, &ids, mark.clone(), &runtime, &progress);
                 let (cache, sink) = cache.await?;
                 all.push((Store::start(backend, Some(sink), mark, &runtime), cache));
             }
@@ -161,6 +162,13 @@ fn each<T>(name: &str, count: usize, make: impl Fn() -> T) {
 
 fn print(name: &str, before: f64, count: usize) {
     println!("  {name}: {:.1} KiB each", (held() - before) / count as f64);
+}
+
+/// The processor time that this process has used, in seconds: a hundredth is what Linux counts in.
+fn computed() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 /// The memory of this process that is not of files, in KiB.

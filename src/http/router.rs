@@ -56,6 +56,14 @@ impl std::fmt::Display for Place {
 }
 
 impl Place {
+    /// The path that is taken off requests; empty if none is.
+    pub fn path(&self) -> &str {
+        match self {
+            Place::Prefix(path) => path,
+            Place::Rest | Place::Host(_) => "",
+        }
+    }
+
     /// Fails if no request could mean the place.
     pub fn check(&self) -> Result<(), PlaceError> {
         match self {

@@ -44,7 +44,7 @@ const MARK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Opens the store and builds the application on it.
 pub async fn build(environment: Environment) -> Result<Application, BuildError> {
-    let backend = environment.commons.open(&environment.config.datastore).await?;
+    let backend = environment.commons.open(&environment.config).await?;
     build_on(backend, environment).await
 }
 
@@ -69,7 +69,7 @@ pub fn build_with_api(
 
 async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Result<WithApi, BuildError> {
     let Environment { config, address, server_authority, trust, door, identity, progress, .. } = environment;
-    let Environment { mut health, reloads, runtime, commons, .. } = environment;
+    let Environment { mut health, reloads, runtime, commons, path, .. } = environment;
     if let Some(identity) = &identity {
         runtime.metrics.know_server(super::reloads::hash(identity.id().as_bytes()));
     }
@@ -118,6 +118,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     // When clients are let in, the gate is usually open already, unless registration takes more than one attempt.
     gate.tried().await;
     let reachable = advertised.address.map(|ip| SocketAddr::new(ip, advertised.port)).or(address);
+    let reachable = format!("{}{path}", reachable.unwrap_or(NOWHERE));
     let app = app(&api, gate, (&config, door, &commons), (token_objects, reachable), address);
     let (responder, shared) = (responder(Arc::new(app), health), api.clone());
     let stopping = async move {
@@ -139,12 +140,12 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     Ok((Application { responder, stop: Box::pin(stopping) }, shared))
 }
 
-/// The application that answers requests. `reachable` is the address at which Pods find the server.
+/// The application that answers requests. `reachable` is the address, and the path, at which Pods find the server.
 fn app(
     api: &Arc<Api>,
     gate: Gate,
     (config, door, commons): (&Config, Arc<Door>, &Commons),
-    (objects, reachable): (Resources, Option<SocketAddr>),
+    (objects, reachable): (Resources, String),
     address: Option<SocketAddr>,
 ) -> App {
     let (limits, runtime) = (&config.limits, &api.runtime);
@@ -156,7 +157,7 @@ fn app(
             api.tokens.issuer.clone(),
             api.cache.clone(),
             objects,
-            reachable.unwrap_or(NOWHERE).to_string(),
+            reachable,
         ),
         publications: Publications::new(
             &api.catalog.served(),

@@ -41,6 +41,12 @@ impl Builder {
         self.datastore(Datastore::Postgres(url.into()))
     }
 
+    /// Keeps the state in this schema of the PostgreSQL database, which is made if it is not there.
+    pub fn schema(mut self, name: &str) -> Self {
+        self.config.schema = Some(name.to_owned());
+        self
+    }
+
     pub fn datastore(mut self, datastore: Datastore) -> Self {
         self.config.datastore = datastore;
         self

@@ -35,6 +35,9 @@ use crate::storage::{Compaction, MAX_OBJECT_BYTES};
 #[derive(Clone, Debug)]
 pub struct Config {
     pub datastore: Datastore,
+    /// The schema of a PostgreSQL database that the state is kept in, which is made if it is not there; `None` is the connection's
+    /// current one. Clusters of a process share the connections to a database.
+    pub schema: Option<String>,
     /// The directory of certificates, the high-water mark and a replica's id. Without one, none of these outlives the server.
     pub data_dir: Option<PathBuf>,
     /// `None` means that requests come only in process.
@@ -89,6 +92,7 @@ impl Default for Config {
         let five_minutes = Duration::from_secs(300);
         Self {
             datastore: Datastore::Memory,
+            schema: None,
             data_dir: None,
             https: None,
             advertise_address: None,

@@ -28,7 +28,7 @@ use futures_util::FutureExt as _;
 use tokio_util::task::TaskTracker;
 use tracing::Span;
 
-use super::config::Https;
+use super::config::{Config, Https};
 use super::credentials::{Served, Shared};
 use super::data_dir::{self, Temporary};
 use super::datastore::Datastore;
@@ -46,7 +46,7 @@ use crate::metrics::{Metrics, sorted};
 use crate::runtime::Runtime;
 use crate::scheduling::Scheduling;
 use crate::storage::memory;
-use crate::storage::postgres::Postgres;
+use crate::storage::postgres::{Address, Database, Postgres};
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{Backend, OpenError};
 use crate::tasks::{Failure, Tasks};
@@ -66,16 +66,47 @@ pub struct Commons {
     pub body_lanes: Lanes,
     /// The threads for answers that take long to print.
     pub printing: Printing,
+    /// The connections to databases of PostgreSQL.
+    databases: Databases,
 }
 
 impl Commons {
-    /// Opens the database of a cluster, with what the stores of the process share.
-    pub async fn open(&self, datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> {
-        Ok(match datastore {
+    /// Opens the store of a cluster, with what the stores of the process share.
+    pub async fn open(&self, config: &Config) -> Result<Arc<dyn Backend>, OpenError> {
+        let schema = config.schema.as_deref();
+        if let (Some(schema), Datastore::Memory | Datastore::Sqlite(_)) = (schema, &config.datastore) {
+            let reason = format!("it has no schemas, such as {schema:?}");
+            return Err(OpenError::Refused { url: config.datastore.to_string(), reason });
+        }
+        Ok(match &config.datastore {
             Datastore::Memory => memory::open(),
             Datastore::Sqlite(path) => Arc::new(Sqlite::open_beside(path, self.scheduling.clone()).await?),
-            Datastore::Postgres(address) => Arc::new(Postgres::open(address).await?),
+            Datastore::Postgres(address) => {
+                Arc::new(Postgres::open_in(&self.databases.get(address)?, schema).await?)
+            }
         })
+    }
+}
+
+/// The databases of PostgreSQL that clusters of the process have had, by the addresses that they were named by. Clones share them.
+#[derive(Clone, Default)]
+struct Databases(Arc<Mutex<Vec<(Address, Database)>>>);
+
+impl Databases {
+    fn get(&self, address: &Address) -> Result<Database, OpenError> {
+        let mut all = lock(&self.0);
+        if let Some((_, database)) = all.iter().find(|(known, _)| known == address) {
+            return Ok(database.clone());
+        }
+        let database = Database::new(address.clone())?;
+        all.push((address.clone(), database.clone()));
+        Ok(database)
+    }
+}
+
+impl std::fmt::Debug for Databases {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(lock(&self.0).iter().map(|(address, _)| address)).finish()
     }
 }
 

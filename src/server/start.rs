@@ -51,6 +51,8 @@ pub struct Environment {
     pub config: Config,
     /// The bound address; `None` for a server without a port.
     pub address: Option<SocketAddr>,
+    /// The path below which clients find the server; empty if that is the root.
+    pub path: String,
     /// The certificates in PEM by which clients verify the server; `None` without a port.
     pub server_authority: Option<String>,
     /// The CAs that clients' certificates are checked with at present.
@@ -117,6 +119,7 @@ pub(super) async fn start(
         reloads: reloads.clone(),
         config: config.clone(),
         address,
+        path: membership.as_ref().map(|member| member.place().path().to_owned()).unwrap_or_default(),
         trust: network.as_ref().map(|network| network.trust.clone()).unwrap_or_default(),
         server_authority: network.as_ref().map(|network| network.server_authority.clone()),
         door,
@@ -157,11 +160,9 @@ pub(super) async fn start(
 
 /// The URL for clients on this machine.
 fn url(address: SocketAddr, membership: Option<&Membership>) -> String {
-    let own = client_url(address);
     match membership.map(Membership::place) {
-        None | Some(Place::Rest) => own,
-        Some(Place::Prefix(path)) => format!("{own}{path}"),
         Some(Place::Host(name)) => format!("https://{name}:{}", address.port()),
+        place => format!("{}{}", client_url(address), place.map_or("", Place::path)),
     }
 }
 

@@ -138,13 +138,14 @@ fn names_from(random: Random) -> Arc<dyn Fn(&str) -> String + Send + Sync> {
     Arc::new(move |prefix| random.with(|rng| generate_name(prefix, rng)))
 }
 
-/// The path of the high-water mark: one file per database, since each has a clock of its own. A store in memory has
+/// The path of the high-water mark: one file per database and schema, since each has a clock of its own. A store in memory has
 /// none, since it cannot come back in an older state.
 fn mark_path(config: &Config) -> Option<PathBuf> {
     if config.datastore == Datastore::Memory {
         return None;
     }
-    let digest = Sha256::digest(config.datastore.to_string());
+    let schema = config.schema.as_ref().map(|schema| format!(" {schema}")).unwrap_or_default();
+    let digest = Sha256::digest(format!("{}{schema}", config.datastore));
     let name: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     Some(config.data_dir.as_ref()?.join(format!("mark-{name}")))
 }
