@@ -415,7 +415,7 @@ async fn a_process_needs_no_port() {
     let mut servers = Vec::new();
     for name in ["a", "b"] {
         let added = process.add(name, prefix(name), Server::builder().memory()).await;
-        servers.push(Arc::new(added.unwrap_or_else(|error| panic!("{}", error.one_line()))));
+        servers.push(added.unwrap_or_else(|error| panic!("{}", error.one_line())));
     }
     assert!(servers.iter().all(|server| server.url().is_none() && server.kubeconfig().is_none()));
     for server in &servers {

@@ -5,6 +5,7 @@
 //! what was left out reaches [`serve`] beside it, in the order of requests. In place of a head that is refused, hyper is given
 //! the head of a request whose answer is the refusal, so that it comes after the answers to what was asked before.
 
+mod answer;
 mod chunks;
 mod head;
 #[cfg(test)]
@@ -12,7 +13,6 @@ mod tests;
 mod unread;
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -20,19 +20,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
 use bytes::{Buf as _, BytesMut};
-use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::PollSemaphore;
 
+pub use self::answer::serve;
 use self::chunks::{Chunks, Step};
 use self::head::{Aside, Following, Framing, Refusal, Verdict};
 pub use self::head::{LONG, LongQuery};
-use self::unread::{Ends, MOST, kept};
+use self::unread::MOST;
 use super::connection_state::Connection;
 use crate::layered::Layer;
 
@@ -371,71 +369,5 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Layer<S> for Heads {
             ready!(self.poll_linger(stream, context));
         }
         Poll::Ready(Ok(()))
-    }
-}
-
-/// Answers a request that came through [`Heads`].
-pub async fn serve<F, B: From<Body>>(
-    announced: Arc<Announced>,
-    mut request: Request<Incoming>,
-    respond: impl FnOnce(Request<Body>) -> F,
-) -> Result<Response<B>, Infallible>
-where
-    F: Future<Output = Result<Response<B>, Infallible>>,
-{
-    let note = announced.notes().pop_front().unwrap_or_default();
-    match note.special.map(|special| *special) {
-        Some(Special::Refused(refusal)) => return Ok(refusal.response().map(B::from)),
-        Some(Special::Aside(aside)) => {
-            if let Err(refusal) = aside.join(&mut request) {
-                return Ok(refusal.response().map(B::from));
-            }
-        }
-        None => {}
-    }
-    let ends = Ends::default();
-    let is_last = request.version() == Version::HTTP_10 && !asks_to_stay(request.headers());
-    let Ok(mut response) = respond(request.map(|body| kept(body, note.expects, &ends))).await;
-    if note.may_switch {
-        let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-        announced.switched.store(if switches { SWITCHES } else { STAYS }, Ordering::Release);
-    }
-    if ends.is_set() || is_last {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    Ok(response)
-}
-
-/// Whether a client of HTTP/1.0 wants its connection to go on.
-fn asks_to_stay(headers: &HeaderMap) -> bool {
-    let mut tokens = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    tokens.any(|token| token.trim_ascii().eq_ignore_ascii_case(b"keep-alive"))
-}
-
-impl Aside {
-    /// Puts into a request what stood beside its head.
-    fn join(self, request: &mut Request<Incoming>) -> Result<(), Refusal> {
-        if let Some(query) = self.query {
-            request.extensions_mut().insert(LongQuery(query.into()));
-        }
-        let headers = request.headers_mut();
-        let mut added = self.headers.into_iter();
-        added
-            .try_for_each(|(name, value)| headers.try_append(name, value).map(drop))
-            .map_err(|_| head::TOO_MANY)
-    }
-}
-
-impl Refusal {
-    fn response(&self) -> Response<Body> {
-        let mut response = Response::new(Body::from(format!("{}: {}", self.status, self.text)));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        response
     }
 }
