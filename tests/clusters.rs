@@ -16,6 +16,7 @@ use rowplane::auth::authorizer::Mode;
 use rowplane::http::router::Place;
 use rowplane::server::application::build_on;
 use rowplane::server::config::{Config, Controllers, Https};
+use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Process, Server};
 use rowplane::tasks::Failure;
 use serde_json::{Value, json};
@@ -24,6 +25,7 @@ use tempfile::TempDir;
 use crate::support::client::{Answer, Client, Protocol, connect, handshake};
 use crate::support::database::Database;
 use crate::support::faulty::Faulty;
+use crate::support::postgres::{self, Schema};
 use crate::support::webhook::WebhookServer;
 
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -347,9 +349,9 @@ async fn a_cluster_is_found_by_its_host() {
     named.get(CONFIGMAPS).header("host", &host).await.ok();
 }
 
-/// A client would ask another cluster, or none.
+/// Others verify its tokens by the keys that they find there. A client that is told another path would ask another cluster, or none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redirects_keep_the_path_of_the_cluster() {
+async fn urls_in_answers_have_the_path_of_the_cluster() {
     let (_process, a, _b) = two(&[Database::memory(), Database::memory()]).await;
     let pods = "/api/v1/namespaces/default/pods";
     let containers = json!([{"name": "c", "image": "i"}]);
@@ -360,6 +362,10 @@ async fn redirects_keep_the_path_of_the_cluster() {
     let redirected = a.admin.get(format!("{pods}/p/proxy?x=1")).await;
     assert_eq!(redirected.status, 301, "{redirected:?}");
     assert_eq!(redirected.header("location"), Some(&*format!("/clusters/a{pods}/p/proxy/?x=1")));
+    let configuration = a.admin.get("/.well-known/openid-configuration").await.ok();
+    let url = configuration["jwks_uri"].as_str().expect("a URL");
+    assert!(url.ends_with("/clusters/a/openid/v1/jwks"), "{url}");
+    a.admin.get("/openid/v1/jwks").await.ok();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -406,6 +412,45 @@ async fn metrics_name_the_cluster() {
     let alone: Builder = Server::builder().memory();
     let alone = alone.start().await.unwrap_or_else(|error| panic!("start: {}", error.one_line()));
     assert!(!alone.metrics().render().contains("cluster=\""));
+}
+
+/// On PostgreSQL each has a schema of its own, which is made for it, and all of them have one pool and one connection that listens.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clusters_share_the_connections_to_a_database() {
+    let schema = Schema::create().await;
+    let grant = format!("GRANT CREATE ON DATABASE postgres TO {}", schema.name());
+    postgres::execute(&postgres::cluster(), &grant).await;
+    let process = process().await;
+    let mut members = Vec::new();
+    for name in ["a", "b", "c"] {
+        let (config, data) = settings(name, &Database::memory());
+        let config = Config {
+            datastore: Datastore::parse(&schema.url()).expect("a URL"),
+            schema: Some(format!("{}_{name}", schema.name())),
+            ..config
+        };
+        members.push(Member::add(&process, name, prefix(name), (config, data)).await);
+    }
+    for (n, member) in members.iter().enumerate() {
+        for object_n in 0..=n {
+            member.admin.post(CONFIGMAPS, &object(&format!("x-{object_n}"))).await.expect(201);
+        }
+    }
+    for (n, member) in members.iter().enumerate() {
+        let list = member.admin.get(CONFIGMAPS).await.ok();
+        assert_eq!(list["items"].as_array().expect("items").len(), n + 1);
+    }
+    let mut connection = postgres::connect(&postgres::cluster()).await;
+    let count = "SELECT COUNT(*) FROM pg_stat_activity WHERE query LIKE '%LISTEN %' AND usename = '";
+    let query = sqlx::AssertSqlSafe(format!("{count}{}'", schema.name()));
+    let listening: i64 = sqlx::query_scalar(query).fetch_one(&mut connection).await.expect("a number");
+    assert_eq!(listening, 1);
+    let [a, b, c] = <[Member; 3]>::try_from(members).ok().expect("three");
+    a.server.stop().await;
+    b.admin.post(CONFIGMAPS, &object("later")).await.expect(201);
+    c.admin.post(CONFIGMAPS, &object("later")).await.expect(201);
+    let nowhere = Server::builder().memory().schema("s").start().await.err().expect("refused").one_line();
+    assert!(nowhere.contains("it has no schemas, such as \"s\""), "{nowhere}");
 }
 
 /// Without a port, requests come in process only, and what the process shares is shared all the same.
