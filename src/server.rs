@@ -16,6 +16,7 @@ pub mod application;
 mod authentication;
 mod authorization;
 mod builder;
+pub mod commons;
 pub mod config;
 mod credentials;
 pub mod data_dir;

@@ -7,11 +7,12 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::announcement::Announcement;
+use super::commons::Commons;
 use super::config::{Config, Https};
 use super::credentials::{Credentials, Loaded, OwnCertificate, Served, authorities};
 use super::data_dir::Temporary;
 use super::error::Error;
-use super::process::{Commons, Listener};
+use super::process::Listener;
 use super::start::{hostname, settings};
 use super::{Listening, open_files};
 use crate::auth::authn::Authenticator;

@@ -28,87 +28,23 @@ use futures_util::FutureExt as _;
 use tokio_util::task::TaskTracker;
 use tracing::Span;
 
-use super::config::{Config, Https};
+use super::commons::Commons;
+use super::config::Https;
 use super::credentials::{Served, Shared};
 use super::data_dir::{self, Temporary};
-use super::datastore::Datastore;
 use super::error::Error;
 use super::start::{Application, BuildError, Environment};
 use super::{Builder as ServerBuilder, Server, application, network};
 use crate::auth::pki::client_url;
-use crate::http::limits::Printing;
 use crate::http::router::{Place, Resident, Router};
 use crate::http::server::{Ending, Responder, Routes};
 use crate::http::tls::Authorities;
 use crate::kinds::behavior::format;
-use crate::long_work::Lanes;
 use crate::metrics::{Metrics, sorted};
 use crate::runtime::Runtime;
-use crate::scheduling::Scheduling;
-use crate::storage::memory;
-use crate::storage::postgres::{Address, Database, Postgres};
-use crate::storage::sqlite::Sqlite;
-use crate::storage::{Backend, OpenError};
 use crate::tasks::{Failure, Tasks};
 use crate::wall_clock::WallClock;
 use crate::watched_file::WatchedPaths;
-
-/// The means that the clusters of a process share, since they have its processors in common. Clones are the same process's.
-///
-/// Nothing of a cluster is in it: what one cluster has must be neither seen nor used up by another one.
-#[derive(Clone, Debug, Default)]
-pub struct Commons {
-    /// The hints that threads of stores and those of connections give each other.
-    pub scheduling: Scheduling,
-    /// The threads for work on large stored objects.
-    pub lanes: Lanes,
-    /// The threads for requests with large bodies. A request may hold one of them while it waits for one of [`Commons::lanes`].
-    pub body_lanes: Lanes,
-    /// The threads for answers that take long to print.
-    pub printing: Printing,
-    /// The connections to databases of PostgreSQL.
-    databases: Databases,
-}
-
-impl Commons {
-    /// Opens the store of a cluster, with what the stores of the process share.
-    pub async fn open(&self, config: &Config) -> Result<Arc<dyn Backend>, OpenError> {
-        let schema = config.schema.as_deref();
-        if let (Some(schema), Datastore::Memory | Datastore::Sqlite(_)) = (schema, &config.datastore) {
-            let reason = format!("it has no schemas, such as {schema:?}");
-            return Err(OpenError::Refused { url: config.datastore.to_string(), reason });
-        }
-        Ok(match &config.datastore {
-            Datastore::Memory => memory::open(),
-            Datastore::Sqlite(path) => Arc::new(Sqlite::open_beside(path, self.scheduling.clone()).await?),
-            Datastore::Postgres(address) => {
-                Arc::new(Postgres::open_in(&self.databases.get(address)?, schema).await?)
-            }
-        })
-    }
-}
-
-/// The databases of PostgreSQL that clusters of the process have had, by the addresses that they were named by. Clones share them.
-#[derive(Clone, Default)]
-struct Databases(Arc<Mutex<Vec<(Address, Database)>>>);
-
-impl Databases {
-    fn get(&self, address: &Address) -> Result<Database, OpenError> {
-        let mut all = lock(&self.0);
-        if let Some((_, database)) = all.iter().find(|(known, _)| known == address) {
-            return Ok(database.clone());
-        }
-        let database = Database::new(address.clone())?;
-        all.push((address.clone(), database.clone()));
-        Ok(database)
-    }
-}
-
-impl std::fmt::Debug for Databases {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(lock(&self.0).iter().map(|(address, _)| address)).finish()
-    }
-}
 
 /// A process to which clusters are added, and from which they are taken, while it runs. Each is a [`Server`] with settings, users
 /// and a store of its own; they share a listener, if there is one, and the [`Commons`]. Clones are the same process, which ends

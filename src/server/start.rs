@@ -11,11 +11,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::announcement::Announcement;
+use super::commons::Commons;
 use super::config::{Authentication, Config, IdentityConfig};
 use super::data_dir;
 use super::error::Error;
 use super::network::Network;
-use super::process::{Commons, Membership};
+use super::process::Membership;
 use super::reloads::Reloads;
 use super::startup::{Startup, Unfinished, health};
 use super::{Running, Server, private};

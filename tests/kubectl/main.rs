@@ -53,7 +53,7 @@ with_each_kubectl! {
     apply: applies, refuses_typos, applies_on_the_server, moves_to_the_server, edits, changes_deployments;
     delete: deletes, deletes_with_dependents;
     wait: watches, waits;
-    server: discovers, proxies;
+    server: discovers, proxies, finds_a_cluster_below_a_path;
     cluster: drains, taints, debugs, decides_on_certificates, scales_by_itself, explains_and_gets_every_kind;
     custom: defines_and_uses_custom_resources, the_examples_are_right;
     credentials: runs_plugins, shows_tokens_of_accounts;

@@ -3,8 +3,11 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::create_configmaps;
+use rowplane::http::router::Place;
+use rowplane::server::Process;
+
 use crate::tool::Kubectl;
+use crate::{configmap, create_configmaps};
 
 pub async fn discovers(kubectl: &Kubectl) {
     let resources = kubectl.run("api-resources").await;
@@ -52,4 +55,30 @@ pub async fn proxies(kubectl: &Kubectl) {
     connection.read_to_string(&mut response).await.unwrap();
     assert!(response.starts_with("HTTP/1.0 200 OK\r\n"), "{response}");
     assert!(response.contains(r#""color":"blue""#), "{response}");
+}
+
+/// A server's URL may have a path, which comes before all that kubectl asks.
+pub async fn finds_a_cluster_below_a_path(kubectl: &Kubectl) {
+    let process = Process::builder().listen(([127, 0, 0, 1], 0).into()).start().await;
+    let process = process.unwrap_or_else(|error| panic!("{}", error.one_line()));
+    let place = Place::Prefix("/clusters/a".to_owned());
+    let server = process.add("a", place, rowplane::Server::builder().memory()).await;
+    let server = server.unwrap_or_else(|error| panic!("{}", error.one_line()));
+    let path = kubectl.dir().join("a.kubeconfig");
+    std::fs::write(&path, server.kubeconfig().expect("it listens")).expect("write");
+    let flag = format!("--kubeconfig={}", path.display());
+    kubectl.run_with(&format!("create -f - {flag}"), &configmap("c", "web")).await;
+    kubectl
+        .run_with(&format!("apply --server-side --force-conflicts -f - {flag}"), &configmap("c", "web"))
+        .await;
+    assert_eq!(kubectl.run(&format!("get configmap c -o name {flag}")).await, "configmap/c\n");
+    assert!(kubectl.run(&format!("explain configmap.data {flag}")).await.contains("FIELD: data"));
+    assert!(kubectl.run(&format!("api-resources {flag}")).await.contains("configmaps"));
+    assert_eq!(kubectl.run(&format!("get --raw /readyz {flag}")).await, "ok");
+    kubectl.run(&format!("delete configmap c {flag}")).await;
+    assert!(kubectl.fail("get configmap c").await.contains("NotFound"), "another server");
+    server.stop().await;
+    assert!(
+        kubectl.fail(&format!("get --raw /api/v1/configmaps {flag}")).await.contains("no cluster is served")
+    );
 }

@@ -1,0 +1,46 @@
+//! What the clusters of a process share.
+
+use std::sync::Arc;
+
+use super::config::Config;
+use super::datastore::Datastore;
+use crate::http::limits::Printing;
+use crate::long_work::Lanes;
+use crate::scheduling::Scheduling;
+use crate::storage::memory;
+use crate::storage::postgres::Databases;
+use crate::storage::sqlite::Sqlite;
+use crate::storage::{Backend, OpenError};
+
+/// The means that the clusters of a process share, since they have its processors in common. Clones are the same process's.
+///
+/// Nothing of a cluster is in it: what one cluster has must be neither seen nor used up by another one.
+#[derive(Clone, Debug, Default)]
+pub struct Commons {
+    /// The hints that threads of stores and those of connections give each other.
+    pub scheduling: Scheduling,
+    /// The threads for work on large stored objects.
+    pub lanes: Lanes,
+    /// The threads for requests with large bodies. A request may hold one of them while it waits for one of [`Commons::lanes`].
+    pub body_lanes: Lanes,
+    /// The threads for answers that take long to print.
+    pub printing: Printing,
+    /// The connections to databases of PostgreSQL.
+    databases: Databases,
+}
+
+impl Commons {
+    /// Opens the store of a cluster, with what the stores of the process share.
+    pub async fn open(&self, config: &Config) -> Result<Arc<dyn Backend>, OpenError> {
+        let schema = config.schema.as_deref();
+        if let (Some(schema), Datastore::Memory | Datastore::Sqlite(_)) = (schema, &config.datastore) {
+            let reason = format!("it has no schemas, such as {schema:?}");
+            return Err(OpenError::Refused { url: config.datastore.to_string(), reason });
+        }
+        Ok(match &config.datastore {
+            Datastore::Memory => memory::open(),
+            Datastore::Sqlite(path) => Arc::new(Sqlite::open_beside(path, self.scheduling.clone()).await?),
+            Datastore::Postgres(address) => Arc::new(self.databases.open(address.clone(), schema).await?),
+        })
+    }
+}
