@@ -489,7 +489,8 @@ async fn the_log_names_the_cluster() {
     let lines = Lines::default();
     let writer = lines.clone();
     let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _here = tracing::subscriber::set_default(log);
+    // For all tests of this program: whether a place logs is decided once for all threads.
+    tracing::subscriber::set_global_default(log).expect("the only one");
     let process = process().await;
     let a = Member::add(&process, "a", prefix("a"), settings("a", &Database::memory())).await;
     let alone = Server::builder().listen(([127, 0, 0, 1], 0).into()).without_controllers().start().await;

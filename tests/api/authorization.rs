@@ -630,7 +630,7 @@ async fn a_failure_is_not_told_to_whose_right_has_ended() {
     let told = patch().await;
     assert!(told.status == 500 && told.text().contains("bad"), "{told:?}");
 
-    proxy.set_flow(Direction::Down, Flow::Delayed(Duration::from_millis(500)));
+    proxy.set_flow(Direction::Down, Flow::Delayed(Duration::from_millis(200)));
     other.delete(format!("{bindings}/alice")).await.ok();
     let answer = patch().await;
     proxy.set_flow(Direction::Down, Flow::Open);

@@ -62,7 +62,7 @@ async fn storage_version_47_what_todays_rules_refuse_fails_it(mut setup: Setup) 
     let mut watch = migrate(&server, "refused").await;
     let (_, message) = until(&mut watch, "Failed").await;
     let start = "3/3 not yet migrated. migration encountered unhandled error: \
-        HorizontalPodAutoscaler.autoscaling \"a0001\" is invalid: [spec.maxReplicas: ";
+        HorizontalPodAutoscaler.autoscaling \"a0001\" is invalid: spec.maxReplicas: ";
     assert!(message.starts_with(start), "{message}");
     assert_eq!(setup.database.number(STALE).await, 1, "the others were written");
     server.stop().await;
