@@ -1,4 +1,4 @@
-//! What the clusters of a process share.
+//! The means that clusters of a process share, and the opening of their stores.
 
 use std::sync::Arc;
 
