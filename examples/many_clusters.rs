@@ -21,7 +21,7 @@ use rowplane::{Process, Server};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a process of its own measures each: memory that was freed is used again, and would hide the next part.
+/// The measurements, each made by a process of its own: memory that was freed is used again, and would hide the next part.
 const RUNS: [&str; 10] = [
     "clusters",
     "clusters without controllers",

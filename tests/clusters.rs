@@ -26,7 +26,7 @@ use crate::support::client::{Answer, Client, Protocol, connect, handshake};
 use crate::support::database::Database;
 use crate::support::faulty::Faulty;
 use crate::support::postgres::{self, Schema};
-use crate::support::webhook::WebhookServer;
+use crate::support::webhook::held_creates;
 
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -240,7 +240,7 @@ async fn a_cluster_whose_store_fails_leaves_the_others_alone(databases: Database
     assert!(futures_util::FutureExt::now_or_never(process.failed()).is_none());
 }
 
-/// Where a user of one cluster has all seats of his level, somebody of the same name and level of another has his own.
+/// Seats are each cluster's own: a user who has taken all of his level leaves those of his namesake in another cluster.
 async fn a_cluster_that_is_flooded_leaves_the_others_alone(databases: Databases) {
     let process = process().await;
     let open = |name: &str, database: &Database| {
@@ -291,26 +291,6 @@ async fn one_seat_for_alice(admin: &Client) {
 async fn level_uid(admin: &Client) -> String {
     let level = admin.get(format!("{LEVELS}/small")).await.ok();
     level["metadata"]["uid"].as_str().expect("a uid").to_owned()
-}
-
-/// A webhook that holds creates of what has the label `held`.
-async fn held_creates(admin: &Client) -> WebhookServer {
-    let hook = WebhookServer::start(&[], |seen| {
-        let response = json!({"uid": seen.body["request"]["uid"], "allowed": true});
-        let kind =
-            json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
-        (200, kind.to_string())
-    })
-    .await;
-    hook.hold();
-    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
-        "operations": ["CREATE"]});
-    let webhook = json!({"name": "held.ex.io", "clientConfig": hook.client_config("/"), "rules": [rule],
-        "objectSelector": {"matchLabels": {"held": "1"}}, "sideEffects": "None",
-        "admissionReviewVersions": ["v1"], "timeoutSeconds": 30});
-    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-    admin.post(path, &json!({"metadata": {"name": "held"}, "webhooks": [webhook]})).await.expect(201);
-    hook
 }
 
 /// By the authority of HTTP/2 and by the header of HTTP/1.1; and the listener's certificate has the name.
@@ -483,7 +463,7 @@ impl Write for Lines {
     }
 }
 
-/// What the server of a cluster says has its name, what a server by itself says has none.
+/// Lines of the log name the cluster of their server; those of a server by itself name none.
 #[tokio::test]
 async fn the_log_names_the_cluster() {
     let lines = Lines::default();

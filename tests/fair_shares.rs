@@ -13,11 +13,10 @@ use tokio::task::JoinHandle;
 use crate::support::client::{Client, connect_as_nobody};
 use crate::support::database::Database;
 use crate::support::server::{ALICE, CONFIGMAPS, ROOT, Setup, TestServer, config_map};
-use crate::support::webhook::WebhookServer;
+use crate::support::webhook::{WebhookServer, held_creates};
 
 const LEVELS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations";
 const FLOWS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
-const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const DUMPS: &str = "/debug/api_priority_and_fairness";
 const FLOW_UID: &str = "x-kubernetes-pf-flowschema-uid";
 const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
@@ -195,21 +194,7 @@ struct Occupied {
 
 impl Occupied {
     async fn new(server: &TestServer) -> Self {
-        let hook = WebhookServer::start(&[], |seen| {
-            let response = json!({"uid": seen.body["request"]["uid"], "allowed": true});
-            let review =
-                json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
-            (200, review.to_string())
-        })
-        .await;
-        hook.hold();
-        let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
-            "operations": ["CREATE"]});
-        let webhook = json!({"name": "held.ex.io", "clientConfig": hook.client_config("/"), "rules": [rule],
-            "objectSelector": {"matchLabels": {"held": "1"}}, "sideEffects": "None",
-            "admissionReviewVersions": ["v1"], "timeoutSeconds": 30});
-        let webhooks = json!({"metadata": {"name": "held"}, "webhooks": [webhook]});
-        server.post(VALIDATING, &webhooks).await.expect(201);
+        let hook = held_creates(server).await;
         let mut object = config_map("held", json!({}));
         object["metadata"]["labels"] = json!({"held": "1"});
         let create = server.token("alice-token").post(CONFIGMAPS, &object);

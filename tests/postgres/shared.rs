@@ -127,7 +127,7 @@ async fn another_process_finds_the_same_store_and_its_writes_are_announced_there
     assert_eq!(shared.number(channels).await, 2, "a schema for each");
 }
 
-/// As a process opens its clusters: the schema is part of the URL.
+/// The way in which a process opens its clusters: the schema is part of the URL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stores_whose_urls_differ_in_the_schema_alone_share_connections() {
     let shared = Shared::open().await;

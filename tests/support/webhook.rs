@@ -18,6 +18,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use super::client::Client;
+
 /// A request that the server was sent.
 #[derive(Clone, Debug)]
 pub struct Seen {
@@ -145,4 +147,24 @@ async fn answer(
     let (status, body) = (desk.answers)(&seen);
     let response = http::Response::builder().status(status).header("Content-Type", "application/json");
     Ok(response.body(Full::new(Bytes::from(body))).expect("a response"))
+}
+
+/// A webhook that holds creates of ConfigMaps with the label `held`, until it is released.
+pub async fn held_creates(admin: &Client) -> WebhookServer {
+    let hook = WebhookServer::start(&[], |seen| {
+        let response = json!({"uid": seen.body["request"]["uid"], "allowed": true});
+        let kind =
+            json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
+        (200, kind.to_string())
+    })
+    .await;
+    hook.hold();
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+        "operations": ["CREATE"]});
+    let webhook = json!({"name": "held.ex.io", "clientConfig": hook.client_config("/"), "rules": [rule],
+        "objectSelector": {"matchLabels": {"held": "1"}}, "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "timeoutSeconds": 30});
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    admin.post(path, &json!({"metadata": {"name": "held"}, "webhooks": [webhook]})).await.expect(201);
+    hook
 }

@@ -25,7 +25,7 @@ fn host(name: &str) -> Place {
     Place::Host(name.to_owned())
 }
 
-/// What a client is told at a URL, of HTTP/2 if that has a host and of HTTP/1.1 otherwise.
+/// The answer to a request for a URL, by HTTP/2 if that has a host and by HTTP/1.1 otherwise.
 async fn told(router: &Router, host: &str, url: &str) -> String {
     let mut request =
         Request::builder().uri(url).header(header::HOST, host).body(Body::empty()).expect("one");
