@@ -8,7 +8,8 @@
 
 pub mod format;
 
-use std::collections::HashSet;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::rules::at::At;
@@ -223,8 +224,9 @@ impl Member {
             },
             Shape::Pointer | Shape::Scalar => {}
             Shape::List => {
-                for item in at.items() {
-                    let old = self.counterpart(item.value(), before);
+                let counterparts = Counterparts::new(self.keys, before);
+                for (place, item) in at.items().enumerate() {
+                    let old = counterparts.of(place, item.value());
                     if !old.is_same(item.value()) {
                         inside.members(&item, old, errors);
                     }
@@ -242,16 +244,6 @@ impl Member {
                 }
             }
         }
-    }
-
-    /// The old element that has the keys of a new one.
-    fn counterpart<'v>(&self, new: &Value, before: Before<'v>) -> Before<'v> {
-        let Some(keys) = self.keys else { return before.added() };
-        let alike = |old: &&Value| match keys {
-            [] => *old == new,
-            keys => keys.iter().all(|key| old.get(*key) == new.get(*key)),
-        };
-        before.items().iter().find(alike).map_or(before.added(), Before::Value)
     }
 
     /// Whether the member is not set, or has Go's zero value.
@@ -301,8 +293,9 @@ impl Rule {
                     rules: &[],
                     inside: None,
                 };
-                for item in at.items() {
-                    let old = member.counterpart(item.value(), before);
+                let counterparts = Counterparts::new(member.keys, before);
+                for (place, item) in at.items().enumerate() {
+                    let old = counterparts.of(place, item.value());
                     if !matches!(old, Before::Value(_)) {
                         rule.validate(&item_of, &item, old, errors);
                     }
@@ -341,6 +334,44 @@ impl Rule {
     }
 }
 
+/// The old elements of a list, found by their keys. The work is linear in the lists, however their elements have moved.
+struct Counterparts<'v> {
+    keys: Option<&'static [&'static str]>,
+    before: Before<'v>,
+    by_key: OnceCell<HashMap<Vec<Option<&'v str>>, &'v Value>>,
+}
+
+impl<'v> Counterparts<'v> {
+    fn new(keys: Option<&'static [&'static str]>, before: Before<'v>) -> Self {
+        Self { keys, before, by_key: OnceCell::new() }
+    }
+
+    /// The old element that has the keys of a new one, which most often is at the same place.
+    fn of(&self, place: usize, new: &Value) -> Before<'v> {
+        let (Some(keys), items) = (self.keys, self.before.items()) else { return self.before.added() };
+        if items.is_empty() {
+            return self.before.added();
+        }
+        let key = key_of(keys, new);
+        if let Some(old) = items.get(place).filter(|old| key_of(keys, old) == key) {
+            return Before::Value(old);
+        }
+        let by_key = self.by_key.get_or_init(|| {
+            // Of several elements with one key, the first one counts.
+            items.iter().rev().map(|old| (key_of(keys, old), old)).collect()
+        });
+        by_key.get(&key).map_or(self.before.added(), |old| Before::Value(old))
+    }
+}
+
+/// The texts that tell an element apart: of these members, or the element itself without any.
+fn key_of<'v>(keys: &[&str], element: &'v Value) -> Vec<Option<&'v str>> {
+    match keys {
+        [] => vec![element.as_str()],
+        keys => keys.iter().map(|key| element.get(*key).and_then(Value::as_str)).collect(),
+    }
+}
+
 /// Adds an error for each element that an earlier one equals.
 fn unique(keys: &[&str], at: &At<'_, '_>, errors: &mut Errors) {
     if at.len() < 2 {
@@ -348,12 +379,8 @@ fn unique(keys: &[&str], at: &At<'_, '_>, errors: &mut Errors) {
     }
     let mut seen = HashSet::new();
     for item in at.items() {
-        let key: Vec<Option<&str>> = match keys {
-            [] => vec![item.opt_text()],
-            keys => keys.iter().map(|key| item.value().get(*key).and_then(Value::as_str)).collect(),
-        };
         match keys {
-            _ if seen.insert(key) => {}
+            _ if seen.insert(key_of(keys, item.value())) => {}
             [] => errors.duplicate(&item, item.text()),
             _ => errors.duplicate(&item, item.value()),
         }
