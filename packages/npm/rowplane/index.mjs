@@ -1,0 +1,3 @@
+import rowplane from "./index.cjs";
+
+export const { Server, StartError, findProgram } = rowplane;
