@@ -11,7 +11,11 @@ class ProgramHook(BuildHookInterface):
         name = "rowplane.exe" if program.endswith(".exe") else "rowplane"
         build_data["shared_scripts"][program] = name
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{platform(*os.environ['ROWPLANE_TARGET'].split())}"
+        target = os.environ.get("ROWPLANE_TARGET")
+        # Without one, the wheel is for the machine that builds it.
+        build_data["infer_tag"] = target is None
+        if target:
+            build_data["tag"] = f"py3-none-{platform(*target.split())}"
 
 
 def platform(system, machine, libc, version=None):

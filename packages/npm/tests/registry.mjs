@@ -1,4 +1,4 @@
-// A registry of npm that has the packages of a folder, and sends those who ask for others to the registry in use.
+// A registry of npm that has rowplane's packages of a folder, and sends those who ask for others to the registry in use.
 //   node registry.mjs FOLDER UPSTREAM
 // Prints its address, and ends with its standard input.
 import { execFileSync } from "node:child_process";
@@ -8,7 +8,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 
 const [folder, upstream] = process.argv.slice(2);
-const files = readdirSync(folder).filter((name) => name.endsWith(".tgz"));
+const files = readdirSync(folder).filter((name) => /^rowplane-((linux|darwin|win32)-\w+-)?\d[\d.]*\.tgz$/.test(name));
 const server = createServer((request, response) => {
   const asked = decodeURIComponent(request.url).slice(1);
   if (files.includes(asked)) return response.end(readFileSync(join(folder, asked)));
