@@ -1,5 +1,5 @@
-//! Python: the `kubernetes` client, typed and dynamic (`tests/python/client.py` against servers of its own), and the
-//! part of `tests/upstream/versus` that needs no kube-apiserver.
+//! Python: the `kubernetes` client, typed and dynamic (`tests/python/client.py` against servers of its own), the package with
+//! servers for tests, and the part of `tests/upstream/versus` that needs no kube-apiserver.
 
 mod support;
 
@@ -53,6 +53,19 @@ async fn with_the_configuration_of_a_pod() {
     let output = command.arg("system:serviceaccount:t:default").output().await.expect("run it");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && output.stdout == b"done\n", "{said}");
+}
+
+/// `Server` of the package for Python (`packages/python`), which is a process: members, definitions, flags, bad input, its end.
+#[tokio::test]
+async fn the_package_starts_servers_that_end_with_their_process() {
+    let Some(python) = optional::program("get-python", "the package for Python").await else { return };
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("packages/python");
+    let mut command = Command::new(python);
+    command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(package.join("tests/test_server.py"));
+    command.env("PYTHONPATH", package.join("src")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("ROWPLANE_PROGRAM", env!("CARGO_BIN_EXE_rowplane"));
+    let output = command.output().await.expect("run it");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 async fn run(installation: Installation) {

@@ -110,6 +110,11 @@ def test_a_server_ends_with_its_process(end):
         socket.create_connection(("127.0.0.1", port))
 
 
+def test_a_fork_leaves_the_server_alone():
+    code = "import os, rowplane, sys; s = rowplane.Server(); os.fork() or sys.exit(); os.wait(); print(os.path.exists(s.kubeconfig))"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "True\n"
+
+
 def test_the_program_is_also_a_command():
     for command in ([find_program()], [sys.executable, "-m", "rowplane"]):
         said = subprocess.run([*command, "--version"], check=True, capture_output=True, text=True).stdout

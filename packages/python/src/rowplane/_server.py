@@ -49,7 +49,7 @@ class Server:
         try:
             process = _spawn(directory, [*_crd_flags(directory, crds), *flags])
             self._finish.detach()
-            self._finish = weakref.finalize(self, _end, process, directory)
+            self._finish = weakref.finalize(self, _end, process, directory, os.getpid())
             self.url = _url(process, directory)
         except BaseException:
             self.stop()
@@ -149,7 +149,10 @@ def _drain(output: IO[str]) -> None:
         pass
 
 
-def _end(process: subprocess.Popen[str], directory: str) -> None:
+def _end(process: subprocess.Popen[str], directory: str, owner: int) -> None:
+    if os.getpid() != owner:
+        # A fork of the process that started the server, which goes on.
+        return
     assert process.stdin is not None
     process.stdin.close()
     try:
