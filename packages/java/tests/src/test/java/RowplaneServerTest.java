@@ -142,6 +142,17 @@ class RowplaneServerTest {
         }
     }
 
+    @Test
+    void anotherPlatformIsToldWhatToDo() {
+        String machine = System.setProperty("os.arch", "s390x");
+        try {
+            String message = assertThrows(RowplaneStartException.class, RowplaneServer::start).getMessage();
+            assertTrue(message.matches("there is no program for linux-s390x: .*classifier linux-s390x.*rowplane.program"), message);
+        } finally {
+            System.setProperty("os.arch", machine);
+        }
+    }
+
     /** A process of its own, which is killed. */
     public static final class Main {
         public static void main(String[] arguments) throws IOException {

@@ -52,7 +52,7 @@ final class Program {
     }
 
     /** Unpacks the jar's program, once for a user: the folder has the program's checksum in its name. */
-    private static Optional<Path> bundled() {
+    private static synchronized Optional<Path> bundled() {
         String place = "/io/rowplane/program/" + classifier() + "/";
         try (InputStream checksum = Program.class.getResourceAsStream(place + "sha256")) {
             if (checksum == null) {
