@@ -1,5 +1,6 @@
 """Operators' libraries on a server each: what they create is read back, and a watch or a handler sees it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -72,6 +73,24 @@ def test_clusters_are_empty_and_side_by_side(rowplane_cluster, number):
     client = kubernetes.client.CoreV1Api(kubernetes.config.new_client_from_config(rowplane_cluster.kubeconfig))
     assert [space.metadata.name for space in client.list_namespace().items if space.metadata.name.startswith("own")] == []
     client.create_namespace({"metadata": {"name": f"own-{number}"}})
+
+
+def test_settings_of_the_fixtures(tmp_path, widgets):
+    (tmp_path / "crds").mkdir()
+    (tmp_path / "crds" / "widgets.json").write_text(json.dumps(widgets))
+    (tmp_path / "pytest.ini").write_text("[pytest]\nrowplane_crds = crds\nrowplane_flags = --cluster-controllers=false\n")
+    (tmp_path / "test_settings.py").write_text(textwrap.dedent("""
+        import kubernetes
+
+        def test_settings(rowplane, rowplane_cluster):
+            for server in (rowplane, rowplane_cluster):
+                api = kubernetes.config.new_client_from_config(server.kubeconfig)
+                assert kubernetes.client.CustomObjectsApi(api).list_namespaced_custom_object("example.com", "v1", "default", "widgets")["items"] == []
+                accounts = kubernetes.client.CoreV1Api(api).list_namespaced_service_account("default").items
+                # A controller would have made one.
+                assert accounts == []
+    """))
+    subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)], check=True)
 
 
 @pytest.mark.parametrize("number", range(2))
