@@ -90,9 +90,12 @@ def test_a_program_that_cannot_run(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("end", ["SIGKILL", "exit"])
-def test_a_server_ends_with_its_process(end):
+def test_a_server_ends_with_its_process(end, tmp_path):
     code = "import os, rowplane, sys; s = rowplane.Server(); print(s.url, flush=True); sys.stdin.read()"
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    # What a process that is killed leaves behind.
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", code], text=True, env=environment, **pipes)
     port = int(process.stdout.readline().rpartition(":")[2])
     # Open until the server is gone, which ends it.
     with socket.create_connection(("127.0.0.1", port)) as connection:

@@ -164,7 +164,9 @@ class RowplaneServerTest {
     void aServerEndsWithItsProcess(String end) throws IOException, InterruptedException {
         Path java = Path.of(System.getProperty("java.home"), "bin", "java");
         String classes = System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
-        ProcessBuilder builder = new ProcessBuilder(java.toString(), "-cp", classes, Main.class.getName());
+        // What a process that is killed leaves behind.
+        String files = "-Djava.io.tmpdir=" + folder;
+        ProcessBuilder builder = new ProcessBuilder(java.toString(), files, "-cp", classes, Main.class.getName());
         Process process = builder.redirectError(ProcessBuilder.Redirect.INHERIT).start();
         int port = Integer.parseInt(new BufferedReader(new InputStreamReader(process.getInputStream())).readLine());
         // Open until the server is gone, which ends it.
