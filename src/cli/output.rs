@@ -1,4 +1,4 @@
-//! What commands print: text for people, JSON or YAML for programs.
+//! Output of commands: text for people, JSON or YAML for programs.
 
 use std::io::{self, IsTerminal as _, Write as _};
 

@@ -38,6 +38,7 @@ fn finding(command: &mut Command, subject: &str) -> [String; 3] {
 #[test]
 fn a_healthy_server_is_told_in_lines() {
     let dir = TempDir::new().unwrap();
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
     let server = Server::start(dir.path());
     let kubeconfig = dir.path().join("admin.kubeconfig");
     let output = doctor(dir.path(), &[]).env("KUBECONFIG", &kubeconfig).output().unwrap();

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::Server;
+use crate::{Server, rowplane};
 
 fn output(dir: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rowplane"));
@@ -16,10 +16,23 @@ fn output(dir: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Makes a namespace, about which there is an audit event then.
+fn write(url: &str) {
+    let object = r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}"#;
+    let mut curl = Command::new("curl");
+    curl.args(["-sSk", "--fail", "--noproxy", "*", "--header", "Authorization: Bearer t", "--json", object]);
+    let done = curl.arg(format!("{url}/api/v1/namespaces")).output().expect("run curl");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
 #[test]
 fn every_command_that_shows_something_does_so_for_programs() {
     let dir = TempDir::new().unwrap();
-    let _server = Server::start(dir.path());
+    let tokens = dir.path().join("tokens.csv");
+    std::fs::write(&tokens, "t,admin,1,system:masters\n").unwrap();
+    let tokens = format!("--token-auth-file={}", tokens.display());
+    let server = Server::of(&mut rowplane(dir.path(), &["--secure-port=0", &tokens]));
+    write(&server.url);
     let backup = dir.path().join("backup");
     let backup = backup.to_str().unwrap();
     let commands: [(&[&str], &str); 5] = [

@@ -249,11 +249,14 @@ fn a_database_in_use_is_refused_by_another_name() {
 fn the_end_of_standard_input_ends_a_server_that_is_asked_to() {
     for personality in [&[][..], &["kube-apiserver"]] {
         let dir = TempDir::new().unwrap();
+        let cert_dir = format!("--cert-dir={}", dir.path().display());
+        let own_flags = if personality.is_empty() { Vec::new() } else { vec![cert_dir] };
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new(env!("CARGO_BIN_EXE_rowplane"));
         command.args(personality).arg("--data-dir").arg(dir.path()).arg(format!("--secure-port={port}"));
         let mut child = command
             .args(["--bind-address=127.0.0.1", "--exit-with-stdin"])
+            .args(own_flags)
             .stdin(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

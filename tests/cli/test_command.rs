@@ -144,7 +144,7 @@ fn a_definition_that_cannot_be_used_is_one_line() {
         + &definition("apricots", "object").replace("Kindapricots", "Kindapples");
     let cases = [
         (definition("apples", "nothing"), "must be object at the root"),
-        (names_taken, "\"Kindapples\" is already in use"),
+        (names_taken, "\"KindapplesList\" is already in use"),
         ("a: [".to_owned(), "did not find expected"),
         ("--- x\n".to_owned(), "invalid Yaml document separator: x"),
         ("kind: ConfigMap\n".to_owned(), "there is no CustomResourceDefinition in it"),

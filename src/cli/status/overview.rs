@@ -1,4 +1,4 @@
-//! What a person asks first: is it well, which store, how large, how many objects, who is connected, since when.
+//! The first questions of a person: is it well, which store, how large, how many objects, who is connected, since when.
 
 use std::path::Path;
 use std::time::Duration;
