@@ -112,7 +112,7 @@ pub enum Command {
     Status(StatusArgs),
     /// Show who did what: the audit events in the database
     Audit(AuditQueryArgs),
-    /// Fill a new store with the state of another, stopped one
+    /// Copy the store of stopped servers into a new one
     Migrate(MigrateArgs),
     /// Show who may do what, and why, by the roles in a store
     #[command(subcommand)]
@@ -165,9 +165,9 @@ pub struct BackupArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    store: StoreArgs,
-    #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 impl BackupArgs {
@@ -210,8 +210,6 @@ fn parse(url: &str) -> Result<Datastore, Error> {
 /// Arguments of `rowplane status`.
 #[derive(Clone, Debug, Args)]
 pub struct StatusArgs {
-    #[command(flatten)]
-    store: StoreArgs,
     /// First wait until no StorageVersionMigration runs, and show their progress; fails if one has failed
     #[arg(long)]
     wait_migrations: bool,
@@ -223,6 +221,8 @@ pub struct StatusArgs {
     storage_versions: bool,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
     #[command(flatten)]
     keys: KeyArgs,
 }
@@ -253,8 +253,6 @@ impl StatusArgs {
 /// Arguments of `rowplane audit`: conditions that all events have to meet.
 #[derive(Clone, Debug, Args)]
 pub struct AuditQueryArgs {
-    #[command(flatten)]
-    store: StoreArgs,
     /// Only what this user did
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
@@ -272,6 +270,8 @@ pub struct AuditQueryArgs {
     limit: u32,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 impl AuditQueryArgs {

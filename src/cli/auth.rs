@@ -60,11 +60,11 @@ pub struct DeedArgs {
     #[arg(long, short, value_name = "NAME", default_value = "")]
     namespace: String,
     #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
     keys: KeyArgs,
-    #[command(flatten)]
-    output: OutputArgs,
 }
 
 #[derive(Clone, Debug, Args)]

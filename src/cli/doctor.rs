@@ -19,15 +19,15 @@ use crate::tree::{Value, json};
 /// Arguments of `rowplane doctor`.
 #[derive(Clone, Debug, Args)]
 pub struct DoctorArgs {
-    #[command(flatten)]
-    store: StoreArgs,
     /// The kubeconfig that kubectl uses [default: $KUBECONFIG, or else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     #[command(flatten)]
-    keys: KeyArgs,
-    #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
 }
 
 /// The result of looking at one thing.
@@ -36,7 +36,7 @@ pub(super) struct Finding {
     /// The thing: `disk`, `certificates`, …
     subject: &'static str,
     verdict: Verdict,
-    /// What was seen.
+    /// The observation, in a sentence.
     text: String,
     /// The step that mends it; empty if nothing is wrong.
     cure: String,

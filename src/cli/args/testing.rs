@@ -52,7 +52,9 @@ impl TestArgs {
         let Some(name) = flag.get_long().map(str::to_owned) else { return flag };
         let flag = flag.env(None::<&'static str>);
         let flag = match name.as_str() {
-            "datastore" => flag.default_value("memory:"),
+            "datastore" => flag
+                .default_value("memory:")
+                .help("The store: sqlite:PATH, postgres://USER@HOST/DATABASE, or memory:"),
             "secure-port" => flag.default_value("0"),
             "shutdown-grace-period" => flag.default_value("1s"),
             "data-dir" => flag
