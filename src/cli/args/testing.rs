@@ -16,7 +16,7 @@ use crate::cli::error::Error;
 pub struct TestingArgs {
     /// A file or directory with CustomResourceDefinitions to apply before the server is ready. Can be given more than
     /// once
-    #[arg(long, value_name = "PATH", value_delimiter = ',')]
+    #[arg(long, value_name = "PATH")]
     pub(super) crds: Vec<PathBuf>,
 
     /// Ends the server, as SIGTERM does, when its standard input ends: when the process that holds the other end of the
@@ -56,7 +56,7 @@ impl TestArgs {
                 .default_value("memory:")
                 .help("The store: sqlite:PATH, postgres://USER@HOST/DATABASE, or memory:"),
             "secure-port" => flag.default_value("0"),
-            "shutdown-grace-period" => flag.default_value("1s"),
+            "shutdown-grace-period" => flag.default_value("0s"),
             "data-dir" => flag
                 .default_value(None::<&'static str>)
                 .help("The directory of certificates [default: a temporary one]"),
