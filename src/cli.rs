@@ -5,20 +5,28 @@ pub mod args;
 mod audit;
 pub mod auth;
 mod banner;
+mod client;
 pub mod config;
+mod definitions;
+mod doctor;
 mod envtest_assets;
 pub mod error;
 mod etcd;
 pub mod feature_gates;
 mod flagz;
+mod generate;
+mod healthcheck;
 pub mod keys;
 mod kube_apiserver;
 mod logging;
+mod output;
+mod overview;
 mod progress;
 pub mod serve;
 mod signals;
 pub mod status;
 mod table;
+mod test_command;
 pub mod transfer;
 
 use std::ffi::OsString;
@@ -32,11 +40,11 @@ use clap::error::ErrorKind;
 use rustix::fs::Mode;
 use rustix::process::umask;
 
-use self::args::{Cli, Command, Defaults, StatusConfig};
+use self::args::{Cli, Command, Defaults};
+use self::config::ServeConfig;
 use self::envtest_assets::STAND_INS;
 use self::error::Error;
 use self::serve::Banner;
-use crate::server::config::Config;
 
 /// Hooks by which memory that is not needed any more goes back to the system.
 #[derive(Clone, Copy)]
@@ -52,7 +60,7 @@ pub struct Upkeep {
 /// `upkeep` is what the program can do besides.
 pub fn main(arguments: Vec<OsString>, upkeep: Upkeep) -> ExitCode {
     match run(arguments, upkeep) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "rowplane: {}", error.one_line());
             ExitCode::from(error.exit_code())
@@ -60,63 +68,88 @@ pub fn main(arguments: Vec<OsString>, upkeep: Upkeep) -> ExitCode {
     }
 }
 
-fn run(arguments: Vec<OsString>, upkeep: Upkeep) -> Result<(), Error> {
+fn run(arguments: Vec<OsString>, upkeep: Upkeep) -> Result<ExitCode, Error> {
     // Files of this process are accessible only by their owner unless it says otherwise: they contain keys, tokens and
     // Secrets.
-    umask(Mode::RWXG | Mode::RWXO);
+    let others_mode = umask(Mode::RWXG | Mode::RWXO);
     let arguments = as_called(arguments);
+    if arguments.get(1..).is_some_and(|flags| flags == ["-h"]) {
+        return print(&overview::text()).map(|()| ExitCode::SUCCESS);
+    }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(answer) if is_answer(answer.kind()) => return answer.print().map_err(Error::Output),
+        Err(answer) if is_answer(answer.kind()) => {
+            return answer.print().map(|()| ExitCode::SUCCESS).map_err(Error::Output);
+        }
         Err(error) => return Err(Error::usage(&error)),
     };
-    match cli.command() {
+    execute(cli.command(), &arguments, upkeep, others_mode)
+}
+
+/// Runs a subcommand. `others_mode` is the mask for files that other programs make.
+fn execute(
+    command: Command,
+    arguments: &[OsString],
+    upkeep: Upkeep,
+    others_mode: Mode,
+) -> Result<ExitCode, Error> {
+    match command {
         Command::Serve(flags) => {
             let mut config = flags.into_config(Defaults::Own)?;
-            config.server.flags = flagz::shown(&arguments);
+            config.server.flags = flagz::shown(arguments);
             logging::init(config.log);
-            let banner = Banner::Print { kubeconfig: config.shown_kubeconfig };
-            serve(config.server, banner, upkeep)
+            let banner = Banner::Print { kubeconfig: config.shown_kubeconfig.take() };
+            serve(config, banner, upkeep)?;
+        }
+        Command::Test(flags) => {
+            let runtime = runtime(upkeep)?;
+            let ended = runtime.block_on(test_command::run(*flags, others_mode));
+            runtime.shutdown_background();
+            return ended;
         }
         Command::Backup(arguments) => {
-            let (file, datastore) = arguments.backup.into_config()?;
+            let (file, datastore, output) = arguments.backup.into_config()?;
             let backup = async { transfer::backup(&datastore, &file, arguments.keys.load().await?).await };
-            runtime(upkeep)?.block_on(backup)?.print()
+            runtime(upkeep)?.block_on(backup)?.print(output)?;
         }
         Command::Restore(arguments) => {
-            let (file, datastore) = arguments.into_config()?;
-            runtime(upkeep)?.block_on(transfer::restore(&file, &datastore))?.print()
+            let (file, datastore, output) = arguments.into_config()?;
+            runtime(upkeep)?.block_on(transfer::restore(&file, &datastore))?.print(output)?;
         }
         Command::Status(arguments) => {
-            let StatusConfig { datastore, wait, keys, max_object_bytes } = arguments.into_config()?;
-            let (inventory, long) = runtime(upkeep)?.block_on(async {
-                let inventory = status::inventory(&datastore, wait, &keys).await?;
-                Ok::<_, Error>((inventory, status::long_objects(&datastore, max_object_bytes).await?))
-            })?;
-            status::print(&inventory, &long, max_object_bytes).map_err(Error::Output)
+            let (config, output) = arguments.into_config()?;
+            runtime(upkeep)?.block_on(status::show(config, output))?;
         }
-        Command::Audit(arguments) => runtime(upkeep)?.block_on(audit::show(arguments)),
+        Command::Audit(arguments) => runtime(upkeep)?.block_on(audit::show(arguments))?,
         Command::Migrate(arguments) => {
-            let (from, to) = arguments.into_config()?;
-            runtime(upkeep)?.block_on(transfer::migrate(&from, &to))?.print()
+            let (from, to, output) = arguments.into_config()?;
+            runtime(upkeep)?.block_on(transfer::migrate(&from, &to))?.print(output)?;
         }
-        Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command)),
-        Command::EnvtestAssets(arguments) => envtest_assets::fill(&arguments.dir),
+        Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command))?,
+        Command::Doctor(arguments) => runtime(upkeep)?.block_on(doctor::run(*arguments))?,
+        Command::Healthcheck(arguments) => single_threaded()?.block_on(healthcheck::check(arguments))?,
+        Command::Generate(command) => {
+            // Man pages are for everybody.
+            umask(others_mode);
+            generate::run(&command)?;
+        }
+        Command::EnvtestAssets(arguments) => envtest_assets::fill(&arguments.dir)?,
         Command::KubeApiserver(others) => match kube_apiserver::parse(others.arguments)? {
-            kube_apiserver::ParsedCommand::Print(text) => print(&text),
+            kube_apiserver::ParsedCommand::Print(text) => print(&text)?,
             kube_apiserver::ParsedCommand::Run(config, notes, _temporary) => {
                 logging::init(config.log);
                 if !notes.is_empty() {
                     tracing::warn!(flags = notes.join(", "), "flags without effect here");
                 }
-                serve(config.server, Banner::Omit, upkeep)
+                serve(*config, Banner::Omit, upkeep)?;
             }
         },
         Command::Etcd(others) => match etcd::parse(others.arguments)? {
-            etcd::Asked::Print(text) => print(&text),
-            etcd::Asked::Serve(urls) => single_threaded()?.block_on(etcd::serve(urls)),
+            etcd::Asked::Print(text) => print(&text)?,
+            etcd::Asked::Serve(urls) => single_threaded()?.block_on(etcd::serve(urls))?,
         },
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The arguments, with the subcommand inserted if the program was called by another program's name: `kube-apiserver
@@ -130,7 +163,7 @@ fn as_called(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-fn serve(config: Config, banner: Banner, upkeep: Upkeep) -> Result<(), Error> {
+fn serve(config: ServeConfig, banner: Banner, upkeep: Upkeep) -> Result<(), Error> {
     let runtime = runtime(upkeep)?;
     let served = runtime.block_on(serve::serve(config, banner));
     // Tasks that did not end within the grace period are not waited for.

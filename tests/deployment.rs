@@ -127,7 +127,9 @@ fn the_program_knows_the_variables_of_the_image() {
     let shown =
         compose()["services"]["a"]["environment"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     for name in environment.into_iter().map(|(name, _)| name).chain(shown) {
-        assert!(help.contains(&format!("[env: {name}=")), "{name} is not in:\n{help}");
+        let flag =
+            name.strip_prefix("ROWPLANE_").expect("a variable of rowplane").to_lowercase().replace('_', "-");
+        assert!(help.contains(&format!("--{flag} <")), "{flag} is not in:\n{help}");
     }
 }
 

@@ -14,24 +14,39 @@ mod serve;
 mod service_accounts;
 mod services;
 mod storage;
+mod testing;
 mod tls;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, CommandFactory, Parser, Subcommand};
 use jiff::Timestamp;
 
 pub use self::admission::Defaults;
 use self::serve::ServeArgs;
+pub use self::testing::TestArgs;
 use super::auth::AuthCommand;
+use super::doctor::DoctorArgs;
 use super::error::Error;
+use super::generate::GenerateCommand;
+use super::healthcheck::HealthcheckArgs;
 use super::keys::{BackupKeyArgs, KeyArgs};
+use super::output::{Output, OutputArgs};
+use super::overview;
 use super::status::WaitMigrations;
 use crate::gotext;
 use crate::server::datastore::Datastore;
 use crate::storage::postgres::ClusterId;
 use crate::storage::{AuditQuery, MAX_OBJECT_BYTES};
+
+/// The default data directory.
+pub const DATA_DIR: &str = "./rowplane-data";
+
+/// The columns of help on a terminal that is wider.
+const WIDTH: usize = 100;
+const AFTER_HELP: &str = "Every flag can also be set by an environment variable: --data-dir by ROWPLANE_DATA_DIR. -h shows the most frequent flags, \
+     --help all.";
 
 /// The Kubernetes API on SQL.
 #[derive(Debug, Args)]
@@ -56,8 +71,11 @@ impl CommandFactory for Cli {
         let command = Self::augment_args(clap::Command::new("rowplane").version(env!("CARGO_PKG_VERSION")));
         command
             .args_conflicts_with_subcommands(true)
+            .max_term_width(WIDTH)
+            .after_help(AFTER_HELP)
             .mut_args(server_flag)
-            .mut_subcommand("serve", |serve| serve.mut_args(server_flag))
+            .mut_subcommand("serve", |serve| serve.mut_args(server_flag).after_help(AFTER_HELP))
+            .mut_subcommand("test", |test| test.mut_args(|flag| TestArgs::flag(server_flag(flag))))
     }
 
     fn command_for_update() -> clap::Command {
@@ -70,7 +88,8 @@ impl CommandFactory for Cli {
 fn server_flag(flag: Arg) -> Arg {
     let Some(name) = flag.get_long() else { return flag };
     let variable = format!("ROWPLANE_{}", name.replace('-', "_").to_uppercase());
-    let flag = flag.env(variable);
+    let is_frequent = overview::FLAGS.iter().any(|(known, ..)| *known == name);
+    let flag = flag.hide_short_help(!is_frequent).env(variable).hide_env(true);
     match flag.get_value_names() {
         Some([name]) if name == "BOOL" => {
             flag.num_args(0..=1).default_missing_value("true").value_parser(switch)
@@ -81,27 +100,36 @@ fn server_flag(flag: Arg) -> Arg {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve the API (the default)
+    /// Serve the API, the default
     Serve(Box<ServeArgs>),
-    /// Write the state of a store to a file, also while servers run on it
+    /// Run a command beside a server of its own, in memory
+    Test(Box<TestArgs>),
+    /// Write the state of a store to a file, while servers run
     Backup(EncryptedBackupArgs),
     /// Fill a new store from a backup
     Restore(BackupArgs),
-    /// Show in which versions objects are stored, and who writes them, also while servers run
+    /// Show whether servers are well, and what the store holds
     Status(StatusArgs),
-    /// Show who did what: the audit events in the database, also while servers run
+    /// Show who did what: the audit events in the database
     Audit(AuditQueryArgs),
-    /// Fill a new store with the state of another, whose servers have been stopped
+    /// Copy the store of stopped servers into a new one
     Migrate(MigrateArgs),
-    /// Show who may do what, and why, by the roles and bindings in a store, also while servers run
+    /// Show who may do what, and why, by the roles in a store
     #[command(subcommand)]
     Auth(AuthCommand),
-    /// Fill a directory with what test environments start, for KUBEBUILDER_ASSETS
+    /// Look for what is wrong, and name the step that mends it
+    Doctor(Box<DoctorArgs>),
+    /// Ask whether a server on this machine is ready
+    Healthcheck(HealthcheckArgs),
+    /// Make man pages, completions for shells, or docs/flags.md
+    #[command(subcommand)]
+    Generate(GenerateCommand),
+    /// Fill a directory for KUBEBUILDER_ASSETS, as envtest needs
     EnvtestAssets(EnvtestAssetsArgs),
-    /// Serve in kube-apiserver's place, with its flags; also when called by its name
+    /// Serve with kube-apiserver's flags; also by its name
     #[command(disable_help_flag = true)]
     KubeApiserver(Others),
-    /// Stand in for etcd where one is started beside kube-apiserver; also when called by its name
+    /// Stand in for etcd where tests start one; also by its name
     #[command(disable_help_flag = true)]
     Etcd(Others),
 }
@@ -137,12 +165,14 @@ pub struct BackupArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
     store: StoreArgs,
 }
 
 impl BackupArgs {
-    pub fn into_config(self) -> Result<(PathBuf, Datastore), Error> {
-        Ok((self.file, self.store.datastore()?))
+    pub fn into_config(self) -> Result<(PathBuf, Datastore, OutputArgs), Error> {
+        Ok((self.file, self.store.datastore()?, self.output))
     }
 }
 
@@ -155,11 +185,13 @@ pub struct MigrateArgs {
     /// The store to fill; it has to be new
     #[arg(long, value_name = "URL")]
     to: String,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 impl MigrateArgs {
     /// From where, and to where.
-    pub fn into_config(self) -> Result<(Datastore, Datastore), Error> {
+    pub fn into_config(self) -> Result<(Datastore, Datastore, OutputArgs), Error> {
         let named = |url: &str| {
             let mut datastore = parse(url)?;
             if let Datastore::Postgres(address) = &mut datastore {
@@ -167,7 +199,7 @@ impl MigrateArgs {
             }
             Ok::<_, Error>(datastore)
         };
-        Ok((named(&self.from)?, named(&self.to)?))
+        Ok((named(&self.from)?, named(&self.to)?, self.output))
     }
 }
 
@@ -178,15 +210,19 @@ fn parse(url: &str) -> Result<Datastore, Error> {
 /// Arguments of `rowplane status`.
 #[derive(Clone, Debug, Args)]
 pub struct StatusArgs {
-    #[command(flatten)]
-    store: StoreArgs,
-    /// First wait until no StorageVersionMigration runs, and show how far they are; fails if one has failed. It is the
-    /// servers that migrate
+    /// First wait until no StorageVersionMigration runs, and show their progress; fails if one has failed
     #[arg(long)]
     wait_migrations: bool,
-    /// Name the objects that are larger
+    /// Name the objects that are larger than this number of bytes
     #[arg(long, env = "ROWPLANE_MAX_OBJECT_BYTES", value_name = "BYTES", default_value_t = MAX_OBJECT_BYTES)]
     max_object_bytes: usize,
+    /// Also show the versions in which the objects of each resource are stored, and who writes them
+    #[arg(long)]
+    storage_versions: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
     #[command(flatten)]
     keys: KeyArgs,
 }
@@ -194,25 +230,29 @@ pub struct StatusArgs {
 /// The reports of `rowplane status`.
 pub struct StatusConfig {
     pub datastore: Datastore,
+    pub data_dir: PathBuf,
     pub wait: WaitMigrations,
     pub keys: KeyArgs,
     /// Longer objects are named.
     pub max_object_bytes: usize,
+    /// Whether the versions at rest are shown.
+    pub with_versions: bool,
 }
 
 impl StatusArgs {
-    pub fn into_config(self) -> Result<StatusConfig, Error> {
+    pub fn into_config(self) -> Result<(StatusConfig, OutputArgs), Error> {
         let wait = if self.wait_migrations { WaitMigrations::Yes } else { WaitMigrations::No };
         let (keys, max_object_bytes) = (self.keys, self.max_object_bytes);
-        Ok(StatusConfig { datastore: self.store.datastore()?, wait, keys, max_object_bytes })
+        let (datastore, with_versions) = (self.store.datastore()?, self.storage_versions);
+        let data_dir = self.store.data_dir_or_default().to_owned();
+        let config = StatusConfig { datastore, data_dir, wait, keys, max_object_bytes, with_versions };
+        Ok((config, self.output))
     }
 }
 
 /// Arguments of `rowplane audit`: conditions that all events have to meet.
 #[derive(Clone, Debug, Args)]
 pub struct AuditQueryArgs {
-    #[command(flatten)]
-    store: StoreArgs,
     /// Only what this user did
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
@@ -228,24 +268,19 @@ pub struct AuditQueryArgs {
     /// The most events to show, the newest ones
     #[arg(long, value_name = "EVENTS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::storage::audit::MOST)))]
     limit: u32,
-    /// A table, or whole events as lines of JSON
-    #[arg(long, short, value_name = "FORMAT", value_enum, default_value = "table")]
-    output: AuditOutput,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum AuditOutput {
-    Table,
-    Json,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 impl AuditQueryArgs {
-    pub fn into_query(self) -> Result<(Datastore, AuditQuery, AuditOutput), Error> {
+    pub fn into_query(self) -> Result<(Datastore, AuditQuery, Output), Error> {
         let Self { store, user, verb, object, since, limit, output } = self;
         let since = since.map_or(0, |ago| {
             Timestamp::now().checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH).as_microsecond()
         });
-        Ok((store.datastore()?, AuditQuery { user, verb, object, since, limit }, output))
+        Ok((store.datastore()?, AuditQuery { user, verb, object, since, limit }, output.output))
     }
 }
 
@@ -253,27 +288,40 @@ impl AuditQueryArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Datastore flags")]
 pub struct StoreArgs {
-    /// The directory of certificates, the admin's kubeconfig and the SQLite database
-    #[arg(long, env = "ROWPLANE_DATA_DIR", value_name = "DIR", default_value = "./rowplane-data")]
-    data_dir: PathBuf,
+    /// The directory for certificates, keys, the administrator's kubeconfig and the SQLite database
+    #[arg(long, env = "ROWPLANE_DATA_DIR", value_name = "DIR", default_value = DATA_DIR)]
+    data_dir: Option<PathBuf>,
 
-    /// sqlite:PATH, postgres://USER@HOST/DATABASE, or memory: for state that goes with the server [default: sqlite in the data directory]
+    /// The store: sqlite:PATH, postgres://USER@HOST/DATABASE, or memory: for state that ends with the server
+    /// [default: sqlite in the data directory]
     #[arg(long, env = "ROWPLANE_DATASTORE", value_name = "URL", hide_env_values = true)]
     datastore: Option<String>,
 
-    /// A file that holds the password for PostgreSQL, and nothing else
+    /// A file with the password for PostgreSQL, and nothing else
     #[arg(long, env = "ROWPLANE_DATASTORE_PASSWORD_FILE", value_name = "FILE")]
     datastore_password_file: Option<PathBuf>,
 
-    /// Takes this cluster for the database, though the data directory knows another one: what a server that refuses it
-    /// names, after a restore or a move
+    /// Accepts this PostgreSQL cluster although the data directory belongs to another one, after a restore or a move.
+    /// The error of a server that refuses a database shows the value to give
     #[arg(long, env = "ROWPLANE_DATASTORE_ACCEPT", value_name = "SYSTEM/TIMELINE")]
     datastore_accept: Option<ClusterId>,
 }
 
 impl StoreArgs {
+    /// The directory that the flag names, or else the default.
+    pub fn data_dir_or_default(&self) -> &Path {
+        self.data_dir().unwrap_or(Path::new(DATA_DIR))
+    }
+
+    /// The directory that the flag names; `None` in a command in which it has no default.
+    pub fn data_dir(&self) -> Option<&Path> {
+        self.data_dir.as_deref()
+    }
+
     pub fn datastore(&self) -> Result<Datastore, Error> {
-        let Some(url) = &self.datastore else { return Ok(Datastore::in_data_dir(&self.data_dir)) };
+        let Some(url) = &self.datastore else {
+            return Ok(Datastore::in_data_dir(self.data_dir_or_default()));
+        };
         let mut datastore = parse(url)?;
         match &mut datastore {
             Datastore::Postgres(address) => {
@@ -305,7 +353,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// A duration of something that is done again and again.
-fn positive_duration(text: &str) -> Result<Duration, String> {
+pub fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     if duration.is_zero() { Err("must be greater than zero".to_owned()) } else { Ok(duration) }
 }

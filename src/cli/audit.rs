@@ -1,12 +1,12 @@
 //! `rowplane audit`: what the database knows of who did what, also while servers run.
 
-use std::io::{self, Write as _};
-
 use bytes::Bytes;
 
-use super::args::{AuditOutput, AuditQueryArgs};
+use super::args::AuditQueryArgs;
 use super::error::Error;
+use super::output::{Output, print};
 use super::table::aligned;
+use crate::codec::yaml;
 use crate::server::datastore::Datastore;
 use crate::storage::AuditQuery;
 use crate::storage::postgres::Postgres;
@@ -20,10 +20,11 @@ pub async fn show(arguments: AuditQueryArgs) -> Result<(), Error> {
     let (datastore, query, output) = arguments.into_query()?;
     let events = events(&datastore, &query).await?;
     let text = match output {
-        AuditOutput::Json => lines(&events),
-        AuditOutput::Table => table(&events),
+        Output::Json => lines(&events),
+        Output::Yaml => documents(&events),
+        Output::Table => table(&events),
     };
-    print(&text).map_err(Error::Output)
+    print(&text)
 }
 
 async fn events(datastore: &Datastore, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
@@ -34,14 +35,13 @@ async fn events(datastore: &Datastore, query: &AuditQuery) -> Result<Vec<Bytes>,
     })
 }
 
-fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
-}
-
 fn lines(events: &[Bytes]) -> String {
     events.iter().map(|event| String::from_utf8_lossy(event).into_owned() + "\n").collect()
+}
+
+fn documents(events: &[Bytes]) -> String {
+    let events = events.iter().filter_map(|event| serde_json::from_slice::<Value>(event).ok());
+    events.map(|event| format!("---\n{}", yaml::write(&event))).collect()
 }
 
 fn table(events: &[Bytes]) -> String {

@@ -10,6 +10,8 @@ use clap::{Args, Subcommand};
 use super::args::StoreArgs;
 use super::error::Error;
 use super::keys::KeyArgs;
+use super::output::OutputArgs;
+use super::table::aligned;
 use crate::auth::authorizer::Attributes;
 use crate::auth::pki::{Retired, TokenKeys, token_key_file};
 use crate::auth::rbac::account::Account;
@@ -18,6 +20,7 @@ use crate::kinds::built_in;
 use crate::server::datastore::Datastore;
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
+use crate::tree::{Value, json};
 use crate::user::{AUTHENTICATED, MASTERS, User};
 
 #[derive(Debug, Subcommand)]
@@ -56,6 +59,8 @@ pub struct DeedArgs {
     /// The namespace [default: the whole cluster]
     #[arg(long, short, value_name = "NAME", default_value = "")]
     namespace: String,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
@@ -192,34 +197,45 @@ fn group_of(resource: &str) -> String {
 fn why(account: &Account, user: &User, deed: &DeedArgs) -> String {
     let target = deed.target();
     let attributes = deed.attributes(user, &target);
-    let mut text = String::new();
-    if user.is_in(MASTERS) {
-        let _ = writeln!(text, "yes\nmembers of {MASTERS} may do everything");
-        return text;
-    }
-    let reasons = account.reasons(&attributes);
-    let _ = writeln!(text, "{}", if reasons.is_empty() { "no" } else { "yes" });
-    for reason in &reasons {
-        let _ = writeln!(text, "{reason}");
-    }
-    if reasons.is_empty() {
-        let _ = writeln!(text, "groups: {}", user.groups.join(", "));
-    }
-    if let Some(missing) = account.missing_roles(&attributes) {
-        let _ = writeln!(text, "RBAC: {missing}");
-    }
-    text
+    let is_master = user.is_in(MASTERS);
+    let reasons = match is_master {
+        true => vec![format!("members of {MASTERS} may do everything")],
+        false => account.reasons(&attributes),
+    };
+    let missing = if is_master { None } else { account.missing_roles(&attributes) };
+    let value = json!({
+        "allowed": !reasons.is_empty(),
+        "reasons": Value::Array(reasons.iter().map(|reason| reason.as_str().into()).collect()),
+        "groups": Value::Array(user.groups.iter().map(|group| group.as_str().into()).collect()),
+        "problem": missing.as_deref().unwrap_or_default(),
+    });
+    deed.output.render(&value, |_| {
+        let mut text = format!("{}\n", if reasons.is_empty() { "no" } else { "yes" });
+        for reason in &reasons {
+            let _ = writeln!(text, "{reason}");
+        }
+        if reasons.is_empty() {
+            let _ = writeln!(text, "groups: {}", user.groups.join(", "));
+        }
+        if let Some(missing) = missing {
+            let _ = writeln!(text, "RBAC: {missing}");
+        }
+        text
+    })
 }
 
 fn who_can(account: &Account, deed: &DeedArgs) -> String {
     let (nobody, target) = (User::default(), deed.target());
     let grants = account.grants(&deed.attributes(&nobody, &target));
-    let mut text = String::new();
-    let width = grants.iter().map(|(subject, _)| subject.len()).max().unwrap_or_default();
-    for (subject, grant) in grants {
-        let _ = writeln!(text, "{subject:width$}  {grant}");
-    }
-    text
+    let pairs = grants
+        .iter()
+        .map(|(subject, grant)| json!({"subject": subject.to_string(), "grant": grant.to_string()}));
+    let value = Value::Array(pairs.collect());
+    deed.output.render(&value, |_| {
+        let rows: Vec<_> =
+            grants.iter().map(|(subject, grant)| [subject.to_string(), grant.to_string()]).collect();
+        aligned(&rows)
+    })
 }
 
 #[cfg(test)]
@@ -229,7 +245,6 @@ mod tests {
     use super::*;
     use crate::auth::rbac::{CLUSTER_ROLES, ROLE_BINDINGS};
     use crate::revision::Revision;
-    use crate::tree::{Value, json};
 
     #[derive(clap::Parser)]
     struct Line {

@@ -13,6 +13,18 @@ pub struct ServeConfig {
     /// The path of the kubeconfig in the message that the server is ready, if it differs from the server's own.
     pub shown_kubeconfig: Option<PathBuf>,
     pub log: LogConfig,
+    /// Files and directories of CustomResourceDefinitions that are applied before the server is ready.
+    pub definitions: Vec<PathBuf>,
+    pub lifetime: Lifetime,
+}
+
+/// The event that ends a server which nothing has gone wrong with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// SIGTERM or SIGINT.
+    UntilSignal,
+    /// The same, or the end of the standard input.
+    UntilStdinEnds,
 }
 
 /// How the program logs.
@@ -20,7 +32,16 @@ pub struct ServeConfig {
 pub struct LogConfig {
     /// klog's levels.
     pub verbosity: u8,
+    /// Whether only warnings and errors are logged, whatever the level.
+    pub is_quiet: bool,
     pub format: LogFormat,
+}
+
+impl LogConfig {
+    /// Only warnings, unless a level is asked for.
+    pub fn quiet(self) -> Self {
+        Self { is_quiet: self.verbosity == 0, ..self }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

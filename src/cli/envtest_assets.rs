@@ -13,6 +13,15 @@ const KUBECTL: &str = "kubectl";
 
 /// Fills the directory, and prints what it did and how to use it.
 pub fn fill(dir: &Path) -> Result<(), Error> {
+    let kubectl = link_all(dir)?;
+    let dir = std::path::absolute(dir).map_err(|source| Error::Assets { path: dir.to_owned(), source })?;
+    let missing = if kubectl.is_some() { "" } else { "# there is no kubectl on the PATH, so none is here\n" };
+    let mut out = io::stdout().lock();
+    writeln!(out, "{missing}export KUBEBUILDER_ASSETS={}", dir.display()).map_err(Error::Output)
+}
+
+/// Fills the directory. Returns the path of kubectl if there is one.
+pub fn link_all(dir: &Path) -> Result<Option<PathBuf>, Error> {
     let failed = |source| Error::Assets { path: dir.to_owned(), source };
     std::fs::create_dir_all(dir).map_err(failed)?;
     let program = std::env::current_exe().map_err(failed)?;
@@ -23,10 +32,7 @@ pub fn fill(dir: &Path) -> Result<(), Error> {
     if let Some(kubectl) = &kubectl {
         put(dir, KUBECTL, kubectl).map_err(failed)?;
     }
-    let dir = std::path::absolute(dir).map_err(failed)?;
-    let missing = if kubectl.is_some() { "" } else { "# there is no kubectl on the PATH, so none is here\n" };
-    let mut out = io::stdout().lock();
-    writeln!(out, "{missing}export KUBEBUILDER_ASSETS={}", dir.display()).map_err(Error::Output)
+    Ok(kubectl)
 }
 
 /// Creates a link, replacing one of an earlier call.

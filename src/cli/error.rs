@@ -1,9 +1,15 @@
 //! Why the program could not do what it was asked to; each is one line for the operator.
 
+use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue};
+
+use super::definitions;
+use super::test_command::failed_code;
+use crate::auth::pki;
 use crate::server;
 use crate::server::error::one_line;
 use crate::storage::{OpenError, transfer};
@@ -14,7 +20,9 @@ pub enum Error {
     /// An error in a flag, or in the environment variable of a flag.
     #[error("{0}")]
     Usage(String),
-    #[error("{0} is already in use; choose another with --bind-address and --secure-port")]
+    #[error(
+        "{0} is already in use; end the program there, or choose another port with --secure-port (0 takes a free one)"
+    )]
     PortTaken(SocketAddr),
     #[error("the host's name {0:?} cannot be this server's: {1}; give another with --hostname-override")]
     Hostname(String, String),
@@ -33,6 +41,12 @@ pub enum Error {
     BackupFile { path: PathBuf, source: io::Error },
     #[error("cannot fill {}: {source}", path.display())]
     Assets { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Definition(definitions::Refused),
+    #[error("cannot run {}: {source}", name.display())]
+    Command { name: OsString, source: io::Error },
+    #[error("{asked} is not ready: {why}")]
+    Unhealthy { asked: String, why: String },
     #[error("the migration {name} has failed: {why}")]
     Migration { name: String, why: String },
     #[error("cannot start threads: {0}")]
@@ -46,24 +60,62 @@ pub enum Error {
 }
 
 impl Error {
-    /// clap's message without hints and usage, which take many lines.
+    /// clap's message with the name that it suggests, and without its usage, which takes many lines.
     pub(super) fn usage(error: &clap::Error) -> Self {
         let text = error.to_string();
         let message = text.split("\n\n").next().unwrap_or_default().trim();
-        Error::Usage(message.strip_prefix("error: ").unwrap_or(message).to_owned())
+        let mut message = message.strip_prefix("error: ").unwrap_or(message).to_owned();
+        for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand] {
+            let suggested = match error.get(kind) {
+                Some(ContextValue::String(name)) => Some(name),
+                Some(ContextValue::Strings(names)) => names.first(),
+                _ => None,
+            };
+            if let Some(name) = suggested {
+                message.push_str(&format!("; did you mean '{name}'?"));
+            }
+        }
+        Error::Usage(message)
     }
 
-    /// 2 for a malformed command line, as clap does; 1 for everything else.
+    /// 2 for a malformed command line, as clap does; 126 or 127 for a command that cannot be run; 1 for everything else.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage(_) => 2,
+            Error::Command { source, .. } => failed_code(source),
             _ => 1,
         }
     }
 
-    /// The message on one line: line ends in texts of other programs become blanks.
+    /// The message and the cure on one line: line ends in texts of other programs become blanks.
     pub fn one_line(&self) -> String {
-        one_line(&self.to_string())
+        let cure = self.cure().map(|cure| format!("; {cure}")).unwrap_or_default();
+        one_line(&format!("{self}{cure}"))
+    }
+
+    /// The step that usually mends it. `None` if the message says what to do, or nobody knows.
+    pub fn cure(&self) -> Option<&'static str> {
+        let is_denied = |source: &io::Error| source.kind() == io::ErrorKind::PermissionDenied;
+        match self {
+            Error::Store(error)
+            | Error::Server(server::Error::Store(error))
+            | Error::Transfer(transfer::Error::Open(error)) => error.cure(),
+            Error::Server(server::Error::DataDir { .. }) => Some("choose another with --data-dir"),
+            Error::Server(server::Error::Pki(
+                pki::Error::Write { source, .. } | pki::Error::Read { source, .. },
+            )) if is_denied(source) => {
+                Some("run as the user who owns the directory, or choose another with --data-dir")
+            }
+            Error::Server(server::Error::Bind { source, .. }) if is_denied(source) => {
+                Some("ports below 1024 need CAP_NET_BIND_SERVICE; choose another with --secure-port")
+            }
+            Error::Server(server::Error::Bind { source, .. })
+                if source.kind() == io::ErrorKind::AddrNotAvailable =>
+            {
+                Some("no interface of this host has the address; --bind-address=0.0.0.0 listens on all")
+            }
+            _ => None,
+        }
     }
 }
 
@@ -73,6 +125,10 @@ impl From<server::Error> for Error {
         match error {
             server::Error::PortTaken(address) => Error::PortTaken(address),
             server::Error::Hostname(name, why) => Error::Hostname(name, why),
+            server::Error::Build(error) => match error.downcast() {
+                Ok(refused) => Error::Definition(*refused),
+                Err(other) => Error::Server(server::Error::Build(other)),
+            },
             other => Error::Server(other),
         }
     }

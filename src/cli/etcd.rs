@@ -10,8 +10,9 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+use super::config::Lifetime;
 use super::error::Error;
-use super::signals::Signals;
+use super::signals::Ends;
 
 /// The version of etcd that this program claims to be.
 const VERSION: &str = "3.6.0";
@@ -62,14 +63,14 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Asked, Error
 
 /// Answers requests until a signal arrives.
 pub async fn serve(urls: Vec<Uri>) -> Result<(), Error> {
-    let mut signals = Signals::catch().map_err(Error::Signals)?;
+    let mut ends = Ends::catch(Lifetime::UntilSignal).map_err(Error::Signals)?;
     let mut serving = JoinSet::new();
     for url in urls {
         let listener = bind(&url).await?;
         serving.spawn(async move { axum::serve(listener, router()).await });
     }
     // Running requests need not finish.
-    signals.next().await;
+    ends.next().await;
     Ok(())
 }
 

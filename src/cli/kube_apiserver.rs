@@ -30,6 +30,8 @@ use crate::server::data_dir::Temporary;
 
 /// The features that kube-apiserver 1.37.2 knows (`kubernetes_feature_enabled` among its metrics), one per line.
 const UPSTREAM_FEATURES: &str = include_str!("kube_apiserver/feature_gates.txt");
+/// The component that `--emulated-version` is about if it names none.
+const COMPONENT: &str = "kube";
 const CERT_DIR: &str = "/var/run/kubernetes";
 const BIND_ADDRESS: &str = "0.0.0.0";
 const DATASTORE: &str = "memory:";
@@ -187,6 +189,7 @@ impl<'a> Translation<'a> {
                     .to_owned(),
             ),
             ("cert-dir", _) => {}
+            ("emulated-version" | "min-compatibility-version", _) => self.check_versions(name, &list),
             ("feature-gates", _) => self.switch_features(&list),
             ("admission-control", _) => self.only_plugins(&list),
             _ => self.problems.push(format!("--{name}={last} is not supported yet")),
@@ -206,6 +209,25 @@ impl<'a> Translation<'a> {
         self.serve.push(format!("--feature-gates={}", own.join(",")));
         if !ignored.is_empty() {
             self.notes.push(format!("--feature-gates ({} cannot be switched here)", ignored.join(", ")));
+        }
+    }
+
+    /// Takes the minor version that is served, as `1.37` or `kube=1.37`; of the versions to be compatible with also the one
+    /// before.
+    fn check_versions(&mut self, name: &str, versions: &[&str]) {
+        let served = version::emulated();
+        let oldest = format!("{}.{}", version::MAJOR, version::MIN_COMPATIBILITY_MINOR);
+        let minors = if name == "emulated-version" { vec![&*served] } else { vec![&*served, &*oldest] };
+        for given in versions {
+            let (component, version) = given.split_once('=').unwrap_or((COMPONENT, given));
+            if component != COMPONENT {
+                self.problems.push(format!("component not registered: {component}"));
+            } else if !minors.contains(&version.trim_start_matches('v')) {
+                self.problems.push(format!(
+                    "--{name}={given} is not available: this rowplane serves Kubernetes {served} alone; for another minor version \
+                     run its kube-apiserver"
+                ));
+            }
         }
     }
 

@@ -13,7 +13,7 @@ pub(super) fn init(config: LogConfig) {
     let builder = tracing_subscriber::fmt()
         .log_internal_errors(false)
         .with_writer(std::io::stderr)
-        .with_env_filter(filter(config.verbosity));
+        .with_env_filter(if config.is_quiet { EnvFilter::new("warn") } else { filter(config.verbosity) });
     let started = match config.format {
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),

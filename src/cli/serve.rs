@@ -1,16 +1,15 @@
-//! `rowplane serve`: runs a server until a signal arrives.
+//! `rowplane serve`: runs a server until a signal arrives, or its standard input ends.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-
-use super::banner;
+use super::config::{Lifetime, ServeConfig};
 use super::error::Error;
-use super::signals::Signals;
+use super::signals::Ends;
+use super::{banner, definitions};
 use crate::server::config::Config;
 use crate::server::start::Build;
-use crate::server::{Server, application, open_files};
+use crate::server::{Server, open_files};
 use crate::tasks::Failure;
 
 /// How long a server that has failed may take to end.
@@ -26,35 +25,40 @@ pub enum Banner {
     Omit,
 }
 
-/// Runs a server until a signal arrives.
-pub async fn serve(config: Config, banner: Banner) -> Result<(), Error> {
-    let build: Build = Box::new(|environment| application::build(environment).boxed());
-    serve_with(config, banner, build).await
+/// Runs a server until its lifetime ends.
+pub async fn serve(config: ServeConfig, banner: Banner) -> Result<(), Error> {
+    let build = definitions::build(&config.definitions)?;
+    serve_with(config.server, banner, config.lifetime, build).await
 }
 
 /// Like [`serve`], for an application that `build` makes.
-pub(super) async fn serve_with(config: Config, banner: Banner, build: Build) -> Result<(), Error> {
-    let mut signals = Signals::catch().map_err(Error::Signals)?;
+pub(super) async fn serve_with(
+    config: Config,
+    banner: Banner,
+    lifetime: Lifetime,
+    build: Build,
+) -> Result<(), Error> {
+    let mut ends = Ends::catch(lifetime).map_err(Error::Signals)?;
     open_files::raise_limit();
     let store = config.datastore.clone();
     let server = tokio::select! {
         started = Server::builder().config(config).start_with(build) => started?,
         // The server has not promised anything to anybody yet.
-        _ = signals.next() => return Ok(()),
+        _ = ends.next() => return Ok(()),
     };
     if let Banner::Print { kubeconfig } = banner {
         banner::print(&server, &store, kubeconfig);
     }
     tokio::select! {
-        signal = signals.next() => tracing::info!(signal, "shutting down"),
+        reason = ends.next() => tracing::info!(reason, "shutting down"),
         failure = server.failed() => return abandon(server, failure).await,
     }
     let failure = server.failure();
     tokio::select! {
         () = server.stop() => Ok(()),
         failure = failure => Err(Error::Failed(failure)),
-        signal = signals.next() => {
-            tracing::warn!(signal, "shutting down without waiting any longer");
+        reason = ends.next() => {
+            tracing::warn!(reason, "shutting down without waiting any longer");
             Ok(())
         }
     }

@@ -1,24 +1,26 @@
-//! `rowplane status`: the objects in a store, their encodings, and the encodings of the registered servers.
+//! `rowplane status`: whether servers are well, what a store holds, in which versions, and who writes it.
+
+mod overview;
+mod versions;
 
 use std::collections::BTreeSet;
-use std::io::{self, Write as _};
 use std::time::Duration;
 
+use self::overview::Overview;
+use super::args::StatusConfig;
 use super::error::Error;
 use super::keys::{KeyArgs, Keys};
+use super::output::OutputArgs;
 use super::progress::Progress;
-use super::table::aligned;
 use crate::codec::object::Draft;
-use crate::codec::sealed;
 use crate::controllers::migration::{self, Account};
+use crate::schema::names::GroupResource;
 use crate::server::datastore::Datastore;
-use crate::storage::Format;
-use crate::storage::inventory::{Holdings, Inventory, LongObject, Stored};
+use crate::storage::inventory::{Inventory, LongObject};
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::transfer::Length;
-
-const HEAD: [&str; 5] = ["RESOURCE", "OBJECTS", "STORED VERSIONS", "COMMON ENCODING VERSION", "SERVERS"];
+use crate::tree::Map;
 
 /// The time between two checks of the migrations; servers report as often.
 const LOOKS: Duration = Duration::from_secs(1);
@@ -81,124 +83,42 @@ async fn wait_for_migrations(datastore: &Datastore, keys: &Keys) -> Result<(), E
 }
 
 async fn migrations(datastore: &Datastore, keys: &Keys) -> Result<Vec<Account>, Error> {
-    let resource = migration::migrations();
+    let objects = live_objects(datastore, &migration::migrations(), keys).await?;
+    Ok(objects.iter().filter_map(Account::of).collect())
+}
+
+/// The objects of a resource, read beside running servers.
+pub(super) async fn live_objects(
+    datastore: &Datastore,
+    resource: &GroupResource,
+    keys: &Keys,
+) -> Result<Vec<Map>, Error> {
     let stored = match datastore {
         Datastore::Memory => return Err(Error::InMemory),
-        Datastore::Sqlite(path) => Sqlite::live_objects(path, &resource).await?,
-        Datastore::Postgres(address) => Postgres::live_objects(address, &resource).await?,
+        Datastore::Sqlite(path) => Sqlite::live_objects(path, resource).await?,
+        Datastore::Postgres(address) => Postgres::live_objects(address, resource).await?,
     };
-    let mut accounts = Vec::new();
+    let mut objects = Vec::new();
     for stored in stored {
         let stored = keys.open(stored).await?;
-        let object =
-            Draft::parse(&stored.namespace, &stored.name, stored.value.into()).into_object(stored.revision);
-        accounts.extend(object.to_map().ok().and_then(|object| Account::of(&object)));
+        let draft = Draft::parse(&stored.namespace, &stored.name, stored.value.into());
+        objects.extend(draft.into_object(stored.revision).to_map().ok());
     }
-    Ok(accounts)
+    Ok(objects)
 }
 
-/// Prints a store's contents, and which of its objects are longer than the limit.
-pub fn print(inventory: &Inventory, long: &[LongObject], limit: usize) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text(inventory).as_bytes())?;
-    out.write_all(text_of_long(long, limit).as_bytes())?;
-    out.flush()
-}
-
-/// A row for each resource that has objects, or that servers encode.
-fn text(inventory: &Inventory) -> String {
-    let mut rows = vec![HEAD.map(str::to_owned)];
-    rows.extend(inventory.resources.iter().map(|(resource, holdings)| row(&resource.to_string(), holdings)));
-    let mut text = format!("revision {}\n", inventory.revision);
-    for server in inventory.servers() {
-        text.push_str(&format!("server   {server}\n"));
-    }
-    text + "\n" + &aligned(&rows)
-}
-
-/// A line for each object; nothing if there is none.
-fn text_of_long(long: &[LongObject], limit: usize) -> String {
-    if long.is_empty() {
-        return String::new();
-    }
-    let mut text =
-        format!("\nlonger than --max-object-bytes {limit}: these can be read, deleted and made smaller\n");
-    for LongObject { resource, name, bytes } in long {
-        text.push_str(&format!("{resource} {name}: {bytes} bytes\n"));
-    }
-    text
-}
-
-fn row(resource: &str, holdings: &Holdings) -> [String; 5] {
-    let stored: Vec<String> = holdings.stored.iter().map(encoding).collect();
-    let common = match (holdings.common_encoding(), holdings.encodings.len()) {
-        (Some(common), _) => common,
-        (None, 0) => "<none>",
-        (None, _) => "<unset>",
-    };
-    let stored = if stored.is_empty() { "<none>".to_owned() } else { stored.join(", ") };
-    let (objects, servers) = (holdings.objects().to_string(), holdings.encodings.len().to_string());
-    [resource.to_owned(), objects, stored, common.to_owned(), servers]
-}
-
-fn encoding(stored: &Stored) -> String {
-    let format = match &stored.format {
-        Format::Json => "json".to_owned(),
-        Format::Protobuf => "protobuf".to_owned(),
-        Format::Sealed(prefix) => sealed::key_name(prefix),
-    };
-    format!("{} {format} ({})", stored.api_version, stored.objects)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-    use crate::revision::Revision;
-    use crate::schema::names::GroupResource;
-
-    #[test]
-    fn the_table() {
-        let stored = |api_version: &str, format, objects| Stored {
-            api_version: api_version.to_owned(),
-            format,
-            objects,
-        };
-        let encodings = |pairs: &[(&str, &str)]| {
-            pairs.iter().map(|(server, version)| ((*server).to_owned(), (*version).to_owned())).collect()
-        };
-        let inventory = Inventory {
-            revision: Revision(7),
-            resources: BTreeMap::from([
-                (
-                    GroupResource::new("", "pods"),
-                    Holdings {
-                        stored: vec![stored("v1", Format::Json, 2), stored("v1", Format::Protobuf, 1)],
-                        encodings: encodings(&[("b", "v1"), ("a", "v1")]),
-                    },
-                ),
-                (
-                    GroupResource::new("apps", "deployments"),
-                    Holdings {
-                        stored: Vec::new(),
-                        encodings: encodings(&[("a", "apps/v1"), ("b", "apps/v2")]),
-                    },
-                ),
-            ]),
-        };
-        let expected = "\
-revision 7
-server   a
-server   b
-
-RESOURCE          OBJECTS  STORED VERSIONS               COMMON ENCODING VERSION  SERVERS
-pods              3        v1 json (2), v1 protobuf (1)  v1                       2
-deployments.apps  0        <none>                        <unset>                  2
-";
-        assert_eq!(text(&inventory), expected);
-        let long = LongObject { resource: GroupResource::new("", "pods"), name: "t/p".to_owned(), bytes: 9 };
-        let told = "\nlonger than --max-object-bytes 8: these can be read, deleted and made smaller\npods t/p: 9 bytes\n";
-        assert_eq!((text_of_long(&[long], 8), text_of_long(&[], 8)), (told.to_owned(), String::new()));
-    }
+/// Reads the store, asks the server of the data directory, and prints what was found.
+pub async fn show(config: StatusConfig, output: OutputArgs) -> Result<(), Error> {
+    let StatusConfig { datastore, data_dir, wait, keys, max_object_bytes, with_versions } = config;
+    let inventory = inventory(&datastore, wait, &keys).await?;
+    let long = long_objects(&datastore, max_object_bytes).await?;
+    let overview = Overview::collect(&datastore, &data_dir, &inventory, &keys).await?;
+    let value = overview.document(&inventory, &long);
+    output.print(&value, |palette| {
+        let mut text = overview.text(palette);
+        if with_versions {
+            text.push_str(&format!("\n{}", versions::text(&inventory)));
+        }
+        text + &versions::text_of_long(&long, max_object_bytes)
+    })
 }

@@ -96,14 +96,16 @@ fn nodes_are_restricted_unless_somebody_says_otherwise() {
 
 #[test]
 fn refusals_are_one_line_and_name_the_flag() {
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["--no-such-flag"], "unexpected argument '--no-such-flag' found"),
         (&["run"], "'run'"),
         (&["--secure-port=70000"], "--secure-port"),
         (&["--bind-address=here"], "--bind-address"),
         (&["--event-ttl=5 apples"], "--event-ttl"),
         (&["--event-ttl=-1h"], "cannot be negative"),
-        (&["--datastore=mysql://h"], "unknown scheme \"mysql\""),
+        (&["--datastore=mysql://h"], "MySQL and MariaDB are not supported"),
+        (&["--datastore=other://h"], "unknown scheme \"other\""),
+        (&["--data-dri=x"], "'--data-dri' found; did you mean '--data-dir'?"),
         (&["--tls-cert-file=x"], "--tls-private-key-file"),
     ];
     for (arguments, part) in cases {
@@ -131,7 +133,8 @@ async fn serve_until_failure(
         Ok(Application { responder: Arc::new(axum::Router::new()), stop })
     };
     let build = Box::new(move |environment| build(environment).boxed());
-    let served = serve::serve_with(config, Banner::Print { kubeconfig: None }, build);
+    let banner = Banner::Print { kubeconfig: None };
+    let served = serve::serve_with(config, banner, config::Lifetime::UntilSignal, build);
     (served.await.unwrap_err(), stopped.load(Ordering::SeqCst))
 }
 

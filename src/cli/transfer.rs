@@ -2,12 +2,13 @@
 //! another database.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Write as _};
+use std::io::{self, BufReader, BufWriter};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
 use super::keys::Keys;
+use super::output::OutputArgs;
 use super::progress::Progress;
 use crate::revision::Revision;
 use crate::server::data_dir;
@@ -16,6 +17,7 @@ use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::transfer::{Counts, Export, Meter};
 use crate::storage::{Upkeep as _, backup as format};
+use crate::tree::{Map, Value, json};
 
 /// The size of the buffer for reading and writing files.
 const FILE_BUFFER: usize = 1 << 20;
@@ -97,16 +99,22 @@ async fn import(export: Export, datastore: &Datastore, meter: &Meter) -> Result<
 }
 
 impl Summary {
-    /// Prints a line per resource.
-    pub fn print(&self) -> Result<(), Error> {
-        let mut out = io::stdout().lock();
+    /// Prints the number of objects of each resource.
+    pub fn print(&self, output: OutputArgs) -> Result<(), Error> {
+        let counts = self.objects.iter().map(|(resource, count)| (resource.to_string(), Value::from(*count)));
+        let revision = self.revision.to_string();
+        let value = json!({"revision": revision, "objects": Value::Object(counts.collect::<Map>())});
+        output.print(&value, |_| self.text())
+    }
+
+    fn text(&self) -> String {
         let mut text = String::new();
         for (resource, count) in &self.objects {
             text.push_str(&format!("{count:>10}  {resource}\n"));
         }
         let total: u64 = self.objects.values().sum();
         text.push_str(&format!("{total:>10}  objects at revision {}\n", self.revision));
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Output)
+        text
     }
 }
 

@@ -44,6 +44,12 @@ impl Datastore {
             "postgres" | "postgresql" => {
                 Err(refuse("PostgreSQL needs a URL such as postgres://user@host/database"))
             }
+            "mysql" | "mariadb" => {
+                Err(refuse("MySQL and MariaDB are not supported; use sqlite:, postgres: or memory:"))
+            }
+            "http" | "https" | "unix" => Err(refuse(
+                "that is an address of an etcd; rowplane keeps its state itself, in sqlite:, postgres: or memory:",
+            )),
             // The text may contain a password, so only the part before the first colon is repeated.
             other => Err(refuse(&format!("unknown scheme {other:?}, use sqlite:, postgres: or memory:"))),
         }
@@ -84,6 +90,8 @@ mod tests {
             "",
             "state.db",
             "mysql://u:secret@h",
+            "other://u:secret@h",
+            "https://u:secret@h",
             "sqlite:",
             "sqlite://",
             "sqlite::memory:",

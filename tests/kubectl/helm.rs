@@ -12,7 +12,7 @@ const NAMESPACED: &str =
 const CLUSTER: &str = "ingressclass,clusterrole,clusterrolebinding,priorityclass,sc,pv";
 
 /// helm 4 in `target/tools`, where `tests/tools/get-helm` installs it.
-async fn program() -> PathBuf {
+pub async fn program() -> PathBuf {
     let tools = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("tools");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/get-helm");
     let fetched = Command::new(script).arg(tools).output().await.expect("run get-helm");

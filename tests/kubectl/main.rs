@@ -12,6 +12,7 @@ mod helm;
 mod imperative;
 mod read;
 mod server;
+mod testing_page;
 mod tool;
 mod wait;
 mod write;

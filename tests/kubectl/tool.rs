@@ -196,7 +196,7 @@ pub fn rows(table: &str) -> Vec<Vec<String>> {
 }
 
 /// kubectl 1.`minor` of this machine, otherwise one that `tests/tools/get-kubectl` downloads.
-async fn program(minor: u32) -> PathBuf {
+pub async fn program(minor: u32) -> PathBuf {
     let installed = PathBuf::from("/usr/bin/kubectl");
     if let Ok(output) = Command::new(&installed).args(["version", "--client"]).output().await {
         let version = String::from_utf8_lossy(&output.stdout);

@@ -40,7 +40,7 @@ const KEEPING_METHOD: [u16; 2] = [307, 308];
 /// Bytes of an answer, unpacked; upstream has no bound.
 const LARGEST_ANSWER: usize = 16 << 20;
 
-pub use self::kubeconfig::{HostUsers, KubeconfigError};
+pub use self::kubeconfig::{CurrentCluster, HostUsers, KubeconfigError};
 pub use self::patient::{Ended, Retries};
 
 /// Why a call failed, in upstream's words.
@@ -96,8 +96,9 @@ pub struct Webhook {
 #[derive(Debug, Default)]
 pub struct Client {
     /// A certificate's chain and its key.
-    identity: Option<Identity>,
-    authorization: Option<HeaderValue>,
+    pub identity: Option<Identity>,
+    /// The header Authorization.
+    pub authorization: Option<HeaderValue>,
 }
 
 impl Endpoint {

@@ -11,23 +11,23 @@ use crate::cli::error::Error;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Admission flags")]
 pub struct AdmissionArgs {
-    /// Admission plugins to switch on beside those that are on by default: kube-apiserver's, and NodeRestriction
+    /// The admission plugins to enable in addition to those that are enabled by default
     #[arg(long, value_name = "PLUGIN", value_delimiter = ',')]
     enable_admission_plugins: Vec<String>,
 
-    /// Admission plugins to switch off although they are on by default
+    /// The admission plugins to disable although they are enabled by default
     #[arg(long, value_name = "PLUGIN", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
 
-    /// A file of kind AdmissionConfiguration with the configurations of admission plugins
+    /// A file of kind AdmissionConfiguration with the configuration of admission plugins
     #[arg(long, value_name = "FILE")]
     admission_control_config_file: Option<PathBuf>,
 
-    /// For how long Pods tolerate a Node that is not ready, unless they say so themselves
+    /// The tolerationSeconds of the toleration for notReady:NoExecute that is added to Pods without one
     #[arg(long, value_name = "SECONDS", default_value_t = TolerationSeconds::default().not_ready, allow_negative_numbers = true)]
     default_not_ready_toleration_seconds: i64,
 
-    /// For how long Pods tolerate a Node that is unreachable, unless they say so themselves
+    /// The tolerationSeconds of the toleration for unreachable:NoExecute that is added to Pods without one
     #[arg(long, value_name = "SECONDS", default_value_t = TolerationSeconds::default().unreachable, allow_negative_numbers = true)]
     default_unreachable_toleration_seconds: i64,
 }

@@ -19,15 +19,17 @@ const DEFAULT_RETENTION: Duration = Duration::from_secs(72 * 60 * 60);
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Auditing flags")]
 pub struct AuditArgs {
-    /// The audit policy: which requests are recorded, and how much of them. Without one nothing is
+    /// The audit policy file, which says what requests are recorded and in how much detail. Without one, no audit log
+    /// or webhook is used
     #[arg(long, value_name = "FILE")]
     audit_policy_file: Option<PathBuf>,
-    /// Keeps audit events in the database for so long, those of writes with the write; without a policy all writes but those of
-    /// leases and events. rowplane audit shows them. 0 keeps none [default: 72h; 0 with a policy, or without a database]
+    /// The time for which audit events are kept in the database, where `rowplane audit` finds them. Without a policy,
+    /// all writes except those of leases and events are recorded; 0 disables it [default: 72h; 0 with a policy or in
+    /// memory]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     audit_database_retention: Option<Duration>,
 
-    /// About how many audit events are kept in the database, the newest, however long they might be kept
+    /// The approximate maximum number of audit events in the database; the oldest are removed first
     #[arg(long, value_name = "EVENTS", default_value_t = 200_000)]
     audit_database_max_events: u64,
 
@@ -60,27 +62,27 @@ impl AuditArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Auditing flags")]
 struct AuditLogArgs {
-    /// The file of audit events, a line each; - is the standard output
+    /// The file that audit events are logged to, one per line; - means standard output
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     audit_log_path: Option<PathBuf>,
 
-    /// Days for which files that were put aside are kept; 0 is no limit
+    /// The maximum number of days to keep rotated audit log files; 0 means no limit
     #[arg(long, value_name = "DAYS", default_value_t = 366)]
     audit_log_maxage: u32,
 
-    /// How many files that were put aside are kept; 0 is no limit
+    /// The maximum number of rotated audit log files to keep; 0 means no limit
     #[arg(long, value_name = "FILES", default_value_t = 100)]
     audit_log_maxbackup: u32,
 
-    /// MiB at which the file is put aside; 0 never
+    /// The size in MiB at which the audit log file is rotated; 0 disables rotation
     #[arg(long, value_name = "MIB", default_value_t = 100)]
     audit_log_maxsize: u64,
 
-    /// Whether files that were put aside are compressed
+    /// Compresses rotated audit log files with gzip
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     audit_log_compress: bool,
 
-    /// json, or legacy for lines of text
+    /// The format of the audit log: json, or legacy for one line of text per event
     #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = log_format)]
     audit_log_format: LogFormat,
 
@@ -110,11 +112,11 @@ impl AuditLogArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Auditing flags")]
 struct AuditWebhookArgs {
-    /// A kubeconfig of the webhook that audit events are sent to
+    /// The kubeconfig of the webhook that receives audit events
     #[arg(long, value_name = "FILE")]
     audit_webhook_config_file: Option<PathBuf>,
 
-    /// The pause before a failed call is tried again
+    /// The time to wait before a failed request is sent again
     #[arg(long, visible_alias = "audit-webhook-batch-initial-backoff", value_name = "DURATION", default_value = "10s", value_parser = duration)]
     audit_webhook_initial_backoff: Duration,
 
@@ -140,60 +142,60 @@ macro_rules! delivery_args {
         #[derive(Clone, Debug, Args)]
         #[command(next_help_heading = "Auditing flags")]
         struct $name {
-            /// The version of the events
+            /// The API version of audit events
             #[arg(id = concat!("audit-", $plugin, "-version"), long = concat!("audit-", $plugin, "-version"),
                 value_name = "VERSION", default_value = VERSION, value_parser = version)]
             _version: String,
 
-            /// batch, blocking or blocking-strict: whether requests wait until their events have left, and mind when
-            /// they have not
+            /// The strategy for sending audit events: batch sends them in the background, blocking before each
+            /// response, and blocking-strict fails a request whose event cannot be recorded
             #[arg(id = concat!("audit-", $plugin, "-mode"), long = concat!("audit-", $plugin, "-mode"),
                 value_name = "MODE", default_value = $mode, value_parser = |text: &str| mode($plugin, text))]
             mode: Mode,
 
-            /// Events that wait, in mode batch
+            /// The number of audit events that are buffered in batch mode
             #[arg(id = concat!("audit-", $plugin, "-batch-buffer-size"), value_name = "EVENTS",
                 long = concat!("audit-", $plugin, "-batch-buffer-size"), default_value_t = 10_000)]
             buffer: usize,
 
-            /// The largest batch, in mode batch
+            /// The maximum number of audit events in a batch
             #[arg(id = concat!("audit-", $plugin, "-batch-max-size"), value_name = "EVENTS",
                 long = concat!("audit-", $plugin, "-batch-max-size"), default_value_t = $batch)]
             largest: usize,
 
-            /// How long a batch waits for more events, in mode batch
+            /// The time that a batch waits for more events before it is sent
             #[arg(id = concat!("audit-", $plugin, "-batch-max-wait"), value_name = "DURATION",
                 long = concat!("audit-", $plugin, "-batch-max-wait"), default_value = $wait, value_parser = duration)]
             wait: Duration,
 
-            /// Whether only so many batches leave per second, in mode batch
+            /// Limits the rate of batches in batch mode
             #[arg(id = concat!("audit-", $plugin, "-batch-throttle-enable"), value_name = "BOOL",
                 long = concat!("audit-", $plugin, "-batch-throttle-enable"), default_value_t = $throttle,
                 action = ArgAction::Set)]
             throttle: bool,
 
-            /// Batches per second
+            /// The maximum average number of batches per second
             #[arg(id = concat!("audit-", $plugin, "-batch-throttle-qps"), value_name = "BATCHES",
                 long = concat!("audit-", $plugin, "-batch-throttle-qps"), default_value_t = $qps)]
             per_second: f32,
 
-            /// Batches at once, if there were fewer before
+            /// The maximum number of batches sent at once after a pause
             #[arg(id = concat!("audit-", $plugin, "-batch-throttle-burst"), value_name = "BATCHES",
                 long = concat!("audit-", $plugin, "-batch-throttle-burst"), default_value_t = $burst)]
             burst: u32,
 
-            /// Whether events that are too large lose their objects
+            /// Truncates audit events and batches that are too large
             #[arg(id = concat!("audit-", $plugin, "-truncate-enabled"), value_name = "BOOL",
                 long = concat!("audit-", $plugin, "-truncate-enabled"), default_value_t = false,
                 action = ArgAction::Set)]
             truncate: bool,
 
-            /// The largest batch in bytes
+            /// The maximum size of a batch in bytes
             #[arg(id = concat!("audit-", $plugin, "-truncate-max-batch-size"), value_name = "BYTES",
                 long = concat!("audit-", $plugin, "-truncate-max-batch-size"), default_value_t = 10 << 20)]
             batch_size: usize,
 
-            /// The largest event in bytes
+            /// The maximum size of an audit event in bytes; request and response objects are removed from larger ones
             #[arg(id = concat!("audit-", $plugin, "-truncate-max-event-size"), value_name = "BYTES",
                 long = concat!("audit-", $plugin, "-truncate-max-event-size"), default_value_t = 100 << 10)]
             event_size: usize,

@@ -17,48 +17,49 @@ use crate::server::config::{Authentication, Https, SettingsFile, TokenWebhook};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Authentication flags")]
 pub struct AuthenticationArgs {
-    /// Lines of token,user,uid,"group1,group2" that authenticate bearer tokens
+    /// A CSV file of static bearer tokens: token,user,uid,"group1,group2"
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
 
-    /// The CAs whose client certificates are accepted: the data directory's own only if it is among them [default: just
-    /// that one]
+    /// The CAs whose client certificates are accepted; the common name is the user, organizations are groups. The data
+    /// directory's CA is accepted only if the file contains it [default: the data directory's CA]
     #[arg(long, value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
 
-    /// The CAs of front proxies, which say by headers whose request they pass on
+    /// The CAs of front proxies, whose request headers say who makes a request
     #[arg(long, value_name = "FILE")]
     requestheader_client_ca_file: Option<PathBuf>,
 
-    /// The common names of front proxies' certificates [default: any]
+    /// The common names allowed for the client certificates of front proxies [default: any]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     requestheader_allowed_names: Vec<String>,
 
-    /// The headers in which front proxies name the user
+    /// The request headers with the user's name
     #[arg(long, value_name = "HEADER", value_delimiter = ',')]
     requestheader_username_headers: Vec<HeaderName>,
 
-    /// The headers in which front proxies name the user's uid
+    /// The request headers with the user's UID
     #[arg(long, value_name = "HEADER", value_delimiter = ',')]
     requestheader_uid_headers: Vec<HeaderName>,
 
-    /// The headers in which front proxies name the user's groups
+    /// The request headers with the user's groups
     #[arg(long, value_name = "HEADER", value_delimiter = ',')]
     requestheader_group_headers: Vec<HeaderName>,
 
-    /// Prefixes of the headers in which front proxies name more of the user
+    /// The prefixes of request headers with the user's extra attributes
     #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
     requestheader_extra_headers_prefix: Vec<HeaderName>,
 
-    /// Whether the bootstrap tokens in Secrets of kube-system are accepted
+    /// Accepts the bootstrap tokens in Secrets of the namespace kube-system, type bootstrap.kubernetes.io/token
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     enable_bootstrap_token_auth: bool,
 
-    /// Whether requests without a credential are let in, as system:anonymous [default: true]
+    /// Allows requests without credentials, as user system:anonymous [default: true]
     #[arg(long, value_name = "BOOL")]
     anonymous_auth: Option<bool>,
 
-    /// A file that says which issuers of tokens are trusted, and who may be anonymous, in place of the flags for these
+    /// A file of kind AuthenticationConfiguration with JWT authenticators and anonymous access, instead of the OIDC
+    /// flags and --anonymous-auth; read again when it changes
     #[arg(long, value_name = "FILE")]
     authentication_config: Option<PathBuf>,
 
@@ -68,15 +69,15 @@ pub struct AuthenticationArgs {
     #[command(flatten)]
     oidc: OidcArgs,
 
-    /// A kubeconfig that names a webhook which knows tokens
+    /// The kubeconfig of a webhook that authenticates bearer tokens
     #[arg(long, value_name = "FILE")]
     authentication_token_webhook_config_file: Option<PathBuf>,
 
-    /// The version of the TokenReviews that the webhook is sent
+    /// The API version of the TokenReviews sent to the webhook
     #[arg(long, value_name = "VERSION", default_value = "v1beta1", value_parser = clap::builder::PossibleValuesParser::new(["v1", "v1beta1"]))]
     authentication_token_webhook_version: String,
 
-    /// How long the answers of the webhook are kept
+    /// The time for which responses of the token webhook are cached
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     authentication_token_webhook_cache_ttl: Duration,
 }

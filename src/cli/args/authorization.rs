@@ -23,31 +23,33 @@ const WEBHOOK_NAME: &str = "default";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Authorization flags")]
 pub struct AuthorizationArgs {
-    /// The authorizers, asked one after the other: ABAC, AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook [default: Node,RBAC]
+    /// The authorizers in the order in which they are asked: ABAC, AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook
+    /// [default: Node,RBAC; as kube-apiserver: AlwaysAllow]
     #[arg(long, value_name = "MODE", value_delimiter = ',')]
     authorization_mode: Vec<String>,
 
-    /// A file that says who decides, in place of --authorization-mode and the flags for a webhook; read again when it changes
+    /// A file of kind AuthorizationConfiguration with the authorizers, instead of --authorization-mode and the webhook
+    /// flags; read again when it changes
     #[arg(long, value_name = "FILE")]
     authorization_config: Option<PathBuf>,
 
-    /// The policies of ABAC, one on each line
+    /// The policy file of mode ABAC, with one JSON object per line
     #[arg(long, value_name = "FILE")]
     authorization_policy_file: Option<PathBuf>,
 
-    /// A kubeconfig that names the webhook which decides
+    /// The kubeconfig of the webhook of mode Webhook
     #[arg(long, value_name = "FILE")]
     authorization_webhook_config_file: Option<PathBuf>,
 
-    /// The version of the SubjectAccessReviews that the webhook is sent [default: v1beta1]
+    /// The API version of the SubjectAccessReviews sent to the webhook [default: v1beta1]
     #[arg(long, value_name = "VERSION", value_parser = clap::builder::PossibleValuesParser::new(["v1", "v1beta1"]))]
     authorization_webhook_version: Option<String>,
 
-    /// For how long the webhook is believed when it allows something [default: 5m]
+    /// The time for which 'authorized' responses of the webhook are cached [default: 5m]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     authorization_webhook_cache_authorized_ttl: Option<Duration>,
 
-    /// For how long it is believed when it does not [default: 30s]
+    /// The time for which 'unauthorized' responses of the webhook are cached [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     authorization_webhook_cache_unauthorized_ttl: Option<Duration>,
 }

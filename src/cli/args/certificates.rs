@@ -18,12 +18,12 @@ const CLEANING: &str = "csrcleaner";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Controller flags")]
 pub struct CertificateArgs {
-    /// Controllers of kube-controller-manager's that run in this server: csrapproving approves the certificates of kubelets
-    /// that may have them, csrsigning signs approved requests, csrcleaner deletes old ones [default: none]
+    /// The certificate controllers to run: csrapproving approves kubelets' requests, csrsigning signs approved ones,
+    /// csrcleaner deletes old ones [default: none]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new([APPROVING, SIGNING, CLEANING]))]
     controllers: Vec<String>,
 
-    /// The CA that csrsigning signs with [default: that of the data directory]
+    /// The CA certificate that csrsigning signs with [default: the data directory's CA]
     #[arg(long, value_name = "FILE", requires = "cluster_signing_key_file")]
     cluster_signing_cert_file: Option<PathBuf>,
 
@@ -34,7 +34,7 @@ pub struct CertificateArgs {
     #[command(flatten)]
     own: SignerFiles,
 
-    /// The longest life of a certificate that csrsigning signs
+    /// The maximum validity of certificates signed by csrsigning
     #[arg(long, value_name = "DURATION", default_value = "8760h", value_parser = positive_duration)]
     cluster_signing_duration: Duration,
 }

@@ -8,23 +8,24 @@ use crate::server::config::{Config, Controllers};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Controller flags")]
 pub struct ControllerArgs {
-    /// Whether this server does what kube-controller-manager does elsewhere: empties namespaces, collects garbage, aggregates
-    /// ClusterRoles, counts quotas, fills Secrets of tokens, checks the types of policies, migrates stored objects [default: true; of
+    /// Runs the work of kube-controller-manager that needs no nodes: namespace deletion, garbage collection,
+    /// ClusterRole aggregation, quota, token Secrets, type checks of policies, storage migration [default: true; as
     /// kube-apiserver: false]
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, hide_default_value = true)]
     cluster_controllers: bool,
 
-    /// Whether foreground and orphan deletion wait, by a finalizer, for who collects garbage; if not, this server collects none either
+    /// Enables foreground and orphan deletion, for which objects wait with a finalizer. If false, this server collects
+    /// no garbage either
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, help_heading = "Etcd flags")]
     enable_garbage_collector: bool,
 
-    /// Whether every namespace gets its ServiceAccount `default` and its ConfigMap `kube-root-ca.crt` from this server; false
-    /// leaves both to kube-controller-manager [default: as --cluster-controllers]
+    /// Creates the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt` in every namespace [default: as
+    /// --cluster-controllers]
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     namespace_contents: Option<bool>,
 
-    /// Whether the ConfigMaps of kube-system are kept that tell other API servers how this one authenticates, and since when
-    /// the use of tokens in Secrets is tracked
+    /// Maintains the ConfigMaps of kube-system that tell other API servers how this one authenticates, and that track
+    /// the use of token Secrets
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     cluster_authentication: bool,
 

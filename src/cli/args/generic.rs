@@ -16,80 +16,86 @@ use crate::server::config::{ApiLimits, Config};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Generic flags")]
 pub struct GenericArgs {
-    /// The address at which other hosts reach this server, an endpoint of the Service `kubernetes` [default: the bound
-    /// address, or for a local one that of the host]
+    /// The address at which other hosts reach this server, published as the endpoint of the Service `kubernetes`
+    /// [default: the bound address, or the host's if that is a loopback address]
     #[arg(long, value_name = "IP")]
     pub(super) advertise_address: Option<IpAddr>,
 
-    /// Reading requests worked on at once, watches apart; more are answered with 429. 0 is no limit
+    /// The maximum number of non-mutating requests in flight, not counting watches; more are answered with 429. 0 means
+    /// no limit
     #[arg(long, value_name = "REQUESTS", default_value_t = 400)]
     pub(super) max_requests_inflight: usize,
 
-    /// Writing requests worked on at once; more are answered with 429. 0 is no limit
+    /// The maximum number of mutating requests in flight; more are answered with 429. 0 means no limit
     #[arg(long, value_name = "REQUESTS", default_value_t = 200)]
     pub(super) max_mutating_requests_inflight: usize,
 
-    /// Whether requests wait for their share of the server, by FlowSchemas and PriorityLevelConfigurations. If not, only the
-    /// number of requests is limited
+    /// Enables API Priority and Fairness: requests queue according to FlowSchemas and PriorityLevelConfigurations. If
+    /// false, only the number of requests in flight is limited
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, help_heading = "Features flags")]
     pub(super) enable_priority_and_fairness: bool,
 
-    /// The share of requests of HTTP/2, up to 0.02, after which the client is told to connect anew, behind a load balancer
-    /// perhaps to another replica; 0 never does
+    /// The probability, up to 0.02, with which an HTTP/2 request makes the server send GOAWAY, so that the client
+    /// reconnects, perhaps to another replica behind a load balancer. 0 disables it
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = goaway_chance)]
     pub(super) goaway_chance: f64,
 
-    /// Watches without a timeout of their own end after once to twice so many seconds
+    /// The minimum number of seconds before a watch without a timeout of its own is ended; the actual time is random,
+    /// up to twice as long
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     pub(super) min_request_timeout: u32,
 
-    /// How long a request that is not a watch may take
+    /// The timeout of requests other than watches
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     pub(super) request_timeout: Duration,
 
-    /// The largest request body
+    /// The largest request body, in bytes; larger ones are answered with 413
     #[arg(long, value_name = "BYTES", default_value_t = 3 * 1024 * 1024)]
     pub(super) max_request_body_bytes: usize,
 
-    /// Bytes of request bodies held at once; more wait in line, and are answered with 429 if that takes too long
+    /// The total size of request bodies held in memory at once, in bytes. Further requests wait, and are answered with
+    /// 429 if that takes too long
     #[arg(long, value_name = "BYTES", default_value_t = 128 * 1024 * 1024)]
     pub(super) max_request_body_bytes_inflight: usize,
 
-    /// Connections whose client has shown a credential; on more, requests are answered with 429
+    /// The maximum number of connections of authenticated clients; requests on further ones are answered with 429
     #[arg(long, value_name = "CONNECTIONS", default_value_t = server::Limits::default().connections)]
     pub(super) max_connections: usize,
 
-    /// Connections whose client has not shown a credential yet; a further one ends the oldest of the address that has most
+    /// The maximum number of connections of clients that have not authenticated yet. A further connection closes the
+    /// oldest one of the address that has the most
     #[arg(long, value_name = "CONNECTIONS", default_value_t = server::Limits::default().unauthenticated_connections)]
     pub(super) max_unauthenticated_connections: usize,
 
-    /// Bytes of answers that wait to be sent, without those to system:masters; at more, the connections of who holds most end
+    /// The total size of response data that clients have not read yet, in bytes, except for system:masters. When it is
+    /// exceeded, connections of the user with the most are closed
     #[arg(long, value_name = "BYTES", default_value_t = server::Limits::default().unsent_bytes)]
     pub(super) max_unsent_response_bytes: usize,
 
-    /// Bytes of answers that wait on one connection; at more, the largest that nobody reads are broken off
+    /// The size of response data that may wait on one connection, in bytes. When it is exceeded, the largest responses
+    /// that nobody reads are cut off
     #[arg(long, value_name = "BYTES", default_value_t = server::Limits::default().unsent_bytes_of_connection)]
     pub(super) max_unsent_response_bytes_per_connection: usize,
 
-    /// How long the reader of an answer or a watch may take nothing of it before it is broken off
+    /// The time after which a response or watch is cut off if its client reads nothing of it
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = positive_duration)]
     pub(super) response_progress_timeout: Duration,
 
-    /// How long, after SIGTERM or SIGINT, the server goes on as ever, only not ready, before it closes its listener: time for
-    /// load balancers to notice
+    /// The time for which a server keeps serving after SIGTERM or SIGINT while /readyz fails, so that load balancers
+    /// notice before it stops listening
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     pub(super) shutdown_delay_duration: Duration,
 
-    /// How long requests may finish after that
+    /// The time that requests in flight have to finish once the server has stopped listening
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(super) shutdown_grace_period: Duration,
 
-    /// Switches features on or off: APIServerIdentity, StorageVersionAPI [default: both are on]
+    /// Enables or disables features: APIServerIdentity, StorageVersionAPI [default: both are enabled]
     #[arg(long, value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = FeatureGates::parse)]
     pub(super) feature_gates: FeatureGates,
 
-    /// The path in the line `export KUBECONFIG=`, where the reader knows the file by another one: that of a volume's
-    /// directory, for a server in a container
+    /// The path to show in the line `export KUBECONFIG=`, when users know the file by another path, such as that of a
+    /// volume of a container
     #[arg(long, value_name = "PATH")]
     pub(super) kubeconfig_shown_as: Option<PathBuf>,
 }

@@ -10,27 +10,28 @@ use crate::api::kubelets::Config;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Misc flags")]
 pub struct KubeletArgs {
-    /// The certificate that this server shows to kubelets (PEM), read again for each connection
+    /// The client certificate in PEM for connections to kubelets
     #[arg(long, value_name = "FILE", requires = "kubelet_client_key")]
     kubelet_client_certificate: Option<PathBuf>,
 
-    /// The key of that certificate (PEM)
+    /// The key of --kubelet-client-certificate in PEM
     #[arg(long, value_name = "FILE", requires = "kubelet_client_certificate")]
     kubelet_client_key: Option<PathBuf>,
 
-    /// The CAs of kubelets' certificates (PEM). Without them, any certificate is believed
+    /// The CAs of kubelets' serving certificates in PEM; without them, the certificates are not verified
     #[arg(long, value_name = "FILE")]
     kubelet_certificate_authority: Option<PathBuf>,
 
-    /// The types of Nodes' addresses at which kubelets are reached, the best first
+    /// The types of node addresses to use for connections to kubelets, the preferred ones first
     #[arg(long, value_name = "TYPE", value_delimiter = ',', default_values_t = Config::default().address_types)]
     kubelet_preferred_address_types: Vec<String>,
 
-    /// The port of kubelets whose Nodes tell none
+    /// The port of kubelets whose Node object has none
     #[arg(long, value_name = "PORT", default_value_t = Config::default().port)]
     kubelet_port: u16,
 
-    /// The limit of exec, attach, portforward and upgraded proxies, for each direction; 0 means none
+    /// The throughput limit of exec, attach, port-forward and upgraded proxy connections in each direction, in bytes
+    /// per second; 0 means no limit
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     max_connection_bytes_per_sec: u64,
 }

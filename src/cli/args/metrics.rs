@@ -13,12 +13,12 @@ use crate::metrics::AllowedLabels;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Metrics flags")]
 pub struct MetricArgs {
-    /// Values of a metric's label that are shown, as METRIC,LABEL=VALUE,VALUE; others become `unexpected`. Several of them are quoted
-    /// and separated by commas
+    /// The allowed values of a metric's label, as METRIC,LABEL=VALUE,VALUE; other values are replaced by `unexpected`.
+    /// Several settings are quoted and separated by commas
     #[arg(long, value_name = "METRIC,LABEL=VALUES")]
     allow_metric_labels: Vec<String>,
 
-    /// A YAML file that says the same, with METRIC,LABEL as keys; read if the flag is not given
+    /// A YAML file with the same settings, keyed by METRIC,LABEL; used if --allow-metric-labels is not given
     #[arg(long, value_name = "FILE")]
     allow_metric_labels_manifest: Option<PathBuf>,
 }

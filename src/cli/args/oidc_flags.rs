@@ -14,39 +14,39 @@ const ALGORITHMS: [&str; 9] =
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Authentication flags")]
 pub struct OidcArgs {
-    /// An issuer of OpenID Connect whose tokens are accepted, with --oidc-client-id
+    /// The URL of the OpenID Connect issuer whose tokens are accepted; requires --oidc-client-id
     #[arg(long, value_name = "URL")]
     oidc_issuer_url: Option<String>,
 
-    /// The audience that tokens of --oidc-issuer-url must be for
+    /// The client ID that OpenID Connect tokens must be issued for
     #[arg(long, value_name = "ID")]
     oidc_client_id: Option<String>,
 
-    /// The CAs of --oidc-issuer-url [default: those of the system]
+    /// The CAs of the OpenID Connect issuer's certificate [default: the host's root CAs]
     #[arg(long, value_name = "FILE")]
     oidc_ca_file: Option<PathBuf>,
 
-    /// The claim that is the user's name
+    /// The claim to use as the user's name
     #[arg(long, value_name = "CLAIM", default_value = "sub")]
     oidc_username_claim: String,
 
-    /// The text before the user's name; "-" for none [default: the issuer and #, nothing before email]
+    /// The prefix of user names; '-' disables prefixing [default: the issuer's URL and #, none for the claim email]
     #[arg(long, value_name = "PREFIX")]
     oidc_username_prefix: Option<String>,
 
-    /// The claim that lists the user's groups
+    /// The claim to use as the user's groups
     #[arg(long, value_name = "CLAIM")]
     oidc_groups_claim: Option<String>,
 
-    /// The text before the user's groups
+    /// The prefix of group names
     #[arg(long, value_name = "PREFIX")]
     oidc_groups_prefix: Option<String>,
 
-    /// A claim that has to be there with this value
+    /// A claim that tokens must contain with this value. Can be given more than once
     #[arg(long, value_name = "CLAIM=VALUE", value_delimiter = ',')]
     oidc_required_claim: Vec<String>,
 
-    /// By which algorithms tokens may be signed
+    /// The allowed signing algorithms of OpenID Connect tokens
     #[arg(long, value_name = "ALGORITHM", value_delimiter = ',', default_value = "RS256", value_parser = clap::builder::PossibleValuesParser::new(ALGORITHMS))]
     oidc_signing_algs: Vec<String>,
 }

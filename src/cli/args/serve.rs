@@ -1,5 +1,6 @@
 //! The flags of `rowplane serve`, under kube-apiserver's headings.
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
@@ -14,6 +15,7 @@ use super::kubelets::KubeletArgs;
 use super::metrics::MetricArgs;
 use super::services::ServiceArgs;
 use super::storage::StorageArgs;
+use super::testing::TestingArgs;
 use super::tls::TlsArgs;
 use super::{StoreArgs, positive_duration};
 use crate::cli::config::{LogConfig, LogFormat, ServeConfig};
@@ -54,17 +56,19 @@ pub struct ServeArgs {
     controllers: ControllerArgs,
     #[command(flatten)]
     replica: ReplicaArgs,
+    #[command(flatten)]
+    testing: TestingArgs,
 }
 
 /// The amount and the form of log lines.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Logs flags")]
 pub struct LogArgs {
-    /// How much to log: 0 to 3 informs, 4 and 5 debug, 6 and more trace
+    /// The log verbosity: 0 to 3 for information, 4 and 5 for debugging, 6 and more for tracing
     #[arg(long = "v", short = 'v', value_name = "LEVEL", default_value_t = 0)]
     v: u8,
 
-    /// How log lines look
+    /// The log format
     #[arg(long, visible_alias = "logging-format", value_name = "FORMAT", value_enum, default_value = "text")]
     log_format: LogFormat,
 }
@@ -73,19 +77,20 @@ pub struct LogArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Replica flags")]
 pub struct ReplicaArgs {
-    /// This server's name among the replicas; with its port, if another one has the name [default: the host's]
+    /// The name of this server among the replicas; its port is appended if another one has the name [default: the
+    /// host's name]
     #[arg(long, value_name = "NAME", value_parser = label_value)]
     hostname_override: Option<String>,
 
-    /// For how long after its last heartbeat a server counts as alive
+    /// The number of seconds after its last heartbeat for which a server counts as alive
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     identity_lease_duration_seconds: u32,
 
-    /// How often the server sends its heartbeat
+    /// The number of seconds between two heartbeats of this server
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
     identity_lease_renew_interval_seconds: u32,
 
-    /// How often the leases of servers that are gone are looked for
+    /// The interval of the search for leases of servers that are gone
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = positive_duration)]
     identity_lease_gc_period: Duration,
 }
@@ -102,13 +107,13 @@ impl ServeArgs {
         let has_database = datastore != Datastore::Memory;
         let shown_kubeconfig = self.generic.kubeconfig_shown_as.clone();
         let mut https = self.tls.into_config();
-        https.kubeconfig = Some(self.store.data_dir.join("admin.kubeconfig"));
+        https.kubeconfig = self.store.data_dir().map(|dir| dir.join("admin.kubeconfig"));
         let authentication = self.authentication.into_config(&mut https)?;
         let mut server = Config {
             authorization: self.authorization.into_config()?,
             authentication,
             datastore,
-            data_dir: Some(self.store.data_dir),
+            data_dir: self.store.data_dir().map(Path::to_owned),
             https: Some(https),
             allowed_labels: self.metrics.into_config()?,
             identity: features.api_server_identity.then(|| self.replica.into_config(registration)),
@@ -121,8 +126,9 @@ impl ServeArgs {
         self.storage.apply(&mut server)?;
         self.services.apply(&mut server);
         self.controllers.apply(&mut server);
-        let log = LogConfig { verbosity: self.log.v, format: self.log.log_format };
-        Ok(ServeConfig { server, shown_kubeconfig, log })
+        let log = LogConfig { verbosity: self.log.v, is_quiet: false, format: self.log.log_format };
+        let lifetime = self.testing.lifetime();
+        Ok(ServeConfig { server, shown_kubeconfig, log, definitions: self.testing.crds, lifetime })
     }
 }
 

@@ -17,36 +17,36 @@ const LONGEST_MAXIMUM: Duration = Duration::from_secs(1 << 32);
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Authentication flags")]
 pub struct ServiceAccountArgs {
-    /// The issuer of tokens of service accounts; tokens of the second and later ones are accepted too
+    /// The issuer of service account tokens. Of several, the first one issues tokens and all are accepted
     #[arg(long, value_name = "ISSUER", value_delimiter = ',', default_value = DEFAULT_ISSUER)]
     service_account_issuer: Vec<String>,
 
-    /// A file in PEM with the key that signs tokens of service accounts [default: one that is made in the data directory]
+    /// The private key in PEM that signs service account tokens [default: one made in the data directory]
     #[arg(long, value_name = "FILE", help_heading = "Misc flags")]
     service_account_signing_key_file: Option<PathBuf>,
 
-    /// The socket of an external signer of these tokens (gRPC, k8s.io/externaljwt v1): a path, or @name for an abstract socket.
-    /// Then the server has no keys of its own
+    /// The socket of an external signer of service account tokens (gRPC, k8s.io/externaljwt v1), used instead of keys:
+    /// a path, or @name for an abstract socket
     #[arg(long, value_name = "SOCKET", help_heading = "Misc flags")]
     service_account_signing_endpoint: Option<String>,
 
-    /// Files in PEM with more keys that verify tokens of service accounts
+    /// Additional keys in PEM that verify service account tokens
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     service_account_key_file: Vec<PathBuf>,
 
-    /// The longest life of a token that a client may ask for, at least an hour [default: as long as it asks for]
+    /// The maximum validity of a service account token, at least 1h [default: as requested]
     #[arg(long, value_name = "DURATION", value_parser = maximum)]
     service_account_max_token_expiration: Option<Duration>,
 
-    /// Whether tokens in Pods, which kubelets renew every hour, are valid for a year
+    /// Extends the validity of the tokens in Pods, which kubelets renew every hour, to a year
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     service_account_extend_token_expiration: bool,
 
-    /// The URL of the issuer's keys in its discovery document [default: at this server]
+    /// The URL of the key set in the issuer's discovery document [default: this server's]
     #[arg(long, value_name = "URL")]
     service_account_jwks_uri: Option<String>,
 
-    /// The audiences of tokens for this server [default: the issuers of tokens of service accounts]
+    /// The audiences that tokens for this API must have one of [default: the service account issuers]
     #[arg(long, value_name = "AUDIENCE", value_delimiter = ',')]
     api_audiences: Vec<String>,
 }

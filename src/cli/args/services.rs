@@ -12,20 +12,20 @@ use crate::server::config::Config;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Misc flags")]
 pub struct ServiceArgs {
-    /// The network that Services get their addresses from; two with a comma, one of each family, for both
+    /// The CIDR of the cluster IPs of Services; two of different families, separated by a comma, for dual stack
     #[arg(long, value_name = "CIDR", default_value = "10.0.0.0/24", value_parser = networks)]
     service_cluster_ip_range: ServiceNetworks,
 
-    /// The ports of nodes that Services get
+    /// The ports reserved for Services of type NodePort
     #[arg(long, value_name = "FIRST-LAST", default_value = "30000-32767", value_parser = port_range)]
     service_node_port_range: RangeInclusive<u16>,
 
-    /// Whether webhooks of Services are called at ready endpoints, from EndpointSlices, and not at the cluster IP
+    /// Sends requests for Services to ready endpoints instead of the cluster IP
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     enable_aggregator_routing: bool,
 
-    /// An address at which webhooks and the proxy reach a Service, whatever its objects say: for a server that does not reach the cluster's network.
-    /// PORT is the Service's, by number or name; without one, the address is for all of its ports
+    /// The address at which webhooks and the proxy reach a Service, for a server outside the cluster's network. PORT is
+    /// a port of the Service, by number or name; without it, the address is for all ports
     #[arg(long, value_name = "NAMESPACE/NAME[:PORT]=HOST:PORT", value_delimiter = ',', value_parser = parse_fixed)]
     service_address: Vec<FixedAddress>,
 }

@@ -19,45 +19,47 @@ use crate::storage::{Compaction, MAX_OBJECT_BYTES};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Etcd flags")]
 pub struct StorageArgs {
-    /// The form objects are written to the database in: application/vnd.kubernetes.protobuf, application/json or
-    /// application/yaml. All of them can be read at any time
+    /// The encoding of objects in the database: application/vnd.kubernetes.protobuf, application/json or
+    /// application/yaml. Objects in any of them can be read
     #[arg(long, value_name = "TYPE", default_value = StorageMediaType::default().as_str(), value_parser = StorageMediaType::parse)]
     storage_media_type: StorageMediaType,
 
-    /// A file that says which resources are encrypted in the database, how, and with which keys
+    /// A file of kind EncryptionConfiguration with the resources to encrypt in the database, the providers and their
+    /// keys
     #[arg(long, value_name = "FILE")]
     encryption_provider_config: Option<PathBuf>,
 
-    /// Whether that file is read again when it changes
+    /// Reads --encryption-provider-config again when it changes
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     encryption_provider_config_automatic_reload: bool,
 
-    /// How often history is compacted; 0 never does
+    /// The interval of compaction of old revisions; 0 disables it
     #[arg(long, visible_alias = "etcd-compaction-interval", value_name = "DURATION", default_value = "5m", value_parser = duration)]
     compaction_interval: Duration,
 
-    /// How much history is kept for watches and continue tokens
+    /// The age up to which old revisions are kept, for watches and continue tokens
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     compaction_history: Duration,
 
-    /// How long events are kept
+    /// The time for which events are kept
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration, help_heading = "Misc flags")]
     event_ttl: Duration,
 
-    /// The largest object that is stored, as it is encoded. Larger ones are refused with 413
+    /// The maximum size of a stored object in bytes, as it is encoded; larger ones are answered with 413
     #[arg(long, value_name = "BYTES", default_value_t = MAX_OBJECT_BYTES)]
     max_object_bytes: usize,
 
-    /// How many objects a migration of stored objects writes per second
+    /// The maximum number of objects per second that a storage migration rewrites
     #[arg(long, value_name = "OBJECTS", default_value_t = 8000, value_parser = value_parser!(u32).range(1..))]
     storage_migration_rate: u32,
 
-    /// Stores a resource in this version, where there are several: autoscaling/horizontalpodautoscalers=autoscaling/v1
+    /// The version in which a resource is stored, as in autoscaling/horizontalpodautoscalers=autoscaling/v1. Can be
+    /// given more than once
     #[arg(long, value_name = "GROUP/RESOURCE=VERSION", value_delimiter = ',', value_parser = storage_version, help_heading = "API enablement flags")]
     storage_version: Vec<(GroupResource, GroupVersion)>,
 
-    /// Built-in APIs that are served or not: v1, apps/v1, apps/v1/daemonsets, or api/all, api/ga, api/beta, api/alpha, each with
-    /// true or false
+    /// Built-in APIs to enable or disable, as NAME=true or NAME=false: v1, apps/v1, apps/v1/daemonsets, or api/all,
+    /// api/ga, api/beta, api/alpha
     #[arg(long, value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = Enablement::parse, help_heading = "API enablement flags")]
     runtime_config: Enablement,
 }

@@ -17,58 +17,60 @@ use crate::server::config::Https;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Secure serving flags")]
 pub struct TlsArgs {
-    /// The address to listen on
+    /// The IP address to listen on
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     bind_address: IpAddr,
 
-    /// The port to listen on; 0 takes a free one
+    /// The port to serve HTTPS on; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 6443)]
     secure_port: u16,
 
-    /// The serving certificate, followed by its chain [default: one issued by the data directory's CA]
+    /// The x509 certificate for HTTPS in PEM, followed by intermediate certificates [default: one issued by the data
+    /// directory's CA]
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     tls_cert_file: Option<PathBuf>,
 
-    /// The key of --tls-cert-file
+    /// The private key of --tls-cert-file in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
 
-    /// The oldest version of TLS that is spoken: VersionTLS12 or VersionTLS13 [default: VersionTLS12]
+    /// The minimum TLS version: VersionTLS12 or VersionTLS13 [default: VersionTLS12]
     #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true, value_parser = oldest)]
     tls_min_version: Oldest,
 
-    /// The cipher suites of TLS 1.2 that may be used, by Go's names [default: all that the TLS library has]
+    /// The allowed cipher suites of TLS 1.2, by Go's names [default: all that are supported]
     #[arg(long, value_name = "SUITE,…", default_value = "", hide_default_value = true, value_parser = suites)]
     tls_cipher_suites: Suites,
 
-    /// The key exchanges that may be used, by Go's numbers: 23, 24 (P-256, P-384), 29 (X25519), 4588 (X25519MLKEM768)
+    /// The allowed key exchange mechanisms, by Go's numbers: 23 (P-256), 24 (P-384), 29 (X25519), 4588 (X25519MLKEM768)
     /// [default: all of them]
     #[arg(long, value_name = "NUMBER,…", default_value = "", hide_default_value = true, value_parser = groups)]
     tls_curve_preferences: Groups,
 
-    /// A certificate and its key for clients that ask for these names, or for those in the certificate:
-    /// foo.crt,foo.key:*.foo.com,foo.com; once for each certificate
+    /// A certificate and its key for clients that ask for the given names, or else for the names in the certificate:
+    /// foo.crt,foo.key:*.foo.com,foo.com. Can be given more than once
     #[arg(long, value_name = "CERT,KEY[:NAME,…]", value_parser = named_files)]
     tls_sni_cert_key: Vec<NamedFiles>,
 
-    /// Whether HTTP/2 is not offered
+    /// Disables HTTP/2
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     disable_http2_serving: bool,
 
-    /// Directives of Strict-Transport-Security, which browsers remember: max-age=SECONDS, includeSubDomains, preload [default: nothing]
+    /// The directives of the Strict-Transport-Security header: max-age=SECONDS, includeSubDomains, preload [default: no
+    /// header]
     #[arg(long, value_name = "DIRECTIVE,…", default_value = "", hide_default_value = true, value_parser = directives, help_heading = "Generic flags")]
     strict_transport_security_directives: Directives,
 
-    /// Origins whose pages may ask, as regular expressions that say where the host begins and ends: //example\.com(:|$)
-    /// [default: none]
+    /// The origins allowed for CORS, as regular expressions that mark the start and end of the host:
+    /// //example\.com(:|$) [default: CORS is disabled]
     #[arg(long, value_name = "REGEX,…", default_value = "", hide_default_value = true, value_parser = origins, help_heading = "Generic flags")]
     cors_allowed_origins: Origins,
 
-    /// More names or addresses for the issued serving certificate
+    /// Additional host names or IP addresses for the serving certificate that this server issues
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     tls_san: Vec<String>,
 
-    /// Requests at once on a connection of HTTP/2, watches among them; 0 is the default
+    /// The maximum number of concurrent requests on an HTTP/2 connection, watches included; 0 means the default
     #[arg(long, value_name = "STREAMS", default_value_t = server::Limits::default().streams)]
     http2_max_streams_per_connection: u32,
 }

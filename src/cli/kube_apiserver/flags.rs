@@ -55,12 +55,12 @@ pub const FLAGS: &[(&str, &[Flag])] = &[
     (
         "Generic flags",
         &[
-            flag("emulated-version", List, Refused),
+            flag("emulated-version", List, Own),
             flag("emulation-forward-compatible", Bool, Ignored("one version is served")),
             flag("external-hostname", Scalar, Ignored("documents name the address that is bound")),
             flag("feature-gates", List, Own),
             flag("livez-grace-period", Number, Ignored("the server is alive from its first request on")),
-            flag("min-compatibility-version", List, Refused),
+            flag("min-compatibility-version", List, Own),
             flag("runtime-config-emulation-forward-compatible", Bool, Ignored("one version is served")),
             flag("shutdown-send-retry-after", Bool, Ignored(SHUTDOWN)),
             flag("shutdown-watch-termination-grace-period", Number, Ignored(SHUTDOWN)),

@@ -155,6 +155,23 @@ fn what_kube_controller_manager_does_is_left_to_it() {
     assert_eq!(switched(&["--enable-garbage-collector"]), (Controllers::OfServer, true, false));
 }
 
+#[test]
+fn only_the_version_that_is_served_can_be_emulated() {
+    for flag in
+        ["--emulated-version=1.37", "--emulated-version=kube=v1.37", "--min-compatibility-version=1.36"]
+    {
+        run(&[flag]).expect(flag);
+    }
+    let refused = |flag: &str| run(&[flag]).unwrap_err();
+    assert_eq!(
+        refused("--emulated-version=1.36"),
+        "--emulated-version=1.36 is not available: this rowplane serves Kubernetes 1.37 alone; for another minor version run its \
+         kube-apiserver"
+    );
+    assert!(refused("--min-compatibility-version=kube=1.35").contains("serves Kubernetes 1.37 alone"));
+    assert_eq!(refused("--emulated-version=wardle=1.2"), "component not registered: wardle");
+}
+
 /// 17 of `docs/spec/admission.md`, among others.
 #[test]
 fn refusals() {

@@ -45,5 +45,23 @@ pub fn write(value: &Value) -> String {
     emit::document(value)
 }
 
+/// The texts of the documents of a stream, between lines that start with `---`, as `kubectl` and `envtest` split files.
+pub fn documents(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let mut documents = vec![Vec::new()];
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let Some(rest) = line.strip_prefix(b"---") else {
+            documents.last_mut().into_iter().for_each(|document| document.extend_from_slice(line));
+            continue;
+        };
+        let rest = rest.trim_ascii();
+        if !rest.is_empty() && !rest.starts_with(b"#") {
+            return Err(format!("invalid Yaml document separator: {}", String::from_utf8_lossy(rest)));
+        }
+        documents.push(Vec::new());
+    }
+    documents.retain(|document| !document.trim_ascii().is_empty());
+    Ok(documents)
+}
+
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,10 @@ pub(super) const REGISTRY: i64 = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inventory {
     pub revision: Revision,
+    /// The size of the database, in bytes: that of a file without its log, or that of rowplane's tables with their indexes.
+    pub bytes: u64,
+    /// The time of the database's host in microseconds since 1970; `None` for a file.
+    pub clock: Option<i64>,
     pub resources: BTreeMap<GroupResource, Holdings>,
 }
 
@@ -81,6 +85,7 @@ pub(super) type RegisteredRow = (String, String, String, String);
 impl Inventory {
     pub(super) fn new(
         revision: Revision,
+        (bytes, clock): (i64, Option<i64>),
         stored: Vec<StoredRow>,
         sealed: Vec<SealedRow>,
         registered: Vec<RegisteredRow>,
@@ -109,7 +114,7 @@ impl Inventory {
             let holdings = resources.entry(GroupResource::new(&group, &plural)).or_default();
             holdings.encodings.insert(server, encoding);
         }
-        Self { revision, resources }
+        Self { revision, bytes: bytes.unsigned_abs(), clock, resources }
     }
 
     /// The ids of the registered servers.

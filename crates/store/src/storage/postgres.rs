@@ -7,7 +7,7 @@ mod charged;
 mod commit;
 mod database;
 mod engine;
-mod error;
+pub(super) mod error;
 mod fate;
 mod flight;
 mod holder;

@@ -7,7 +7,7 @@ mod anchor;
 mod audit;
 mod batch;
 mod checkpoint;
-mod error;
+pub(super) mod error;
 mod failure;
 mod files;
 mod log;

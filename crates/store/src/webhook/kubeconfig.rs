@@ -78,6 +78,26 @@ impl HostUsers {
     }
 }
 
+/// The cluster of a kubeconfig's current context, for commands that are its client.
+#[derive(Debug)]
+pub struct CurrentCluster {
+    /// The URL of the server.
+    pub server: String,
+    /// The authorities of the server's certificate in PEM; empty for those of the system.
+    pub authorities: Vec<u8>,
+    /// The credentials; none for a user with a plugin that makes them.
+    pub client: Client,
+}
+
+impl CurrentCluster {
+    /// Reads a kubeconfig and the files that it names.
+    pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
+        let HostUsers { content, directory } = HostUsers::read(path)?;
+        let config = Kubeconfig { value: &content, directory: &directory };
+        config.current().map_err(|problem| KubeconfigError { path: path.to_owned(), problem })
+    }
+}
+
 struct Kubeconfig<'a> {
     value: &'a Value,
     /// The directory that paths are relative to.
@@ -85,7 +105,8 @@ struct Kubeconfig<'a> {
 }
 
 impl<'a> Kubeconfig<'a> {
-    fn hook(&self, timeout: Duration) -> Result<Webhook, String> {
+    /// The cluster and the user of the current context.
+    fn context(&self) -> Result<(&'a Value, &'a Value), String> {
         let context = text(self.value, "current-context");
         let context = self.named("contexts", context, "context")?;
         let cluster = self.named("clusters", text(context, "cluster"), "cluster")?;
@@ -93,6 +114,20 @@ impl<'a> Kubeconfig<'a> {
             "" => &Value::Null,
             name => self.named("users", name, "user")?,
         };
+        Ok((cluster, user))
+    }
+
+    fn current(&self) -> Result<CurrentCluster, String> {
+        let (cluster, user) = self.context()?;
+        Ok(CurrentCluster {
+            server: text(cluster, "server").to_owned(),
+            authorities: self.data(cluster, "certificate-authority")?.unwrap_or_default(),
+            client: Client { identity: self.identity(user)?, authorization: self.authorization(user)? },
+        })
+    }
+
+    fn hook(&self, timeout: Duration) -> Result<Webhook, String> {
+        let (cluster, user) = self.context()?;
         for refused in ["proxy-url", "insecure-skip-tls-verify"] {
             if cluster.get(refused).is_some_and(|value| *value != false) {
                 return Err(format!("has {refused}, which is not supported"));

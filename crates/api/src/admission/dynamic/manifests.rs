@@ -128,30 +128,12 @@ fn documents(directory: &Path) -> Result<(Vec<Document>, String), String> {
         hash.update([0]);
         is_empty = false;
         let file = path.display().to_string();
-        let split = split(&text)
+        let split = yaml::documents(&text)
             .map_err(|why| format!("failed to split YAML documents in file {}: {why}", quote(&file)))?;
         documents.extend(split.into_iter().map(|text| Document { file: file.clone(), text }));
     }
     let digits: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     Ok((documents, if is_empty { String::new() } else { format!("sha256:{digits}") }))
-}
-
-/// The documents of a text, between lines that start with `---`.
-fn split(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-    let mut documents = vec![Vec::new()];
-    for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let Some(rest) = line.strip_prefix(b"---") else {
-            documents.last_mut().into_iter().for_each(|document| document.extend_from_slice(line));
-            continue;
-        };
-        let rest = rest.trim_ascii();
-        if !rest.is_empty() && !rest.starts_with(b"#") {
-            return Err(format!("invalid Yaml document separator: {}", String::from_utf8_lossy(rest)));
-        }
-        documents.push(Vec::new());
-    }
-    documents.retain(|document| !document.trim_ascii().is_empty());
-    Ok(documents)
 }
 
 impl Reading {

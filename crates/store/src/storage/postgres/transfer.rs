@@ -55,7 +55,18 @@ impl Postgres {
                 .map_err(unavailable)?,
             false => Vec::new(),
         };
-        Ok(Inventory::new(revision, stored, sealed, registered))
+        // Not every database that speaks PostgreSQL's protocol knows sizes.
+        let host: Option<(i64, i64)> = sqlx::query_as(
+            "SELECT COALESCE(SUM(pg_total_relation_size(pg_class.oid)), 0)::bigint, \
+             (EXTRACT(epoch FROM clock_timestamp()) * 1000000)::bigint \
+             FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
+             WHERE relkind = 'r' AND nspname = current_schema()",
+        )
+        .fetch_one(&mut connection)
+        .await
+        .ok();
+        let host = host.map_or((0, None), |(bytes, clock)| (bytes, Some(clock)));
+        Ok(Inventory::new(revision, host, stored, sealed, registered))
     }
 
     /// The objects that are longer than a limit, from one snapshot. Takes no lock.

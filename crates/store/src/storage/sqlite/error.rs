@@ -4,11 +4,15 @@ use crate::storage::Error;
 
 /// SQLite's result codes: the lowest byte is the kind.
 const BUSY: i32 = 5;
+const READONLY: i32 = 8;
+const CANTOPEN: i32 = 14;
 const FULL: i32 = 13;
 const IOERR_WRITE: i32 = 778;
 const IOERR_TRUNCATE: i32 = 1546;
 const IOERR_FSYNC: i32 = 1034;
 const IOERR_DIR_FSYNC: i32 = 1290;
+
+const WRITABLE: &str = "the user of the server must be able to write the file and its directory";
 
 /// A failed statement: nothing was written, and the request may be tried again later. A failed sync, however, is
 /// [`Error::Broken`].
@@ -31,6 +35,18 @@ pub fn corrupt(error: sqlx::Error) -> Error {
 /// length. Both leave the log as it was, and the next attempt writes what was not written.
 pub fn passes(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code & 0xff == BUSY || matches!(code, FULL | IOERR_WRITE | IOERR_TRUNCATE))
+}
+
+/// The step that mends an error of opening a file, if it is one of those that people make.
+pub fn cure(error: &sqlx::Error) -> Option<&'static str> {
+    let code = code(error)?;
+    matches!(code & 0xff, READONLY | CANTOPEN).then_some(WRITABLE)
+}
+
+/// Like [`cure`], for an error of the system.
+pub fn cure_of_io(kind: std::io::ErrorKind) -> Option<&'static str> {
+    use std::io::ErrorKind;
+    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem).then_some(WRITABLE)
 }
 
 fn code(error: &sqlx::Error) -> Option<i32> {

@@ -57,7 +57,9 @@ impl Sqlite {
                 .map_err(unavailable)?,
             false => Vec::new(),
         };
-        Ok(Inventory::new(revision, stored, sealed, registered))
+        let pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
+        let bytes: i64 = sqlx::query_scalar(pages).fetch_one(&mut connection).await.map_err(unavailable)?;
+        Ok(Inventory::new(revision, (bytes, None), stored, sealed, registered))
     }
 
     /// The objects that are longer than a limit, from one snapshot. Takes no lock.

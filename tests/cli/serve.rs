@@ -1,62 +1,14 @@
-//! The program as an operator sees it: its output, its refusals, and how it ends.
+//! `rowplane serve`: its banner, its refusals, and how it ends.
 
 use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-fn rowplane(data_dir: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rowplane"));
-    command.arg("--data-dir").arg(data_dir).args(arguments);
-    command
-}
-
-fn refused(data_dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let Output { status, stderr, .. } = rowplane(data_dir, arguments).output().unwrap();
-    (status.code(), String::from_utf8(stderr).unwrap())
-}
-
-/// A server that has printed its banner. Killed when it is dropped.
-struct Server {
-    child: Child,
-    url: String,
-}
-
-impl Server {
-    fn start(data_dir: &Path) -> Self {
-        let mut child = rowplane(data_dir, &["--secure-port=0"]).stdout(Stdio::piped()).spawn().unwrap();
-        let mut url = String::new();
-        for line in BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap) {
-            if let Some(rest) = line.trim().strip_prefix("url ") {
-                rest.trim().clone_into(&mut url);
-            }
-            if line.starts_with("export KUBECONFIG=") {
-                return Self { child, url };
-            }
-        }
-        panic!("the server ended with {} before it was ready", child.wait().unwrap());
-    }
-
-    fn port(&self) -> &str {
-        self.url.rsplit_once(':').unwrap().1
-    }
-
-    fn signal(&mut self, name: &str) -> Option<i32> {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::{Server, refused, rowplane};
 
 #[test]
 fn the_kubeconfig_names_the_bound_address_and_signals_end_the_server() {
@@ -119,7 +71,11 @@ fn refusals_are_one_line() {
     let tokens = dir.path().join("tokens.csv");
     let cases: [(&[&str], i32, &str); 6] = [
         (&["--no-such-flag"], 2, "--no-such-flag"),
-        (&["--datastore", "mysql://host"], 2, "unknown scheme"),
+        (
+            &["--datastore", "mysql://host"],
+            2,
+            "MySQL and MariaDB are not supported; use sqlite:, postgres: or memory:",
+        ),
         (
             &["--token-auth-file", tokens.to_str().unwrap()],
             1,
@@ -215,7 +171,7 @@ fn storage_versions_on_the_command_line() {
     let _server = Server::start(dir.path());
     let mut status = Command::new(env!("CARGO_BIN_EXE_rowplane"));
     let Output { status, stdout, .. } =
-        status.arg("status").arg("--data-dir").arg(dir.path()).output().unwrap();
+        status.args(["status", "--storage-versions"]).arg("--data-dir").arg(dir.path()).output().unwrap();
     let text = String::from_utf8(stdout).unwrap();
     assert!(status.success());
     let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
@@ -286,4 +242,29 @@ fn a_database_in_use_is_refused_by_another_name() {
     let (code, text) = refused(second.path(), &["--secure-port=0"]);
     assert_eq!(code, Some(1));
     assert!(text.lines().last().unwrap().contains("has 2 names (hard links)"), "{text}");
+}
+
+/// The way in which a test library's server ends, even if the library's process is killed.
+#[test]
+fn the_end_of_standard_input_ends_a_server_that_is_asked_to() {
+    for personality in [&[][..], &["kube-apiserver"]] {
+        let dir = TempDir::new().unwrap();
+        let cert_dir = format!("--cert-dir={}", dir.path().display());
+        let own_flags = if personality.is_empty() { Vec::new() } else { vec![cert_dir] };
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rowplane"));
+        command.args(personality).arg("--data-dir").arg(dir.path()).arg(format!("--secure-port={port}"));
+        let mut child = command
+            .args(["--bind-address=127.0.0.1", "--exit-with-stdin"])
+            .args(own_flags)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        assert!(log.any(|line| line.contains(" ready ")), "it stands while the pipe is open");
+        drop(child.stdin.take());
+        assert!(log.any(|line| line.contains("end of standard input")));
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
 }

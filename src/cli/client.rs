@@ -1,0 +1,102 @@
+//! A client of a running server, for commands that look at it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::{HeaderValue, Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use jiff::Timestamp;
+use url::Url;
+
+use crate::relay::Address;
+use crate::relay::dial::dial;
+use crate::relay::exchange::exchange;
+use crate::server_trust::{Trusted, client_config};
+use crate::webhook::CurrentCluster;
+
+/// The longest answer that is read, in bytes.
+const LONGEST: usize = 64 << 20;
+
+/// A server's answer.
+pub struct Answer {
+    pub status: StatusCode,
+    /// The time of the server's host, in whole seconds.
+    pub date: Option<Timestamp>,
+    pub body: Bytes,
+}
+
+/// A client that makes a connection for each request.
+pub struct Client {
+    url: Url,
+    address: Address,
+    authorization: Option<HeaderValue>,
+}
+
+impl Client {
+    /// The user of a kubeconfig's current context. Reads files.
+    pub fn of_kubeconfig(path: &Path) -> Result<Self, String> {
+        let cluster = CurrentCluster::read(path).map_err(|error| error.to_string())?;
+        let trusted = match cluster.authorities.as_slice() {
+            [] => Trusted::system(),
+            bundle => Trusted::of_bundle(bundle)?,
+        };
+        let url = parse(&cluster.server)?;
+        let tls = client_config(Some(trusted), cluster.client.identity)?;
+        let mut address = address(&url)?;
+        address.tls = (url.scheme() == "https").then_some(tls);
+        Ok(Self { url, address, authorization: cluster.client.authorization })
+    }
+
+    /// An anonymous client that believes any certificate, as probes of kubelets do.
+    pub fn anonymous(url: &str) -> Result<Self, String> {
+        let url = parse(url)?;
+        let mut address = address(&url)?;
+        if url.scheme() == "https" {
+            address.tls = Some(client_config(None, None)?);
+        }
+        Ok(Self { url, address, authorization: None })
+    }
+
+    /// The URL of the server.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// The answer to a GET of a path below the server's URL. The error is one for people.
+    pub async fn get(&self, path: &str, timeout: Duration) -> Result<Answer, String> {
+        let asked = tokio::time::timeout(timeout, self.ask(path));
+        asked.await.unwrap_or_else(|_| Err(format!("no answer within {timeout:?}")))
+    }
+
+    async fn ask(&self, path: &str) -> Result<Answer, String> {
+        let path = format!("{}{path}", self.url.path().trim_end_matches('/'));
+        let mut request = Request::get(path).header(header::HOST, self.address.authority());
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let request = request.body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
+        let (head, body) = exchange(dial(&self.address).await?, request).await?.into_parts();
+        let body = Limited::new(body, LONGEST).collect().await.map_err(|error| error.to_string())?;
+        let date = head
+            .headers
+            .get(header::DATE)
+            .and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+        let date = date.and_then(|date| Timestamp::try_from(date).ok());
+        Ok(Answer { status: head.status, date, body: body.to_bytes() })
+    }
+}
+
+fn parse(url: &str) -> Result<Url, String> {
+    let parsed =
+        Url::parse(url).ok().filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
+    parsed.ok_or_else(|| format!("{url:?} is no URL of https or http"))
+}
+
+/// The address without TLS.
+fn address(url: &Url) -> Result<Address, String> {
+    let host = url.host_str().ok_or("the URL has no host")?;
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let port = url.port().map(|port| port.to_string()).unwrap_or_default();
+    Ok(Address { host, port, tls: None, checked: Vec::new() })
+}
