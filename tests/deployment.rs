@@ -1,15 +1,18 @@
-//! The means to deploy rowplane in this repository, and whether program and documentation agree with them: the image
-//! and the compose file. Needs no container engine.
+//! The means to deploy and release rowplane in this repository, and whether program and documentation agree with them: the
+//! image, the compose file, and what `release/test` does not need a release for. Needs no container engine.
 
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use clap::Parser as _;
 use rowplane::cli::args::{self, Cli};
 use rowplane::server::config::Config;
 use rowplane::server::datastore::Datastore;
 use serde_json::Value;
+use sha2::Digest as _;
 
 fn file(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
@@ -67,6 +70,9 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
         let grace = service["stop_grace_period"].as_str().unwrap().trim_end_matches('s');
         let patience = config.shutdown_delay + config.shutdown_grace;
         assert!(grace.parse::<u64>().unwrap() > patience.as_secs());
+        assert_eq!(service["user"], compose["services"]["directory"]["command"][0]);
+        // Never what somebody else has published under the image's name.
+        assert_eq!(service["pull_policy"], "never");
         // The proxy looks twice a second.
         assert!(config.shutdown_delay.as_secs() >= 1);
         let shown = &service["environment"]["ROWPLANE_KUBECONFIG_SHOWN_AS"];
@@ -114,8 +120,8 @@ fn the_password_of_the_compose_file_is_made_where_it_runs() {
 
 #[test]
 fn the_image_is_built_with_the_oldest_toolchain() {
-    let from = format!("FROM rust:{}-", env!("CARGO_PKG_RUST_VERSION"));
-    assert!(file("Dockerfile").starts_with(&from));
+    let from = format!("\nFROM rust:{}-", env!("CARGO_PKG_RUST_VERSION"));
+    assert!(file("Dockerfile").contains(&from));
 }
 
 #[test]
@@ -133,79 +139,150 @@ fn the_program_knows_the_variables_of_the_image() {
     }
 }
 
-/// The entrypoint of the image, with a program in rowplane's place that prints its user.
-struct Entrypoint {
-    dir: tempfile::TempDir,
+/// The lines of a Dockerfile by which a container runs.
+fn how_it_runs(path: &str) -> String {
+    let text = file(path);
+    text[text.find("\nUSER ").unwrap()..].to_owned()
 }
 
-impl Entrypoint {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let (bin, data) = (dir.path().join("bin"), dir.path().join("data"));
-        std::fs::create_dir(&bin).unwrap();
-        std::fs::create_dir(&data).unwrap();
-        std::fs::write(data.join("state.db"), "of an earlier image").unwrap();
-        let rowplane = bin.join("rowplane");
-        let script = "#!/bin/sh\necho \"$(id -u):$(id -g) $(sed -n 's/NoNewPrivs:[[:space:]]*//p' /proc/self/status) $*\"\n";
-        std::fs::write(&rowplane, script).unwrap();
-        for path in [dir.path(), &bin, &rowplane] {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        Self { dir }
-    }
-
-    fn data(&self) -> PathBuf {
-        self.dir.path().join("data")
-    }
-
-    fn run(&self) -> String {
-        let path = format!("{}:{}", self.dir.path().join("bin").display(), std::env::var("PATH").unwrap());
-        let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("docker/entrypoint"))
-            .args(["serve", "--datastore=a b"])
-            .env("PATH", path)
-            .env("ROWPLANE_DATA_DIR", self.data())
-            .stderr(Stdio::inherit())
-            .output()
-            .unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    }
-}
-
-fn is_root() -> bool {
-    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    rustix::process::geteuid().is_root() && map.split_whitespace().nth(1) == Some("0")
-}
-
-/// root switches to the owner of the data directory; other users stay as they are. Nobody gains rights.
+/// The image from source and that of a release differ in how they are made, and in nothing else.
 #[test]
-fn the_image_runs_as_the_owner_of_its_data_directory() {
-    let entrypoint = Entrypoint::new();
-    if is_root() {
-        std::os::unix::fs::chown(entrypoint.data(), Some(12345), Some(54321)).unwrap();
+fn both_images_run_as_nobody_and_are_asked_by_the_program() {
+    let ways = how_it_runs("Dockerfile");
+    assert_eq!(how_it_runs("docker/release.Dockerfile"), ways);
+    for path in ["Dockerfile", "docker/release.Dockerfile"] {
+        assert_eq!(file(path).matches("\nFROM scratch\n").count(), 1, "{path}");
+        assert!(file(path).contains("data/ /var/lib/\n"), "{path}");
     }
-    let owner = std::fs::metadata(entrypoint.data()).unwrap();
-    let expected = format!("{}:{} 1 serve --datastore=a b\n", owner.uid(), owner.gid());
-    assert_eq!(entrypoint.run(), expected);
+    for line in [
+        "USER 65532:65532",
+        "ENTRYPOINT [\"/rowplane\"]",
+        "HEALTHCHECK --interval=5s --timeout=5s --start-period=60s CMD [\"/rowplane\", \"healthcheck\"]",
+    ] {
+        assert!(ways.lines().any(|found| found == line), "{line} is not in:\n{ways}");
+    }
 }
 
-/// A directory that belongs to root is given to the image's account, with its content.
+/// The root of the image, of the program that is tested: its loader finds all that it needs, within that root alone.
 #[test]
-fn the_image_never_runs_as_root() {
-    let script = file("docker/entrypoint");
-    let account: u32 =
-        script.lines().find_map(|line| line.strip_prefix("account=")).unwrap().parse().unwrap();
-    assert!(file("Dockerfile").contains(&format!("useradd --uid {account} --gid {account} ")));
-    assert!(
-        file("Dockerfile")
-            .contains(&format!("install -d -m 0700 -o {account} -g {account} /var/lib/rowplane\n"))
-    );
-    if !is_root() {
-        return;
+fn the_root_of_the_image_has_what_the_program_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("docker/root");
+    let made = Command::new(script).arg(env!("CARGO_BIN_EXE_rowplane")).arg(dir.path()).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let root = dir.path().join("root");
+    for name in ["rowplane", "kube-apiserver"] {
+        let link = std::fs::read_link(root.join("usr/local/bin").join(name)).unwrap();
+        assert_eq!(link, Path::new("/rowplane"));
     }
-    let entrypoint = Entrypoint::new();
-    let expected = format!("{account}:{account} 1 serve --datastore=a b\n");
-    assert_eq!(entrypoint.run(), expected);
-    assert_eq!(std::fs::metadata(entrypoint.data().join("state.db")).unwrap().uid(), account);
+    assert!(root.join("etc/ssl/certs/ca-certificates.crt").metadata().unwrap().len() > 100_000);
+    let data = dir.path().join("data/rowplane").metadata().unwrap();
+    assert_eq!(data.permissions().mode() & 0o777, 0o700);
+    if rustix::process::geteuid().is_root() {
+        let ran = Command::new("chroot").arg(&root).args(["/rowplane", "--version"]).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        assert_eq!(
+            String::from_utf8(ran.stdout).unwrap(),
+            concat!("rowplane ", env!("CARGO_PKG_VERSION"), "\n")
+        );
+    }
+}
+
+/// A server whose service manager listens on `socket`, after its banner.
+fn start_under_manager(dir: &Path, socket: &Path) -> Child {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rowplane"))
+        .args(["--datastore=memory:", "--secure-port=0", "--data-dir"])
+        .arg(dir)
+        .env("NOTIFY_SOCKET", socket)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut banner = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(banner.any(|line| line.starts_with("export KUBECONFIG=")), "{}", child.wait().unwrap());
+    child
+}
+
+fn terminate(mut child: Child) -> Option<i32> {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").arg(&id).status().unwrap().success());
+    child.wait().unwrap().code()
+}
+
+/// What systemd hears from a service of `Type=notify`, as the unit of the packages is.
+#[test]
+fn a_service_manager_is_told_of_the_start_and_of_the_end() {
+    assert!(file("release/linux/rowplane.service").contains("\nType=notify\n"));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    let server = start_under_manager(dir.path(), &path);
+    let mut message = [0; 64];
+    let length = socket.recv(&mut message).unwrap();
+    assert_eq!(&message[..length], b"READY=1\n");
+    assert_eq!(terminate(server), Some(0));
+    let length = socket.recv(&mut message).unwrap();
+    assert_eq!(&message[..length], b"STOPPING=1\n");
+}
+
+/// A manager that has gone away is nothing to end for.
+#[test]
+fn a_server_outlives_its_service_manager() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start_under_manager(dir.path(), &dir.path().join("nothing"));
+    assert_eq!(terminate(server), Some(0));
+}
+
+fn python(code: &str) -> String {
+    let ran = Command::new("python3")
+        .args(["-c", code])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("release"))
+        .output()
+        .expect("Python runs");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+/// `release/licences` refuses a dependency whose package brings no licence, and there is none today.
+#[test]
+fn every_dependency_that_is_linked_has_a_licence() {
+    let missing = python(concat!(
+        "import linked, tempfile, pathlib\n",
+        "bare = linked.Crate('bare', '1.0.0', 'MIT', '', pathlib.Path(tempfile.mkdtemp()), 'checksum')\n",
+        "crates = linked.crates('x86_64-unknown-linux-gnu')\n",
+        "assert len(crates) > 200, len(crates)\n",
+        "print(*(crate.name for crate in linked.without_licence([*crates, bare])))\n",
+    ));
+    assert_eq!(missing, "bare\n");
+}
+
+/// One number for whatever a release consists of.
+#[test]
+fn the_version_is_the_same_everywhere() {
+    let version = env!("CARGO_PKG_VERSION");
+    let chart: Value = serde_saphyr::from_str(&file("charts/rowplane/Chart.yaml")).unwrap();
+    assert_eq!(chart["version"], version);
+    assert_eq!(chart["appVersion"], version);
+    let action: Value = serde_saphyr::from_str(&file(".github/actions/setup-rowplane/action.yml")).unwrap();
+    assert_eq!(action["inputs"]["version"]["default"], version);
+    assert_eq!(chart["home"], env!("CARGO_PKG_REPOSITORY"));
+}
+
+/// The index that setup-envtest reads, of a folder in which other files lie too.
+#[test]
+fn the_envtest_index_names_archives_as_controller_tools_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let names =
+        ["envtest-v1.37.0-linux-amd64.tar.gz", "envtest-v1.37.0-rc.1-linux-amd64.tar.gz", "install.sh"];
+    for name in names {
+        std::fs::write(dir.path().join(name), "content").unwrap();
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("release/index");
+    let made = Command::new(script).arg("https://example.test/v1").arg(dir.path()).output().unwrap();
+    let index: Value = serde_saphyr::from_str(std::str::from_utf8(&made.stdout).unwrap()).unwrap();
+    let hash = sha2::Sha512::digest(b"content").iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let archive =
+        serde_json::json!({"hash": hash, "selfLink": format!("https://example.test/v1/{}", names[0])});
+    assert_eq!(index, serde_json::json!({"releases": {"v1.37.0": {names[0]: archive}}}));
 }
 
 #[test]

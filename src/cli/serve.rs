@@ -49,10 +49,12 @@ pub(super) async fn serve_with(
     if let Banner::Print { kubeconfig } = banner {
         banner::print(&server, &store, kubeconfig);
     }
+    notify(sd_notify::NotifyState::Ready);
     tokio::select! {
         reason = ends.next() => tracing::info!(reason, "shutting down"),
         failure = server.failed() => return abandon(server, failure).await,
     }
+    notify(sd_notify::NotifyState::Stopping);
     let failure = server.failure();
     tokio::select! {
         () = server.stop() => Ok(()),
@@ -61,6 +63,14 @@ pub(super) async fn serve_with(
             tracing::warn!(reason, "shutting down without waiting any longer");
             Ok(())
         }
+    }
+}
+
+/// Tells the service manager that has started this process, if it waits for that (`NOTIFY_SOCKET`, as of systemd's
+/// `Type=notify`).
+fn notify(state: sd_notify::NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(%error, "the service manager cannot be told how the server is");
     }
 }
 
