@@ -147,12 +147,7 @@ async fn serve_found(
     let warnings = Warnings::default();
     if let Some(text) = &resource.behavior.deprecation {
         warnings.add(text.as_str());
-        let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
-        let subresource = subresource.map_or("", |subresource| &subresource.name);
-        app.metrics.deprecated_api_requested(&definition.gvr(), subresource);
-        if let Some(record) = audited::record(parts) {
-            record.annotate("k8s.io/deprecated", "true");
-        }
+        note_deprecation(app, definition, path, parts);
     }
     let context = Context {
         app,
@@ -194,11 +189,20 @@ async fn serve_found(
     }
     let code = response.status().as_u16();
     match running {
-        // Counted at its end.
         Some(running) => running.answered(code),
         None => metrics.finished(code, started.elapsed(), context.webhook_time.total()),
     }
     if refused { Outcome::Refused(response) } else { Outcome::Answered(response) }
+}
+
+/// Counts a request for a deprecated version, and has its audit event say so.
+fn note_deprecation(app: &App, definition: &ResourceDefinition, path: &ResourcePath, parts: &Parts) {
+    let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
+    let subresource = subresource.map_or("", |subresource| &subresource.name);
+    app.metrics.deprecated_api_requested(&definition.gvr(), subresource);
+    if let Some(record) = audited::record(parts) {
+        record.annotate("k8s.io/deprecated", "true");
+    }
 }
 
 /// An answer that may take any time.

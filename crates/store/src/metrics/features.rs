@@ -15,7 +15,7 @@ const FEATURES: &str = include_str!("features.txt");
 pub struct Feature {
     pub name: &'static str,
     pub is_on: bool,
-    /// As upstream's label has it: `ALPHA`, `BETA`, `DEPRECATED`, or empty for GA.
+    /// Upstream's label: `ALPHA`, `BETA`, `DEPRECATED`, or empty for GA.
     pub stage: &'static str,
 }
 
