@@ -26,10 +26,9 @@ use super::flagz;
 use crate::api::admission::plugins;
 use crate::gotext;
 use crate::http::documents::discovery::version;
+use crate::metrics::features;
 use crate::server::data_dir::Temporary;
 
-/// The features that kube-apiserver 1.37.2 knows (`kubernetes_feature_enabled` among its metrics), one per line.
-const UPSTREAM_FEATURES: &str = include_str!("kube_apiserver/feature_gates.txt");
 /// The component that `--emulated-version` is about if it names none.
 const COMPONENT: &str = "kube";
 const CERT_DIR: &str = "/var/run/kubernetes";
@@ -198,7 +197,7 @@ impl<'a> Translation<'a> {
 
     /// Switches rowplane's own features. Features of upstream's that cannot be switched here are ignored and noted.
     fn switch_features(&mut self, pairs: &[&str]) {
-        let is_upstreams = |name: &str| UPSTREAM_FEATURES.lines().any(|known| known == name);
+        let is_upstreams = |name: &str| features().any(|known| known.name == name);
         let (mut own, mut ignored) = (Vec::new(), Vec::new());
         for &pair in pairs {
             match pair.split_once('=').map(|(name, value)| (name.trim(), gotext::parse_bool(value.trim()))) {

@@ -42,7 +42,7 @@ use crate::auth::impersonation::{self, Impersonator};
 use crate::auth::revocation::Revocations;
 use crate::auth::service_accounts::Unproven;
 use crate::flow_control::FlowControl;
-use crate::metrics::{self, Metrics};
+use crate::metrics::{self, Filter, Metrics};
 use crate::random::Random;
 use crate::user::User;
 use crate::wall_clock::WallClock;
@@ -138,6 +138,7 @@ impl Door {
                     Ok(_) => Answering::of(&info),
                     Err(_) => Answering::Unauthenticated,
                 };
+                let auditing = self.audit.as_ref().map(|_| Instant::now());
                 let Begun { record, storing } =
                     self.record(&mut parts, &info, &user, received, audit_id.as_ref(), &notes);
                 let stored = match storing {
@@ -146,6 +147,10 @@ impl Door {
                 };
                 match stored {
                     Ok(()) => {
+                        if user.is_ok() {
+                            let took = auditing.map_or(Duration::ZERO, |began| began.elapsed());
+                            self.metrics.attempts.passed(Filter::Audit, took);
+                        }
                         let answered = {
                             let mut watched = Watched::new(record.clone(), answering);
                             let asks = Asks { stage, info: &info, may_foresee };
@@ -287,7 +292,10 @@ impl Door {
     ) -> Result<Option<Admitted>, Response> {
         match &self.flow_control {
             Some(control) if stage == Stage::Started => {
-                fair_share::admit(control, parts, info, user, self.request_time).await
+                let began = Instant::now();
+                let admitted = fair_share::admit(control, parts, info, user, self.request_time).await?;
+                self.metrics.attempts.passed(Filter::PriorityAndFairness, began.elapsed());
+                Ok(admitted)
             }
             _ => Ok(None),
         }
@@ -347,6 +355,7 @@ impl Door {
         parts: &mut Parts,
     ) -> Result<Who, Error> {
         let Some(wanted) = impersonation::requested(&mut parts.headers)? else {
+            self.metrics.attempts.passed(Filter::Impersonation, Duration::ZERO);
             return Ok(Who { user: user.clone(), requester: user, wanted: None });
         };
         let attributes = info.attributes(&user);
@@ -357,8 +366,10 @@ impl Door {
             Ok(found) => (found.mode, "allowed"),
             Err(_) => ("", "denied"),
         };
-        self.metrics.impersonated(mode, decision, began.elapsed());
+        let took = began.elapsed();
+        self.metrics.impersonated(mode, decision, took);
         let found = found?;
+        self.metrics.attempts.passed(Filter::Impersonation, took);
         tracing::debug!(
             user = user.name,
             impersonated = found.user.name,

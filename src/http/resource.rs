@@ -54,7 +54,7 @@ use crate::api::resource::Resource;
 use crate::audit::Record;
 use crate::auth::foreseen::Foreseen;
 use crate::long_work::LONG;
-use crate::metrics::{RequestKind, RequestLabels, Scope, WebhookTime};
+use crate::metrics::{RequestKind, RequestLabels, RequestMetrics, Scope, WebhookTime};
 use crate::schema::names::internal_package;
 use crate::schema::registry::Group;
 use crate::schema::resource::{Origin, ResourceDefinition, Storage};
@@ -81,6 +81,7 @@ struct Context<'a> {
     /// When the client gives up.
     deadline: OnceLock<Instant>,
     webhook_time: WebhookTime,
+    metrics: &'a RequestMetrics,
 }
 
 /// Answers a request to a resource, whatever comes of it.
@@ -133,7 +134,7 @@ async fn serve_found(
         }
         Err(error) => return Outcome::Answered(response::failure(&error, parts)),
     };
-    let metrics = app.metrics.request(&labels(action, path, definition, &query));
+    let metrics = app.metrics.request(&labels(action, parts, path, definition, &query));
     let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
     let in_flight = (!action.is_long_running()).then(|| app.metrics.in_flight(kind));
     // Priority and Fairness has given seats to all that it does not exempt. Without it, masters pass.
@@ -146,12 +147,7 @@ async fn serve_found(
     let warnings = Warnings::default();
     if let Some(text) = &resource.behavior.deprecation {
         warnings.add(text.as_str());
-        let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
-        let subresource = subresource.map_or("", |subresource| &subresource.name);
-        app.metrics.deprecated_api_requested(&definition.gvr(), subresource);
-        if let Some(record) = audited::record(parts) {
-            record.annotate("k8s.io/deprecated", "true");
-        }
+        note_deprecation(app, definition, path, parts);
     }
     let context = Context {
         app,
@@ -168,11 +164,15 @@ async fn serve_found(
         room: OnceLock::new(),
         deadline: OnceLock::new(),
         webhook_time: WebhookTime::default(),
+        metrics: &metrics,
     };
-    let answer = match action {
-        Action::Watch => Box::pin(context.watch(metrics.long_running())).await,
-        Action::Log => Box::pin(context.log(metrics.long_running())).await.map(without_end),
-        Action::Connect(_) => Box::pin(context.connect(body, metrics.long_running())).await.map(without_end),
+    let running = action.is_long_running().then(|| metrics.long_running());
+    let answer = match (action, running.clone()) {
+        (Action::Watch, Some(running)) => Box::pin(context.watch(running)).await,
+        (Action::Log, Some(running)) => Box::pin(context.log(running)).await.map(without_end),
+        (Action::Connect(_), Some(running)) => {
+            Box::pin(context.connect(body, running)).await.map(without_end)
+        }
         _ => context.run(body).await,
     };
     let refused = answer.as_ref().is_err_and(|error| !error.leaves_open());
@@ -187,8 +187,22 @@ async fn serve_found(
     if let Some(bytes) = response.body().size_hint().exact() {
         metrics.answered(bytes);
     }
-    metrics.finished(response.status().as_u16(), started.elapsed(), context.webhook_time.total());
+    let code = response.status().as_u16();
+    match running {
+        Some(running) => running.answered(code),
+        None => metrics.finished(code, started.elapsed(), context.webhook_time.total()),
+    }
     if refused { Outcome::Refused(response) } else { Outcome::Answered(response) }
+}
+
+/// Counts a request for a deprecated version, and has its audit event say so.
+fn note_deprecation(app: &App, definition: &ResourceDefinition, path: &ResourcePath, parts: &Parts) {
+    let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
+    let subresource = subresource.map_or("", |subresource| &subresource.name);
+    app.metrics.deprecated_api_requested(&definition.gvr(), subresource);
+    if let Some(record) = audited::record(parts) {
+        record.annotate("k8s.io/deprecated", "true");
+    }
 }
 
 /// An answer that may take any time.
@@ -208,6 +222,7 @@ fn unknown(served: &Served, path: &ResourcePath, parts: &Parts) -> Response {
 
 fn labels(
     action: Action,
+    parts: &Parts,
     path: &ResourcePath,
     definition: &ResourceDefinition,
     query: &Query,
@@ -225,7 +240,7 @@ fn labels(
     };
     let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
     RequestLabels {
-        verb: action.metric(),
+        verb: action.metric(&parts.headers),
         dry_run,
         resource: definition.gvr(),
         subresource: subresource.map(|sub| sub.name.clone()).unwrap_or_default(),
@@ -267,6 +282,7 @@ impl Context<'_> {
         let budget = (!self.user.is_in(MASTERS)).then(|| (bodies, &*self.user.name));
         let reading = Reading::new(body, limits.request_body, budget);
         let (bytes, room) = reading.read(|| seated.into_iter().for_each(Seated::give_back)).await?;
+        self.metrics.received(bytes.len());
         room.into_iter().for_each(|room| _ = self.room.set(room));
         if let Some(seated) = seated {
             seated.regain(self.parts, &self.user).await?;

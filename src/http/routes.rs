@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::Request;
@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
+use http_body::Body as _;
 use tokio::time::timeout;
 
 use super::app::App;
@@ -33,6 +34,7 @@ use crate::cache::serving;
 use crate::flow_control::FlowControl;
 use crate::metrics::{RequestKind, RequestLabels, Scope, sorted};
 use crate::schema::registry::Group;
+use crate::tree::Text;
 use crate::user::MASTERS;
 
 /// Answers all requests of a cluster, each by its [`Route`].
@@ -54,7 +56,12 @@ impl Responder for Started {
         Box::pin(async move {
             let Self { app, health } = &*self;
             let handler = async |info: &RequestInfo, parts: &Parts, body| match Route::of(info, parts) {
-                Route::Health => health.clone().respond(Request::from_parts(parts.clone(), body)).await,
+                Route::Health => {
+                    let began = Instant::now();
+                    let response = health.clone().respond(Request::from_parts(parts.clone(), body)).await;
+                    count_document(app, parts, &response, began);
+                    response
+                }
                 Route::Resource(path) => resource::serve(app, path, parts, body).await,
                 Route::Document(path) => serve_document(app, path, parts).await,
             };
@@ -130,15 +137,38 @@ async fn serve_document(app: &App, path: Option<&ApiPath>, parts: &Parts) -> Res
     let in_flight = app.metrics.in_flight(RequestKind::ReadOnly);
     let is_free = app.door.flow_control.is_some() || user(parts).is_in(MASTERS);
     if !is_free && app.limits.in_flight.are_reached(RequestKind::ReadOnly, &in_flight) {
-        app.metrics.request(&document_labels()).terminated(429);
+        app.metrics.request(&document_labels("", Scope::None)).terminated(429);
         return response::too_many_requests();
     }
-    Box::pin(document(app, path, parts)).await.unwrap_or_else(|error| response::failure(&error, parts))
+    let began = Instant::now();
+    let answer = Box::pin(document(app, path, parts)).await;
+    let response = answer.unwrap_or_else(|error| response::failure(&error, parts));
+    count_document(app, parts, &response, began);
+    response
 }
 
-fn document_labels() -> RequestLabels {
-    let (resource, subresource) = Default::default();
-    RequestLabels { verb: "GET", dry_run: "", resource, subresource, scope: Scope::None }
+fn document_labels(name: &'static str, scope: Scope) -> RequestLabels {
+    let resource = Default::default();
+    RequestLabels { verb: "GET", dry_run: "", resource, subresource: Text::new_static(name), scope }
+}
+
+/// Counts a request for one of the documents that upstream counts.
+fn count_document(app: &App, parts: &Parts, response: &Response, began: Instant) {
+    // Only aggregated discovery has a tag.
+    let is_aggregated = response.headers().contains_key(header::ETAG);
+    let (name, scope) = match parts.uri.path() {
+        "/livez" => ("/livez", Scope::Unnamed),
+        "/readyz" => ("/readyz", Scope::Unnamed),
+        "/healthz" => ("/healthz", Scope::Unnamed),
+        "/openapi/v3" => ("openapi/v3", Scope::Unnamed),
+        path if path.starts_with("/openapi/v3/") => ("openapi/v3/", Scope::Unnamed),
+        "/api" if is_aggregated => ("api", Scope::None),
+        "/apis" if is_aggregated => ("apis", Scope::None),
+        _ => return,
+    };
+    let metrics = app.metrics.request(&document_labels(name, scope));
+    metrics.answered(response.body().size_hint().exact().unwrap_or_default());
+    metrics.finished(response.status().as_u16(), began.elapsed(), Duration::ZERO);
 }
 
 /// Upstream's router knows these for GET alone. Its other documents are plain handlers, which answer HEAD, too.
@@ -234,6 +264,7 @@ async fn metrics(app: &App) -> Response {
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     let mut text = app.metrics.render();
     app.metrics.render_objects(&mut text, &app.api.object_counts());
+    app.metrics.render_service_ranges(&mut text, &app.api.service_ranges());
     // A database that does not answer hides no other metric.
     if let Ok(Ok(Some(bytes))) = timeout(DATABASE_TIME, app.api.cache.backend().size()).await {
         app.metrics.render_size(&mut text, bytes);

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::announcement::Announcement;
 use super::commons::Commons;
-use super::config::{Authentication, Config, IdentityConfig};
+use super::config::{Authentication, Config, IdentityConfig, Registration};
 use super::data_dir;
 use super::error::Error;
 use super::network::Network;
@@ -115,6 +115,7 @@ pub(super) async fn start(
         (None, None) => None,
     };
     runtime.metrics.set_build_info(&version::document());
+    runtime.metrics.know_features(switched(&config));
     let reloads = Reloads::default();
     let environment = Environment {
         reloads: reloads.clone(),
@@ -239,4 +240,10 @@ fn identity(config: &IdentityConfig) -> Result<ServerIdentity, Error> {
         Some(why) => Err(Error::Hostname(hostname, why)),
         None => Ok(ServerIdentity::of_host(&hostname)),
     }
+}
+
+/// The features that can be switched, as they are.
+fn switched(config: &Config) -> Vec<(&'static str, bool)> {
+    let registers = config.identity.as_ref().map(|identity| identity.registration == Registration::On);
+    vec![("APIServerIdentity", registers.is_some()), ("StorageVersionAPI", registers == Some(true))]
 }

@@ -85,12 +85,12 @@ pub trait Admission: Send + Sync {
 
     /// Completes the object, or refuses it.
     fn mutate<'a>(&'a self, _: &'a mut Attempt<'_>) -> Verdict<'a> {
-        Verdict::Now(Ok(()))
+        Verdict::Nothing
     }
 
     /// Accepts or refuses the object, which is complete and valid now.
     fn validate<'a>(&'a self, _: &'a Attempt<'_>) -> Verdict<'a> {
-        Verdict::Now(Ok(()))
+        Verdict::Nothing
     }
 
     /// Whether the plugin decides by stored objects, and the write does not require these to be as the plugin has seen them.

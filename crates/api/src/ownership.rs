@@ -11,6 +11,7 @@ use crate::conversion::managers::Conversions;
 use crate::error::Error;
 use crate::json;
 use crate::kinds::behavior::part::Part;
+use crate::metrics::Comparison;
 use crate::patch::apply::conflict::{self, Conflict};
 use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Managers, Operation, is_reset};
@@ -187,24 +188,27 @@ pub(super) fn track_update(
     put(new, encoded);
 }
 
-/// Restores the timestamps of entries, and the order of their sets' members, if the write has changed nothing else.
+/// Restores the timestamps of entries, and the order of their sets' members, if the write has changed nothing else
+/// (upstream's `IgnoreManagedFieldsTimestampsTransformer`). Returns how that was found out.
 pub(super) fn restore_times(
     old: &ObjectMap,
     new: &mut ObjectMap,
     same: impl Fn(&ObjectMap, &ObjectMap) -> bool,
-) {
-    let (Some(before), Some(after)) = (entries(old), entries(new)) else { return };
+) -> Comparison {
+    let (Some(before), Some(after)) = (entries(old), entries(new)) else { return Comparison::Fast };
     if before == after || !before.iter().zip(after).all(|(one, other)| same_but_time(one, other)) {
-        return;
+        return Comparison::Fast;
     }
     if before.len() != after.len() {
-        return;
+        return Comparison::Fast;
     }
     let after = Value::Array(after.to_vec());
     put(new, Some(Value::Array(before.to_vec())));
-    if !same(new, old) {
-        put(new, Some(after));
+    if same(new, old) {
+        return Comparison::Equal;
     }
+    put(new, Some(after));
+    Comparison::Slow
 }
 
 fn same_but_time(one: &Value, other: &Value) -> bool {

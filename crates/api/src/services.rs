@@ -20,6 +20,7 @@ use crate::{Cluster, ObjectMap, Target, fields};
 mod cidrs;
 mod claims;
 mod families;
+mod measured;
 mod wants;
 
 use claims::{Claimed, Refusal};

@@ -12,8 +12,7 @@ pub mod touch;
 pub(super) mod update;
 
 use std::sync::Arc;
-
-use jiff::Timestamp;
+use std::time::Instant;
 
 use crate::admission::{Attempt, Operation};
 use crate::causes::Cause;
@@ -31,7 +30,7 @@ use crate::scale;
 use crate::schema::resource::Verb;
 use crate::storage::Requirement;
 use crate::tree::{Text, Value};
-use crate::{Api, ObjectMap, meta, metadata, metadata_mut};
+use crate::{Api, Cluster, ObjectMap, meta, metadata, metadata_mut};
 
 use crate::mutation::new_object::{self, Naming};
 use rescale::{Owners, Rescale, Scaled};
@@ -269,21 +268,24 @@ impl<'a> Write<'a> {
     /// 422 if the object violates the kind's rules.
     async fn validate(
         &self,
+        cluster: &Cluster,
         name: &str,
         object: &ObjectMap,
         found: Option<&Current>,
-        now: Timestamp,
     ) -> Result<(), Error> {
-        let resource = self.request.target.resource;
+        let (resource, now) = (self.request.target.resource, cluster.runtime.clock.timestamp());
         let mut causes = match found {
             Some(found) => update::causes(resource, self.part, object, &found.object, now)?,
             None => new_object::causes(resource, object)?,
         };
         if let Some(custom) = &resource.custom
-            && let Some(rules) = custom.version.version().rules().await
+            && let metrics = &cluster.runtime.metrics.objects
+            && let Some(rules) = custom.version.version().rules(|took| metrics.rules_compiled(took)).await
         {
             let old = found.map(|found| &found.object);
+            let began = Instant::now();
             let (more, remarks) = rules.causes(&causes, object, old);
+            metrics.rules_evaluated(began.elapsed());
             causes.append(more);
             remarks.into_iter().for_each(|remark| self.request.warnings.add(remark));
         }
@@ -409,8 +411,7 @@ impl Api {
         found: Option<&Current>,
     ) -> Result<(), Error> {
         let (request, old) = (write.request, found.map(|found| &found.object));
-        let time = self.runtime.clock.timestamp();
-        let valid = write.validate(attempt.target.name, object, found, time).await;
+        let valid = write.validate(self, attempt.target.name, object, found).await;
         concerns::judge(Judged { attempt, part: write.part, new: object, old }, valid).await?;
         if found.is_none() && request.verb != Verb::Create {
             request.authorize(Verb::Create).await?;
@@ -438,7 +439,10 @@ impl Api {
         concerns::settle(&mut change, &mut object, &mut effects)?;
         let Some(found) = found else { return Ok((Next::Put(object), effects)) };
         let unchanged = effects.writes_unchanged().then(|| object.clone());
-        let next = match (update::next(write.request.target.resource, object, &found.object), unchanged) {
+        let began = Instant::now();
+        let (next, compared) = update::next(write.request.target.resource, object, &found.object);
+        self.runtime.metrics.objects.compared(compared, began.elapsed());
+        let next = match (next, unchanged) {
             (Next::Unchanged, Some(object)) => Next::Put(object),
             (next, _) => next,
         };

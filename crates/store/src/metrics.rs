@@ -16,12 +16,15 @@ mod certificates;
 mod conversion;
 mod encryption;
 mod external_signer;
+mod features;
 mod flow_control;
 mod histograms;
 mod kubelets;
+mod objects;
 mod order;
 mod process;
 mod request;
+mod services;
 mod store;
 mod stored;
 mod tokens;
@@ -46,12 +49,15 @@ pub use admission::{
     ConditionSource, HookCall, HookRejection, PodSecurityDecision, PodSecurityRequest, PolicyCheck, Step,
     StepTimes,
 };
-pub use attempts::{AttemptMetrics, Authentication, Authorization};
+pub use attempts::{AttemptMetrics, Authentication, Authorization, Filter};
 pub use audit::AuditMetrics;
 pub use authorization::{DecisionMetrics, ReloadMetrics, ReloadedFile, WebhookMetrics};
 pub use conversion::Conversion;
+pub use features::{Feature, features};
 pub use flow_control::{FlowMetrics, LevelMetrics};
+pub use objects::{Comparison, ObjectMetrics};
 pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope, WebhookTime};
+pub use services::{Choice, RangeUse, ServiceRanges};
 pub use store::CommitMetrics;
 pub use tokens::{TokenMetrics, TokenUse};
 pub use watch::WatchEventMetrics;
@@ -85,14 +91,14 @@ impl Registry {
 
     /// A histogram of the catalog.
     fn histogram(&self, name: &'static str, labels: Vec<Label>) -> Histogram {
-        let known = catalog::histogram(name);
-        debug_assert!(known.is_some(), "{name} has no buckets");
-        let limits = known.map_or(&[][..], |(limits, _)| limits);
+        let limits = catalog::buckets(name);
+        debug_assert!(limits.is_some(), "{name} has no buckets");
+        let limits = limits.unwrap_or_default();
         self.histograms.register(name, &self.allowed(name, labels), limits).into()
     }
 
     fn render_histograms(&self, out: &mut String) {
-        self.histograms.render(out, |name| catalog::histogram(name).map_or("", |(_, text)| text));
+        self.histograms.render(out, catalog::head);
     }
 
     /// The labels with the values that may be shown.
@@ -122,6 +128,9 @@ pub struct Metrics {
     /// Metrics of authentication and authorization, which come before a request reaches a handler.
     pub attempts: AttemptMetrics,
     pub tokens: TokenMetrics,
+    pub objects: ObjectMetrics,
+    /// The features that were switched.
+    features: OnceLock<Vec<(&'static str, bool)>>,
     config_infos: ConfigInfos,
     key_sets: KeySets,
     /// The hash of the server's id, once it is known.
@@ -142,12 +151,18 @@ impl Default for Metrics {
             certificate_left: registry.histogram(certificates::CERTIFICATE_LEFT, Vec::new()),
             attempts: AttemptMetrics::default(),
             tokens: TokenMetrics::default(),
+            objects: ObjectMetrics::new(&registry),
+            features: OnceLock::new(),
             config_infos: ConfigInfos::default(),
             key_sets: KeySets::default(),
             server: OnceLock::new(),
             cluster: OnceLock::new(),
             registry,
         };
+        // Upstream shows these before there is anything to count.
+        for name in [allowed::UNEXPECTED, audit::EVENTS, audit::REJECTED] {
+            metrics.counter(name, Vec::new()).absolute(0);
+        }
         // A server without replicas is never behind, so the lag is set once.
         metrics.cache_lag().set(0.0);
         metrics
@@ -307,6 +322,7 @@ impl Metrics {
         if self.cluster.get().is_none() {
             process::render(&mut text, self.started);
         }
+        self.render_features(&mut text);
         self.registry.render_histograms(&mut text);
         self.attempts.render(&mut text);
         self.tokens.render(&mut text);

@@ -1,6 +1,6 @@
 //! Actions: the verbs of the API, by HTTP method and path.
 
-use axum::http::Method;
+use axum::http::{HeaderMap, Method, header};
 
 use crate::api::error::Error;
 use crate::api::options::list::is_watch;
@@ -23,6 +23,9 @@ pub enum Action {
     /// Connects to a Pod, a Service or a Node. The verb is that of the method.
     Connect(Verb),
 }
+
+/// The media type of a configuration that is applied.
+const APPLY: &str = "application/apply-patch+yaml";
 
 /// The verbs of paths that end with a name.
 const ITEM_VERBS: [Verb; 4] = [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete];
@@ -137,17 +140,17 @@ impl Action {
         matches!(self, Self::Watch | Self::Log | Self::Connect(_))
     }
 
-    /// The verb in the words of metrics.
-    pub fn metric(self) -> &'static str {
+    /// The verb in the words of metrics, which call the deletion of a collection after its method.
+    pub fn metric(self, headers: &HeaderMap) -> &'static str {
         match self {
             Self::Get => "GET",
             Self::List => "LIST",
             Self::Watch => "WATCH",
             Self::Create => "POST",
             Self::Update => "PUT",
+            Self::Patch if headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == APPLY) => "APPLY",
             Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-            Self::DeleteCollection => "DELETECOLLECTION",
+            Self::Delete | Self::DeleteCollection => "DELETE",
             Self::Log | Self::Connect(_) => "CONNECT",
         }
     }

@@ -81,6 +81,10 @@ async fn admission_62_a_binding_counts_from_its_answer_on(setup: Setup) {
         one.delete(format!("{BINDINGS}/b")).await.ok();
         attempt(other, json!({})).await.expect(201);
     }
+    // Upstream's label tells no refusal from an error.
+    let counted = "apiserver_validating_admission_policy_check_total{policy=\"p\",policy_binding=\"b\",\
+                   error_type=\"invalid_error\",enforcement_action=\"deny\"} 3";
+    assert!(other.get("/metrics").await.text().contains(counted));
 }
 
 /// 63, 64, 65, 66, 67. Refusals, their messages, and what else may become of a failure.

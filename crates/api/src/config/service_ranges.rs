@@ -133,6 +133,11 @@ impl Network {
         OF_ADDRESSES.last_of(self.last(), random).map(move |offset| from_number(first + offset, kind))
     }
 
+    /// How many addresses can be assigned.
+    pub fn size(&self) -> u128 {
+        self.last()
+    }
+
     /// The offset of the last address. The broadcast address of IPv4 does not count.
     fn last(&self) -> u128 {
         let bits = if self.base.is_ipv4() { 32 } else { 128 };

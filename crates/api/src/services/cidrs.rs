@@ -24,8 +24,9 @@ pub(super) struct OpenNetworks {
 }
 
 impl OpenNetworks {
-    pub fn contain(&self, address: IpAddr) -> bool {
-        self.networks.iter().any(|network| network.contains(address))
+    /// The network that has the address.
+    pub fn find(&self, address: IpAddr) -> Option<Network> {
+        self.networks.iter().find(|network| network.contains(address)).copied()
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use rand::RngExt as _;
 
 use super::Claim;
+use super::measured::Measured;
 use super::wants::Want;
 use crate::cache::{Range, State, hidden_rows};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::{Draft, Object, Undecodable};
-use crate::config::service_ranges::{Family, candidate_ports};
+use crate::config::service_ranges::{Family, Network, candidate_ports};
 use crate::error::Error;
 use crate::failpoints::{Bug, strikes};
 use crate::options::DryRun;
@@ -92,10 +93,25 @@ impl Cluster {
         want: Want,
         dry_run: DryRun,
     ) -> Result<Claimed, Refusal> {
+        let mut measured = Measured::start(want);
+        let claimed = self.try_want(target, want, dry_run, &mut measured).await;
+        if dry_run == DryRun::No {
+            measured.end(claimed.as_ref().map(|claimed| claimed.claim), &self.runtime.metrics);
+        }
+        claimed
+    }
+
+    async fn try_want(
+        &self,
+        target: Target<'_>,
+        want: Want,
+        dry_run: DryRun,
+        measured: &mut Measured,
+    ) -> Result<Claimed, Refusal> {
         let pretended = |claim| Claimed { claim, at: None };
         match want {
             Want::This(claim) => {
-                self.check_range(claim).await?;
+                measured.network = self.check_range(claim).await?;
                 let claimed = match (dry_run, claim) {
                     // Upstream's dry run does not check whether an address is taken.
                     (DryRun::Yes, Claim::Address(_)) => Some(pretended(claim)),
@@ -115,6 +131,7 @@ impl Cluster {
                 }
                 let open = self.open_networks(&self.cache.any(), family);
                 for network in open.networks {
+                    measured.network = Some(network);
                     let candidates =
                         network.candidates(self.runtime.random.with(|rng| rng.random())).map(Claim::Address);
                     if let Some(claim) = self.claim_any(target, candidates, dry_run).await? {
@@ -156,21 +173,22 @@ impl Cluster {
         Ok(None)
     }
 
-    async fn check_range(&self, claim: Claim) -> Result<(), Refusal> {
+    /// The network of an address; of a port there is none.
+    async fn check_range(&self, claim: Claim) -> Result<Option<Network>, Refusal> {
         let config = &self.config.services;
         let range = match claim {
-            Claim::Port(port) if config.node_ports.contains(&port) => return Ok(()),
+            Claim::Port(port) if config.node_ports.contains(&port) => return Ok(None),
             Claim::Port(_) => format!("{}-{}", config.node_ports.start(), config.node_ports.end()),
             Claim::Address(address) => {
                 let open = |state: &State| self.open_networks(state, Family::of(address));
-                if open(&self.cache.any()).contain(address) {
-                    return Ok(());
+                if let Some(network) = open(&self.cache.any()).find(address) {
+                    return Ok(Some(network));
                 }
                 // Another replica may have opened the network a moment ago.
                 let fresh = self.cache.fresh().await.map_err(|error| Refusal::Failed(error.into()))?;
                 let open = open(&fresh);
-                if open.contain(address) {
-                    return Ok(());
+                if let Some(network) = open.find(address) {
+                    return Ok(Some(network));
                 }
                 if let Some(error) = open.unreadable {
                     return Err(Refusal::Failed(error));

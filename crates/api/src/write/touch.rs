@@ -38,7 +38,7 @@ impl Api {
                 Value::Null => metadata_mut(&mut object).shift_remove(touch.member),
                 value => metadata_mut(&mut object).insert(touch.member, value.clone()),
             };
-            Ok(Proposal::Decided(update::next(target.resource, object, &found.object)))
+            Ok(Proposal::Decided(update::next(target.resource, object, &found.object).0))
         };
         self.modify(write, propose).await
     }

@@ -7,6 +7,7 @@ use crate::causes::Causes;
 use crate::error::Error;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
+use crate::metrics::Comparison;
 use crate::resource::Resource;
 use crate::tree::Value;
 use crate::{ObjectMap, Target, meta, metadata, metadata_mut, ownership};
@@ -78,13 +79,14 @@ pub(super) fn causes(
     Ok(causes)
 }
 
-/// Decides what the update does.
-pub(crate) fn next(resource: &Resource, mut new: ObjectMap, old: &ObjectMap) -> Next {
+/// Decides what the update does, and tells how it was compared with the stored version.
+pub(crate) fn next(resource: &Resource, mut new: ObjectMap, old: &ObjectMap) -> (Next, Comparison) {
     if completes_deletion(resource, &new, old) {
-        return Next::Delete(Some(new));
+        return (Next::Delete(Some(new)), Comparison::Fast);
     }
-    ownership::restore_times(old, &mut new, same);
-    if same(&new, old) { Next::Unchanged } else { Next::Put(new) }
+    let compared = ownership::restore_times(old, &mut new, same);
+    let next = if same(&new, old) { Next::Unchanged } else { Next::Put(new) };
+    (next, compared)
 }
 
 /// Whether the update deletes the object: it was terminating, and the last thing it waited for is removed.

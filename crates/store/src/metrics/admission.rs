@@ -261,8 +261,10 @@ impl Metrics {
         self.histogram(CONDITION_SECONDS, source.labels()).record(took);
     }
 
+    /// Counts a webhook that was not called. Upstream calls the validating step `validate` in this metric alone.
     pub fn condition_excluded(&self, source: &ConditionSource<'_>) {
-        self.counter(CONDITION_EXCLUSIONS, source.labels()).increment(1);
+        let of = if source.of == "validating" { "validate" } else { source.of };
+        self.counter(CONDITION_EXCLUSIONS, ConditionSource { of, ..*source }.labels()).increment(1);
     }
 
     pub fn condition_failed(&self, source: &ConditionSource<'_>, errors: usize) {

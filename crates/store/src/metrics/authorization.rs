@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use metrics::{Counter, Histogram};
 
+use super::catalog::head;
 use super::{Registry, labels_of};
 
 pub const DECISIONS: &str = "apiserver_authorization_decisions_total";
@@ -144,12 +145,12 @@ impl ReloadMetrics {
 
     /// The text with this hash is in force.
     pub fn in_force(&self, hash: String) {
-        let (name, what, plugin) = match self.file {
-            ReloadedFile::Authentication => (AUTHENTICATION_CONFIG, "authentication", None),
-            ReloadedFile::Authorization => (AUTHORIZATION_CONFIG, "authorization", None),
-            ReloadedFile::Manifests(plugin) => (MANIFESTS_CONFIG, "admission manifest", Some(plugin)),
+        let (name, plugin) = match self.file {
+            ReloadedFile::Authentication => (AUTHENTICATION_CONFIG, None),
+            ReloadedFile::Authorization => (AUTHORIZATION_CONFIG, None),
+            ReloadedFile::Manifests(plugin) => (MANIFESTS_CONFIG, Some(plugin)),
         };
-        self.infos.set(ConfigInfo { name, what, plugin, server: Some(self.server.clone()), hash });
+        self.infos.set(ConfigInfo { name, plugin, server: Some(self.server.clone()), hash });
     }
 }
 
@@ -161,7 +162,6 @@ pub struct ConfigInfos(Arc<Mutex<Vec<ConfigInfo>>>);
 #[derive(Debug)]
 pub struct ConfigInfo {
     pub name: &'static str,
-    pub what: &'static str,
     /// The admission plugin that it configures.
     pub plugin: Option<&'static str>,
     /// The hash of the server's id; `None` where it was not known yet.
@@ -181,14 +181,9 @@ impl ConfigInfos {
     pub fn render(&self, out: &mut String, own: &str) {
         let mut before = "";
         for info in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let ConfigInfo { name, what, plugin, server, hash } = info;
-            let split = if plugin.is_some() { "plugin and apiserver identity" } else { "apiserver identity" };
+            let ConfigInfo { name, plugin, server, hash } = info;
             if *name != before {
-                let _ = write!(
-                    out,
-                    "# HELP {name} Information about the last applied {what} configuration with hash as label, split by \
-                     {split}.\n# TYPE {name} gauge\n"
-                );
+                head(out, name, "gauge");
             }
             before = name;
             let plugin = plugin.map(|plugin| format!("plugin=\"{plugin}\",")).unwrap_or_default();

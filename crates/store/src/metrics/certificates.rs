@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
 
+use super::catalog::head;
 use super::{Metrics, labels_of};
 
 pub const REQUESTED: &str = "apiserver_certificates_registry_csr_requested_duration_total";
@@ -47,9 +48,7 @@ impl KeySets {
         if known.is_empty() {
             return;
         }
-        let help = "Information about the last JWKS fetched by the JWT authenticator with hash as label, split by api server \
-                    identity and jwt issuer.";
-        let _ = writeln!(out, "# HELP {KEY_SET} {help}\n# TYPE {KEY_SET} gauge");
+        head(out, KEY_SET, "gauge");
         for (issuer, keys) in known.iter() {
             let _ = writeln!(
                 out,

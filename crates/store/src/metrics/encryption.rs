@@ -105,8 +105,8 @@ impl Metrics {
 
     /// The configuration with this hash is in force.
     pub fn encryption_in_force(&self, hash: &str) {
-        let (name, what) = (CONFIG, "encryption");
-        self.config_infos.set(ConfigInfo { name, what, plugin: None, server: None, hash: hash.to_owned() });
+        let info = ConfigInfo { name: CONFIG, plugin: None, server: None, hash: hash.to_owned() };
+        self.config_infos.set(info);
     }
 
     /// Counts an attempt to read the configuration again.

@@ -22,10 +22,10 @@ impl Histograms {
         family.entry(text_of(labels)).or_insert_with(|| Arc::new(Buckets::new(limits))).clone()
     }
 
-    /// Adds the text of `/metrics`. `help` knows what a name means.
-    pub fn render(&self, out: &mut String, help: impl Fn(&str) -> &'static str) {
+    /// Adds the text of `/metrics`.
+    pub fn render(&self, out: &mut String, head: impl Fn(&mut String, &str, &str)) {
         for (name, family) in self.families().iter() {
-            let _ = writeln!(out, "# HELP {name} {}\n# TYPE {name} histogram", help(name));
+            head(out, name, "histogram");
             for (labels, buckets) in family {
                 buckets.render(out, name, labels);
             }
@@ -58,8 +58,10 @@ impl Buckets {
     pub fn record(&self, value: f64) {
         let bucket = self.limits.iter().position(|limit| value <= *limit);
         self.counts[bucket.unwrap_or(self.limits.len())].fetch_add(1, Ordering::Relaxed);
-        let added = |sum: u64| Some((f64::from_bits(sum) + value).to_bits());
-        let _ = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added);
+        if value != 0.0 {
+            let added = |sum: u64| Some((f64::from_bits(sum) + value).to_bits());
+            let _ = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added);
+        }
     }
 
     pub fn count(&self) -> u64 {
@@ -122,13 +124,13 @@ mod tests {
         histograms.register("seconds", &labels, &[0.5, 2.0]).record(0.25);
         histograms.register("sizes", &[], &[1.0]).record(1.0);
         let mut text = String::new();
-        histograms.render(&mut text, |name| if name == "sizes" { "Sizes." } else { "Seconds." });
+        histograms.render(&mut text, |out, name, kind| out.push_str(&format!("# TYPE {name} {kind}\n")));
         let labels = r#"verb="GET",text="a\"\\\n""#;
         let want = format!(
-            "# HELP seconds Seconds.\n# TYPE seconds histogram\n\
+            "# TYPE seconds histogram\n\
              seconds_bucket{{{labels},le=\"0.5\"}} 3\nseconds_bucket{{{labels},le=\"2\"}} 4\n\
              seconds_bucket{{{labels},le=\"+Inf\"}} 5\nseconds_sum{{{labels}}} 6\nseconds_count{{{labels}}} 5\n\n\
-             # HELP sizes Sizes.\n# TYPE sizes histogram\n\
+             # TYPE sizes histogram\n\
              sizes_bucket{{le=\"1\"}} 1\nsizes_bucket{{le=\"+Inf\"}} 1\nsizes_sum 1\nsizes_count 1\n\n"
         );
         assert_eq!(text, want);

@@ -6,34 +6,31 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::catalog::head;
+
 /// Adds the text of `/metrics`. What the system does not tell, as without `/proc`, is left out.
 pub(super) fn render(out: &mut String, started: SystemTime) {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let cpu = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
-    put(out, "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.", cpu);
+    put(out, "process_cpu_seconds_total", "counter", cpu);
     let open = std::fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as f64);
-    put(out, "process_open_fds", "gauge", "Number of open file descriptors.", open);
+    put(out, "process_open_fds", "gauge", open);
     let most = limit(Resource::Nofile);
-    put(out, "process_max_fds", "gauge", "Maximum number of open file descriptors.", most);
+    put(out, "process_max_fds", "gauge", most);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let resident = kilobytes(&status, "VmRSS:");
-    put(out, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes.", resident);
+    put(out, "process_resident_memory_bytes", "gauge", resident);
     let virtual_size = kilobytes(&status, "VmSize:");
-    put(out, "process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes.", virtual_size);
+    put(out, "process_virtual_memory_bytes", "gauge", virtual_size);
     let most = limit(Resource::As);
-    let text = "Maximum amount of virtual memory available in bytes.";
-    put(out, "process_virtual_memory_max_bytes", "gauge", text, most);
-    let text = "Start time of the process since unix epoch in seconds.";
-    put(out, "process_start_time_seconds", "gauge", text, seconds(started));
+    put(out, "process_virtual_memory_max_bytes", "gauge", most);
+    put(out, "process_start_time_seconds", "gauge", seconds(started));
     let netstat = std::fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
     let (received, transmitted) = octets(&netstat).unzip();
-    let text = "Number of bytes received by the process over the network.";
-    put(out, "process_network_receive_bytes_total", "counter", text, received);
-    let text = "Number of bytes sent by the process over the network.";
-    put(out, "process_network_transmit_bytes_total", "counter", text, transmitted);
+    put(out, "process_network_receive_bytes_total", "counter", received);
+    put(out, "process_network_transmit_bytes_total", "counter", transmitted);
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        let text = "Number of tasks that currently exist: what goroutines are to a server in Go.";
-        put(out, "go_goroutines", "gauge", text, runtime.metrics().num_alive_tasks() as f64);
+        put(out, "go_goroutines", "gauge", runtime.metrics().num_alive_tasks() as f64);
     }
 }
 
@@ -42,9 +39,10 @@ pub(super) fn seconds(time: SystemTime) -> f64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-fn put(out: &mut String, name: &str, kind: &str, help: &str, value: impl Into<Option<f64>>) {
+fn put(out: &mut String, name: &str, kind: &str, value: impl Into<Option<f64>>) {
     if let Some(value) = value.into() {
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+        head(out, name, kind);
+        let _ = writeln!(out, "{name} {value}\n");
     }
 }
 

@@ -1,9 +1,9 @@
 //! Metrics of requests.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use metrics::{Counter, Gauge, Histogram, Label};
 
@@ -14,6 +14,7 @@ use crate::tree::Text;
 pub const REQUEST_SECONDS: &str = "apiserver_request_duration_seconds";
 pub const REQUEST_SLI_SECONDS: &str = "apiserver_request_sli_duration_seconds";
 pub const RESPONSE_SIZES: &str = "apiserver_response_sizes";
+pub const BODY_SIZES: &str = "apiserver_request_body_size_bytes";
 /// Upstream's buckets of `apiserver_request_duration_seconds`.
 pub const REQUEST_BUCKETS: [f64; 23] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
@@ -27,11 +28,22 @@ pub const REQUEST_SLI_BUCKETS: [f64; 21] = [
 /// Upstream's buckets of `apiserver_response_sizes`, in bytes.
 pub const RESPONSE_SIZE_BUCKETS: [f64; 7] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
+/// Upstream's buckets of `apiserver_request_body_size_bytes`: from 50 KB to 3.05 MB, by steps of 100 KB.
+pub const BODY_SIZE_BUCKETS: [f64; 31] = {
+    let mut buckets = [50_000.0; 31];
+    let mut index = 1;
+    while index < buckets.len() {
+        buckets[index] = buckets[index - 1] + 100_000.0;
+        index += 1;
+    }
+    buckets
+};
+
 /// The labels of a request. Outside the resource API all are empty except `verb`, and `subresource`, in which upstream
 /// puts the path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestLabels {
-    /// In upstream's capitals: `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `APPLY`, `DELETE`, `DELETECOLLECTION`.
+    /// In upstream's capitals: `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `APPLY`, `DELETE` (of collections, too), `CONNECT`.
     pub verb: &'static str,
     /// `All`, or empty; `invalid` if the parameter of the URL has another value.
     pub dry_run: &'static str,
@@ -45,6 +57,8 @@ pub struct RequestLabels {
 pub enum Scope {
     /// Outside the resource API.
     None,
+    /// A path outside the resource API of which upstream names no component: health, OpenAPI.
+    Unnamed,
     Resource,
     Namespace,
     Cluster,
@@ -53,10 +67,17 @@ pub enum Scope {
 impl Scope {
     pub fn as_str(self) -> &'static str {
         match self {
-            Scope::None => "",
+            Scope::None | Scope::Unnamed => "",
             Scope::Resource => "resource",
             Scope::Namespace => "namespace",
             Scope::Cluster => "cluster",
+        }
+    }
+
+    fn component(self) -> &'static str {
+        match self {
+            Scope::Unnamed => "",
+            _ => "apiserver",
         }
     }
 }
@@ -83,12 +104,15 @@ pub struct RequestMetrics {
     registry: Arc<Registry>,
     /// The labels without `dry_run` and `component`, which only some metrics have.
     labels: Vec<Label>,
+    component: &'static str,
     dry_run: &'static str,
     duration: Histogram,
-    /// The duration without that of webhooks; none of a dry run.
+    /// The duration without that of webhooks; none of a dry run or a watch.
     sli_duration: Option<Histogram>,
-    /// Sizes of the responses to GET and LIST.
+    /// Sizes of the responses to GET, LIST and WATCH.
     response_size: Option<Histogram>,
+    /// Sizes of the bodies of requests, by the labels of upstream's metric; made when there is one.
+    body_size: (Vec<Label>, OnceLock<Histogram>),
     long_running: Gauge,
     /// Counters by status code; there are rarely more than a few.
     finished: RwLock<HashMap<u16, Counter>>,
@@ -96,17 +120,21 @@ pub struct RequestMetrics {
 
 impl RequestMetrics {
     pub(super) fn new(registry: Arc<Registry>, labels: &RequestLabels) -> Self {
-        let RequestLabels { verb, dry_run, .. } = *labels;
+        let RequestLabels { verb, dry_run, scope, .. } = *labels;
+        let (of_body, component) = (body_labels(labels), scope.component());
         let labels = label_list(labels);
-        let common = with_component(&labels);
+        let common = with_component(&labels, component);
+        let has_objective = dry_run.is_empty() && verb != "WATCH";
         Self {
             duration: registry.histogram(REQUEST_SECONDS, with_dry_run(common.clone(), dry_run)),
-            sli_duration: dry_run.is_empty().then(|| registry.histogram(REQUEST_SLI_SECONDS, common.clone())),
-            response_size: matches!(verb, "GET" | "LIST")
+            sli_duration: has_objective.then(|| registry.histogram(REQUEST_SLI_SECONDS, common.clone())),
+            response_size: matches!(verb, "GET" | "LIST" | "WATCH")
                 .then(|| registry.histogram(RESPONSE_SIZES, common.clone())),
+            body_size: (of_body, OnceLock::new()),
             long_running: registry.gauge("apiserver_longrunning_requests", common),
             finished: RwLock::default(),
             labels,
+            component,
             dry_run,
             registry,
         }
@@ -128,13 +156,20 @@ impl RequestMetrics {
         finished
             .entry(code)
             .or_insert_with(|| {
-                let labels = with_code(with_dry_run(with_component(&self.labels), self.dry_run), code);
+                let labels =
+                    with_code(with_dry_run(with_component(&self.labels, self.component), self.dry_run), code);
                 self.registry.counter("apiserver_request_total", labels)
             })
             .increment(1);
     }
 
-    /// Counts the bytes of an answer as they are sent. Those of other verbs than GET and LIST are not counted.
+    /// Counts the bytes of a request's body.
+    pub fn received(&self, bytes: usize) {
+        let (labels, size) = &self.body_size;
+        size.get_or_init(|| self.registry.histogram(BODY_SIZES, labels.clone())).record(bytes as f64);
+    }
+
+    /// Counts the bytes of an answer as they are sent. Those of other verbs than GET, LIST and WATCH are not counted.
     pub fn answered(&self, bytes: u64) {
         if let Some(response_size) = &self.response_size {
             response_size.record(bytes as f64);
@@ -143,7 +178,7 @@ impl RequestMetrics {
 
     /// Counts a request that was refused or ended with this code to protect the server. Call once per request.
     pub fn terminated(&self, code: u16) {
-        let labels = with_code(with_component(&self.labels), code);
+        let labels = with_code(with_component(&self.labels, self.component), code);
         self.registry.counter("apiserver_request_terminations_total", labels).increment(1);
     }
 
@@ -152,9 +187,14 @@ impl RequestMetrics {
         self.registry.counter("apiserver_request_aborts_total", self.labels.clone()).increment(1);
     }
 
-    /// Counts a watch, or another request without an end of its own, as active until the guard is dropped.
-    pub fn long_running(&self) -> LongRunning {
-        LongRunning(Active::new(self.long_running.clone()))
+    /// Counts a watch, or another request without an end of its own, as active until all clones of the guard are dropped.
+    pub fn long_running(self: &Arc<Self>) -> LongRunning {
+        LongRunning(Arc::new(Running {
+            _active: Active::new(self.long_running.clone()),
+            metrics: self.clone(),
+            began: Instant::now(),
+            code: AtomicU16::new(0),
+        }))
     }
 }
 
@@ -169,8 +209,24 @@ fn label_list(labels: &RequestLabels) -> Vec<Label> {
     ]
 }
 
-fn with_component(labels: &[Label]) -> Vec<Label> {
-    labels.iter().cloned().chain([Label::from_static_parts("component", "apiserver")]).collect()
+/// The labels of `apiserver_request_body_size_bytes`.
+fn body_labels(labels: &RequestLabels) -> Vec<Label> {
+    let verb = match (labels.verb, labels.scope) {
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("DELETE", Scope::Resource) => "delete",
+        ("DELETE", _) => "delete_collection",
+        _ => "patch",
+    };
+    vec![
+        Label::new("group", labels.resource.group().to_string()),
+        Label::new("resource", labels.resource.plural.to_string()),
+        Label::from_static_parts("verb", verb),
+    ]
+}
+
+fn with_component(labels: &[Label], component: &'static str) -> Vec<Label> {
+    labels.iter().cloned().chain([Label::from_static_parts("component", component)]).collect()
 }
 
 fn with_dry_run(mut labels: Vec<Label>, dry_run: &'static str) -> Vec<Label> {
@@ -212,10 +268,35 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Counts a long-running request as active while it lives.
+/// Counts a long-running request as active while it lives, and as an answered one at its end, as upstream does.
 #[must_use]
+#[derive(Clone, Debug)]
+pub struct LongRunning(Arc<Running>);
+
 #[derive(Debug)]
-pub struct LongRunning(#[expect(dead_code, reason = "held for its drop")] Active);
+struct Running {
+    _active: Active,
+    metrics: Arc<RequestMetrics>,
+    began: Instant,
+    /// The status code; 0 until there is an answer.
+    code: AtomicU16,
+}
+
+impl LongRunning {
+    /// Notes the status code of the answer.
+    pub fn answered(&self, code: u16) {
+        self.0.code.store(code, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let code = *self.code.get_mut();
+        if code > 0 {
+            self.metrics.finished(code, self.began.elapsed(), Duration::ZERO);
+        }
+    }
+}
 
 /// Counts a request as in flight while it lives.
 #[must_use]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::catalog::head;
 use crate::schema::names::GroupResource;
 
 const OBJECTS: &str = "apiserver_resource_objects";
@@ -12,21 +13,17 @@ const SIZE: &str = "apiserver_storage_size_bytes";
 
 /// Adds the size of the database. Its name is that under which ComponentStatuses tell of it.
 pub(super) fn render_size(out: &mut String, bytes: u64) {
-    let help = "Size of the storage database file physically allocated in bytes.";
-    let _ = writeln!(
-        out,
-        "# HELP {SIZE} {help}\n# TYPE {SIZE} gauge\n{SIZE}{{storage_cluster_id=\"etcd-0\"}} {bytes}"
-    );
+    head(out, SIZE, "gauge");
+    let _ = writeln!(out, "{SIZE}{{storage_cluster_id=\"etcd-0\"}} {bytes}");
 }
 
 /// Adds the text of `/metrics`. The names must be those of what is served.
 pub(super) fn render(out: &mut String, counts: &[(GroupResource, usize)]) {
-    let _ = writeln!(out, "# HELP {OBJECTS} Number of stored objects, by resource.\n# TYPE {OBJECTS} gauge");
+    head(out, OBJECTS, "gauge");
     for (name, count) in counts {
         let _ = writeln!(out, "{OBJECTS}{{group=\"{}\",resource=\"{}\"}} {count}", name.group, name.plural);
     }
-    let help = "[DEPRECATED, consider using apiserver_resource_objects instead] Number of stored objects, by resource.";
-    let _ = writeln!(out, "\n# HELP {OLD_OBJECTS} {help}\n# TYPE {OLD_OBJECTS} gauge");
+    head(out, OLD_OBJECTS, "gauge");
     for (name, count) in counts {
         let _ = writeln!(out, "{OLD_OBJECTS}{{resource=\"{name}\"}} {count}");
     }

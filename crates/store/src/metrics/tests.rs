@@ -134,6 +134,51 @@ fn the_store_the_cache_and_the_process() {
     assert!(text.contains(r#"git_version="v1.37.0""#));
 }
 
+/// A watch, or a connection, is an answered request at its end; an objective has none of it.
+#[test]
+fn long_running_requests_are_counted_at_their_end() {
+    let metrics = metrics();
+    let watch = RequestLabels { verb: "WATCH", ..list_pods() };
+    let (running, never_answered) = {
+        let of_watch = metrics.request(&watch);
+        (of_watch.long_running(), of_watch.long_running())
+    };
+    let held = running.clone();
+    running.answered(200);
+    drop((running, never_answered));
+    assert!(!metrics.render().contains("apiserver_request_total{"));
+    drop(held);
+    let text = metrics.render();
+    let labels = COUNTED.replace("LIST", "WATCH");
+    assert_line(&text, &format!("apiserver_request_total{{{labels},code=\"200\"}} 1"));
+    assert!(!text.contains("apiserver_request_sli_duration_seconds_count{"));
+}
+
+/// Each metric has a line of help, and docs/metrics.md names each that only rowplane has.
+#[test]
+fn metrics_are_described() {
+    let names: Vec<&str> = catalog::all().map(|(name, _)| name).collect();
+    assert!(names.is_sorted() && catalog::all().all(|(_, help)| !help.is_empty()));
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md"));
+    let page = page.expect("a page");
+    let own: Vec<&&str> = names.iter().filter(|name| name.starts_with("rowplane_")).collect();
+    assert!(own.len() > 8);
+    for name in own {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+#[test]
+fn features_are_what_was_switched() {
+    let metrics = metrics();
+    metrics.know_features(vec![("StorageVersionAPI", true), ("APIServerIdentity", false)]);
+    let text = metrics.render();
+    assert_line(&text, r#"kubernetes_feature_enabled{name="StorageVersionAPI",stage="ALPHA"} 1"#);
+    assert_line(&text, r#"kubernetes_feature_enabled{name="APIServerIdentity",stage="BETA"} 0"#);
+    assert_line(&text, r#"kubernetes_feature_enabled{name="APIResponseCompression",stage="BETA"} 1"#);
+    assert_eq!(text.matches("kubernetes_feature_enabled{").count(), 254);
+}
+
 #[test]
 fn servers_count_apart() {
     let (one, other) = (metrics(), metrics());

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::catalog::head;
 use super::histograms::Buckets;
 use super::{Metrics, labels_of};
 
@@ -40,16 +41,13 @@ pub enum TokenUse {
     Invalidated,
 }
 
-const NAMES: [(&str, &str); 6] = [
-    ("serviceaccount_legacy_tokens_total", "Cumulative legacy service account tokens used"),
-    ("serviceaccount_stale_tokens_total", "Cumulative stale projected service account tokens used"),
-    ("serviceaccount_valid_tokens_total", "Cumulative valid projected service account tokens used"),
-    ("serviceaccount_legacy_manual_token_uses_total", "Cumulative manually created legacy tokens used"),
-    ("serviceaccount_legacy_auto_token_uses_total", "Cumulative auto-generated legacy tokens used"),
-    (
-        "serviceaccount_invalid_legacy_auto_token_uses_total",
-        "Cumulative invalid auto-generated legacy tokens used",
-    ),
+const NAMES: [&str; 6] = [
+    "serviceaccount_legacy_tokens_total",
+    "serviceaccount_stale_tokens_total",
+    "serviceaccount_valid_tokens_total",
+    "serviceaccount_legacy_manual_token_uses_total",
+    "serviceaccount_legacy_auto_token_uses_total",
+    "serviceaccount_invalid_legacy_auto_token_uses_total",
 ];
 
 /// Counts uses of tokens.
@@ -107,29 +105,26 @@ impl TokenMetrics {
 
     /// Adds the text of `/metrics`.
     pub fn render(&self, out: &mut String) {
-        for ((name, text), count) in NAMES.iter().zip(&self.uses) {
+        for (name, count) in NAMES.iter().zip(&self.uses) {
             let count = count.load(Ordering::Relaxed);
-            let _ = writeln!(out, "# HELP {name} {text}\n# TYPE {name} counter\n{name} {count}\n");
+            head(out, name, "counter");
+            let _ = writeln!(out, "{name} {count}\n");
         }
-        let text = "Tokens of service accounts, by whether their signature was remembered.";
-        let _ = writeln!(out, "# HELP {REMEMBERED} {text}\n# TYPE {REMEMBERED} counter");
+        head(out, REMEMBERED, "counter");
         let statuses = || ["hit", "miss"].iter().zip(&self.remembered);
         for (status, seconds) in statuses() {
             let _ = writeln!(out, "{REMEMBERED}{{status=\"{status}\"}} {}", seconds.count());
         }
-        let text = "How long it took to know such a token.";
-        let _ = writeln!(out, "\n# HELP {REMEMBERED_SECONDS} {text}\n# TYPE {REMEMBERED_SECONDS} histogram");
+        head(out, REMEMBERED_SECONDS, "histogram");
         for (status, seconds) in statuses() {
             seconds.render(out, REMEMBERED_SECONDS, &format!("status=\"{status}\""));
         }
-        let text = "Signatures of such tokens that were checked.";
-        let _ = writeln!(out, "\n# HELP {FETCHES} {text}\n# TYPE {FETCHES} counter");
+        head(out, FETCHES, "counter");
         for (status, count) in ["ok", "error"].iter().zip(&self.fetches) {
             let _ = writeln!(out, "{FETCHES}{{status=\"{status}\"}} {}", count.load(Ordering::Relaxed));
         }
         // Each request checks its own token, so as many wait as there are checks.
-        let text = "Signatures that are being checked, and requests that wait for this.";
-        let _ = writeln!(out, "\n# HELP {ACTIVE_FETCHES} {text}\n# TYPE {ACTIVE_FETCHES} gauge");
+        head(out, ACTIVE_FETCHES, "gauge");
         let active = self.active_fetches.load(Ordering::Relaxed);
         for status in ["blocked", "in_flight"] {
             let _ = writeln!(out, "{ACTIVE_FETCHES}{{status=\"{status}\"}} {active}");

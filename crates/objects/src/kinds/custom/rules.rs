@@ -1,6 +1,7 @@
 //! Validation of custom objects: what the schema of their version says, in upstream's order.
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 use rowplane_cel::rules::{Findings, OBJECT_BUDGET, Rules};
 
@@ -71,9 +72,17 @@ pub struct CompiledRules {
 const LONG: i64 = 50_000;
 
 impl CustomVersion {
-    /// The rules of the schema, if it has any. Whoever asks first has them compiled, where no other request waits for it.
-    pub async fn rules(&self) -> Option<&CompiledRules> {
-        let compile = async || long_work::run(|| self.compile_rules());
+    /// The rules of the schema, if it has any. Whoever asks first has them compiled, where no other request waits for it,
+    /// and is told how long that took.
+    pub async fn rules(&self, compiled: impl FnOnce(Duration)) -> Option<&CompiledRules> {
+        let compile = async || {
+            let began = Instant::now();
+            let rules = long_work::run(|| self.compile_rules());
+            if rules.is_some() {
+                compiled(began.elapsed());
+            }
+            rules
+        };
         self.rules.get_or_init(compile).await.as_ref()
     }
 

@@ -53,9 +53,28 @@ struct Failed {
     index: usize,
     message: String,
     reason: String,
-    /// Upstream's label `error_type`.
-    error: &'static str,
+    fault: Fault,
     took: Duration,
+}
+
+/// The way in which a validation is not passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// It is false.
+    Refused,
+    /// It could not be evaluated.
+    Error,
+    OutOfBudget,
+}
+
+impl Fault {
+    /// Upstream's label `error_type`, which tells no refusal from an error.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Refused | Self::Error => "invalid_error",
+            Self::OutOfBudget => "out_of_budget",
+        }
+    }
 }
 
 impl Decided {
@@ -83,7 +102,7 @@ impl Decided {
                 .collect::<Vec<_>>(),
         );
         for (message, took) in evaluated.unannotated.into_iter().filter(|_| policy.fails_closed) {
-            count(attempt, policy, binding, "deny", "invalid_error", took);
+            count(attempt, policy, binding, "deny", Fault::Error, took);
             self.refuse(Refused {
                 policy: policy.name.clone(),
                 binding: Some(binding.name.clone()),
@@ -101,8 +120,8 @@ impl Decided {
         binding: &Binding,
         message: String,
     ) {
-        let error = "invalid_error";
-        let failed = Failed { index: 0, message, reason: String::new(), error, took: Duration::ZERO };
+        let took = Duration::ZERO;
+        let failed = Failed { index: 0, message, reason: String::new(), fault: Fault::Error, took };
         self.decide(attempt, policy, binding, failed);
     }
 
@@ -114,9 +133,9 @@ impl Decided {
         binding: &Binding,
         failed: Failed,
     ) {
-        let Failed { index, message, reason, error, took } = failed;
-        if error != "no_error" && !policy.fails_closed {
-            return count(attempt, policy, binding, "allow", error, took);
+        let Failed { index, message, reason, fault, took } = failed;
+        if fault != Fault::Refused && !policy.fails_closed {
+            return count(attempt, policy, binding, "allow", fault, took);
         }
         for action in &binding.actions {
             let (policy_name, binding_name) = (policy.name.clone(), binding.name.clone());
@@ -146,7 +165,7 @@ impl Decided {
                     "warn"
                 }
             };
-            count(attempt, policy, binding, label, error, took);
+            count(attempt, policy, binding, label, fault, took);
         }
     }
 
@@ -264,19 +283,19 @@ async fn validated<'a>(
     let failed = failed
         .filter_map(|(index, ((passed, took), message))| {
             let reason = &policy.body.list[index].reason;
-            let (message, reason, error) = match passed {
+            let (message, reason, fault) = match passed {
                 Ok(true) => return None,
-                Ok(false) => (message, reason.clone(), "no_error"),
-                Err(failure) => (failure.message().to_owned(), String::new(), "invalid_error"),
+                Ok(false) => (message, reason.clone(), Fault::Refused),
+                Err(failure) => (failure.message().to_owned(), String::new(), Fault::Error),
             };
-            Some(Failed { index, message, reason, error, took })
+            Some(Failed { index, message, reason, fault, took })
         })
         .collect();
     Ok(failed)
 }
 
 fn out_of_budget(message: String, took: Duration) -> Failed {
-    Failed { index: 0, message, reason: String::new(), error: "out_of_budget", took }
+    Failed { index: 0, message, reason: String::new(), fault: Fault::OutOfBudget, took }
 }
 
 /// The message of a validation: the expression's, if it has a good one, else the fixed one, else the validation itself.
@@ -324,9 +343,10 @@ fn count(
     policy: &Policy<Validations>,
     binding: &Binding,
     action: &'static str,
-    error: &'static str,
+    fault: Fault,
     took: Duration,
 ) {
+    let error = fault.label();
     let (policy, binding) = (policy.name.as_str(), binding.name.as_str());
     attempt.cluster.runtime.metrics.policy_checked(&PolicyCheck { policy, binding, action, error, took });
 }

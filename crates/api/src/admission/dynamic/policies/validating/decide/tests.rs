@@ -6,7 +6,7 @@ async fn found(policy: &Policy<Validations>, seen: Seen<'_>) -> (Vec<String>, Ve
     let mut stretch = Stretch::default();
     let evaluated = Evaluated::of(policy, seen, &mut stretch).await;
     let Evaluated { failed, annotations, unannotated } = evaluated;
-    let refuses = |one: &&Failed| policy.fails_closed || one.error == "no_error";
+    let refuses = |one: &&Failed| policy.fails_closed || one.fault == Fault::Refused;
     let failed = failed.iter().filter(refuses).map(|one| format!("{}|{}", one.message, one.reason));
     let notes = annotations.into_iter().map(|(key, value)| format!("{key}={value}"));
     let errors = unannotated.into_iter().map(|(why, _)| format!("error: {why}"));
