@@ -63,6 +63,7 @@ fn add_kinds(generator: &mut SchemaGenerator) {
             MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
             ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
         }
+        api::admissionregistration::v1beta1 { MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding }
         apiextensions_apiserver::pkg::apis::apiextensions::v1 { CustomResourceDefinition }
         kube_aggregator::pkg::apis::apiregistration::v1 { APIService }
         api::apiserverinternal::v1alpha1 { StorageVersion }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	admissionregistrationbeta "k8s.io/api/admissionregistration/v1beta1"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metabeta "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 
@@ -43,6 +44,9 @@ func generate(directory string) error {
 		return err
 	}
 	if err := model.addRoots(apidiscovery.SchemeGroupVersion, kinds.Discovery); err != nil {
+		return err
+	}
+	if err := model.addRoots(admissionregistrationbeta.SchemeGroupVersion, kinds.AdmissionBeta); err != nil {
 		return err
 	}
 	for _, served := range kinds.Served {

@@ -22,6 +22,7 @@ on_every_store! {
     templates_of_claims_are_validated_before_they_are_immutable,
     declared_rules_come_last,
     unions_are_declared,
+    a_name_that_no_path_can_have_is_told_alone,
 }
 
 /// Each cause is (reason, field, message).
@@ -360,4 +361,24 @@ async fn names_of_events_come_last(setup: Setup) {
         let refused = server.post(events, &event(namespace)).await.failure();
         assert_eq!(refused["message"], format!("Event \"\" is invalid: {told}"));
     }
+}
+
+/// The name of an APIService is compared with its group and version once it is a name.
+async fn a_name_that_no_path_can_have_is_told_alone(setup: Setup) {
+    let server = setup.start().await;
+    let services = "/apis/apiregistration.k8s.io/v1/apiservices?dryRun=All";
+    let service = |name: &str| {
+        json!({"metadata": {"name": name}, "spec": {"group": "ex.io", "version": "v1", "groupPriorityMinimum": 1,
+            "versionPriority": 1, "service": {"namespace": "t", "name": "s"}, "insecureSkipTLSVerify": true}})
+    };
+    let kind = ("apiregistration.k8s.io", "APIService");
+    for (name, why) in [
+        ("10%", "may not contain '%'"),
+        ("v2.ex.io", "must be `spec.version+\".\"+spec.group`: \"v1.ex.io\""),
+    ] {
+        let message = format!("Invalid value: \"{name}\": {why}");
+        let refusal = server.post(services, &service(name)).await;
+        refused(&refusal, kind, name, &[("FieldValueInvalid", "metadata.name", &message)]);
+    }
+    server.post(services, &service("v1.ex.io")).await.expect(201);
 }

@@ -3,6 +3,7 @@ package kinds
 
 import (
 	admissionregistration "k8s.io/api/admissionregistration/v1"
+	admissionregistrationbeta "k8s.io/api/admissionregistration/v1beta1"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apiserverinternal "k8s.io/api/apiserverinternal/v1alpha1"
 	apps "k8s.io/api/apps/v1"
@@ -86,6 +87,12 @@ func NewScheme() (*runtime.Scheme, error) {
 
 // Discovery are the kinds of apidiscovery.k8s.io/v2, which is spoken and not served.
 var Discovery = []any{apidiscovery.APIGroupDiscoveryList{}}
+
+// AdmissionBeta are the kinds of admissionregistration.k8s.io/v1beta1 that upstream still serves where it is switched on.
+var AdmissionBeta = []any{
+	admissionregistrationbeta.MutatingAdmissionPolicy{}, admissionregistrationbeta.MutatingAdmissionPolicyBinding{},
+	admissionregistrationbeta.MutatingAdmissionPolicyBindingList{}, admissionregistrationbeta.MutatingAdmissionPolicyList{},
+}
 
 // MetaBeta are those that differ in v1beta1 of meta.k8s.io.
 var MetaBeta = []any{metabeta.PartialObjectMetadataList{}}

@@ -1,13 +1,15 @@
 //! Who may write policies and bindings with params.
 
+use rowplane::kinds::built_in::enablement::Enablement;
 use serde_json::{Value, json};
 
-use super::{MUTATING, MUTATING_BINDINGS, VALIDATING, VALIDATING_BINDINGS};
+use super::{BETA, BETA_BINDINGS, MUTATING, MUTATING_BINDINGS, VALIDATING, VALIDATING_BINDINGS};
 use crate::support::client::Client;
 use crate::support::server::Setup;
 
 on_every_store! {
     writers_may_read_the_params,
+    writers_of_a_beta_version_may_read_the_params,
 }
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -50,6 +52,16 @@ async fn forbidden(client: &Client, kind: &str, body: &Value) -> (String, String
 
 /// 3.9. Policies need `get` on all params, bindings on those that they name; members of system:masters need nothing.
 async fn writers_may_read_the_params(setup: Setup) {
+    may_read_the_params(setup, &[(VALIDATING, VALIDATING_BINDINGS), (MUTATING, MUTATING_BINDINGS)]).await;
+}
+
+/// Nobody gets around that by the other version.
+async fn writers_of_a_beta_version_may_read_the_params(mut setup: Setup) {
+    setup.enablement = Enablement::parse("api/beta=true").expect("known");
+    may_read_the_params(setup, &[(BETA, BETA_BINDINGS)]).await;
+}
+
+async fn may_read_the_params(setup: Setup, kinds: &[(&str, &str)]) {
     let lines = "root-token,root,u-2,system:masters\nalice-token,alice,u-1,devs\n";
     std::fs::write(setup.file("tokens.csv"), lines).expect("write");
     let server = setup.start().await;
@@ -64,8 +76,7 @@ async fn writers_may_read_the_params(setup: Setup) {
     root.post(format!("{RBAC}/clusterrolebindings"), &binding_of("policies")).await.expect(201);
     let user = "&{alice u-1 [devs system:authenticated] map[]}";
     let secrets = json!({"apiVersion": "v1", "kind": "Secret"});
-    let kinds = [(VALIDATING, VALIDATING_BINDINGS), (MUTATING, MUTATING_BINDINGS)];
-    for (policies, bindings) in kinds {
+    for &(policies, bindings) in kinds {
         let whole = |kind: &str, version: &str| {
             format!(
                 "user {user} must have \"get\" permission on all objects of the referenced paramKind (kind={kind}, \
@@ -106,7 +117,7 @@ async fn writers_may_read_the_params(setup: Setup) {
     let role = json!({"metadata": {"name": "secrets"}, "rules": rules});
     root.post(format!("{RBAC}/clusterroles"), &role).await.expect(201);
     root.post(format!("{RBAC}/clusterrolebindings"), &binding_of("secrets")).await.expect(201);
-    for (policies, bindings) in kinds {
+    for &(policies, bindings) in kinds {
         let named = json!({"name": "n", "namespace": "t"});
         alice.post(bindings, &binding(bindings, "b", named)).await.expect(201);
         alice.delete(format!("{policies}/p")).await.ok();

@@ -13,18 +13,27 @@ pub mod webhook;
 
 use crate::kinds::prelude::*;
 
+const V1: &str = "admissionregistration.k8s.io/v1";
+const V1BETA1: &str = "admissionregistration.k8s.io/v1beta1";
+
 pub static GROUP: Group = Group {
     name: "admissionregistration.k8s.io",
     priority: 16_700,
-    versions: &[Version {
-        name: "v1",
-        kinds: &[
-            &mutating_admission_policy::KIND,
-            &mutating_admission_policy_binding::KIND,
-            &mutating_webhook_configuration::KIND,
-            &validating_admission_policy::KIND,
-            &validating_admission_policy_binding::KIND,
-            &validating_webhook_configuration::KIND,
-        ],
-    }],
+    versions: &[
+        Version {
+            name: "v1beta1",
+            kinds: &[&mutating_admission_policy::BETA, &mutating_admission_policy_binding::BETA],
+        },
+        Version {
+            name: "v1",
+            kinds: &[
+                &mutating_admission_policy::KIND,
+                &mutating_admission_policy_binding::KIND,
+                &mutating_webhook_configuration::KIND,
+                &validating_admission_policy::KIND,
+                &validating_admission_policy_binding::KIND,
+                &validating_webhook_configuration::KIND,
+            ],
+        },
+    ],
 };

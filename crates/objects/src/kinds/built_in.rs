@@ -1,10 +1,11 @@
-//! The built-in resources of Kubernetes v1.37: all GA group versions, and the internal StorageVersion API.
+//! The built-in resources of Kubernetes v1.37: all GA group versions, the internal StorageVersion API, and beta versions that are
+//! off by default.
 
 pub mod enablement;
 
 use std::sync::Arc;
 
-use self::enablement::Enablement;
+use self::enablement::{Enablement, is_off_by_default};
 use super::GROUPS;
 use super::behavior::definition::{Definition, Keeping};
 use super::behavior::{Behavior, BuiltIn, Group, Version};
@@ -60,19 +61,23 @@ pub fn behavior(definition: &ResourceDefinition) -> Behavior {
 /// The versions in which objects of a stored resource can be decoded, and in which they can therefore be stored.
 pub fn storage_versions(resource: &GroupResource) -> Vec<GroupVersion> {
     let stored = |definition: &ResourceDefinition| matches!(&definition.storage, Storage::Table { resource: r, .. } if r == resource);
-    let versions = definitions().into_iter().filter(stored);
-    versions.map(|definition| definition.kind.gvk.group_version).collect()
+    let versions =
+        definitions().into_iter().filter(stored).map(|definition| definition.kind.gvk.group_version);
+    versions.filter(|version| !is_off_by_default(version.version())).collect()
 }
 
 /// Like [`definitions`], but stores these resources in another of their [`storage_versions`], and serves clients only what is
-/// enabled. The others are there for the server itself.
+/// enabled. Of the others those that are on by default are there for the server itself.
 pub fn definitions_stored_in(
     versions: &[(GroupResource, GroupVersion)],
     enablement: &Enablement,
 ) -> Vec<ResourceDefinition> {
     let mut definitions = definitions();
-    for definition in &mut definitions {
+    definitions.retain_mut(|definition| {
         definition.is_discoverable = enablement.serves(definition);
+        definition.is_discoverable || !is_off_by_default(definition.version())
+    });
+    for definition in &mut definitions {
         let Storage::Table { resource, version } = &mut definition.storage else { continue };
         if let Some((_, chosen)) = versions.iter().rev().find(|(name, _)| name == resource) {
             *version = chosen.clone();

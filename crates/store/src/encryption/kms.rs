@@ -65,6 +65,13 @@ struct Current {
     until: SystemTime,
 }
 
+/// The reason why a status is not good. Whoever has asked the service for it is told more than those whom the kept result serves
+/// (`kmsv2PluginProbe.check` of `apiserver/pkg/server/options/encryptionconfig`).
+struct Unwell {
+    told: String,
+    kept: String,
+}
+
 /// The last status.
 struct Health {
     result: Result<(), String>,
@@ -193,31 +200,36 @@ impl Kms {
     pub async fn check(&self) -> Result<(), String> {
         let mut health = self.health.lock().await;
         let fresh = if health.result.is_ok() { HEALTHY_FOR } else { UNHEALTHY_FOR };
-        if health.at.is_none_or(|at| at.elapsed() >= fresh) {
-            let result = self.ask(&mut health).await;
-            self.set_health(&mut health, result);
+        if health.at.is_some_and(|at| at.elapsed() < fresh) {
+            return health.result.clone();
         }
-        health.result.clone()
+        let result = self.ask(&mut health).await;
+        let told = result.as_ref().map_err(|unwell| unwell.told.clone()).copied();
+        self.set_health(&mut health, result);
+        told
     }
 
-    fn set_health(&self, health: &mut Health, result: Result<(), String>) {
-        if let Err(error) = &result {
+    fn set_health(&self, health: &mut Health, result: Result<(), Unwell>) {
+        if let Err(Unwell { told: error, .. }) = &result {
             tracing::error!(%error, name = self.name, "kms plugin failed health check probe");
         }
         let next = if result.is_ok() { HEALTHY_INTERVAL } else { UNHEALTHY_INTERVAL };
         *self.due.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + next;
-        health.result = result;
+        health.result = result.map_err(|unwell| unwell.kept);
         health.at = Some(Instant::now());
     }
 
-    async fn ask(&self, health: &mut Health) -> Result<(), String> {
+    async fn ask(&self, health: &mut Health) -> Result<(), Unwell> {
         // The seed may seal for a while from now on, not from the answer on.
         let asked = self.runtime.clock.now();
         let (answer, took) = self.client.status().await;
         self.called("Status", &answer, took);
         let name = &self.name;
-        let status = answer.map_err(|error| {
-            format!("failed to perform status section of the healthz check for KMS Provider {name}, error: {error}")
+        let status = answer.map_err(|error| Unwell {
+            told: format!(
+                "failed to perform status section of the healthz check for KMS Provider {name}, error: {error}"
+            ),
+            kept: error.to_string(),
         })?;
         let mut problems: Vec<String> = wrong_status(&status, health).collect();
         match check_key_id(&status.key_id) {
@@ -236,7 +248,8 @@ impl Kms {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),
         };
-        Err(format!("kmsv2 Provider {name} is not healthy, error: {why}"))
+        let why = format!("kmsv2 Provider {name} is not healthy, error: {why}");
+        Err(Unwell { told: why.clone(), kept: why })
     }
 
     /// Goes on with the present seed, or takes one that the service wraps with this key.

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::fields;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, condition, text, text_column};
-use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain};
+use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain, path_segment};
 use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::strategy::status::RESET;
 use crate::kinds::prelude::*;
@@ -42,8 +42,8 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let (metadata, spec) = (At::member(object, "metadata"), At::member(object, "spec"));
     let (name, group, version) = (metadata.get("name"), spec.get("group"), spec.get("version"));
     let wanted = format!("{}.{}", version.text(), group.text());
-    // A name that is missing is told elsewhere.
-    if !name.text().is_empty() && name.text() != wanted {
+    // A name that is missing, or none for a path, is told elsewhere.
+    if !name.text().is_empty() && name.text() != wanted && path_segment(name.text()).is_empty() {
         let why = format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"");
         errors.invalid(&name, name.text(), &why);
     }

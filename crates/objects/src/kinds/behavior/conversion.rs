@@ -1,10 +1,10 @@
-//! Objects in another version of their kind. Only two built-in kinds look different in two served versions.
+//! Objects in another version of their kind. Only Events and HorizontalPodAutoscalers look different in two built-in versions.
 //!
 //! Nothing is lost either way: what a version has no field for travels in annotations, as upstream's does.
 
 use crate::fields::ObjectMap;
 
-/// The other version in which objects of a kind look different, and the ways there and back.
+/// The other version of a kind, and the ways there and back.
 #[derive(Clone, Copy, Debug)]
 pub struct OtherVersion {
     pub api_version: &'static str,
@@ -15,6 +15,11 @@ pub struct OtherVersion {
 }
 
 impl OtherVersion {
+    /// A version whose objects have the same fields.
+    pub const fn alike(api_version: &'static str) -> Self {
+        Self { api_version, convert_from: |object| object, convert_to: |object| object }
+    }
+
     /// An object of the other version in this version, which is called `api_version`.
     pub fn convert_from(&self, object: ObjectMap, api_version: &str) -> ObjectMap {
         called((self.convert_from)(object), api_version)

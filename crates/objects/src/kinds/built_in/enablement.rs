@@ -11,11 +11,10 @@ use crate::schema::resource::ResourceDefinition;
 const SETS: [&str; 4] = ["api/all", "api/ga", "api/beta", "api/alpha"];
 
 /// Group versions that kube-apiserver v1.37 knows and that have no types here.
-const ELSEWHERE: [&str; 38] = [
+const ELSEWHERE: [&str; 37] = [
     "admission.k8s.io/v1",
     "admission.k8s.io/v1beta1",
     "admissionregistration.k8s.io/v1alpha1",
-    "admissionregistration.k8s.io/v1beta1",
     "apiextensions.k8s.io/v1beta1",
     "apiregistration.k8s.io/v1beta1",
     "apps/v1beta1",
@@ -52,8 +51,8 @@ const ELSEWHERE: [&str; 38] = [
     "storagemigration.k8s.io/v1beta1",
 ];
 
-/// The value of `--runtime-config`. A resource by its name goes before its version, and that before a set. Nothing is left out
-/// by default.
+/// The value of `--runtime-config`. A resource by its name goes before its version, and that before a set. By default all is served
+/// but beta versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Enablement {
     /// The choices for sets, by their places in [`SETS`].
@@ -150,7 +149,8 @@ impl Enablement {
             "api/ga" => !version.contains("beta") && !version.contains("alpha"),
             _ => true,
         };
-        self.sets.iter().rev().find(|(set, _)| contains(**set)).is_none_or(|(_, enabled)| *enabled)
+        let chosen = self.sets.iter().rev().find(|(set, _)| contains(**set));
+        chosen.map_or(!is_off_by_default(version), |(_, enabled)| *enabled)
     }
 
     /// Versions and resources that are asked for and have no types here.
@@ -162,6 +162,11 @@ impl Enablement {
             })
         })
     }
+}
+
+/// Whether a version is served only where `--runtime-config` says so.
+pub fn is_off_by_default(version: &str) -> bool {
+    version.contains("beta")
 }
 
 #[cfg(test)]
@@ -177,15 +182,21 @@ mod tests {
 
     #[test]
     fn resources_go_before_versions_and_these_before_sets() {
-        let all = served("");
+        let all = served("api/all=true");
         assert_eq!(all.len(), definitions().len());
-        assert_eq!(served("api/all=true,api/beta=true,api/alpha=true"), all);
+        assert_eq!(served("api/beta=true,api/alpha=true"), all);
+        let usual = served("");
+        let beta = |name: &&String| name.contains("beta");
+        assert_eq!(usual, all.iter().filter(|name| !beta(name)).cloned().collect::<Vec<_>>());
+        assert!(all.iter().any(|name| beta(&name)));
+        let one = "admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicies";
+        assert_eq!(served(one).len(), usual.len() + 1);
         let core = served("api/all=false,api/v1=true");
         assert!(
             core.contains(&"v1/pods".to_owned()) && core.iter().all(|name| name.starts_with("v1/")),
             "{core:?}"
         );
-        assert_eq!(served("api/all=false,api/ga=true").len(), all.len() - served("api/ga=false").len());
+        assert_eq!(served("api/all=false,api/ga=true").len(), usual.len() - served("api/ga=false").len());
         assert_eq!(served("api/all=false,/v1/pods=1"), ["v1/pods"]);
         assert_eq!(
             served("api/all=false,apps/v1=true,apps/v1/deployments=false,apps/v1/daemonsets=0").len(),

@@ -33,12 +33,15 @@ pub(super) fn of(package: &str, name: &str) -> Option<Rule> {
         ("storage.v1", "CSIDriver") => storage::csi_driver,
         ("admissionregistration.v1", "ValidatingWebhook") => admission::validating_webhook,
         ("admissionregistration.v1", "MutatingWebhook") => admission::mutating_webhook,
-        ("admissionregistration.v1", "Rule") => admission::rule,
+        ("admissionregistration.v1" | "admissionregistration.v1beta1", "Rule") => admission::rule,
         ("admissionregistration.v1", "ServiceReference") => admission::service_reference,
-        ("admissionregistration.v1", "ValidatingAdmissionPolicySpec" | "MutatingAdmissionPolicySpec") => {
-            admission::policy
+        (
+            "admissionregistration.v1" | "admissionregistration.v1beta1",
+            "ValidatingAdmissionPolicySpec" | "MutatingAdmissionPolicySpec",
+        ) => admission::policy,
+        ("admissionregistration.v1" | "admissionregistration.v1beta1", "MatchResources") => {
+            admission::match_resources
         }
-        ("admissionregistration.v1", "MatchResources") => admission::match_resources,
         ("flowcontrol.v1", "FlowSchemaSpec") => flowcontrol::flow_schema,
         ("flowcontrol.v1", "ExemptPriorityLevelConfiguration") => flowcontrol::exempt,
         ("flowcontrol.v1", "LimitedPriorityLevelConfiguration") => flowcontrol::limited,
