@@ -4,6 +4,7 @@ mod config_service_ranges;
 mod decode;
 mod deletion;
 mod error_fixed;
+mod layers;
 mod options_continue_token;
 mod options_delete;
 mod options_list;

@@ -1,6 +1,8 @@
 //! Controllers of pods, their autoscalers and their volumes.
 
-use super::*;
+use rowplane_values::tree::{Value, json};
+
+use super::{HOUR_AGO, assert_cells};
 
 fn template() -> Value {
     json!({"metadata": {"labels": {"b": "2", "a": "1"}}, "spec": {

@@ -1,6 +1,8 @@
 //! Policies, certificates, storage drivers, devices and the API's own kinds.
 
-use super::*;
+use rowplane_values::tree::{Value, json};
+
+use super::{HOUR_AGO, assert_cells};
 
 #[test]
 fn admission() {

@@ -1,6 +1,8 @@
 //! Services, nodes, events and the other kinds of everyday use.
 
-use super::*;
+use rowplane_values::tree::{Value, json};
+
+use super::{HOUR_AGO, assert_cells};
 
 #[test]
 fn services() {

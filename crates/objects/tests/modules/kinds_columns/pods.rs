@@ -1,6 +1,8 @@
 //! The status, readiness and restarts of pods.
 
-use super::*;
+use rowplane_values::tree::{Value, json};
+
+use super::{HOUR_AGO, assert_cells, now, printer_for};
 
 /// Checks the cells Ready, Status and Restarts.
 fn assert_pod(pod: Value, expected: [&str; 3]) {
@@ -140,7 +142,7 @@ fn wide_columns() {
 fn finished_pods_have_a_condition() {
     let conditions = |phase: &str| {
         let pod = json!({"status": {"phase": phase}});
-        row(&printer_for("", "Pod"), &pod, &options(IncludeObject::None)).get("conditions").cloned()
+        printer_for("", "Pod").conditions(&pod)
     };
     let completed = |reason, message| {
         Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
