@@ -199,7 +199,6 @@ fn the_store_knows_no_objects() {
 
 /// Everything static that may change, or is made at its first use, and why no cluster owns it.
 const STATICS: &[(&str, &str)] = &[
-    ("ALLOWANCE", "bytes that the poll may write which the thread is in"),
     ("ANONYMOUS", "a constant"),
     ("ARRIVED", "the request of a task, which names the cache that it is good for"),
     ("BUILT_IN", "a constant: the types of built-in kinds"),

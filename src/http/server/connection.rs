@@ -33,7 +33,7 @@ use super::leaving::{Protocol, given_up, run_protocol};
 use super::sliced::Sliced;
 use super::streams::Streams;
 use super::takeover::{self, Slot};
-use super::turns::{Rationed, Turn};
+use super::turns::Turn;
 use super::unsent::Outgoing;
 use super::{ConnectionInfo, Responder, Server};
 use crate::layered::Layered;
@@ -144,8 +144,7 @@ impl Server {
         };
         let limits = self.connections.limits();
         let http2 = is_http2(&stream);
-        let stream = Layered { stream: Sliced(stream), layer: Rationed };
-        let stream = Layered { stream, layer: Settling::new(debts) };
+        let stream = Layered { stream: Sliced(stream), layer: Settling::new(debts) };
         let ended = if http2 {
             let places = self.connections.first_reads.clone();
             let stream = Layered { stream, layer: FirstReads::new(connection.clone(), places) };
