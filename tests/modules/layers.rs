@@ -168,7 +168,8 @@ fn no_function_takes_a_version_and_a_kind_as_two_texts() {
 }
 
 /// The only places where the store calls the drivers of its databases.
-const DRIVEN: [&str; 3] = ["storage/sqlite", "storage/postgres", "storage/migrations.rs"];
+const DRIVEN: [&str; 4] =
+    ["storage/sqlite", "storage/postgres", "storage/shared.rs", "storage/migrations.rs"];
 
 #[test]
 fn no_type_of_a_driver_leaves_the_store() {

@@ -11,6 +11,15 @@ use crate::schema::names::GroupResource;
 /// The migration that added the tables of registered servers.
 pub(super) const REGISTRY: i64 = 2;
 
+/// Counts live objects by resource and encoding.
+pub(super) const STORED_VERSIONS: &str = include_str!("sql/stored_versions.sql");
+/// Selects the first bytes of encrypted values.
+pub(super) const SEALED_HEADS: &str = include_str!("sql/sealed_heads.sql");
+/// Selects the versions that registered servers encode.
+pub(super) const REGISTERED_VERSIONS: &str = include_str!("sql/registered_versions.sql");
+/// Selects the objects whose values are long.
+pub(super) const LONG_OBJECTS: &str = include_str!("sql/long_objects.sql");
+
 /// The contents of a store at one revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inventory {
