@@ -4,4 +4,7 @@ mod auth_authentication_config;
 mod auth_authorization_config;
 mod auth_authorizer;
 mod auth_authorizer_conditions;
+mod auth_impersonation;
 mod auth_jwt;
+mod auth_oidc_mapping;
+mod auth_token_file;

@@ -30,6 +30,3 @@ fn called(mut object: ObjectMap, api_version: &str) -> ObjectMap {
     object.insert("apiVersion", api_version.into());
     object
 }
-
-#[cfg(test)]
-mod tests;

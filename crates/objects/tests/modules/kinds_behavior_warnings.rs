@@ -1,9 +1,12 @@
 //! What is said of objects, kind by kind; `tests/upstream/versus` has asked upstream the same.
 
-use super::*;
-use crate::kinds::built_in;
-use crate::kinds::core::pod_spec::app_armor;
-use crate::tree::{Value, json};
+use rowplane_objects::fields::ObjectMap;
+use rowplane_objects::kinds::behavior::part::Part;
+use rowplane_objects::kinds::behavior::warnings::KindWarnings;
+use rowplane_objects::kinds::built_in;
+use rowplane_objects::kinds::core::pod_spec::app_armor;
+use rowplane_objects::warnings::Warnings;
+use rowplane_values::tree::{Value, json};
 
 fn warnings_of(group: &str, kind: &str) -> KindWarnings {
     built_in::any_version(group, kind).warnings

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::*;
-use crate::kinds::behavior::BuiltIn;
-use crate::kinds::behavior::definition::Keeping;
+use rowplane_objects::kinds::behavior::definition::Keeping;
+use rowplane_objects::kinds::behavior::{BuiltIn, Group};
+use rowplane_objects::kinds::{GROUPS, built_in};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")

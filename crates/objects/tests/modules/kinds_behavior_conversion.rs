@@ -1,9 +1,11 @@
-use crate::codec::protobuf;
-use crate::kinds::GROUPS;
-use crate::kinds::built_in::find;
-use crate::schema::builtin;
-use crate::schema::names::{GroupVersion, Gvk};
-use crate::tree::{Value, json};
+//! Tests of `kinds::behavior::conversion`.
+
+use rowplane_objects::codec::protobuf;
+use rowplane_objects::kinds::GROUPS;
+use rowplane_objects::kinds::built_in::find;
+use rowplane_objects::schema::builtin;
+use rowplane_objects::schema::names::{GroupVersion, Gvk};
+use rowplane_values::tree::{Value, json};
 
 fn convert(value: &Value, from: Gvk, to: &str) -> Value {
     let other =
@@ -203,7 +205,7 @@ fn as_upstream_converts() {
         back: Value,
     }
     let mut count = 0;
-    for line in include_str!("upstream.jsonl").lines() {
+    for line in include_str!("../../src/kinds/behavior/conversion/upstream.jsonl").lines() {
         let Line { from, to, back } = serde_json::from_str(line).unwrap();
         let claimed = |value: &Value| Gvk::of(value.as_object().unwrap()).unwrap();
         let (here, there) = (claimed(&from), claimed(&to));

@@ -1,11 +1,17 @@
-use super::*;
-use crate::kinds::built_in::{self, behavior};
-use crate::schema::kind::Kind;
-use crate::schema::names::Gvk;
-use crate::schema::resource::{Nature, Storage, Subresource, Verb};
-use crate::tree::{Value, json};
-use crate::user::User;
-use crate::warnings::Warnings;
+//! Tests of `kinds::behavior::strategy`.
+
+use rowplane_objects::fields::ObjectMap;
+use rowplane_objects::kinds::behavior::names::NameFormat;
+use rowplane_objects::kinds::behavior::part::Part;
+use rowplane_objects::kinds::behavior::strategy::status::StatusRule;
+use rowplane_objects::kinds::behavior::strategy::{Strategy, Writer};
+use rowplane_objects::kinds::built_in::{self, behavior};
+use rowplane_objects::schema::kind::Kind;
+use rowplane_objects::schema::names::Gvk;
+use rowplane_objects::schema::resource::{Nature, ResourceDefinition, Storage, Subresource, Verb};
+use rowplane_objects::user::User;
+use rowplane_objects::warnings::Warnings;
+use rowplane_values::tree::{Value, json};
 
 const NOW: &str = "2026-07-01T10:00:00Z";
 

@@ -1,6 +1,8 @@
-use super::*;
-use crate::kinds::built_in::any_version;
-use crate::tree::json;
+//! Tests of `kinds::behavior::gated_fields`.
+
+use rowplane_objects::kinds::behavior::gated_fields::drop_unused;
+use rowplane_objects::kinds::built_in::any_version;
+use rowplane_values::tree::{Value, json};
 
 fn dropped(group: &str, kind: &str, new: Value, old: Option<Value>) -> Value {
     let object = |value: Value| value.as_object().expect("an object").clone();
