@@ -1,3 +1,5 @@
+use rand::SeedableRng as _;
+
 use super::*;
 use crate::kinds::behavior::names::NameFormat;
 

@@ -92,7 +92,6 @@ fn sets(object: &mut Map) -> impl Iterator<Item = &mut Value> {
 mod tests {
     use super::*;
     use crate::json;
-    use crate::tree::json;
 
     #[test]
     fn bodies_are_read_as_if_they_were_open() {

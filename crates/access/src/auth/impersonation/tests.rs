@@ -2,10 +2,6 @@ use http::HeaderMap;
 
 use super::*;
 
-fn user(name: &str) -> User {
-    User { name: name.to_owned(), ..User::default() }
-}
-
 #[test]
 fn headers_name_a_user_and_are_taken_away() {
     let mut headers = HeaderMap::new();

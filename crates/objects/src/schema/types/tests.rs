@@ -3,18 +3,8 @@ use crate::json::Node;
 use crate::schema::builtin;
 use crate::tree::Value;
 
-static TYPES: LazyLock<Arc<Types>> = LazyLock::new(builtin::types);
-
 fn known(gvk: &Gvk) -> Kind {
     builtin::kind(gvk).unwrap_or_else(|| Kind::opaque(gvk.clone()))
-}
-
-fn message(gvk: &Gvk) -> &'static Message {
-    TYPES.message(TYPES.message_of(gvk).unwrap_or_else(|| panic!("{gvk}")))
-}
-
-fn field(message: &'static Message, name: &str) -> &'static Field {
-    message.fields.iter().find(|field| &*field.json_name == name).expect(name)
 }
 
 #[test]
