@@ -7,4 +7,5 @@ mod auth_authorizer_conditions;
 mod auth_impersonation;
 mod auth_jwt;
 mod auth_oidc_mapping;
+mod auth_pki;
 mod auth_token_file;

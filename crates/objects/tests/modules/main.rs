@@ -2,7 +2,9 @@
 
 mod codec_at_rest;
 mod codec_managed;
+mod codec_protobuf;
 mod codec_protobuf_version;
+mod codec_yaml;
 mod kinds;
 mod kinds_behavior_columns_text;
 mod kinds_behavior_conversion;
@@ -15,6 +17,7 @@ mod kinds_built_in_enablement;
 mod kinds_columns;
 mod kinds_core_persistent_volume_claim_source;
 mod kinds_core_pod_label_keys;
+mod patch_apply;
 mod patch_apply_schema_structural;
 mod patch_merge;
 mod patch_strategic;

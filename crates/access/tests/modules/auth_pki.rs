@@ -2,14 +2,18 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use rowplane_access::auth::authn::user_of_certificate;
+use rowplane_access::auth::jwt::keys::SigningKey;
+use rowplane_access::auth::pki::{
+    Admin, Error, Kubeconfig, NamedFiles, Overrides, Pki, ServingNames, Sources, client_url,
+};
+use rowplane_x509::Certificate;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use tempfile::TempDir;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
-
-use super::*;
-use crate::auth::authn::user_of_certificate;
-use crate::x509::Certificate;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -31,6 +35,10 @@ fn ensure(dir: &TempDir, bind: &str) -> Result<Pki, Error> {
 
 fn admin(pki: &Pki) -> &Admin {
     pki.admin.as_ref().unwrap()
+}
+
+fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<_, _>>().unwrap()
 }
 
 fn read(dir: &TempDir, name: &str) -> Vec<u8> {
@@ -72,7 +80,7 @@ fn an_administrators_key_has_the_words_that_java_clients_know() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), first);
     // The curve is named in it, so that it can be read without the certificate.
     let block = pem::parse(&first).unwrap();
-    assert!(crate::auth::jwt::keys::SigningKey::of_pem(first.as_bytes()).is_ok());
+    assert!(SigningKey::of_pem(first.as_bytes()).is_ok());
     let curve = [0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
     assert!(block.contents().windows(curve.len()).any(|part| part == curve));
     // A key of before is kept, and shown in these words.
@@ -82,8 +90,8 @@ fn an_administrators_key_has_the_words_that_java_clients_know() {
     let shown = admin(&ensure(&dir, "127.0.0.1").unwrap()).key.clone();
     assert!(shown.starts_with("-----BEGIN EC PRIVATE KEY-----\n") && shown != first, "{shown}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), old);
-    let key = crate::auth::jwt::keys::SigningKey::of_pem(shown.as_bytes()).unwrap();
-    let same = crate::auth::jwt::keys::SigningKey::of_pem(old.as_bytes()).unwrap();
+    let key = SigningKey::of_pem(shown.as_bytes()).unwrap();
+    let same = SigningKey::of_pem(old.as_bytes()).unwrap();
     assert_eq!(key.public, same.public);
 }
 
@@ -91,7 +99,7 @@ fn an_administrators_key_has_the_words_that_java_clients_know() {
 fn the_admin_is_a_master() {
     let dir = TempDir::new().unwrap();
     let pki = ensure(&dir, "127.0.0.1").unwrap();
-    let chain = certificates(Path::new("admin"), admin(&pki).certificate.as_bytes()).unwrap();
+    let chain = certificates(&admin(&pki).certificate);
     let user = user_of_certificate(&Certificate::parse(&chain[0]).unwrap()).unwrap().unwrap();
     assert_eq!(user.name, "kubernetes-admin");
     assert!(user.is_in("system:masters"));
@@ -291,7 +299,7 @@ fn the_own_serving_certificate_is_shown_with_its_ca_where_clients_look_for_it() 
     let sources = sources(&dir, "127.0.0.1", overrides);
     let pki = sources.ensure(SystemTime::now()).unwrap();
     let file = |name: &str| fs::read_to_string(shown.path().join(name)).unwrap();
-    let chain = certificates(Path::new(""), file("apiserver.crt").as_bytes()).unwrap();
+    let chain = certificates(&file("apiserver.crt"));
     assert_eq!(chain, [pki.serving.chain[0].clone(), pki.client_roots[0].clone()]);
     assert_eq!(file("apiserver.key"), fs::read_to_string(dir.path().join("pki/apiserver.key")).unwrap());
     let before = fs::metadata(shown.path().join("apiserver.crt")).unwrap().modified().unwrap();

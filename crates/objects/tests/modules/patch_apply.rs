@@ -5,21 +5,21 @@
 
 use std::collections::BTreeMap;
 
+use rowplane_objects::codec::protobuf;
+use rowplane_objects::patch::apply::conflict;
+use rowplane_objects::patch::apply::fields::{self, FieldSet};
+use rowplane_objects::patch::apply::fields_v1;
+use rowplane_objects::patch::apply::filter::Filter;
+use rowplane_objects::patch::apply::managers::{Identity, Manager, Managers, Operation};
+use rowplane_objects::patch::apply::nulls;
+use rowplane_objects::patch::apply::ownership::{self, Acting, Conflicts, Refusal, Update, Versions};
+use rowplane_objects::patch::apply::path::PathElement;
+use rowplane_objects::patch::apply::schema::Schema;
+use rowplane_objects::schema::builtin;
+use rowplane_objects::schema::kind;
+use rowplane_objects::schema::names::Gvk;
+use rowplane_values::tree::{Map, Value, work};
 use serde::Deserialize;
-
-use super::conflict;
-use super::fields::FieldSet;
-use super::fields_v1;
-use super::filter::Filter;
-use super::managers::{Identity, Manager, Managers, Operation};
-use super::ownership::{self, Acting, Conflicts, Refusal, Update, Versions};
-use super::path::PathElement;
-use super::schema::Schema;
-use crate::codec::protobuf;
-use crate::schema::builtin;
-use crate::schema::kind;
-use crate::schema::names::Gvk;
-use crate::tree::{Map, Value, work};
 
 mod properties;
 
@@ -83,7 +83,7 @@ impl Kind {
     pub fn new(gvk: &Gvk) -> Self {
         let kind = builtin::kind(gvk).unwrap();
         let schema = Schema::of(&kind).unwrap();
-        let filter = Filter::Exclude(super::fields::field_paths(&[&["status"]]));
+        let filter = Filter::Exclude(fields::field_paths(&[&["status"]]));
         Self { schema, api_version: gvk.api_version().to_string(), kind, filter }
     }
 
@@ -129,7 +129,7 @@ impl Kind {
             Refusal::Unfit(why) => why,
             Refusal::Conflicts(found) => conflict::message(&found).0,
         })?;
-        let object = super::nulls::without_nulls(&self.schema, applied.object);
+        let object = nulls::without_nulls(&self.schema, applied.object);
         Ok(State { object: bare(object), managers: applied.managers })
     }
 

@@ -3,18 +3,21 @@ use base64::engine::general_purpose::STANDARD;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::*;
-use crate::codec::at_rest::StorageMediaType;
-use crate::codec::object::Draft;
-use crate::json::text::write_json;
-use crate::kinds::built_in;
-use crate::revision::Revision;
-use crate::schema::builtin;
-use crate::schema::resource::Storage;
-use crate::tree::{Value, json};
+use rowplane_objects::codec::at_rest::StorageMediaType;
+use rowplane_objects::codec::object::Draft;
+use rowplane_objects::codec::protobuf::{Envelope, Error, decode, encode, print, with_version};
+use rowplane_objects::kinds::built_in;
+use rowplane_objects::revision::Revision;
+use rowplane_objects::schema::builtin;
+use rowplane_objects::schema::kind::Kind;
+use rowplane_objects::schema::names::Gvk;
+use rowplane_objects::schema::resource::Storage;
+use rowplane_values::json::text::write_json;
+use rowplane_values::tree::{Map, Value, json};
 
-/// Objects in upstream's encoding and the JSON that upstream prints; see `proto/generate/golden`.
-const GOLDEN: &str = include_str!("golden.tsv");
+/// The most values of a message.
+const MAX_VALUES: usize = 1_000_000;
+const GOLDEN: &str = include_str!("../../src/codec/protobuf/golden.tsv");
 
 fn golden() -> impl Iterator<Item = (Vec<u8>, Value)> {
     GOLDEN.lines().map(|line| {

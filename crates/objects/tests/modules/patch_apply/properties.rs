@@ -1,12 +1,12 @@
 //! Properties that hold for any configurations.
 
 use proptest::prelude::*;
+use rowplane_objects::patch::apply::ownership::Conflicts;
+use rowplane_objects::patch::apply::{fields_v1, owned};
+use rowplane_objects::schema::names::Gvk;
+use rowplane_values::tree::{Map, Value, json};
 
 use super::{Kind, State};
-use crate::patch::apply::ownership::Conflicts;
-use crate::patch::apply::{fields_v1, owned};
-use crate::schema::names::Gvk;
-use crate::tree::{Map, Value, json};
 
 /// Parts of a Deployment. Managers share names of containers, variables and labels, but use different values.
 fn config() -> impl Strategy<Value = Map> {
