@@ -1,10 +1,13 @@
+//! Tests of `auth::signing`.
+
 use std::time::{Duration, SystemTime};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose, SanType};
+use rowplane_access::auth::signing::{
+    API_CLIENTS, Authority, KUBELET_CLIENTS, KUBELET_SERVERS, LEGACY, SigningRequest,
+};
+use rowplane_values::gotext::encode_base64;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
-
-use super::*;
-use crate::gotext::encode_base64;
 
 /// A request with these organizations and alternative names, in base64.
 fn request(name: &str, organizations: &[&str], names: Vec<SanType>) -> String {

@@ -1,7 +1,9 @@
-use super::*;
+//! Tests of `schema::structural::format`.
+
+use rowplane_objects::schema::structural::{Format, ValueType};
 
 /// `tests/upstream/structural formats` asks kube-openapi: a format, a text, and whether it has the format.
-const UPSTREAM: &[u8] = include_bytes!("../../../../../../testdata/structural/formats.tsv.gz");
+const UPSTREAM: &[u8] = include_bytes!("../../../../testdata/structural/formats.tsv.gz");
 
 #[test]
 fn texts_have_the_formats_that_upstream_says_they_have() {

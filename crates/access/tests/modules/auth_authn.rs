@@ -1,7 +1,16 @@
-use rcgen::{CertificateParams, DnType, KeyPair};
+//! Tests of `auth::authn`.
 
-use super::*;
-use crate::x509::Certificate;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use rcgen::{CertificateParams, DnType, KeyPair};
+use rowplane_access::auth::authn::{
+    Anonymous, Authenticator, By, CREDENTIAL_ID, Certified, FrontProxy, Settings, Shown, forget_credentials,
+    user_of_certificate,
+};
+use rowplane_access::auth::token_file::Tokens;
+use rowplane_objects::user::User;
+use rowplane_x509::Certificate;
 
 fn certificate(names: &[(DnType, &str)]) -> Certificate {
     let mut params = CertificateParams::default();

@@ -1,4 +1,9 @@
-use super::*;
+//! Tests of `kinds::conversion_review`.
+
+use rowplane_objects::kinds::conversion_review::{Review, ReviewVersion};
+use rowplane_objects::kinds::prelude::*;
+use rowplane_objects::schema::names::GroupVersion;
+use rowplane_values::tree::json;
 
 const DESIRED: GroupVersion = GroupVersion::fixed("ex.io/v2");
 

@@ -1,13 +1,17 @@
+//! Tests of `kinds::custom`.
+
 use std::sync::Arc;
 
 use bytes::Bytes;
-
-use super::*;
-use crate::codec::object::Draft;
-use crate::revision::Revision;
-use crate::schema::builtin;
-use crate::schema::resource::Verb;
-use crate::tree::json;
+use rowplane_objects::codec::object::{Draft, Object};
+use rowplane_objects::kinds::custom::{CustomDefinition, Digest, Unserved};
+use rowplane_objects::kinds::prelude::*;
+use rowplane_objects::revision::Revision;
+use rowplane_objects::schema::builtin;
+use rowplane_objects::schema::names::Gvk;
+use rowplane_objects::schema::resource::{ResourceDefinition, Scope, Verb};
+use rowplane_objects::schema::structural::Schemas;
+use rowplane_values::tree::json;
 
 fn stored(change: impl FnOnce(&mut Value)) -> Arc<Object> {
     let names = json!({"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList",
