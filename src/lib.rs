@@ -12,9 +12,6 @@ pub mod http;
 
 pub mod controllers;
 
-#[cfg(test)]
-mod layers;
-
 pub use rowplane_access::{audit, auth, flow_control};
 pub use rowplane_api as api;
 pub use rowplane_objects::{

@@ -158,11 +158,7 @@ impl Door {
                             poll_fn(|context| watched.poll(answer.as_mut(), context)).await
                         };
                         let (answered, storing) = match record {
-                            Some(record) => {
-                                let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
-                                let connection = connection.map(|connection| &**connection);
-                                audited::complete(record, answering, received, answered, connection)
-                            }
+                            Some(record) => audited::complete(record, answering, received, answered),
                             None => (answered, None),
                         };
                         if let Some(storing) = storing {

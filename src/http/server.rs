@@ -5,7 +5,6 @@
 mod connection;
 mod connection_state;
 mod connections;
-pub mod debts;
 pub mod delivery;
 mod first_reads;
 mod gather;
@@ -33,7 +32,6 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
-use self::debts::Debts;
 use super::router::Router as Clusters;
 use super::tls::{ClientCertificates, ClientTrust, Tls};
 use crate::auth::authn::Certified;
@@ -105,8 +103,6 @@ pub struct ConnectionInfo {
     pub trust: ClientTrust,
     /// Cancelled when the server starts to drain; watches end then.
     pub draining: CancellationToken,
-    /// The audit events that have to be stored before answers are sent.
-    pub debts: Arc<Debts>,
     place: ConnectionEntry,
 }
 

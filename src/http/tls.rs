@@ -13,12 +13,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::ProducesTickets;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, ProtocolVersion, ServerConfig, SignatureScheme};
+use rustls::{DistinguishedName, ServerConfig};
 
 use self::client::Judges;
 pub use self::client::{ClientCertificates, ClientTrust};
@@ -259,25 +258,5 @@ impl ClientCertVerifier for Unjudged {
         Ok(ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        x509::verify_handshake(message, certificate, signature, ProtocolVersion::TLSv1_2)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        x509::verify_handshake(message, certificate, signature, ProtocolVersion::TLSv1_3)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        x509::SCHEMES.to_vec()
-    }
+    x509::handshake_signatures!();
 }

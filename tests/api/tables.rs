@@ -1,5 +1,5 @@
 //! Tables; assertions of `docs/spec/wire.md` by number. 47 is tested as `custom_resources_83_…`. What each kind's cells say is in
-//! `src/http/response/table/tests`.
+//! `crates/objects/tests/modules/kinds_columns`.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};

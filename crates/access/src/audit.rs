@@ -21,8 +21,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, join_all};
 
 use self::config::{Config, DatabaseConfig};
 use self::database::Database;
@@ -41,7 +39,6 @@ pub use self::event::ObjectReference;
 pub use self::head::{Head, Sources, address};
 pub use self::policy::{Level, Stage};
 pub use self::record::{Lost, Record, Storing};
-pub use self::sink::Due;
 
 /// The time between two looks at the policy file.
 const RELOAD_PERIOD: Duration = Duration::from_secs(10);
@@ -144,17 +141,6 @@ impl Audit {
         }
         self.tasks.stop();
         self.tasks.ended().await;
-    }
-
-    /// Keeps what was recorded as [`Due::WithAnswer`]. `None` means that it is kept.
-    pub fn settle(&self) -> Option<BoxFuture<'static, ()>> {
-        let mut under_way = self.sinks.iter().filter_map(|sink| sink.settle());
-        let first = under_way.next()?;
-        let others: Vec<_> = under_way.collect();
-        match others.is_empty() {
-            true => Some(first),
-            false => Some(join_all(others.into_iter().chain([first])).map(drop).boxed()),
-        }
     }
 
     fn all_sinks(&self) -> impl Iterator<Item = &dyn Sink> {

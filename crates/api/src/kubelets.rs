@@ -183,33 +183,3 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
         found => found.map_err(|error| format!("a certificate for kubelets cannot be read: {error}")),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tree::json;
-
-    fn node(status: Value) -> ObjectMap {
-        let Value::Object(node) = json!({"status": status}) else { unreachable!("an object") };
-        node
-    }
-
-    #[tokio::test]
-    async fn the_best_type_counts_and_then_the_order() {
-        let kubelets = Kubelets::new(Config {
-            address_types: vec!["ExternalIP".to_owned(), "InternalIP".to_owned()],
-            ..Config::default()
-        });
-        let kubelets = kubelets.expect("kubelets");
-        let two = json!([{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "InternalIP", "address": "fd00::1"}]);
-        let address = kubelets.address(&node(json!({"addresses": two}))).await.expect("an address");
-        assert_eq!(address.authority(), "10.0.0.1:10250");
-        let external = json!([{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "ExternalIP", "address": "fd00::1"}]);
-        let port = json!({"kubeletEndpoint": {"Port": 7}});
-        let found = node(json!({"addresses": external, "daemonEndpoints": port}));
-        assert_eq!(kubelets.address(&found).await.expect("an address").authority(), "[fd00::1]:7");
-        let none = node(json!({"addresses": [{"type": "Hostname", "address": "n"}]}));
-        let text = "no preferred addresses found; known addresses: [{Hostname n}]";
-        assert_eq!(kubelets.address(&none).await.expect_err("none"), Error::Unclassified(text.to_owned()));
-    }
-}

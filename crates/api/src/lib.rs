@@ -60,8 +60,6 @@ pub mod error;
 
 #[cfg(test)]
 mod compared;
-#[cfg(test)]
-mod layers;
 
 use rowplane_access::{audit, auth};
 use rowplane_objects::{

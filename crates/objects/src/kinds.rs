@@ -61,6 +61,3 @@ pub static GROUPS: &[&Group] = &[
     &storage::GROUP,
     &storagemigration::GROUP,
 ];
-
-#[cfg(test)]
-mod tests;

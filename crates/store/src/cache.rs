@@ -40,7 +40,6 @@ use self::lag::Lag;
 use self::log::Log;
 use self::snapshots::Snapshots;
 use self::turnover::Turnover;
-use crate::codec::object::Object;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::runtime::Runtime;
@@ -282,32 +281,19 @@ impl Cache {
         Watcher::new(self.clone(), self.log(resource), resource, at)
     }
 
-    /// The names of a resource's objects in all changes after a revision, which may be more than those in any state that was
-    /// read before; `None` if memory does not reach back so far.
-    pub fn changed_names(&self, resource: ResourceId, after: Revision) -> Option<BTreeSet<Box<str>>> {
-        self.changed(resource, after, |object| object.name().into())
-    }
-
     /// All changes of a resource after a revision; `None` if memory does not reach back so far.
     pub fn changes(&self, resource: ResourceId, after: Revision) -> Option<Vec<Arc<Event>>> {
         self.log(resource).after(after, usize::MAX).ok()
     }
 
-    /// Like [`Cache::changed_names`], with namespaces: the [keys](Object::key) of the objects.
+    /// The [keys](crate::codec::object::Object::key) of a resource's objects in all changes after a revision, which may be more than those in any state
+    /// that was read before; `None` if memory does not reach back so far.
     pub fn changed_keys(&self, resource: ResourceId, after: Revision) -> Option<BTreeSet<Box<str>>> {
-        self.changed(resource, after, |object| object.key().into())
-    }
-
-    fn changed(
-        &self,
-        resource: ResourceId,
-        after: Revision,
-        what: impl Fn(&Object) -> Box<str>,
-    ) -> Option<BTreeSet<Box<str>>> {
         let events = self.changes(resource, after)?;
-        let what =
-            |event: &Arc<Event>| event.current.as_ref().or(event.previous.as_ref()).map(|one| what(one));
-        events.iter().map(what).collect()
+        let key = |event: &Arc<Event>| {
+            event.current.as_ref().or(event.previous.as_ref()).map(|one| one.key().into())
+        };
+        events.iter().map(key).collect()
     }
 
     /// The newest revision this cache has applied.

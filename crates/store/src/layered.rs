@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -17,14 +17,6 @@ pub trait Layer<S: AsyncRead + AsyncWrite + Unpin> {
         stream.poll_read(context, buffer)
     }
 
-    /// Waits until something may be written.
-    fn poll_writable(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Ready(())
-    }
-
-    /// Notes how many bytes were written.
-    fn wrote(&mut self, _bytes: usize) {}
-
     fn poll_shutdown(&mut self, stream: Pin<&mut S>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         stream.poll_shutdown(context)
     }
@@ -34,21 +26,6 @@ pub trait Layer<S: AsyncRead + AsyncWrite + Unpin> {
 pub struct Layered<S, L> {
     pub stream: S,
     pub layer: L,
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin, L: Layer<S> + Unpin> Layered<S, L> {
-    fn poll_write_by(
-        &mut self,
-        context: &mut Context<'_>,
-        write: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
-        ready!(self.layer.poll_writable(context));
-        let written = write(Pin::new(&mut self.stream), context);
-        if let Poll::Ready(Ok(bytes)) = &written {
-            self.layer.wrote(*bytes);
-        }
-        written
-    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin, L: Layer<S> + Unpin> AsyncRead for Layered<S, L> {
@@ -68,7 +45,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, L: Layer<S> + Unpin> AsyncWrite for Laye
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_by(context, |stream, context| stream.poll_write(context, bytes))
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -76,7 +53,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, L: Layer<S> + Unpin> AsyncWrite for Laye
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_by(context, |stream, context| stream.poll_write_vectored(context, slices))
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -4,8 +4,8 @@
 #![allow(unsafe_code, reason = "system calls that rustix does not have")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -13,18 +13,10 @@ use rustix::time::{ClockId, clock_gettime};
 #[derive(Clone, Debug, Default)]
 pub struct Scheduling(Arc<Hints>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Hints {
-    start: Instant,
     /// How many works of stores are under way.
     works: AtomicUsize,
-    considerate: Until,
-}
-
-impl Default for Hints {
-    fn default() -> Self {
-        Self { start: Instant::now(), works: AtomicUsize::new(0), considerate: Until(AtomicU64::new(0)) }
-    }
 }
 
 impl Scheduling {
@@ -36,16 +28,6 @@ impl Scheduling {
     /// Whether some store's threads do something for which writes wait.
     pub fn has_store_work(&self) -> bool {
         self.0.works.load(Ordering::Relaxed) > 0
-    }
-
-    /// Asks for short pieces of all work that requests wait for, from now on and for so long, even if that costs more.
-    pub fn be_considerate(&self, time: Duration) {
-        self.0.considerate.at_least(self.0.start.elapsed() + time);
-    }
-
-    /// Whether [`Scheduling::be_considerate`] still holds.
-    pub fn is_considerate(&self) -> bool {
-        self.0.considerate.is_after(self.0.start.elapsed())
     }
 }
 
@@ -65,29 +47,11 @@ impl Drop for StoreWork {
     }
 }
 
-/// A moment, in nanoseconds since the start; 0 before the first one.
-#[derive(Debug)]
-struct Until(AtomicU64);
-
-impl Until {
-    fn at_least(&self, time: Duration) {
-        self.0.fetch_max(nanos(time), Ordering::Relaxed);
-    }
-
-    fn is_after(&self, now: Duration) -> bool {
-        self.0.load(Ordering::Relaxed) > nanos(now)
-    }
-}
-
 /// How long the calling thread has computed. Unlike the time that has passed, it leaves out when other threads had the
 /// processor.
 pub fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or_default())
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Lets the calling thread run soon after it is woken, beside threads that compute. It is meant for threads that work briefly,
@@ -157,25 +121,15 @@ mod linux {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Instant;
 
-    #[test]
-    fn the_later_of_two_wishes_counts() {
-        let until = Until(AtomicU64::new(0));
-        assert!(!until.is_after(Duration::ZERO));
-        until.at_least(Duration::from_secs(3));
-        until.at_least(Duration::from_secs(2));
-        assert!(until.is_after(Duration::from_millis(2999)));
-        assert!(!until.is_after(Duration::from_secs(3)));
-    }
+    use super::*;
 
     #[test]
     fn a_process_has_hints_of_its_own() {
         let (one, other) = (Scheduling::default(), Scheduling::default());
         let work = one.begin_store_work();
-        one.be_considerate(Duration::from_secs(60));
-        assert!(one.clone().has_store_work() && one.is_considerate());
-        assert!(!other.has_store_work() && !other.is_considerate());
+        assert!(one.clone().has_store_work() && !other.has_store_work());
         drop(work);
         assert!(!one.has_store_work());
     }

@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::ClientConfig;
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, ProtocolVersion, SignatureScheme};
 
 use crate::x509::{self, Certificate, Pool, Purpose};
 
@@ -115,25 +115,5 @@ impl ServerCertVerifier for ServerVerifier {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        x509::verify_handshake(message, certificate, signature, ProtocolVersion::TLSv1_2)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        x509::verify_handshake(message, certificate, signature, ProtocolVersion::TLSv1_3)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        x509::SCHEMES.to_vec()
-    }
+    x509::handshake_signatures!();
 }

@@ -25,6 +25,7 @@ pub mod memory;
 mod migrations;
 pub mod postgres;
 mod registration;
+mod shared;
 pub mod sqlite;
 mod stale;
 mod stream;

@@ -42,6 +42,36 @@ fn algorithm(scheme: SignatureScheme, version: ProtocolVersion) -> Option<(Algor
     .map(|(algorithm, curve)| (algorithm, curve.filter(|_| is_newest)))
 }
 
+/// The methods of rustls' verifiers of certificates that judge signatures of handshakes, each by [`verify_handshake`].
+#[macro_export]
+macro_rules! handshake_signatures {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            certificate: &::rustls::pki_types::CertificateDer<'_>,
+            signature: &::rustls::DigitallySignedStruct,
+        ) -> Result<::rustls::client::danger::HandshakeSignatureValid, ::rustls::Error> {
+            let version = ::rustls::ProtocolVersion::TLSv1_2;
+            $crate::verify_handshake(message, certificate, signature, version)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &::rustls::pki_types::CertificateDer<'_>,
+            signature: &::rustls::DigitallySignedStruct,
+        ) -> Result<::rustls::client::danger::HandshakeSignatureValid, ::rustls::Error> {
+            let version = ::rustls::ProtocolVersion::TLSv1_3;
+            $crate::verify_handshake(message, certificate, signature, version)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<::rustls::SignatureScheme> {
+            $crate::SCHEMES.to_vec()
+        }
+    };
+}
+
 /// Verifies the signature of a handshake with the key of the certificate.
 pub fn verify_handshake(
     message: &[u8],

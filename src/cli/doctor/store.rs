@@ -33,11 +33,11 @@ pub async fn look(datastore: &Datastore, keys: &KeyArgs) -> Vec<Finding> {
     let objects: u64 = inventory.resources.values().map(|holdings| holdings.objects()).sum();
     let text = format!(
         "{datastore}, {}, {objects} objects at revision {}",
-        bytes(inventory.bytes),
+        bytes(inventory.extent.bytes),
         inventory.revision
     );
     let mut findings = vec![Finding::good("store", text)];
-    if let Some(clock) = inventory.clock {
+    if let Some(clock) = inventory.extent.clock {
         findings.push(clocks("database", clock, Timestamp::now().as_microsecond()));
     }
     findings.extend(replicas(&inventory));
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::revision::Revision;
     use crate::schema::names::GroupResource;
-    use crate::storage::inventory::Holdings;
+    use crate::storage::inventory::{Extent, Holdings};
 
     #[test]
     fn clocks_that_are_far_apart_are_wrong() {
@@ -128,7 +128,7 @@ mod tests {
                 encodings.iter().map(|(server, version)| ((*server).to_owned(), (*version).to_owned()));
             let holdings = Holdings { stored: Vec::new(), encodings: encodings.collect() };
             let resources = BTreeMap::from([(GroupResource::new("", "pods"), holdings)]);
-            replicas(&Inventory { revision: Revision(1), bytes: 0, clock: None, resources })
+            replicas(&Inventory { revision: Revision(1), extent: Extent::default(), resources })
         };
         assert_eq!(with(&[]), None);
         assert_eq!(

@@ -67,7 +67,7 @@ impl Overview {
         Ok(Self {
             health,
             store: datastore.to_string(),
-            bytes: inventory.bytes,
+            bytes: inventory.extent.bytes,
             revision: inventory.revision.to_string(),
             objects: held.clone().sum(),
             resources: held.count(),

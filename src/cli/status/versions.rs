@@ -56,6 +56,7 @@ mod tests {
     use super::*;
     use crate::revision::Revision;
     use crate::schema::names::GroupResource;
+    use crate::storage::inventory::Extent;
 
     #[test]
     fn the_table() {
@@ -69,8 +70,7 @@ mod tests {
         };
         let inventory = Inventory {
             revision: Revision(7),
-            bytes: 0,
-            clock: None,
+            extent: Extent::default(),
             resources: BTreeMap::from([
                 (
                     GroupResource::new("", "pods"),

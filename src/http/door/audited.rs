@@ -13,7 +13,6 @@ use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
-use futures_util::future::BoxFuture;
 use http_body::{Body as _, Frame, SizeHint};
 use jiff::Timestamp;
 
@@ -24,7 +23,6 @@ use crate::http::request::info::RequestInfo;
 use crate::http::request::{header_text, long_query, request_uri};
 use crate::http::response::plain_error;
 use crate::http::server::ConnectionInfo;
-use crate::http::server::debts::Creditor;
 use crate::tasks::panic_message;
 use crate::user::User;
 
@@ -202,11 +200,10 @@ pub fn complete(
     answering: Answering,
     received: Timestamp,
     answered: Answered,
-    connection: Option<&ConnectionInfo>,
 ) -> (Answered, Option<Storing>) {
     match answered {
         Ok(response) => {
-            let (response, storing) = completed(record, answering, received, response, connection);
+            let (response, storing) = completed(record, answering, received, response);
             (Ok(response), storing)
         }
         Err(panic) => {
@@ -223,7 +220,6 @@ fn completed(
     answering: Answering,
     received: Timestamp,
     response: Response,
-    connection: Option<&ConnectionInfo>,
 ) -> (Response, Option<Storing>) {
     record.answered_code(response.status().as_u16());
     let is_streamed = response.body().size_hint().exact().is_none();
@@ -244,24 +240,9 @@ fn completed(
         Answering::Short => {
             let now = record.now();
             note_latency(&record, received, now);
-            let storing = match connection {
-                Some(connection) => {
-                    let (storing, is_owed) = record.last_stage(Stage::ResponseComplete, now);
-                    if is_owed {
-                        connection.debts.owe(|| record.audit().clone());
-                    }
-                    storing
-                }
-                None => record.stage(Stage::ResponseComplete),
-            };
+            let storing = record.stage_at(Stage::ResponseComplete, now);
             (response, storing)
         }
-    }
-}
-
-impl Creditor for Audit {
-    fn settle(&self) -> Option<BoxFuture<'static, ()>> {
-        Self::settle(self)
     }
 }
 

@@ -24,7 +24,6 @@ use tokio_rustls::server::TlsStream;
 
 use super::connection_state::{Connection, Requests, Stage};
 use super::connections::ConnectionEntry;
-use super::debts::{Debts, Settling};
 use super::delivery::deliver;
 use super::first_reads::FirstReads;
 use super::gather::Gathered;
@@ -33,7 +32,7 @@ use super::leaving::{Protocol, given_up, run_protocol};
 use super::sliced::Sliced;
 use super::streams::Streams;
 use super::takeover::{self, Slot};
-use super::turns::{Rationed, Turn};
+use super::turns::Turn;
 use super::unsent::Outgoing;
 use super::{ConnectionInfo, Responder, Server};
 use crate::layered::Layered;
@@ -125,10 +124,9 @@ impl Server {
         let certificates = self.tls.client(chain);
         let connection = place.connection().clone();
         let draining = connection.draining.clone();
-        let debts = Arc::new(Debts::default());
         let client = crate::audit::address(remote.ip());
-        let (trust, debts_of) = (self.tls.trust().clone(), debts.clone());
-        let info = Arc::new(ConnectionInfo { client, certificates, trust, draining, debts: debts_of, place });
+        let trust = self.tls.trust().clone();
+        let info = Arc::new(ConnectionInfo { client, certificates, trust, draining, place });
         if info.certified().is_some_and(|certified| matches!(certified.user, Ok(Some(_)))) {
             // If there are too many connections, its requests are refused later.
             info.authenticate(None);
@@ -144,8 +142,7 @@ impl Server {
         };
         let limits = self.connections.limits();
         let http2 = is_http2(&stream);
-        let stream = Layered { stream: Sliced(stream), layer: Rationed };
-        let stream = Layered { stream, layer: Settling::new(debts) };
+        let stream = Sliced(stream);
         let ended = if http2 {
             let places = self.connections.first_reads.clone();
             let stream = Layered { stream, layer: FirstReads::new(connection.clone(), places) };

@@ -15,9 +15,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
-use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::layered::Layer;
 use crate::scheduling::{self, Scheduling};
 
 /// Users by the hash of their names. Two that meet here count as one.
@@ -32,8 +30,6 @@ const HEAVY_PART: u32 = 8;
 const CONSIDERATE: Duration = Duration::from_secs(1);
 /// How long tasks of heavy users may work on a thread until others are looked for.
 const SLICE: Duration = Duration::from_micros(100);
-/// How many bytes such a task may write in one poll: encrypting them takes about a slice.
-const SLICE_BYTES: usize = 128 << 10;
 /// A task that has stood back so often is polled, whatever else there is.
 const PATIENCE: u32 = 64;
 /// The number of polls of which one is timed, and counts for all, unless somebody else is heavy.
@@ -79,8 +75,6 @@ struct Round {
 
 thread_local! {
     static ROUND: Cell<Round> = const { Cell::new(Round { number: 0, spent: Duration::ZERO }) };
-    /// How many bytes the task that is being polled may still write.
-    static ALLOWANCE: Cell<usize> = const { Cell::new(usize::MAX) };
     static DRAWN: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -91,32 +85,6 @@ fn is_sampled() -> bool {
     let drawn = DRAWN.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
     DRAWN.set(drawn);
     drawn < u32::MAX / SAMPLED
-}
-
-/// The layer of a stream that writes no more in one poll than the task that is being polled may.
-pub struct Rationed;
-
-impl<S: AsyncRead + AsyncWrite + Unpin> Layer<S> for Rationed {
-    fn poll_writable(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if ALLOWANCE.get() == 0 {
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        Poll::Ready(())
-    }
-
-    fn wrote(&mut self, bytes: usize) {
-        ALLOWANCE.set(ALLOWANCE.get().saturating_sub(bytes));
-    }
-}
-
-/// Restores the allowance of the thread, also after a panic.
-struct Allowed;
-
-impl Drop for Allowed {
-    fn drop(&mut self) {
-        ALLOWANCE.set(usize::MAX);
-    }
 }
 
 /// The place of a task among those that stand back.
@@ -164,15 +132,12 @@ impl Turn {
             return Poll::Pending;
         }
         self.times = 0;
-        ALLOWANCE.set(SLICE_BYTES);
-        let allowed = Allowed;
         if turns.scheduling.has_store_work() {
             std::thread::yield_now();
         }
         let began = Instant::now();
         let polled = poll(context);
         let spent = began.elapsed();
-        drop(allowed);
         ROUND.set(Round { spent: round.spent + spent, ..round });
         turns.add(user, spent, began);
         polled
@@ -264,10 +229,7 @@ impl Turns {
             }
         }
         let until = match self.considerate_until.load(Ordering::Relaxed) {
-            _ if any_heavy && any_other => {
-                self.scheduling.be_considerate(CONSIDERATE);
-                now + nanos(CONSIDERATE)
-            }
+            _ if any_heavy && any_other => now + nanos(CONSIDERATE),
             until if any_heavy && until > now => until,
             _ => 0,
         };
@@ -288,10 +250,7 @@ mod tests {
     use std::future::poll_fn;
     use std::sync::{Arc, Mutex};
 
-    use tokio::io::{Empty, Join};
-
     use super::*;
-    use crate::layered::Layered;
 
     const WINDOW_NANOS: u64 = WINDOW.as_nanos() as u64;
 
@@ -426,37 +385,5 @@ mod tests {
         let order = order.lock().expect("a lock").clone();
         assert_eq!(order.iter().filter(|user| **user == heavy).count(), 10);
         assert!(order.iter().position(|user| *user == light).expect("it ran") <= 2, "{order:?}");
-    }
-
-    #[tokio::test]
-    async fn a_heavy_task_writes_a_slice_at_a_time() {
-        let (turns, heavy, light) = busy();
-        for (user, most) in [(heavy, SLICE_BYTES + (64 << 10)), (light, usize::MAX)] {
-            let stream = tokio::io::join(tokio::io::empty(), Vec::new());
-            let mut sent = Layered { stream, layer: Rationed };
-            let (mut turn, mut polls) = (Turn::default(), 0);
-            let bytes = vec![0; 1 << 20];
-            let length = |sent: &Layered<Join<Empty, Vec<u8>>, Rationed>| sent.stream.writer().len();
-            poll_fn(|context| {
-                turn.poll(&turns, user, context, |context| {
-                    let before = length(&sent);
-                    polls += 1;
-                    while length(&sent) < bytes.len() {
-                        let end = bytes.len().min(length(&sent) + (64 << 10));
-                        let part = &bytes[length(&sent)..end];
-                        let Poll::Ready(written) = std::pin::Pin::new(&mut sent).poll_write(context, part)
-                        else {
-                            assert!(length(&sent) - before <= most);
-                            return Poll::Pending;
-                        };
-                        written.expect("written");
-                    }
-                    Poll::Ready(())
-                })
-            })
-            .await;
-            assert_eq!(length(&sent), bytes.len());
-            assert_eq!(polls > 1, user == heavy, "{polls}");
-        }
     }
 }

@@ -13,7 +13,7 @@ use super::bounded::{bounded, shortened};
 use super::config::{Batching, DatabaseConfig, Delivery as DeliveryConfig, Mode};
 use super::event::{Event, standing_alone};
 use super::policy::Stage;
-use super::sink::{self, Delivery, Due, Entry, Receipt, Sink};
+use super::sink::{self, Delivery, Entry, Receipt, Sink};
 use crate::metrics::AuditMetrics;
 use crate::storage::{self, AuditRemoval, AuditRing, AuditRow};
 use crate::tasks::Tasks;
@@ -71,7 +71,7 @@ impl Database {
 }
 
 impl Sink for Database {
-    fn take(&self, event: &Event<'_>, due: Due) -> Receipt {
+    fn take(&self, event: &Event<'_>) -> Receipt {
         let is_last = match event.stage {
             Stage::RequestReceived => false,
             Stage::ResponseStarted => event.head.user.is_none(),
@@ -82,7 +82,7 @@ impl Sink for Database {
         if !is_last || is_there {
             return Receipt::Taken;
         }
-        self.batches.take(event, due)
+        self.batches.take(event)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

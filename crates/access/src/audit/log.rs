@@ -17,7 +17,7 @@ use self::gathering::{Gathering, Target, Writing, Written};
 use super::config::{LogConfig, LogFormat, LogTarget, Mode, Truncation};
 use super::event::{Event, append_line};
 use super::policy::Stage;
-use super::sink::{self, Delivery, Due, Losses, Receipt, Sink};
+use super::sink::{self, Delivery, Losses, Receipt, Sink};
 use crate::metrics::AuditMetrics;
 use crate::tasks::Tasks;
 use crate::wall_clock::WallClock;
@@ -144,18 +144,11 @@ impl Waited {
         item.is_some()
     }
 
-    fn take_line(&self, event: &Event<'_>, due: Due, line: &[u8]) -> Receipt {
+    fn take_line(&self, event: &Event<'_>, line: &[u8]) -> Receipt {
         let gathering = &self.log.gathering;
         let append = |text: &mut Vec<u8>| text.extend_from_slice(line);
         if may_be_deferred(event, self.mode) && gathering.add(append) {
             return Receipt::Taken;
-        }
-        if due == Due::WithAnswer
-            && self.mode == Mode::Blocking
-            && gathering.settles()
-            && gathering.add(append)
-        {
-            return Receipt::Owed;
         }
         match gathering.write(1, append) {
             Writing::Ended(written) => Self::receipt(&written, self.mode, &self.losses),
@@ -172,11 +165,11 @@ impl Waited {
 }
 
 impl Sink for Waited {
-    fn take(&self, event: &Event<'_>, due: Due) -> Receipt {
+    fn take(&self, event: &Event<'_>) -> Receipt {
         LINE.with_borrow_mut(|line| {
             line.clear();
             let receipt = match self.append(event, line) {
-                true => self.take_line(event, due, line),
+                true => self.take_line(event, line),
                 false => Receipt::Taken,
             };
             if line.capacity() > KEPT_LINE {
@@ -184,11 +177,6 @@ impl Sink for Waited {
             }
             receipt
         })
-    }
-
-    fn settle(&self) -> Option<BoxFuture<'static, ()>> {
-        let writing = self.log.gathering.settle()?;
-        Some(writing.ended().map(drop).boxed())
     }
 
     fn hurry(&self) {

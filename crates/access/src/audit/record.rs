@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::event::{Event, Growing, Impersonated, ObjectReference, ResponseStatus};
 use super::head::Head;
 use super::policy::{Level, RequestAuditConfig, Stage};
-use super::sink::{Due, Sink};
+use super::sink::Sink;
 use super::{Audit, Receipt};
 use crate::auth::authorizer::Attributes;
 use crate::codec::managed;
@@ -176,46 +176,35 @@ impl Record {
     #[must_use]
     pub fn stage(&self, stage: Stage) -> Option<Storing> {
         let at = if stage == Stage::RequestReceived { self.head.received } else { self.now() };
-        self.send(stage, at, Due::Now).0
+        self.stage_at(stage, at)
     }
 
-    /// Records the last stage of a request. Also answers whether [`Audit::settle`] has to be called before the answer is
-    /// sent.
+    /// The variant of [`Record::stage`] with the time of the event.
     #[must_use]
-    pub fn last_stage(&self, stage: Stage, at: Timestamp) -> (Option<Storing>, bool) {
-        self.send(stage, at, Due::WithAnswer)
-    }
-
-    fn send(&self, stage: Stage, at: Timestamp, due: Due) -> (Option<Storing>, bool) {
+    pub fn stage_at(&self, stage: Stage, at: Timestamp) -> Option<Storing> {
         if self.verdict.omitted.contains(stage) {
-            return (None, false);
+            return None;
         }
-        let (mut receipts, mut is_owed) = (Vec::new(), false);
+        let mut receipts = Vec::new();
         {
             let growing = self.growing();
             let event = Event::new(&self.head, &growing, stage, at);
             self.audit.metrics.events.increment(1);
             for sink in self.audit.all_sinks() {
-                match sink.take(&event, due) {
+                match sink.take(&event) {
                     Receipt::Taken => {}
-                    Receipt::Owed => is_owed = true,
                     receipt => receipts.push(receipt),
                 }
             }
         }
         if receipts.is_empty() {
-            return (None, is_owed);
+            return None;
         }
         let kept = async move {
             let kept = join_all(receipts.into_iter().map(Receipt::kept)).await;
             if kept.into_iter().all(|kept| kept) { Ok(()) } else { Err(Lost) }
         };
-        (Some(kept.boxed()), is_owed)
-    }
-
-    /// The audit that this record belongs to.
-    pub fn audit(&self) -> &Arc<Audit> {
-        &self.audit
+        Some(kept.boxed())
     }
 
     /// Makes sinks deliver what they hold back, since the request takes longer than others.

@@ -14,21 +14,10 @@ use super::policy::Level;
 use crate::metrics::AuditMetrics;
 use crate::tasks::Tasks;
 
-/// By when an event has to be kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
-    /// Before the request goes on.
-    Now,
-    /// Before the answer is sent: whoever sends it calls [`Sink::settle`] first.
-    WithAnswer,
-}
-
 /// A sink's receipt for an event.
 pub enum Receipt {
     /// It is kept, or nobody has to know.
     Taken,
-    /// [`Sink::settle`] keeps it.
-    Owed,
     /// It is lost, and the request minds.
     Lost,
     /// The request waits for the answer: whether the event is kept.
@@ -38,7 +27,7 @@ pub enum Receipt {
 impl Receipt {
     pub async fn kept(self) -> bool {
         match self {
-            Self::Taken | Self::Owed => true,
+            Self::Taken => true,
             Self::Lost => false,
             Self::Waiting(delivery) => delivery.await,
         }
@@ -47,12 +36,7 @@ impl Receipt {
 
 /// A destination of events.
 pub trait Sink: Send + Sync {
-    fn take(&self, event: &Event<'_>, due: Due) -> Receipt;
-
-    /// Keeps the events whose receipt is [`Receipt::Owed`]. `None` means that they are kept.
-    fn settle(&self) -> Option<BoxFuture<'static, ()>> {
-        None
-    }
+    fn take(&self, event: &Event<'_>) -> Receipt;
 
     /// Delivers events that the sink would deliver with the next one.
     fn hurry(&self) {}
@@ -165,7 +149,7 @@ struct Delivering<D: Delivery> {
 }
 
 impl<D: Delivery> Sink for Delivering<D> {
-    fn take(&self, event: &Event<'_>, _: Due) -> Receipt {
+    fn take(&self, event: &Event<'_>) -> Receipt {
         let Some(item) = fitting(event, self.truncation, &self.outlet.losses) else { return Receipt::Taken };
         let entry = self.outlet.delivery.entry(event, &item);
         if let Some(batches) = &self.batches {

@@ -377,6 +377,3 @@ pub fn forget_credentials(headers: &mut HeaderMap) {
     headers.remove(header::AUTHORIZATION);
     front_proxy::forget(headers);
 }
-
-#[cfg(test)]
-mod tests;

@@ -270,6 +270,3 @@ fn private_key(path: &Path, pem: &[u8]) -> Result<PrivateKeyDer<'static>, Error>
     PrivateKeyDer::from_pem_slice(pem)
         .map_err(|error| Error::BadKey { path: path.to_owned(), reason: error.to_string() })
 }
-
-#[cfg(test)]
-mod tests;

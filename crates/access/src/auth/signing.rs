@@ -110,6 +110,3 @@ fn only(usages: &[&str], purpose: &str) -> Result<(), String> {
         false => Err(format!("usages did not match [{}]", wanted.join(" "))),
     }
 }
-
-#[cfg(test)]
-mod tests;

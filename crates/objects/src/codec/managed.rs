@@ -90,30 +90,8 @@ fn sets(object: &mut Map) -> impl Iterator<Item = &mut Value> {
 
 #[cfg(test)]
 mod tests {
-    use crate::json;
-    use crate::tree::json;
-
     use super::*;
-
-    #[test]
-    fn only_the_sets_of_the_object_itself_are_text() {
-        let text = r#"{"metadata":{"name":"a","managedFields":[
-            {"manager":"m","fieldsV1":{"f:data":{"k:{\"a\":1}":{}}}},{"manager":"n"}]},
-            "fieldsV1":{},"spec":{"metadata":{"managedFields":[{"fieldsV1":{"f:x":{}}}]}}}"#;
-        let closed = read(text.as_bytes()).unwrap();
-        let set = r#"{"f:data":{"k:{\"a\":1}":{}}}"#;
-        assert_eq!(
-            closed["metadata"]["managedFields"],
-            json!([{"manager":"m","fieldsV1":set},{"manager":"n"}])
-        );
-        let open: Map = serde_json::from_str(text).unwrap();
-        assert_eq!(closed["spec"], open["spec"]);
-        assert_eq!(opened(&closed), open);
-        let mut again = open.clone();
-        close(&mut again);
-        assert_eq!(again, closed);
-        assert_eq!(depth(&closed), depth::of_object(&open));
-    }
+    use crate::json;
 
     #[test]
     fn bodies_are_read_as_if_they_were_open() {
@@ -140,17 +118,5 @@ mod tests {
             let (closed, open) = (parse(bad.as_bytes()), json::parse(bad.as_bytes()));
             assert_eq!(closed.unwrap_err().to_string(), open.unwrap_err().to_string());
         }
-    }
-
-    #[test]
-    fn managers_that_are_none_are_read_too() {
-        for managers in ["null", "3", "{}", r#"[{"fieldsV1":null}]"#, "[null,3]", r#"[{"fieldsV1":"{}"}]"#] {
-            let text = format!(r#"{{"metadata":{{"managedFields":{managers}}}}}"#);
-            let open: Map = serde_json::from_str(&text).unwrap();
-            let closed = read(text.as_bytes()).unwrap();
-            assert_eq!(opened(&closed), open, "{text}");
-        }
-        assert!(read(b"{").is_err());
-        assert!(read(br#"{"metadata":{}} x"#).is_err());
     }
 }

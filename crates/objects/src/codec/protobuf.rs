@@ -133,6 +133,3 @@ impl Error {
         Self::Unfit { path: format!("{name}{dot}{path}"), want }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -12,9 +12,6 @@ use crate::schema::names::{GroupVersion, Gvk};
 use crate::tree::json;
 
 mod answer;
-#[cfg(test)]
-mod tests;
-
 const KIND: &str = "ConversionReview";
 
 /// The versions of the review that are known, of which the first that a definition names is used.

@@ -217,6 +217,3 @@ pub fn has_condition(object: &ObjectMap, kind: &str) -> bool {
     let conditions = fields::items(object, &["status", "conditions"]);
     conditions.iter().any(|condition| condition["type"] == kind && condition["status"] == "True")
 }
-
-#[cfg(test)]
-mod tests;

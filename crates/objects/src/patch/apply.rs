@@ -22,6 +22,3 @@ mod reclaimed;
 pub mod remove;
 pub mod schema;
 pub mod validate;
-
-#[cfg(test)]
-mod tests;

@@ -74,33 +74,38 @@ impl AuditRing {
     }
 }
 
-/// The source of a question about events: both tables, or, in a store of an earlier release, the one that is there.
-pub(super) fn sources(has_others: bool) -> &'static str {
-    match has_others {
+/// The statement that finds events, in both tables, or, in a store of an earlier release, in the one that is there.
+pub(super) fn selection(has_others: bool) -> String {
+    let source = match has_others {
         true => {
             "(SELECT id, at, username, verb, object, event FROM audit_events \
              UNION ALL SELECT id, at, username, verb, object, event FROM audit_other_events) AS events"
         }
         false => "audit_events",
-    }
+    };
+    format!(
+        "SELECT event FROM {source} WHERE at >= $1 AND (CAST($2 AS text) IS NULL OR username = $2) \
+         AND (CAST($3 AS text) IS NULL OR verb = $3) \
+         AND (CAST($4 AS text) IS NULL OR object = $4 OR substr(object, 1, length($5)) = $5) \
+         ORDER BY at DESC, id DESC LIMIT $6"
+    )
 }
 
 /// The statements that remove events: the too old, the too many, and the too large. Each has a bound and a limit as its
-/// parameters, which `first` and `second` name.
-pub(super) fn removals(removal: &AuditRemoval, first: &str, second: &str) -> Vec<(String, i64)> {
+/// parameters.
+pub(super) fn removals(removal: &AuditRemoval) -> Vec<(String, i64)> {
     let AuditRemoval { ring, before, most, most_bytes, .. } = *removal;
     let table = ring.table();
     let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    let delete =
-        |which: String| format!("DELETE FROM {table} WHERE id IN (SELECT id FROM {which} LIMIT {second})");
-    let too_old = delete(format!("{table} WHERE at < {first} ORDER BY at"));
-    let too_many = delete(format!("{table} WHERE id <= (SELECT max(id) FROM {table}) - {first} ORDER BY id"));
+    let delete = |which: String| format!("DELETE FROM {table} WHERE id IN (SELECT id FROM {which} LIMIT $2)");
+    let too_old = delete(format!("{table} WHERE at < $1 ORDER BY at"));
+    let too_many = delete(format!("{table} WHERE id <= (SELECT max(id) FROM {table}) - $1 ORDER BY id"));
     // An event goes if all older ones would not be enough.
-    let oldest = format!("(SELECT id, at, size FROM {table} ORDER BY at, id LIMIT {second}) AS oldest");
+    let oldest = format!("(SELECT id, at, size FROM {table} ORDER BY at, id LIMIT $2) AS oldest");
     let too_large = format!(
         "DELETE FROM {table} WHERE id IN (SELECT id FROM \
          (SELECT id, sum(size) OVER (ORDER BY at, id) - size AS older FROM {oldest}) AS sums \
-         WHERE older < (SELECT sum(size) FROM {table}) - {first})"
+         WHERE older < (SELECT sum(size) FROM {table}) - $1)"
     );
     vec![(too_old, before), (too_many, bound(most)), (too_large, bound(most_bytes))]
 }

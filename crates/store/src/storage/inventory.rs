@@ -11,15 +11,30 @@ use crate::schema::names::GroupResource;
 /// The migration that added the tables of registered servers.
 pub(super) const REGISTRY: i64 = 2;
 
+/// Counts live objects by resource and encoding.
+pub(super) const STORED_VERSIONS: &str = include_str!("sql/stored_versions.sql");
+/// Selects the first bytes of encrypted values.
+pub(super) const SEALED_HEADS: &str = include_str!("sql/sealed_heads.sql");
+/// Selects the versions that registered servers encode.
+pub(super) const REGISTERED_VERSIONS: &str = include_str!("sql/registered_versions.sql");
+/// Selects the objects whose values are long.
+pub(super) const LONG_OBJECTS: &str = include_str!("sql/long_objects.sql");
+
 /// The contents of a store at one revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inventory {
     pub revision: Revision,
-    /// The size of the database, in bytes: that of a file without its log, or that of rowplane's tables with their indexes.
-    pub bytes: u64,
-    /// The time of the database's host in microseconds since 1970; `None` for a file.
-    pub clock: Option<i64>,
+    pub extent: Extent,
     pub resources: BTreeMap<GroupResource, Holdings>,
+}
+
+/// The size of a database, and its host's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The bytes of a file without its log, or of rowplane's tables with their indexes; 0 if they are not known.
+    pub bytes: u64,
+    /// The time of the database's host in microseconds since 1970; `None` for a file, or if it is not known.
+    pub clock: Option<i64>,
 }
 
 /// The objects of one resource in a store, and their encodings.
@@ -85,7 +100,7 @@ pub(super) type RegisteredRow = (String, String, String, String);
 impl Inventory {
     pub(super) fn new(
         revision: Revision,
-        (bytes, clock): (i64, Option<i64>),
+        extent: Extent,
         stored: Vec<StoredRow>,
         sealed: Vec<SealedRow>,
         registered: Vec<RegisteredRow>,
@@ -114,7 +129,7 @@ impl Inventory {
             let holdings = resources.entry(GroupResource::new(&group, &plural)).or_default();
             holdings.encodings.insert(server, encoding);
         }
-        Self { revision, bytes: bytes.unsigned_abs(), clock, resources }
+        Self { revision, extent, resources }
     }
 
     /// The ids of the registered servers.

@@ -25,7 +25,6 @@ mod reads;
 mod registration;
 mod rows;
 mod session;
-mod stale;
 mod ticket;
 mod tls;
 mod transfer;
@@ -274,11 +273,19 @@ impl Reads for Postgres {
         after: (&str, &str),
         limit: u32,
     ) -> Result<Vec<StaleRow>, Error> {
-        long(stale::rows(&self.pool, stale, after, limit)).await
+        let read = async {
+            let mut connection = self.pool.acquire().await?;
+            reads::stale_rows(&mut connection, stale, after, limit).await
+        };
+        long(read).await
     }
 
     async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
-        long(stale::count(&self.pool, stale)).await
+        let count = async {
+            let mut connection = self.pool.acquire().await?;
+            reads::stale_count(&mut connection, stale).await
+        };
+        long(count).await
     }
 }
 

@@ -13,7 +13,6 @@ mod files;
 mod log;
 mod reads;
 mod registration;
-mod stale;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -240,11 +239,13 @@ impl Reads for Sqlite {
         after: (&str, &str),
         limit: u32,
     ) -> Result<Vec<StaleRow>, Error> {
-        stale::rows(&self.readers, stale, after, limit).await
+        let mut connection = self.readers.acquire().await.map_err(unavailable)?;
+        reads::stale_rows(&mut connection, stale, after, limit).await
     }
 
     async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
-        stale::count(&self.readers, stale).await
+        let mut connection = self.readers.acquire().await.map_err(unavailable)?;
+        reads::stale_count(&mut connection, stale).await
     }
 }
 

@@ -13,6 +13,10 @@ pub(super) const PROTOBUF: &[u8] = b"k8s\0";
 /// The first bytes of every value that is in protobuf or encrypted; no JSON or YAML starts so.
 const NO_TEXT: &[u8] = b"k8s";
 
+/// Selects and counts live rows in another encoding.
+pub(super) const ROWS: &str = include_str!("sql/stale_rows.sql");
+pub(super) const COUNT: &str = include_str!("sql/stale_count.sql");
+
 /// Selects the live rows of a resource that are not encoded in this apiVersion and format.
 #[derive(Clone, Debug)]
 pub struct Stale {

@@ -9,7 +9,7 @@ use super::super::head::{Head, Sources};
 use super::super::policy::{Level, Stage};
 use super::super::sink;
 use super::*;
-use crate::audit::sink::{Due, Receipt};
+use crate::audit::sink::Receipt;
 use crate::metrics::Metrics;
 
 /// Keeps batches; the first waits until it is let through.
@@ -64,7 +64,7 @@ fn growing(size: usize) -> Growing {
 
 fn take(sink: &dyn sink::Sink, size: usize) -> Receipt {
     let (head, growing) = (head(), growing(size));
-    sink.take(&Event::new(&head, &growing, Stage::RequestReceived, head.received), Due::Now)
+    sink.take(&Event::new(&head, &growing, Stage::RequestReceived, head.received))
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn large_batches_are_divided_and_large_events_cut_or_dropped() {
     }
     let (large, growing) =
         (Head { uri: format!("/{}", "u".repeat(2000)).parse().expect("a URI"), ..head() }, growing(1));
-    sink.take(&Event::new(&large, &growing, Stage::RequestReceived, large.received), Due::Now);
+    sink.take(&Event::new(&large, &growing, Stage::RequestReceived, large.received));
     sink.close().await;
     let batches = batches.lock().expect("no panic");
     let delivered: Vec<&Bytes> = batches.iter().flatten().collect();

@@ -1,9 +1,7 @@
 //! Lines of requests, written where the requests run.
 //!
 //! The page cache takes a line in about two microseconds, and to wait for another task or thread costs more. So the
-//! request that has a line writes it at once; what others add meanwhile it writes next, in one write. Lines that only have
-//! to be in the file before an answer leaves are added, and the connection that sends answers writes those of all of them
-//! at once ([`Gathering::settle`]). While the disk is slow, or the file has to be put aside, a thread of its own writes
+//! request that has a line writes it at once; what others add meanwhile it writes next, in one write. While the disk is slow, or the file has to be put aside, a thread of its own writes
 //! instead: so a disk that hangs stops one thread of the runtime at most twice.
 
 use std::io::Write as _;
@@ -61,8 +59,6 @@ pub struct Gathering {
     thread: mpsc::Sender<Message>,
     tasks: Tasks,
     losses: Losses,
-    /// Whether lines go into a file on a disk, which usually takes them at once.
-    is_regular: bool,
 }
 
 /// The lines that have to be written next, and whether somebody is the writer.
@@ -71,8 +67,6 @@ struct Gathered {
     batch: Batch,
     /// Whether a request, a task or the thread is writing. There is never more than one writer, so lines keep their order.
     has_writer: bool,
-    /// Until when the disk counts as slow.
-    slow_until: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -91,7 +85,7 @@ struct Batch {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     All,
-    /// Not what was only added: that is written together with what is added until somebody settles.
+    /// Not what was only added: that is written together with the next line.
     Urgent,
 }
 
@@ -140,7 +134,6 @@ impl Gathering {
     /// The second value is the work of the thread.
     pub fn new(target: Target, tasks: &Tasks, losses: Losses) -> (Arc<Self>, impl FnOnce() + Send + use<>) {
         let (thread, messages) = mpsc::channel();
-        let is_regular = matches!(&target, Target::File(file) if file.is_regular());
         let open = Open { target, pace: Pace::default(), spare: Vec::new() };
         let this = Arc::new(Self {
             gathered: Mutex::default(),
@@ -148,7 +141,6 @@ impl Gathering {
             thread,
             tasks: tasks.clone(),
             losses,
-            is_regular,
         });
         tasks.run("audit-lines", this.clone().hurry_regularly());
         let writer = this.clone();
@@ -160,27 +152,6 @@ impl Gathering {
             tokio::time::sleep(LONGEST_ADDED).await;
             self.hurry();
         }
-    }
-
-    /// Whether lines may be added for [`Gathering::settle`]. While the disk is slow they may not: then each request waits
-    /// for its own, and no connection for those of its requests.
-    pub fn settles(&self) -> bool {
-        self.is_regular && self.gathered().slow_until.is_none_or(|until| until <= Instant::now())
-    }
-
-    /// Writes what was added. `None` means that it is written.
-    pub fn settle(self: &Arc<Self>) -> Option<Writing> {
-        let mut gathered = self.gathered();
-        if gathered.has_writer {
-            // What is being written now may have been added for the caller, too.
-            return Some(Writing::Underway(gathered.batch.wait()));
-        }
-        if gathered.batch.lines == 0 {
-            return None;
-        }
-        gathered.has_writer = true;
-        drop(gathered);
-        Some(self.lead()).filter(|writing| matches!(writing, Writing::Underway(_)))
     }
 
     /// Adds a line that is written before the next one, or after [`Gathering::hurry`]; answers whether there was room.
@@ -312,12 +283,8 @@ impl Gathering {
 
     /// The batch that the writer has to write next; if there is none, it is the writer no more.
     fn next_batch(&self, wanted: Wanted) -> Option<Batch> {
-        let (text, slow_until) = {
-            let mut open = self.open();
-            (std::mem::take(&mut open.spare), open.pace.slow_until)
-        };
+        let text = std::mem::take(&mut self.open().spare);
         let mut gathered = self.gathered();
-        gathered.slow_until = slow_until;
         let is_done = match wanted {
             Wanted::All => gathered.batch.text.is_empty() && gathered.batch.waiting.is_empty(),
             Wanted::Urgent => !gathered.batch.is_hurried && gathered.batch.waiting.is_empty(),
@@ -444,54 +411,7 @@ mod tests {
         assert_eq!(read(), "a\nb\nc\nd\ne\nf\n");
     }
 
-    #[tokio::test]
-    async fn lines_of_several_answers_are_settled_at_once() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("audit.log");
-        let log = start(&path);
-        let read = || std::fs::read_to_string(&path).expect("a file");
-        assert!(log.settles() && log.settle().is_none());
-        ["a\n", "b\n"].iter().for_each(|line| add(&log, line));
-        assert_eq!(read(), "");
-        assert!(log.settle().is_none());
-        assert_eq!(read(), "a\nb\n");
-        // As if a request were writing, which leaves to others what they only add.
-        log.gathered().has_writer = true;
-        add(&log, "c\n");
-        assert!(!log.write_next());
-        assert_eq!(read(), "a\nb\n");
-        log.gathered().has_writer = true;
-        let mut settled = log.settle().expect("somebody writes").ended().boxed();
-        assert!((&mut settled).now_or_never().is_none());
-        assert!(log.write_next() && !log.write_next());
-        assert_eq!((settled.now_or_never(), &*read()), (Some(Ok(())), "a\nb\nc\n"));
-        log.gathered().has_writer = true;
-        add(&log, "d\n");
-        log.hurry();
-        assert!(log.write_next() && !log.write_next());
-        assert_eq!(read(), "a\nb\nc\nd\n");
-    }
-
-    #[tokio::test]
-    async fn while_the_disk_is_slow_no_connection_settles() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let log = start(&directory.path().join("audit.log"));
-        let until = Instant::now() + Duration::from_secs(3600);
-        log.open().pace.slow_until = Some(until);
-        write(&log, "a\n").ended().await.expect("written");
-        while log.gathered().has_writer {
-            tokio::task::yield_now().await;
-        }
-        assert!(!log.settles());
-        add(&log, "b\n");
-        let settled = log.settle().expect("the thread writes");
-        settled.ended().await.expect("written");
-        log.open().pace.slow_until = None;
-        write(&log, "c\n").ended().await.expect("written");
-        assert!(log.settles());
-    }
-
-    /// Nobody settles for a connection that is gone.
+    /// Nobody may ask for the last stage of a request whose connection is gone.
     #[tokio::test]
     async fn what_was_added_is_written_in_the_end() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -514,15 +434,7 @@ mod tests {
             tokio::spawn(async move {
                 for number in 0..500 {
                     add(&log, &format!("{writer} {number} begun\n"));
-                    let ended = format!("{writer} {number} ended\n");
-                    if number % 2 == 0 {
-                        write(&log, &ended).ended().await.expect("written");
-                        continue;
-                    }
-                    add(&log, &ended);
-                    if let Some(settling) = log.settle() {
-                        settling.ended().await.expect("written");
-                    }
+                    write(&log, &format!("{writer} {number} ended\n")).ended().await.expect("written");
                 }
             })
         });

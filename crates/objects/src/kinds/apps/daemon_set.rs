@@ -2,15 +2,12 @@
 
 pub mod template_generation;
 
-use jiff::Timestamp;
-
 use crate::kinds::apps::rollout::{amount, shown_strategy};
 use crate::kinds::apps::shared::{collisions_grow, not_everything, selector_stays};
 use crate::kinds::behavior::columns::cell::{
-    AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, age, cells, integer, integer_column, name, text_column,
-    wide,
+    AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, integer_column, text_column, wide,
 };
-use crate::kinds::behavior::columns::text::{containers, labels, selector as text_selector};
+use crate::kinds::behavior::columns::text::{labels, selector as text_selector};
 use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::rules::selector;
 use crate::kinds::behavior::strategy::status::StatusRule;
@@ -136,36 +133,19 @@ pub fn warn_update(new: &ObjectMap, old: &ObjectMap, remarks: &mut Remarks<'_>) 
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        integer_column("Desired", "Nodes that should run the pod."),
-        integer_column("Current", "Nodes that run the pod and should."),
-        integer_column("Ready", "Nodes whose pod is ready."),
-        integer_column("Up-to-date", "Nodes whose pod is made from the current template."),
-        integer_column("Available", "Nodes whose pod has been ready for long enough."),
-        text_column("Node Selector", "Labels that a node needs to get the pod."),
+        integer_column("Desired", "Nodes that should run the pod.").at("status.desiredNumberScheduled"),
+        integer_column("Current", "Nodes that run the pod and should.").at("status.currentNumberScheduled"),
+        integer_column("Ready", "Nodes whose pod is ready.").at("status.numberReady"),
+        integer_column("Up-to-date", "Nodes whose pod is made from the current template.")
+            .at("status.updatedNumberScheduled"),
+        integer_column("Available", "Nodes whose pod has been ready for long enough.")
+            .at("status.numberAvailable"),
+        text_column("Node Selector", "Labels that a node needs to get the pod.")
+            .of(|object, _| labels(&object["spec"]["template"]["spec"]["nodeSelector"]).into()),
         AGE,
         wide(CONTAINERS),
         wide(IMAGES),
-        wide(SELECTOR),
+        wide(SELECTOR.of(|object, _| text_selector(&object["spec"]["selector"]).into())),
     ],
-    cells: Some(cells),
     ..PLAIN
 };
-
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let pod_spec = &spec["template"]["spec"];
-    let (names, images) = containers(pod_spec);
-    cells![
-        name(object),
-        integer(&status["desiredNumberScheduled"]),
-        integer(&status["currentNumberScheduled"]),
-        integer(&status["numberReady"]),
-        integer(&status["updatedNumberScheduled"]),
-        integer(&status["numberAvailable"]),
-        labels(&pod_spec["nodeSelector"]),
-        age(object, now),
-        names,
-        images,
-        text_selector(&spec["selector"]),
-    ]
-}

@@ -6,9 +6,8 @@ use crate::gotext;
 use crate::kinds::apps::rollout::amount;
 use crate::kinds::apps::shared::{available_are_ready, collisions_grow, replica_counts, selector_selects};
 use crate::kinds::behavior::columns::cell::{
-    AGE, CONTAINERS, IMAGES, NAME, PLAIN, age, cells, integer, name, text_column, wide,
+    AGE, CONTAINERS, IMAGES, NAME, PLAIN, integer, text_column, wide,
 };
-use crate::kinds::behavior::columns::text::containers;
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::names::NameFormat;
@@ -218,15 +217,12 @@ fn history(object: &ObjectMap, remarks: &mut Remarks<'_>) {
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        text_column("Ready", "Ready pods, of those that are wanted."),
+        text_column("Ready", "Ready pods, of those that are wanted.")
+            .of(|object, _| ready_of_desired(object).into()),
         AGE,
         wide(CONTAINERS),
         wide(IMAGES),
     ],
-    cells: Some(|object, now| {
-        let (names, images) = containers(&object["spec"]["template"]["spec"]);
-        cells![name(object), ready_of_desired(object), age(object, now), names, images]
-    }),
     ..PLAIN
 };
 

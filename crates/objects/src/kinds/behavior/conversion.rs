@@ -35,6 +35,3 @@ fn called(mut object: ObjectMap, api_version: &str) -> ObjectMap {
     object.insert("apiVersion", api_version.into());
     object
 }
-
-#[cfg(test)]
-mod tests;

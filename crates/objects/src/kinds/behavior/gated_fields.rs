@@ -145,6 +145,3 @@ fn remove_below(nodes: &[Node], value: &mut Value, kept: Features) {
         _ => {}
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -144,6 +144,3 @@ impl Strategy {
         self.hooks.begin_deletion(object, dependents, now)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -157,6 +157,3 @@ pub fn label_name(object: &ObjectMap, used: &str, remarks: &mut Remarks<'_>) {
         );
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,12 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
-
 use crate::fields;
-use crate::kinds::behavior::columns::cell::{
-    AGE, NAME, PLAIN, age, boolean_column, cells, flag, list, name, text, text_column,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, boolean_column, list, text, text_column};
 use crate::kinds::behavior::columns::text::join;
 use crate::kinds::behavior::rules::same::immutable;
 use crate::kinds::behavior::strategy::generation::Generation;
@@ -98,31 +94,25 @@ pub fn warn_update(new: &ObjectMap, old: &ObjectMap, remarks: &mut Remarks<'_>) 
 pub static COLUMNS: Printer = Printer {
     columns: &[
         NAME,
-        boolean_column("AttachRequired", "Whether volumes are attached before they are mounted."),
-        boolean_column("PodInfoOnMount", "Whether the driver is told of the pod when it mounts."),
-        boolean_column("StorageCapacity", "Whether the scheduler heeds the capacity the driver reports."),
-        text_column("TokenRequests", "Audiences of the service account tokens that the driver gets."),
-        boolean_column("RequiresRepublish", "Whether mounted volumes are published again and again."),
-        text_column("Modes", "Volume life cycles that the driver supports."),
+        boolean_column("AttachRequired", "Whether volumes are attached before they are mounted.")
+            .of(|driver, _| driver["spec"]["attachRequired"].as_bool().unwrap_or(true).into()),
+        boolean_column("PodInfoOnMount", "Whether the driver is told of the pod when it mounts.")
+            .at("spec.podInfoOnMount"),
+        boolean_column("StorageCapacity", "Whether the scheduler heeds the capacity the driver reports.")
+            .at("spec.storageCapacity"),
+        text_column("TokenRequests", "Audiences of the service account tokens that the driver gets.")
+            .of(|driver, _| token_audiences(&driver["spec"]["tokenRequests"]).into()),
+        boolean_column("RequiresRepublish", "Whether mounted volumes are published again and again.")
+            .at("spec.requiresRepublish"),
+        text_column("Modes", "Volume life cycles that the driver supports.")
+            .of(|driver, _| modes(list(&driver["spec"]["volumeLifecycleModes"])).into()),
         AGE,
     ],
-    cells: Some(cells),
     ..PLAIN
 };
 
-fn cells(driver: &Value, now: Timestamp) -> Vec<Value> {
-    let spec = &driver["spec"];
-    let modes = list(&spec["volumeLifecycleModes"]);
-    cells![
-        name(driver),
-        spec["attachRequired"].as_bool().unwrap_or(true),
-        flag(&spec["podInfoOnMount"]),
-        flag(&spec["storageCapacity"]),
-        token_audiences(&spec["tokenRequests"]),
-        flag(&spec["requiresRepublish"]),
-        if modes.is_empty() { "<none>".to_owned() } else { join(modes.iter().map(text), ",") },
-        age(driver, now),
-    ]
+fn modes(modes: &[Value]) -> String {
+    if modes.is_empty() { "<none>".to_owned() } else { join(modes.iter().map(text), ",") }
 }
 
 fn token_audiences(requests: &Value) -> String {

@@ -215,6 +215,3 @@ fn is_of_label(c: char) -> bool {
     static SYMBOL: LazyLock<Regexp> = LazyLock::new(|| Regexp::compile(r"^\p{S}$").expect("an expression"));
     c.is_ascii_digit() || is_letter(c) || SYMBOL.is_match(c.encode_utf8(&mut [0; 4]))
 }
-
-#[cfg(test)]
-mod tests;

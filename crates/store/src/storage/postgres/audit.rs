@@ -1,11 +1,12 @@
 //! Audit events on PostgreSQL.
 
 use bytes::Bytes;
-use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgConnection;
 
-use super::error::{corrupt, unavailable};
-use crate::storage::audit::{removals, sources};
+use super::error::unavailable;
+use crate::storage::audit::{removals, selection};
+use crate::storage::shared::shared_audit;
 use crate::storage::{AuditQuery, AuditRemoval, AuditRing, AuditRow, Error};
 
 /// Adds events, each to the table that it names.
@@ -47,38 +48,4 @@ async fn insert_into(
         .map(drop)
 }
 
-/// Removes events that are too old, too many or too large.
-pub async fn remove(connection: &mut PgConnection, removal: AuditRemoval) -> Result<u64, Error> {
-    let mut removed = 0;
-    for (sql, bound) in removals(&removal, "$1", "$2") {
-        let done = sqlx::query(AssertSqlSafe(sql)).bind(bound).bind(i64::from(removal.limit));
-        removed += done.execute(&mut *connection).await.map_err(unavailable)?.rows_affected();
-    }
-    Ok(removed)
-}
-
-/// The newest events that are asked for, the oldest of them first.
-pub async fn find(
-    connection: &mut PgConnection,
-    query: &AuditQuery,
-    has_others: bool,
-) -> Result<Vec<Bytes>, Error> {
-    let (object, prefix) = query.object_and_prefix();
-    let rows = sqlx::query(AssertSqlSafe(format!(
-        "SELECT event FROM {} WHERE at >= $1 AND ($2::text IS NULL OR username = $2) \
-         AND ($3::text IS NULL OR verb = $3) AND ($4::text IS NULL OR object = $4 OR starts_with(object, $5)) \
-         ORDER BY at DESC, id DESC LIMIT $6",
-        sources(has_others)
-    )))
-    .bind(query.since)
-    .bind(query.user.as_deref())
-    .bind(query.verb.as_deref())
-    .bind(object)
-    .bind(prefix)
-    .bind(i64::from(query.limit))
-    .fetch_all(connection)
-    .await
-    .map_err(unavailable)?;
-    let event = |row: &PgRow| row.try_get::<Vec<u8>, _>(0).map(Bytes::from).map_err(corrupt);
-    rows.iter().rev().map(event).collect()
-}
+shared_audit!(PgConnection);

@@ -13,9 +13,11 @@ use super::error::{corrupt, unavailable};
 use super::lent::Lent;
 use super::pool::{Pool, long, short};
 use crate::revision::Revision;
+use crate::storage::shared::shared_queries;
 use crate::storage::stream::{Blocks, Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{
-    BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan,
+    BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan, Stale,
+    StaleRow,
 };
 
 /// How many revisions one statement asks for.
@@ -23,18 +25,6 @@ const REVISIONS_AT_ONCE: usize = 2000;
 
 /// Begins a transaction with one snapshot for the check of the clock and for the rows.
 pub const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-
-pub async fn clock(connection: &mut PgConnection) -> Result<Clock, Error> {
-    let (revision, compacted): (i64, i64) = sqlx::query_as("SELECT revision, compacted FROM clock")
-        .fetch_one(connection)
-        .await
-        .map_err(unavailable)?;
-    Ok(clock_of(revision, compacted))
-}
-
-fn clock_of(revision: i64, compacted: i64) -> Clock {
-    Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) }
-}
 
 /// The number of the newest migration; an error if there is no schema yet.
 pub async fn newest_migration(connection: &mut PgConnection) -> Result<i64, Error> {
@@ -174,7 +164,7 @@ pub async fn changes(
     // the feed hangs.
     while let Some(row) = short(found.try_next().map_err(unavailable)).await? {
         if current.is_none() {
-            let clock = clock_of(row.try_get(0).map_err(corrupt)?, row.try_get(1).map_err(corrupt)?);
+            let clock = clock_of((row.try_get(0).map_err(corrupt)?, row.try_get(1).map_err(corrupt)?));
             clock.check_feed(after)?;
             current = Some(clock.revision);
         }
@@ -193,31 +183,4 @@ async fn snapshot(connection: &mut Lent, at: Revision) -> Result<Transaction<'_,
     Ok(transaction)
 }
 
-fn live_row(row: PgRow, resource: ResourceId) -> Result<Row, Error> {
-    let revision: i64 = row.try_get(2).map_err(corrupt)?;
-    Ok(Row {
-        resource,
-        namespace: row.try_get::<String, _>(0).map_err(corrupt)?.into(),
-        name: row.try_get::<String, _>(1).map_err(corrupt)?.into(),
-        revision: Revision(revision as u64),
-        value: row.try_get::<Vec<u8>, _>(3).map_err(corrupt)?.into(),
-    })
-}
-
-fn change_row(row: &PgRow) -> Result<ChangeRow, Error> {
-    let revision: i64 = row.try_get(2).map_err(corrupt)?;
-    let resource: i32 = row.try_get(3).map_err(corrupt)?;
-    let namespace: &str = row.try_get(4).map_err(corrupt)?;
-    let name: &str = row.try_get(5).map_err(corrupt)?;
-    let kind = ChangeKind::from_code(row.try_get::<i16, _>(6).map_err(corrupt)?.into())?;
-    let previous: Option<i64> = row.try_get(7).map_err(corrupt)?;
-    let value: Vec<u8> = row.try_get(8).map_err(corrupt)?;
-    let before: Option<Vec<u8>> = row.try_get(9).map_err(corrupt)?;
-    Ok(ChangeRow {
-        revision: Revision(revision as u64),
-        key: Key::new(ResourceId(resource), namespace, name),
-        kind,
-        value: (kind != ChangeKind::Deleted).then(|| Bytes::from(value)),
-        previous: previous.zip(before).map(|(revision, value)| (Revision(revision as u64), value.into())),
-    })
-}
+shared_queries!(PgConnection, PgRow, 2);

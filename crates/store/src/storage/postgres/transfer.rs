@@ -17,90 +17,19 @@ use super::{Address, MIGRATIONS, Postgres, not_opened, reads, unreachable};
 use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
-use crate::storage::inventory::{self, Inventory, LongObject};
+use crate::storage::inventory::{self, Extent, Inventory, LongObject};
+use crate::storage::shared::snapshot_reads;
 use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::stream;
 use crate::storage::transfer::{
-    Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, LIVE_OBJECTS_OF,
-    Length, Meter, ObjectRow, Record, Step, StoredObject, TOKEN_KEYS, clock_after, compare,
+    Arrivals, COUNTS, Counts, Error, Export, Length, Meter, ObjectRow, Record, Step, StoredObject,
+    clock_after, compare,
 };
 use crate::storage::{self, AuditQuery, TokenKey, migrations, transfer};
 
+snapshot_reads!(Postgres, Address, PgConnection, storage::audit::OTHERS_ON_POSTGRES);
+
 impl Postgres {
-    /// The newest state of the store, from one snapshot. Takes no lock: servers go on writing.
-    pub async fn export(address: &Address) -> Result<Export, Error> {
-        let Snapshot { mut connection, revision, .. } = snapshot(address).await?;
-        let count = sqlx::query_scalar(LIVE_COUNT).fetch_one(&mut connection);
-        let count: i64 = count.await.map_err(unavailable)?;
-        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-        let batches = stream(receiver, async move {
-            send(&mut connection, &sender).await;
-        });
-        Ok(Export { revision, length: Length::Objects(count as u64), batches })
-    }
-
-    /// The contents of the store, from one snapshot. Takes no lock.
-    pub async fn inventory(address: &Address) -> Result<Inventory, Error> {
-        let Snapshot { mut connection, revision, schema } = snapshot(address).await?;
-        let stored =
-            sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF).bind(ENCRYPTED);
-        let stored = stored.fetch_all(&mut connection).await.map_err(unavailable)?;
-        let sealed = sqlx::query_as(include_str!("../sql/sealed_heads.sql")).bind(ENCRYPTED);
-        let sealed = sealed.bind(inventory::SEALED_HEAD);
-        let sealed = sealed.fetch_all(&mut connection).await.map_err(unavailable)?;
-        let registered = match schema >= inventory::REGISTRY {
-            true => sqlx::query_as(include_str!("../sql/registered_versions.sql"))
-                .fetch_all(&mut connection)
-                .await
-                .map_err(unavailable)?,
-            false => Vec::new(),
-        };
-        // Not every database that speaks PostgreSQL's protocol knows sizes.
-        let host: Option<(i64, i64)> = sqlx::query_as(
-            "SELECT COALESCE(SUM(pg_total_relation_size(pg_class.oid)), 0)::bigint, \
-             (EXTRACT(epoch FROM clock_timestamp()) * 1000000)::bigint \
-             FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
-             WHERE relkind = 'r' AND nspname = current_schema()",
-        )
-        .fetch_one(&mut connection)
-        .await
-        .ok();
-        let host = host.map_or((0, None), |(bytes, clock)| (bytes, Some(clock)));
-        Ok(Inventory::new(revision, host, stored, sealed, registered))
-    }
-
-    /// The objects that are longer than a limit, from one snapshot. Takes no lock.
-    pub async fn long_objects(address: &Address, limit: usize) -> Result<Vec<LongObject>, Error> {
-        let Snapshot { mut connection, .. } = snapshot(address).await?;
-        let (head, tail) = inventory::ENDS;
-        let rows = sqlx::query_as(include_str!("../sql/long_objects.sql"))
-            .bind(inventory::shortest_of(limit))
-            .bind(head)
-            .bind(tail);
-        let rows = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
-        Ok(inventory::long_objects(rows, limit))
-    }
-
-    /// The objects of a resource, from one snapshot. Takes no lock.
-    pub async fn live_objects(
-        address: &Address,
-        resource: &GroupResource,
-    ) -> Result<Vec<StoredObject>, Error> {
-        let Snapshot { mut connection, .. } = snapshot(address).await?;
-        let rows = sqlx::query_as(LIVE_OBJECTS_OF).bind(&*resource.group).bind(&*resource.plural);
-        let rows: Vec<ObjectRow> = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
-        Ok(rows.into_iter().map(StoredObject::from).collect())
-    }
-
-    /// The audit events that are asked for, from one snapshot. Takes no lock.
-    pub async fn audit_events(address: &Address, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
-        let Snapshot { mut connection, schema, .. } = snapshot(address).await?;
-        if schema < storage::audit::MIGRATION {
-            return Ok(Vec::new());
-        }
-        Ok(super::audit::find(&mut connection, query, schema >= storage::audit::OTHERS_ON_POSTGRES).await?)
-    }
-
     /// Fills this store, which must be new, in one transaction.
     pub async fn import(&self, export: Export, meter: &Meter) -> Result<Counts, Error> {
         let mut connection = self.pool.acquire().await?;
@@ -112,12 +41,19 @@ impl Postgres {
     }
 }
 
-/// A connection that holds a snapshot of a store that is only read.
-struct Snapshot {
-    connection: PgConnection,
-    revision: Revision,
-    /// The schema's newest migration.
-    schema: i64,
+/// The size of the store's tables with their indexes, and the time of the database's host.
+async fn extent(connection: &mut PgConnection) -> Result<Extent, Error> {
+    // Not every database that speaks PostgreSQL's protocol knows sizes.
+    let found: Option<(i64, i64)> = sqlx::query_as(
+        "SELECT COALESCE(SUM(pg_total_relation_size(pg_class.oid)), 0)::bigint, \
+         (EXTRACT(epoch FROM clock_timestamp()) * 1000000)::bigint \
+         FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
+         WHERE relkind = 'r' AND nspname = current_schema()",
+    )
+    .fetch_one(connection)
+    .await
+    .ok();
+    Ok(found.map_or(Extent::default(), |(bytes, clock)| Extent { bytes: bytes.unsigned_abs(), clock: Some(clock) }))
 }
 
 async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
@@ -133,17 +69,6 @@ async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
     sqlx::query(reads::SNAPSHOT).execute(&mut connection).await.map_err(unavailable)?;
     let revision = reads::clock(&mut connection).await?.revision;
     Ok(Snapshot { connection, revision, schema })
-}
-
-/// Sends everything in the connection's snapshot, until the receiver is gone.
-async fn send(connection: &mut PgConnection, batches: &mpsc::Sender<Result<Vec<Record>, Error>>) {
-    let keys = sqlx::query_as(TOKEN_KEYS).fetch_all(&mut *connection).await.map_err(unavailable);
-    let keys = match keys {
-        Ok(keys) => keys,
-        Err(error) => return drop(batches.send(Err(error.into())).await),
-    };
-    let objects = sqlx::query_as(LIVE_OBJECTS).fetch(connection).map_err(unavailable);
-    transfer::send(keys, objects, batches).await;
 }
 
 async fn import(connection: &mut PgConnection, export: Export, meter: &Meter) -> Result<Counts, Error> {

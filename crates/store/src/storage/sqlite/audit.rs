@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection};
-use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
+use sqlx::{Arguments as _, AssertSqlSafe};
 
-use super::error::{corrupt, unavailable};
-use crate::storage::audit::{removals, sources};
+use super::error::unavailable;
+use crate::storage::audit::{removals, selection};
+use crate::storage::shared::shared_audit;
 use crate::storage::{AuditQuery, AuditRemoval, AuditRing, AuditRow, Error};
 
 /// Adds events in the transaction that is open. Their number is padded to a power of two, so that a few prepared statements
@@ -62,38 +63,4 @@ fn bind(arguments: &mut SqliteArguments, row: &AuditRow) -> Result<(), sqlx::err
     arguments.add(&row.event[..])
 }
 
-/// Removes events that are too old, too many or too large.
-pub async fn remove(connection: &mut SqliteConnection, removal: AuditRemoval) -> Result<u64, Error> {
-    let mut removed = 0;
-    for (sql, bound) in removals(&removal, "?1", "?2") {
-        let done = sqlx::query(AssertSqlSafe(sql)).bind(bound).bind(removal.limit);
-        removed += done.execute(&mut *connection).await.map_err(unavailable)?.rows_affected();
-    }
-    Ok(removed)
-}
-
-/// The newest events that are asked for, the oldest of them first.
-pub async fn find(
-    connection: &mut SqliteConnection,
-    query: &AuditQuery,
-    has_others: bool,
-) -> Result<Vec<Bytes>, Error> {
-    let (object, prefix) = query.object_and_prefix();
-    let rows = sqlx::query(AssertSqlSafe(format!(
-        "SELECT event FROM {} WHERE at >= ?1 AND (?2 IS NULL OR username = ?2) AND (?3 IS NULL OR verb = ?3) \
-         AND (?4 IS NULL OR object = ?4 OR substr(object, 1, length(?5)) = ?5) ORDER BY at DESC, id DESC LIMIT ?6",
-        sources(has_others)
-    )))
-    .bind(query.since)
-    .bind(query.user.as_deref())
-    .bind(query.verb.as_deref())
-    .bind(object)
-    .bind(prefix)
-    .bind(query.limit)
-    .fetch_all(connection)
-    .await
-    .map_err(unavailable)?;
-    let event =
-        |row: &sqlx::sqlite::SqliteRow| row.try_get::<Vec<u8>, _>(0).map(Bytes::from).map_err(corrupt);
-    rows.iter().rev().map(event).collect()
-}
+shared_audit!(SqliteConnection);

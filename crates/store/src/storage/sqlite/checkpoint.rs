@@ -12,10 +12,6 @@ use crate::storage::Error;
 /// A checkpoint is made when the log has this many frames, each a page: 8 MB. A longer log gains 5 % and doubles the
 /// p99.
 const DUE: u32 = 1000;
-/// The same while users stand back for each other ([`Scheduling::be_considerate`](crate::scheduling::Scheduling::be_considerate)), unless the log is long. Writers wait for a
-/// shorter time then, and the disk has more to write: a page that is changed again and again is moved more often. Beside a flood
-/// of creates, the p99 of another user's went from 5.7 to 3.6 ms.
-const DUE_CONSIDERATE: u32 = 125;
 /// From this many frames on, writers wait until short reads have left the log, so that it can start anew.
 const LONG: u32 = 4 * DUE;
 /// How long writers wait for that, in milliseconds. They do not wait for a long list, which may keep the log in use for
@@ -72,11 +68,8 @@ impl Filling {
         self.frames = frames;
     }
 
-    /// Whether a checkpoint is due; `considerate` while users stand back for each other.
-    pub fn is_due(&self, considerate: bool) -> bool {
-        // In a long log writers also wait for readers, which must not happen more often.
-        let early = if considerate && self.frames < LONG { DUE - DUE_CONSIDERATE } else { 0 };
-        self.frames >= self.due.saturating_sub(early)
+    pub fn is_due(&self) -> bool {
+        self.frames >= self.due
     }
 
     pub fn extent(&self) -> Extent {
@@ -161,35 +154,20 @@ mod tests {
     fn the_log_is_moved_when_it_is_full_and_again_when_there_is_as_much_more() {
         let mut filling = Filling::default();
         filling.reached(DUE - 1);
-        assert!(!filling.is_due(false));
+        assert!(!filling.is_due());
         filling.reached(DUE);
-        assert!(filling.is_due(false) && filling.extent() == Extent::Passive);
+        assert!(filling.is_due() && filling.extent() == Extent::Passive);
         filling.attempted(DUE);
         filling.reached(2 * DUE - 1);
-        assert!(!filling.is_due(false), "a reader has kept it from beginning anew");
+        assert!(!filling.is_due(), "a reader has kept it from beginning anew");
         filling.reached(2 * DUE);
-        assert!(filling.is_due(false));
+        assert!(filling.is_due());
         filling.attempted(2 * DUE);
         filling.reached(10);
         filling.reached(DUE);
-        assert!(filling.is_due(false), "it has begun anew");
+        assert!(filling.is_due(), "it has begun anew");
         filling.reached(LONG);
         assert_eq!(filling.extent(), Extent::Restart);
-        assert!(Filling::unknown().is_due(false));
-    }
-
-    #[test]
-    fn the_log_is_moved_sooner_while_users_stand_back_for_each_other() {
-        let mut filling = Filling::default();
-        for before in [0, DUE_CONSIDERATE] {
-            filling.reached(before + DUE_CONSIDERATE - 1);
-            assert!(!filling.is_due(true));
-            filling.reached(before + DUE_CONSIDERATE);
-            assert!(filling.is_due(true) && !filling.is_due(false));
-            filling.attempted(before + DUE_CONSIDERATE);
-        }
-        filling.attempted(LONG);
-        filling.reached(LONG + DUE - 1);
-        assert!(!filling.is_due(true), "writers would wait for readers all the time");
+        assert!(Filling::unknown().is_due());
     }
 }

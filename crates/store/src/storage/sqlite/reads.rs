@@ -9,22 +9,16 @@ use tokio::sync::mpsc;
 
 use super::error::{corrupt, unavailable};
 use crate::revision::Revision;
+use crate::storage::shared::shared_queries;
 use crate::storage::stream::{Blocks, Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{
-    BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan,
+    BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan, Stale,
+    StaleRow,
 };
 
 /// How many revisions one statement asks for: as many rows as sqlx fetches ahead of its reader. With more, sqlx's
 /// thread and the reader would alternate, and each row would cost two thread switches.
 const REVISIONS_AT_ONCE: usize = 50;
-
-pub async fn clock(connection: &mut SqliteConnection) -> Result<Clock, Error> {
-    let (revision, compacted): (i64, i64) = sqlx::query_as("SELECT revision, compacted FROM clock")
-        .fetch_one(connection)
-        .await
-        .map_err(unavailable)?;
-    Ok(Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) })
-}
 
 /// The bytes of the database's pages.
 pub async fn size(pool: &SqlitePool) -> Result<u64, Error> {
@@ -189,30 +183,4 @@ async fn snapshot(
     Ok(transaction)
 }
 
-fn live_row(row: SqliteRow, resource: ResourceId) -> Result<Row, Error> {
-    let revision: i64 = row.try_get(2).map_err(corrupt)?;
-    Ok(Row {
-        resource,
-        namespace: row.try_get::<String, _>(0).map_err(corrupt)?.into(),
-        name: row.try_get::<String, _>(1).map_err(corrupt)?.into(),
-        revision: Revision(revision as u64),
-        value: row.try_get::<Vec<u8>, _>(3).map_err(corrupt)?.into(),
-    })
-}
-
-fn change_row(row: &SqliteRow) -> Result<ChangeRow, Error> {
-    let get = |index| row.try_get::<i64, _>(index).map_err(corrupt);
-    let kind = ChangeKind::from_code(get(4)?)?;
-    let previous: Option<i64> = row.try_get(5).map_err(corrupt)?;
-    let value: Vec<u8> = row.try_get(6).map_err(corrupt)?;
-    let before: Option<Vec<u8>> = row.try_get(7).map_err(corrupt)?;
-    let namespace: &str = row.try_get(2).map_err(corrupt)?;
-    let name: &str = row.try_get(3).map_err(corrupt)?;
-    Ok(ChangeRow {
-        revision: Revision(get(0)? as u64),
-        key: Key::new(ResourceId(get(1)? as i32), namespace, name),
-        kind,
-        value: (kind != ChangeKind::Deleted).then(|| Bytes::from(value)),
-        previous: previous.zip(before).map(|(revision, value)| (Revision(revision as u64), value.into())),
-    })
-}
+shared_queries!(SqliteConnection, SqliteRow, 0);

@@ -15,12 +15,13 @@ use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, files, reads};
 use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
-use crate::storage::inventory::{self, Inventory, LongObject};
+use crate::storage::inventory::{self, Extent, Inventory, LongObject};
+use crate::storage::shared::snapshot_reads;
 use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::stream;
 use crate::storage::transfer::{
-    Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, LIVE_OBJECTS_OF,
-    Length, Meter, ObjectRow, Record, Step, StoredObject, TOKEN_KEYS, clock_after, compare,
+    Arrivals, COUNTS, Counts, Error, Export, Length, Meter, ObjectRow, Record, Step, StoredObject,
+    clock_after, compare,
 };
 use crate::storage::{self, AuditQuery, OpenError, ResourceId, TokenKey, migrations, transfer};
 
@@ -30,67 +31,9 @@ const IMPORT_CACHE: &str = "-65536";
 /// Objects inserted by one statement.
 const ROWS_AT_ONCE: usize = 100;
 
+snapshot_reads!(Sqlite, Path, SqliteConnection, storage::audit::OTHERS_ON_SQLITE);
+
 impl Sqlite {
-    /// The newest state of the store in this file, from one snapshot. Takes no lock: a server goes on writing.
-    pub async fn export(path: &Path) -> Result<Export, Error> {
-        let Snapshot { mut connection, revision, .. } = snapshot(path).await?;
-        let count = sqlx::query_scalar(LIVE_COUNT).fetch_one(&mut connection);
-        let count: i64 = count.await.map_err(unavailable)?;
-        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-        let batches = stream(receiver, async move { send(&mut connection, &sender).await });
-        Ok(Export { revision, length: Length::Objects(count as u64), batches })
-    }
-
-    /// The contents of the store, from one snapshot. Takes no lock.
-    pub async fn inventory(path: &Path) -> Result<Inventory, Error> {
-        let Snapshot { mut connection, revision, schema } = snapshot(path).await?;
-        let stored =
-            sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF).bind(ENCRYPTED);
-        let stored = stored.fetch_all(&mut connection).await.map_err(unavailable)?;
-        let sealed = sqlx::query_as(include_str!("../sql/sealed_heads.sql")).bind(ENCRYPTED);
-        let sealed = sealed.bind(inventory::SEALED_HEAD);
-        let sealed = sealed.fetch_all(&mut connection).await.map_err(unavailable)?;
-        let registered = match schema >= inventory::REGISTRY {
-            true => sqlx::query_as(include_str!("../sql/registered_versions.sql"))
-                .fetch_all(&mut connection)
-                .await
-                .map_err(unavailable)?,
-            false => Vec::new(),
-        };
-        let pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
-        let bytes: i64 = sqlx::query_scalar(pages).fetch_one(&mut connection).await.map_err(unavailable)?;
-        Ok(Inventory::new(revision, (bytes, None), stored, sealed, registered))
-    }
-
-    /// The objects that are longer than a limit, from one snapshot. Takes no lock.
-    pub async fn long_objects(path: &Path, limit: usize) -> Result<Vec<LongObject>, Error> {
-        let Snapshot { mut connection, .. } = snapshot(path).await?;
-        let (head, tail) = inventory::ENDS;
-        let rows = sqlx::query_as(include_str!("../sql/long_objects.sql"))
-            .bind(inventory::shortest_of(limit))
-            .bind(head)
-            .bind(tail);
-        let rows = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
-        Ok(inventory::long_objects(rows, limit))
-    }
-
-    /// The objects of a resource, from one snapshot. Takes no lock.
-    pub async fn live_objects(path: &Path, resource: &GroupResource) -> Result<Vec<StoredObject>, Error> {
-        let Snapshot { mut connection, .. } = snapshot(path).await?;
-        let rows = sqlx::query_as(LIVE_OBJECTS_OF).bind(&*resource.group).bind(&*resource.plural);
-        let rows: Vec<ObjectRow> = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
-        Ok(rows.into_iter().map(StoredObject::from).collect())
-    }
-
-    /// The audit events that are asked for, from one snapshot. Takes no lock.
-    pub async fn audit_events(path: &Path, query: &AuditQuery) -> Result<Vec<Bytes>, Error> {
-        let Snapshot { mut connection, schema, .. } = snapshot(path).await?;
-        if schema < storage::audit::MIGRATION {
-            return Ok(Vec::new());
-        }
-        Ok(super::audit::find(&mut connection, query, schema >= storage::audit::OTHERS_ON_SQLITE).await?)
-    }
-
     /// Fills this store, which must be new, in one transaction, and closes it.
     ///
     /// It does so without a write-ahead log: the rollback journal of a file that was almost empty stays small, and each
@@ -112,12 +55,11 @@ impl Sqlite {
     }
 }
 
-/// A connection that holds a snapshot of a store that is only read.
-struct Snapshot {
-    connection: SqliteConnection,
-    revision: Revision,
-    /// The schema's newest migration.
-    schema: i64,
+/// The size of the database in bytes. A file has no clock.
+async fn extent(connection: &mut SqliteConnection) -> Result<Extent, Error> {
+    let pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
+    let bytes: i64 = sqlx::query_scalar(pages).fetch_one(connection).await.map_err(unavailable)?;
+    Ok(Extent { bytes: bytes.unsigned_abs(), clock: None })
 }
 
 async fn snapshot(path: &Path) -> Result<Snapshot, Error> {
@@ -134,17 +76,6 @@ async fn snapshot(path: &Path) -> Result<Snapshot, Error> {
     sqlx::query("BEGIN").execute(&mut connection).await.map_err(unavailable)?;
     let revision = reads::clock(&mut connection).await?.revision;
     Ok(Snapshot { connection, revision, schema })
-}
-
-/// Sends everything in the connection's snapshot, until the receiver is gone.
-async fn send(connection: &mut SqliteConnection, batches: &mpsc::Sender<Result<Vec<Record>, Error>>) {
-    let keys = sqlx::query_as(TOKEN_KEYS).fetch_all(&mut *connection).await.map_err(unavailable);
-    let keys = match keys {
-        Ok(keys) => keys,
-        Err(error) => return drop(batches.send(Err(error.into())).await),
-    };
-    let objects = sqlx::query_as(LIVE_OBJECTS).fetch(connection).map_err(unavailable);
-    transfer::send(keys, objects, batches).await;
 }
 
 async fn import(connection: &mut SqliteConnection, export: Export, meter: &Meter) -> Result<Counts, Error> {

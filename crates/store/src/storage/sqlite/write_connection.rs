@@ -101,7 +101,7 @@ impl WriteConnection {
         if slot.connection.is_none() {
             self.reconnect(&mut slot).await?;
         }
-        if slot.filling.is_due(self.scheduling.is_considerate()) {
+        if slot.filling.is_due() {
             let extent = slot.filling.extent();
             let (back, folded) = self.fold(slot, extent).await?;
             slot = back;
@@ -241,7 +241,7 @@ impl WriteConnection {
     /// write, the next of them makes it.
     fn fold_while_idle(self: &Arc<Self>) {
         let Ok(slot) = self.slot.clone().try_lock_owned() else { return };
-        if !slot.filling.is_due(self.scheduling.is_considerate()) || self.check(&slot).is_err() {
+        if !slot.filling.is_due() || self.check(&slot).is_err() {
             return;
         }
         let (this, extent) = (self.clone(), slot.filling.extent());
@@ -257,7 +257,7 @@ impl WriteConnection {
     /// Whether a checkpoint is due. Waits for one that is being made.
     #[cfg(test)]
     pub async fn is_fold_due(&self) -> bool {
-        self.slot.lock().await.filling.is_due(self.scheduling.is_considerate())
+        self.slot.lock().await.filling.is_due()
     }
 
     /// Opens a new connection after an error, and returns the clock's revision. Everything that was committed is then

@@ -1,0 +1,10 @@
+//! Tests of modules through their public items, in a file for each module.
+
+mod answers_interim;
+mod cache_state;
+mod encryption_configuration;
+mod identity;
+mod identity_instance;
+mod relay_tunnel;
+mod storage_mark;
+mod tasks;
