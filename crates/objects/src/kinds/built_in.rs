@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use self::enablement::Enablement;
 use super::GROUPS;
+use super::behavior::declared::Declared;
 use super::behavior::definition::{Definition, Keeping};
 use super::behavior::{Behavior, BuiltIn, Group, Version};
 use crate::schema::builtin;
@@ -53,7 +54,7 @@ pub fn any_version(group: &str, kind: &str) -> &'static BuiltIn {
 pub fn behavior(definition: &ResourceDefinition) -> Behavior {
     match find(definition.gvk()) {
         Some(kind) => Behavior::built_in(kind, definition),
-        None => Behavior::custom(definition, None),
+        None => Behavior::declared(definition, Declared::nothing(definition.namespaced())),
     }
 }
 

@@ -7,18 +7,16 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::conflict;
 use super::fields::FieldSet;
-use super::fields_v1;
 use super::filter::Filter;
-use super::managers::{Identity, Manager, Managers, Operation};
-use super::ownership::{self, Acting, Conflicts, Refusal, Update, Versions};
+use super::managers::{Acting, Identity, Manager, Managers, Operation};
+use super::ownership::{self, Conflicts, Refusal, Update, Versions};
 use super::path::PathElement;
 use super::schema::Schema;
+use super::{conflict, fields_v1};
 use crate::codec::protobuf;
-use crate::schema::builtin;
-use crate::schema::kind;
 use crate::schema::names::Gvk;
+use crate::schema::{builtin, kind};
 use crate::tree::{Map, Value, work};
 
 mod properties;

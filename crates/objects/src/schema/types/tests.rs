@@ -2,6 +2,7 @@ use super::*;
 use crate::json::Node;
 use crate::kinds::built_in;
 use crate::schema::builtin;
+use crate::schema::kind::Kind;
 use crate::tree::Value;
 
 static TYPES: LazyLock<Arc<Types>> = LazyLock::new(builtin::types);
