@@ -9,7 +9,7 @@ use super::banner;
 use super::error::Error;
 use super::signals::Signals;
 use crate::server::config::Config;
-use crate::server::start::Build;
+use crate::server::environment::Build;
 use crate::server::{Server, application, open_files};
 use crate::tasks::Failure;
 
