@@ -13,7 +13,7 @@ use crate::fields;
 use crate::http::in_process::Caller;
 use crate::http::server::Responder;
 use crate::server::application;
-use crate::server::start::{Application, Build, BuildError, Environment};
+use crate::server::environment::{Application, Build, BuildError, Environment};
 use crate::tree::{Map, Value};
 use crate::user::User;
 

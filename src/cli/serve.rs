@@ -8,7 +8,7 @@ use super::error::Error;
 use super::signals::Ends;
 use super::{banner, definitions};
 use crate::server::config::Config;
-use crate::server::start::Build;
+use crate::server::environment::Build;
 use crate::server::{Server, open_files};
 use crate::tasks::Failure;
 

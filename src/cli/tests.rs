@@ -10,7 +10,7 @@ use super::config::LogFormat;
 use super::*;
 use crate::server::config::Config;
 use crate::server::datastore::Datastore;
-use crate::server::start::{Application, Environment};
+use crate::server::environment::{Application, Environment};
 
 fn parse(arguments: &[&str]) -> Result<Config, Error> {
     Ok(parse_all(arguments)?.server)

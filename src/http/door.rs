@@ -3,6 +3,7 @@
 pub(in crate::http) mod audited;
 pub mod cors;
 pub(in crate::http) mod fair_share;
+mod identity;
 mod permission;
 mod reauthorization;
 
@@ -10,12 +11,12 @@ use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, Version, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -23,26 +24,22 @@ use tokio_util::sync::CancellationToken;
 use self::audited::{Answering, Begun, Watched, is_long_running};
 use self::cors::Cors;
 use self::fair_share::Admitted;
-use self::reauthorization::Who;
 use super::in_process::Caller;
 use super::request::info::RequestInfo;
 use super::request::{AUDIT_ID, new_audit_id, raw_query};
 use super::response;
-use super::response::Unlogged;
-use super::response::warnings;
+use super::response::{Unlogged, warnings};
 use super::server::ConnectionInfo;
 use super::tls::ClientTrust;
 use crate::api::error::Error;
 use crate::audit::{Audit, Lost};
-use crate::auth::authn::{
-    Authenticated, Authenticator, By, Credential, Notes, Shown, Unauthenticated, forget_credentials,
-};
+use crate::auth::authn::{Authenticated, Authenticator, By, Credential, Notes};
 use crate::auth::authorizer::{Authorization, is_public_path};
 use crate::auth::impersonation::{self, Impersonator};
 use crate::auth::revocation::Revocations;
 use crate::auth::service_accounts::Unproven;
 use crate::flow_control::FlowControl;
-use crate::metrics::{self, Filter, Metrics};
+use crate::metrics::{Filter, Metrics};
 use crate::random::Random;
 use crate::user::User;
 use crate::wall_clock::WallClock;
@@ -180,14 +177,28 @@ impl Door {
         if let Some(origin) = origin {
             cors::tell(response.headers_mut(), origin);
         }
+        self.finish(&mut response, &notes, audit_id);
+        response
+    }
+
+    /// Sets the headers of every response: warnings, an audit id, and no caching unless the handler allows it.
+    fn finish(&self, response: &mut Response, notes: &Notes, audit_id: Option<HeaderValue>) {
         if !notes.warnings().is_empty() {
             let texts: Vec<String> = notes.warnings().iter().map(|text| (*text).to_owned()).collect();
             warnings::put(response.headers_mut(), &texts);
         }
-        if let Some(value) = &self.strict_transport_security {
-            response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, value.clone());
+        if let Some(audit_id) = audit_id {
+            if let Some(Unlogged { method, path, error }) = response.extensions_mut().remove() {
+                let audit_id = String::from_utf8_lossy(audit_id.as_bytes());
+                tracing::warn!(%audit_id, %method, path, error, "the datastore failed a request");
+            }
+            response.headers_mut().entry(AUDIT_ID).or_insert(audit_id);
         }
-        finish(response, audit_id)
+        let headers = response.headers_mut();
+        if let Some(value) = &self.strict_transport_security {
+            headers.insert(header::STRICT_TRANSPORT_SECURITY, value.clone());
+        }
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
     }
 
     /// The verb and subject of the request; an error if its URL is unclear, or if the server drains and can say so in no other way.
@@ -307,117 +318,6 @@ impl Door {
             false => Ok(()),
         }
     }
-
-    /// The user of the credentials. A connection on which no credential was ever shown has lower limits, and if it
-    /// speaks HTTP/2, which can be abused for floods, is closed after its first request (upstream's
-    /// `UnauthenticatedHTTP2DOSMitigation`).
-    async fn authenticate(
-        &self,
-        parts: &mut Parts,
-        by: By,
-        notes: &mut Notes,
-    ) -> Result<Authenticated, Error> {
-        if let Some(Caller(user)) = parts.extensions.get() {
-            return Ok(Authenticated::by(Credential::Internal, user.clone()));
-        }
-        let connection = parts.extensions.get::<Arc<ConnectionInfo>>().cloned();
-        let trusting = connection.as_ref().zip(self.client_trust.as_ref());
-        let certified = trusting.and_then(|(connection, trust)| connection.certified_by(trust));
-        let shown = Shown { certified, headers: &mut parts.headers, path: parts.uri.path(), by };
-        let start = Instant::now();
-        let answer = self.authenticator.authenticate(shown).await;
-        let (result, name) = authentication_result(&answer);
-        self.metrics.attempts.authenticated(result, name, start.elapsed());
-        if let Some(connection) = &connection {
-            let is_known = matches!(&answer, Ok(found) if !found.is_anonymous());
-            self.account(connection, is_known, parts.version)?;
-        }
-        // Upstream counts what its authenticator of certificates looks at, which a front proxy's user does not reach.
-        let is_proxied = matches!(&answer, Ok(found) if matches!(found.credential, Credential::FrontProxy));
-        if let Some(left) = connection.filter(|_| !is_proxied).and_then(|one| one.certificate_left()) {
-            self.metrics.certificate_shown(left);
-        }
-        let mut found = answer?;
-        notes.extend(std::mem::take(&mut found.notes));
-        forget_credentials(&mut parts.headers);
-        Ok(found)
-    }
-
-    /// The user in whose name the request is to be made, if it names one.
-    async fn impersonate(
-        &self,
-        user: Arc<User>,
-        info: &RequestInfo,
-        parts: &mut Parts,
-    ) -> Result<Who, Error> {
-        let Some(wanted) = impersonation::requested(&mut parts.headers)? else {
-            self.metrics.attempts.passed(Filter::Impersonation, Duration::ZERO);
-            return Ok(Who { user: user.clone(), requester: user, wanted: None });
-        };
-        let attributes = info.attributes(&user);
-        let found = self.impersonator.impersonate(&wanted, &attributes, &self.authorizer);
-        let began = Instant::now();
-        let found = Box::pin(found).await;
-        let (mode, decision) = match &found {
-            Ok(found) => (found.mode, "allowed"),
-            Err(_) => ("", "denied"),
-        };
-        let took = began.elapsed();
-        self.metrics.impersonated(mode, decision, took);
-        let found = found?;
-        self.metrics.attempts.passed(Filter::Impersonation, took);
-        tracing::debug!(
-            user = user.name,
-            impersonated = found.user.name,
-            "a request in somebody else's name"
-        );
-        if let Some(record) = audited::record(parts) {
-            record.impersonated(found.user.clone(), found.constraint.unwrap_or_default());
-        }
-        let wanted = Some(Box::new(wanted));
-        let requester = user.clone();
-        Ok(Who { user: found.user, requester, wanted })
-    }
-
-    /// Counts a request that is answered before anybody looks for its credential. Where one was shown before, it is the
-    /// client's of that.
-    fn account_unknown(&self, parts: &Parts) -> Result<(), Error> {
-        match parts.extensions.get::<Arc<ConnectionInfo>>() {
-            Some(connection) if !connection.is_authenticated() => {
-                self.account(connection, false, parts.version)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn account(&self, connection: &ConnectionInfo, is_known: bool, version: Version) -> Result<(), Error> {
-        if is_known {
-            if !connection.authenticate(self.cluster.as_ref()) {
-                connection.go_away();
-                return Err(Error::too_many("connections"));
-            }
-            let chance = self.goaway_chance;
-            if chance > 0.0 && version == Version::HTTP_2 && self.random.share() < chance {
-                connection.go_away();
-            }
-            return Ok(());
-        }
-        if version == Version::HTTP_2 {
-            connection.go_away();
-        }
-        if connection.is_crowded() { Err(Error::too_many("requests without a credential")) } else { Ok(()) }
-    }
-}
-
-/// How metrics show what came of authenticating, with the user's name.
-fn authentication_result(
-    answer: &Result<Authenticated, Unauthenticated>,
-) -> (metrics::Authentication, Option<&str>) {
-    match answer {
-        Ok(found) => (metrics::Authentication::Success, Some(&found.user.name)),
-        Err(Unauthenticated::Missing) => (metrics::Authentication::Failure, None),
-        Err(_) => (metrics::Authentication::Error, None),
-    }
 }
 
 /// Whether the path is a health endpoint or one of its checks.
@@ -429,18 +329,4 @@ pub fn is_health(path: &str) -> bool {
 /// The audit id that the client sent.
 fn audit_id(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned()
-}
-
-/// Sets the headers of every response: an audit id, and no caching unless the handler allows it.
-fn finish(mut response: Response, audit_id: Option<HeaderValue>) -> Response {
-    if let Some(audit_id) = audit_id {
-        if let Some(Unlogged { method, path, error }) = response.extensions_mut().remove() {
-            let audit_id = String::from_utf8_lossy(audit_id.as_bytes());
-            tracing::warn!(%audit_id, %method, path, error, "the datastore failed a request");
-        }
-        response.headers_mut().entry(AUDIT_ID).or_insert(audit_id);
-    }
-    let headers = response.headers_mut();
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
-    response
 }

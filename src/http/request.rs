@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use super::response::negotiate::wants_pretty;
 use super::server::{LONG, LongQuery};
 use crate::api::options::query::Query;
+use crate::audit::Record;
 use crate::random::Random;
 use crate::user::User;
 
@@ -24,6 +25,11 @@ pub fn new_audit_id(random: &Random) -> Option<HeaderValue> {
 /// The user of the request, set before any handler runs.
 pub fn user(parts: &Parts) -> Arc<User> {
     parts.extensions.get::<Arc<User>>().cloned().unwrap_or_default()
+}
+
+/// The audit record of the request, if one was begun.
+pub fn audit_record(parts: &Parts) -> Option<&Arc<Record>> {
+    parts.extensions.get::<Arc<Record>>()
 }
 
 /// The parsed query string.

@@ -6,6 +6,7 @@ mod computed;
 mod connect;
 mod custom;
 mod forward;
+mod hops;
 mod log;
 mod page;
 mod passing;
@@ -13,6 +14,7 @@ mod read;
 mod stream_end;
 mod translation;
 mod tunnel;
+mod upgrade;
 mod write;
 
 use std::pin::pin;
@@ -30,12 +32,11 @@ use tokio::time::Instant;
 use self::action::Action;
 use self::stream_end::StreamEnd;
 use super::app::App;
-use super::door::audited;
 use super::door::fair_share::Seated;
 use super::limits::Room;
 use super::request::body::Reading;
 use super::request::path::ResourcePath;
-use super::request::{self, accept};
+use super::request::{self, accept, audit_record};
 use super::response;
 use super::response::compress::compress;
 use super::response::encode::{self, Encoder};
@@ -200,7 +201,7 @@ fn note_deprecation(app: &App, definition: &ResourceDefinition, path: &ResourceP
     let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
     let subresource = subresource.map_or("", |subresource| &subresource.name);
     app.metrics.deprecated_api_requested(&definition.gvr(), subresource);
-    if let Some(record) = audited::record(parts) {
+    if let Some(record) = audit_record(parts) {
         record.annotate("k8s.io/deprecated", "true");
     }
 }
@@ -324,7 +325,7 @@ impl Context<'_> {
 
     /// The audit record of the request, if a policy wants one.
     fn record(&self) -> Option<&Record> {
-        audited::record(self.parts).map(|record| &**record)
+        audit_record(self.parts).map(|record| &**record)
     }
 
     fn is_virtual(&self) -> bool {

@@ -17,8 +17,7 @@ use axum::response::Response;
 use self::encode::{encode, encode_json};
 use self::negotiate::PLAIN;
 use self::status::Failure;
-use super::door::audited;
-use super::request::{accept, pretty, request_uri};
+use super::request::{accept, audit_record, pretty, request_uri};
 use crate::api::error::Error;
 use crate::codec::media_type::MediaType;
 use crate::gotext::quote;
@@ -75,7 +74,7 @@ pub fn failure(error: &Error, request: &Parts) -> Response {
 
 fn status(error: &Error, request: &Parts) -> Response {
     let failure = Failure::from(error);
-    if let Some(record) = audited::record(request) {
+    if let Some(record) = audit_record(request) {
         record.answered_status(&failure.body);
     }
     if let Error::Timeout(_) = error {

@@ -3,6 +3,7 @@
 //! Every connection is one task that owns its socket; [`serve`] returns when all of them have ended.
 
 mod connection;
+mod connection_info;
 mod connection_state;
 mod connections;
 pub mod delivery;
@@ -10,6 +11,8 @@ mod first_reads;
 mod gather;
 mod heads;
 mod leaving;
+mod requests;
+mod responder;
 mod sliced;
 mod streams;
 pub mod takeover;
@@ -21,29 +24,22 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use axum::Router;
-use axum::extract::Request;
-use axum::response::Response;
-use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
 use super::router::Router as Clusters;
-use super::tls::{ClientCertificates, ClientTrust, Tls};
-use crate::auth::authn::Certified;
+use super::tls::Tls;
 use crate::metrics::Metrics;
 use crate::scheduling::Scheduling;
-use crate::tree::Text;
-use crate::user::{MASTERS, User};
 pub(super) use connection::panicked;
-use connection_state::{Connection, Stage};
-use connections::{ConnectionEntry, Connections};
+pub use connection_info::ConnectionInfo;
+use connection_state::Stage;
+use connections::Connections;
 pub(super) use heads::{LONG, LongQuery};
 use leaving::PATIENCE;
+pub use responder::{Responder, Routes};
 
 /// The pause after an error of the system, such as a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -86,120 +82,6 @@ impl Default for Limits {
             unsent_bytes_of_connection: 32 << 20,
             patience: PATIENCE,
         }
-    }
-}
-
-/// The most concurrent requests on a connection without a credential.
-const UNAUTHENTICATED_REQUESTS: usize = 100;
-
-/// The state that all requests of a connection share. Each request has an `Arc` of it in its extensions.
-#[derive(Debug)]
-pub struct ConnectionInfo {
-    /// The address of the peer, without its port.
-    pub client: Text,
-    /// `None` if the client showed no certificate.
-    pub certificates: Option<ClientCertificates>,
-    /// The CAs of the listener, if it has one cluster.
-    pub trust: ClientTrust,
-    /// Cancelled when the server starts to drain; watches end then.
-    pub draining: CancellationToken,
-    place: ConnectionEntry,
-}
-
-impl ConnectionInfo {
-    /// Notes that a request has shown a credential, of this cluster if there are several. Returns false if there are too many
-    /// connections with one.
-    pub fn authenticate(&self, cluster: Option<&Arc<str>>) -> bool {
-        self.place.authenticate(cluster)
-    }
-
-    /// The time of this connection counts to this user from now on. Among several clusters, of which `cluster` is one,
-    /// nobody is exempt from the limits of the process.
-    pub fn count_to(&self, cluster: Option<&str>, user: &User) {
-        self.connection().count_to(cluster, &user.name, cluster.is_none() && user.is_in(MASTERS));
-    }
-
-    /// Whether a credential was ever shown on this connection.
-    pub fn is_authenticated(&self) -> bool {
-        self.connection().is_authenticated()
-    }
-
-    /// Whether more requests are running than are allowed without a credential.
-    pub fn is_crowded(&self) -> bool {
-        let crowded =
-            !self.connection().is_authenticated() && self.connection().active() > UNAUTHENTICATED_REQUESTS;
-        if crowded {
-            self.place.count("unauthenticated-requests");
-        }
-        crowded
-    }
-
-    /// Tells the client to send no more requests on this connection.
-    pub fn go_away(&self) {
-        self.connection().advance(Stage::Going);
-    }
-
-    fn connection(&self) -> &Arc<Connection> {
-        self.place.connection()
-    }
-
-    /// The identity that the client certificate proves at present to the only cluster of the listener.
-    pub fn certified(&self) -> Option<Certified> {
-        self.certified_by(&self.trust)
-    }
-
-    /// The identity that the client certificate proves at present to whoever trusts these CAs.
-    pub fn certified_by(&self, trust: &ClientTrust) -> Option<Certified> {
-        self.certificates.as_ref().map(|certificates| certificates.certified(trust))
-    }
-
-    /// The seconds until the client's certificate expires, if it has shown one.
-    pub fn certificate_left(&self) -> Option<i64> {
-        self.certificates.as_ref()?.left(&self.trust)
-    }
-}
-
-/// Answers requests.
-pub trait Responder: Send + Sync + 'static {
-    fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response>;
-}
-
-impl Responder for Router {
-    fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
-        let answered = Router::clone(&self).oneshot(request);
-        answered.map(|Ok(response)| response).boxed()
-    }
-}
-
-/// The current responder. It changes over time, also for connections that are open already: first the routes of a
-/// starting server, then those of the application, and at last those of a stopped server. Clones share it.
-#[derive(Clone)]
-pub struct Routes(Arc<ArcSwap<Arc<dyn Responder>>>);
-
-impl Routes {
-    pub fn new(starting: impl Responder) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(Arc::new(starting))))
-    }
-
-    /// Lets the application answer requests from now on.
-    pub fn open(&self, started: Arc<dyn Responder>) {
-        self.0.store(Arc::new(started));
-    }
-
-    /// Lets `stopped` answer requests from now on, and holds nothing of the application any more.
-    pub fn close(&self, stopped: impl Responder) {
-        self.0.store(Arc::new(Arc::new(stopped)));
-    }
-
-    /// The present responder.
-    pub fn now(&self) -> Arc<dyn Responder> {
-        Arc::clone(&self.0.load())
-    }
-}
-
-impl Responder for Routes {
-    fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
-        self.now().respond(request)
     }
 }
 

@@ -1,13 +1,14 @@
-//! Issuers of tokens elsewhere, and how they change with their file.
+//! The settings of authentication, and issuers of tokens elsewhere, which change with their file.
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::config::Authentication;
+use super::config::{Authentication, Config};
 use super::reloads::{Reloads, Unusable};
 use crate::auth::authentication_config;
-use crate::auth::authn::Authenticator;
+use crate::auth::authn::{Anonymous, Authenticator, Settings};
+use crate::auth::authorizer::{Mode, PUBLIC_PATHS};
 use crate::auth::oidc::Oidc;
 use crate::metrics::ReloadedFile;
 use crate::runtime::Runtime;
@@ -43,4 +44,18 @@ pub fn know_issuers(
         })
     };
     reloads.follow(file, ReloadedFile::Authentication, server, runtime, Box::new(take));
+}
+
+/// The settings of the chain of authenticators. Where everything is allowed, nobody is anonymous but on the public paths:
+/// upstream lets nobody be anonymous then.
+pub(super) fn settings(config: &Config) -> Settings {
+    let Authentication { anonymous, front_proxy, .. } = &config.authentication;
+    let anonymous = match (anonymous, config.authorization.has(Mode::AlwaysAllow)) {
+        (Anonymous::Everywhere, true) => Anonymous::At(PUBLIC_PATHS.map(str::to_owned).to_vec()),
+        (anonymous, _) => anonymous.clone(),
+    };
+    let has_proxies =
+        config.https.as_ref().is_some_and(|https| https.certificates.front_proxy_ca_file.is_some());
+    let front_proxy = has_proxies.then(|| front_proxy.clone());
+    Settings { anonymous, front_proxy, audiences: config.authentication.audiences().into() }
 }

@@ -9,10 +9,10 @@ use tracing::Instrument as _;
 
 use super::config::{Config, Controllers, Https};
 use super::datastore::Datastore;
-use super::error::Error;
-use super::process::Membership;
-use super::start::{self, Application, Build, BuildError, Environment};
-use super::{Server, application};
+use super::environment::{Application, Build, Environment};
+use super::error::{BuildError, Error};
+use super::membership::Membership;
+use super::{Server, application, start};
 use crate::random::Random;
 use crate::runtime::Runtime;
 use crate::wall_clock::WallClock;

@@ -4,7 +4,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::start::BuildError;
 use crate::audit;
 use crate::auth::{pki, token_file};
 use crate::http::router::PlaceError;
@@ -73,3 +72,6 @@ impl Error {
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+/// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is reported unchanged.
+pub type BuildError = Box<dyn std::error::Error + Send + Sync>;

@@ -7,13 +7,13 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::announcement::Announcement;
+use super::authentication::settings;
 use super::commons::Commons;
 use super::config::{Config, Https};
 use super::credentials::{Credentials, Loaded, OwnCertificate, Served, authorities};
 use super::data_dir::Temporary;
 use super::error::Error;
-use super::process::Listener;
-use super::start::{hostname, settings};
+use super::hostname::hostname;
 use super::{Listening, open_files};
 use crate::auth::authn::Authenticator;
 use crate::auth::pki::{Admin, ServingNames, Sources};
@@ -63,13 +63,12 @@ impl Network {
         })
     }
 
-    /// The listener of a process, with clients of the server's own.
-    pub fn shared(listener: &Listener, config: &Config, runtime: &Runtime) -> Result<Self, Error> {
+    /// The listener of a process, with clients of the server's own. They verify it by the certificates `server_authority`, in PEM.
+    pub fn shared(server_authority: String, config: &Config, runtime: &Runtime) -> Result<Self, Error> {
         let https = config.https.clone().unwrap_or_default();
         let (dir, temporary) = pki_dir(config)?;
         let sources = sources(&https, config, dir);
         sources.ensure_clients(runtime.clock.now())?;
-        let server_authority = listener.authority.clone();
         let authorities = client_authorities(&sources, config, runtime)?;
         Ok(Self {
             served: None,

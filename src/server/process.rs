@@ -17,58 +17,34 @@
 //! # }
 //! ```
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio_util::task::TaskTracker;
-use tracing::Span;
 
 use super::commons::Commons;
 use super::config::Https;
-use super::credentials::{Served, Shared};
-use super::data_dir::{self, Temporary};
-use super::error::Error;
-use super::start::{Application, BuildError, Environment};
-use super::{Builder as ServerBuilder, Server, application, network};
+use super::environment::{Application, Environment};
+use super::error::{BuildError, Error};
+use super::listener::listen;
+use super::membership::{Inner, Membership, lock};
+use super::{Builder as ServerBuilder, Server, application};
 use crate::auth::pki::client_url;
-use crate::http::router::{Place, Resident, Router};
-use crate::http::server::{Ending, Responder, Routes};
-use crate::http::tls::Authorities;
+use crate::http::router::{Place, Router};
+use crate::http::server::Ending;
 use crate::kinds::behavior::format;
 use crate::metrics::{Metrics, sorted};
 use crate::runtime::Runtime;
-use crate::tasks::{Failure, Tasks};
+use crate::tasks::Failure;
 use crate::wall_clock::WallClock;
-use crate::watched_file::WatchedPaths;
 
 /// A process to which clusters are added, and from which they are taken, while it runs. Each is a [`Server`] with settings, users
 /// and a store of its own; they share a listener, if there is one, and the [`Commons`]. Clones are the same process, which ends
 /// with [`Process::stop`], or when neither a clone nor one of its servers is left.
 #[derive(Clone)]
 pub struct Process(Arc<Inner>);
-
-struct Inner {
-    commons: Commons,
-    router: Router,
-    listener: Option<Listener>,
-    members: Mutex<BTreeMap<Arc<str>, Arc<Metrics>>>,
-    runtime: Runtime,
-    ending: Ending,
-}
-
-/// The listener of a process.
-pub(super) struct Listener {
-    address: SocketAddr,
-    /// The certificates in PEM by which clients verify it.
-    pub authority: String,
-    certificates: Arc<Mutex<Shared>>,
-    _data_dir: Option<Temporary>,
-}
 
 /// Builds and starts a [`Process`], with one method per setting.
 #[derive(Clone, Debug, Default)]
@@ -127,45 +103,6 @@ impl Builder {
     }
 }
 
-async fn listen(
-    https: &Https,
-    data_dir: Option<PathBuf>,
-    router: &Router,
-    ending: &Ending,
-    commons: &Commons,
-    runtime: &Runtime,
-) -> Result<Listener, Error> {
-    let temporary = data_dir.is_none().then(Temporary::create).transpose()?;
-    let dir = data_dir.or_else(|| Some(temporary.as_ref()?.path().to_owned())).unwrap_or_default();
-    data_dir::create(&dir)?;
-    let sources = network::listener_sources(https, dir.join("pki"));
-    // Each cluster has CAs of its own, of which the others learn nothing: the handshake announces none.
-    let served = Served::ensure(&sources, &Authorities::default(), https.tls.clone(), &runtime.clock)?;
-    let authority = sources.server_authority(&served.serving)?;
-    let address = network::serve(https, &served.tls, router.clone(), ending, commons, runtime).await?;
-    let files = sources.overrides.files().cloned().collect();
-    let certificates = Arc::new(Mutex::new(Shared { sources, served }));
-    runtime.tasks.run("certificates", renew(certificates.clone(), files, runtime.clock.clone()));
-    Ok(Listener { address, authority, certificates, _data_dir: temporary })
-}
-
-/// Renews the listener's certificates for ever.
-async fn renew(certificates: Arc<Mutex<Shared>>, files: Vec<PathBuf>, clock: WallClock) {
-    let mut watched = WatchedPaths::of(files).await;
-    loop {
-        reload(&certificates, &clock).await;
-        watched.changed().await;
-    }
-}
-
-async fn reload(certificates: &Arc<Mutex<Shared>>, clock: &WallClock) {
-    let (certificates, now) = (certificates.clone(), clock.now());
-    let reading = tokio::task::spawn_blocking(move || lock(&certificates).reload(now));
-    if let Err(error) = reading.await {
-        tracing::error!(%error, "reading the listener's certificates has failed");
-    }
-}
-
 impl Process {
     /// A builder with the default settings: a process without a port.
     pub fn builder() -> Builder {
@@ -198,7 +135,7 @@ impl Process {
             return Err(Error::ClusterName(name.to_owned(), why));
         }
         place.check()?;
-        let membership = Membership::join(self, name, place.clone())?;
+        let membership = Membership::join(&self.0, name, place.clone())?;
         if let (Place::Host(name), Some(listener)) = (place, &self.0.listener) {
             listener.answer_to(name, &self.0.runtime.clock).await;
         }
@@ -207,7 +144,7 @@ impl Process {
 
     /// The bound address; `None` without a port.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.0.listener.as_ref().map(|listener| listener.address)
+        self.0.address()
     }
 
     /// The URL of the listener for clients on this machine; `None` without a port.
@@ -239,99 +176,4 @@ impl Process {
         runtime.tasks.stop();
         runtime.tasks.ended().await;
     }
-}
-
-impl Listener {
-    /// Has this name in the listener's own certificate from now on.
-    async fn answer_to(&self, name: String, clock: &WallClock) {
-        {
-            let names = &mut lock(&self.certificates).sources.names.extra;
-            if names.contains(&name) {
-                return;
-            }
-            names.push(name);
-        }
-        reload(&self.certificates, clock).await;
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.runtime.tasks.stop();
-        self.ending.abort();
-    }
-}
-
-/// The place of a server in its process, which is given up when this value is dropped.
-pub(super) struct Membership {
-    process: Process,
-    name: Arc<str>,
-    place: Place,
-    /// Whether the place is the server's.
-    is_served: bool,
-    metrics: Arc<Metrics>,
-    span: Span,
-}
-
-impl Drop for Membership {
-    fn drop(&mut self) {
-        if self.is_served {
-            self.process.0.router.remove(&self.place);
-        }
-        lock(&self.process.0.members).remove(&self.name);
-    }
-}
-
-impl Membership {
-    fn join(process: &Process, name: &str, place: Place) -> Result<Self, Error> {
-        let (name, metrics): (Arc<str>, _) = (name.into(), Arc::new(Metrics::default()));
-        metrics.know_cluster(&name);
-        match lock(&process.0.members).entry(name.clone()) {
-            Entry::Occupied(_) => return Err(Error::NameTaken(name.to_string())),
-            Entry::Vacant(free) => free.insert(metrics.clone()),
-        };
-        // Of the highest level, so that each line that is printed has it.
-        let span = tracing::error_span!("cluster", name = &*name);
-        Ok(Self { process: process.clone(), name, place, is_served: false, metrics, span })
-    }
-
-    pub fn commons(&self) -> &Commons {
-        &self.process.0.commons
-    }
-
-    pub fn listener(&self) -> Option<&Listener> {
-        self.process.0.listener.as_ref()
-    }
-
-    pub fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    pub fn place(&self) -> &Place {
-        &self.place
-    }
-
-    pub fn span(&self) -> &Span {
-        &self.span
-    }
-
-    /// Gives the server metrics and tasks of its own, which name the cluster.
-    pub fn name_runtime(&self, runtime: &mut Runtime) {
-        runtime.metrics = self.metrics.clone();
-        runtime.tasks = Tasks::new().within(self.span.clone());
-    }
-
-    /// Serves the routes from now on. Returns the address of the listener, if there is one.
-    pub fn serve(&mut self, routes: &Routes, under_way: &TaskTracker) -> Result<Option<SocketAddr>, Error> {
-        let resident =
-            Resident { routes: routes.clone(), under_way: under_way.clone(), span: self.span.clone() };
-        let resident: Arc<dyn Responder> = Arc::new(resident);
-        self.process.0.router.add(&self.place, &resident)?;
-        self.is_served = true;
-        Ok(self.process.address())
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::config::{Config, ServiceAccounts};
+use super::error::BuildError;
 use super::reloads::{Reload, Reloads, run_when_changed};
-use super::start::BuildError;
 use crate::api::{Api, ObjectMap};
 use crate::auth::jwt::keys::{PublicKey, SigningKey};
 use crate::auth::pki::{self, TokenKeys};

@@ -4,80 +4,37 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::announcement::Announcement;
+use super::authentication::settings;
 use super::commons::Commons;
-use super::config::{Authentication, Config, IdentityConfig, Registration};
-use super::data_dir;
+use super::config::{Config, Registration};
+use super::environment::{Build, Environment};
 use super::error::Error;
+use super::hostname::identity;
+use super::membership::Membership;
 use super::network::Network;
-use super::process::Membership;
 use super::reloads::Reloads;
 use super::startup::{Startup, Unfinished, health};
-use super::{Running, Server, private};
+use super::{Running, Server, data_dir, private};
 use crate::audit::Audit;
-use crate::auth::authn::{Anonymous, Authenticator, Settings};
-use crate::auth::authorizer::{Authorization, Mode, PUBLIC_PATHS};
+use crate::auth::authn::Authenticator;
+use crate::auth::authorizer::Authorization;
 use crate::auth::impersonation::Impersonator;
 use crate::auth::pki::client_url;
 use crate::auth::revocation::Revocations;
 use crate::auth::token_file::Tokens;
-use crate::auth::trust::Trust;
-use crate::cache::LoadProgress;
 use crate::flow_control::FlowControl;
 use crate::http::documents::discovery::version;
 use crate::http::door::Door;
-use crate::http::health::HealthChecks;
 use crate::http::limits::InFlightLimits;
 use crate::http::router::Place;
 use crate::http::routes::Starting;
-use crate::http::server::{Ending, Responder, Routes};
-use crate::identity::ServerIdentity;
-use crate::kinds::behavior::format;
+use crate::http::server::{Ending, Routes};
 use crate::runtime::Runtime;
-
-/// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is reported unchanged.
-pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
-
-/// Makes the application.
-pub type Build = Box<dyn FnOnce(Environment) -> BoxFuture<'static, Result<Application, BuildError>> + Send>;
-
-/// The environment that start-up provides to the application.
-pub struct Environment {
-    pub config: Config,
-    /// The bound address; `None` for a server without a port.
-    pub address: Option<SocketAddr>,
-    /// The path below which clients find the server; empty if that is the root.
-    pub path: String,
-    /// The certificates in PEM by which clients verify the server; `None` without a port.
-    pub server_authority: Option<String>,
-    /// The CAs that clients' certificates are checked with at present.
-    pub trust: watch::Sender<Trust>,
-    pub door: Arc<Door>,
-    /// `None` if the configuration has no identity.
-    pub identity: Option<ServerIdentity>,
-    /// The progress of loading the cache, which `/readyz` reports.
-    pub progress: LoadProgress,
-    /// Contains the checks `ping`, `shutdown` and `startup`; the application adds its own.
-    pub health: HealthChecks,
-    /// The means that all clusters of the process share.
-    pub commons: Commons,
-    /// The application adds the files that it follows.
-    pub reloads: Reloads,
-    pub runtime: Runtime,
-}
-
-/// The application that is ready to serve.
-pub struct Application {
-    pub responder: Arc<dyn Responder>,
-    /// Ends background tasks and closes the store. Called once no request is running any more.
-    pub stop: BoxFuture<'static, ()>,
-}
 
 /// Starts a server, behind a listener of its own or as a member of a process. Returns once requests are answered and the
 /// kubeconfig is written.
@@ -96,7 +53,10 @@ pub(super) async fn start(
     }
     let commons = membership.as_ref().map_or_else(Commons::default, |member| member.commons().clone());
     let network = match &membership {
-        Some(member) => member.listener().map(|own| Network::shared(own, &config, &runtime)).transpose()?,
+        Some(member) => {
+            let authority = member.listener().map(|listener| listener.authority.clone());
+            authority.map(|authority| Network::shared(authority, &config, &runtime)).transpose()?
+        }
         None => config.https.as_ref().map(|https| Network::prepare(https, &config, &runtime)).transpose()?,
     };
     let identity = config.identity.as_ref().map(identity).transpose()?;
@@ -202,43 +162,6 @@ fn door(
         clock: runtime.clock.clone(),
         random: runtime.random.clone(),
         shutdown: draining.clone(),
-    }
-}
-
-/// The settings of the chain of authenticators. Where everything is allowed, nobody is anonymous but on the public paths:
-/// upstream lets nobody be anonymous then.
-pub(super) fn settings(config: &Config) -> Settings {
-    let Authentication { anonymous, front_proxy, .. } = &config.authentication;
-    let anonymous = match (anonymous, config.authorization.has(Mode::AlwaysAllow)) {
-        (Anonymous::Everywhere, true) => Anonymous::At(PUBLIC_PATHS.map(str::to_owned).to_vec()),
-        (anonymous, _) => anonymous.clone(),
-    };
-    let has_proxies =
-        config.https.as_ref().is_some_and(|https| https.certificates.front_proxy_ca_file.is_some());
-    let front_proxy = has_proxies.then(|| front_proxy.clone());
-    Settings { anonymous, front_proxy, audiences: config.authentication.audiences().into() }
-}
-
-/// Read from a file on Linux, or from a variable that shells often set, to avoid a dependency for one system call.
-pub(super) fn hostname() -> Option<String> {
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    kernel.or_else(|| std::env::var("HOSTNAME").ok()).map(|name| name.trim().to_owned())
-}
-
-/// The server's identity. The override was validated when it was parsed.
-fn identity(config: &IdentityConfig) -> Result<ServerIdentity, Error> {
-    if let Some(hostname) = &config.hostname_override {
-        return Ok(ServerIdentity::of_host(hostname));
-    }
-    let hostname = hostname().unwrap_or_default();
-    let refused = if hostname.is_empty() {
-        Some("it is empty".to_owned())
-    } else {
-        format::label_value(&hostname).into_iter().next()
-    };
-    match refused {
-        Some(why) => Err(Error::Hostname(hostname, why)),
-        None => Ok(ServerIdentity::of_host(&hostname)),
     }
 }
 

@@ -6,7 +6,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use http::Method;
 use rowplane::server::application::build_on;
-use rowplane::server::start::{Application, BuildError};
+use rowplane::server::environment::Application;
+use rowplane::server::error::BuildError;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 

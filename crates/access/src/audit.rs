@@ -7,6 +7,7 @@ mod batch;
 mod bounded;
 pub mod config;
 mod database;
+mod delivery;
 mod event;
 mod head;
 mod json;

@@ -13,6 +13,7 @@ mod level;
 mod occupied;
 mod queue_set;
 mod retry_after;
+mod waiter;
 mod watches;
 mod width;
 
@@ -30,6 +31,7 @@ use self::flow::Flow;
 use self::level::{Level, LevelSpec};
 use self::occupied::Occupied;
 use self::queue_set::Discipline;
+use self::waiter::Waiter;
 use self::watches::Watches;
 use crate::auth::authorizer::Attributes;
 use crate::kinds::flowcontrol::bootstrap;
@@ -39,9 +41,8 @@ use crate::tree::Map;
 use crate::wall_clock::WallClock;
 
 pub use self::level::{Refused, Seat};
-pub use self::queue_set::Width;
 pub use self::watches::Watching;
-pub use self::width::{Listing, Sizes};
+pub use self::width::{Listing, Sizes, Width};
 
 /// The time between two divisions of the seats by demand.
 pub const DIVISION_PERIOD: Duration = Duration::from_secs(10);
@@ -314,9 +315,9 @@ impl FlowOfLevel {
     }
 
     /// The description of a request that came so long ago.
-    fn waiter(&self, request: &Attributes<'_>, path: &str, age: Duration) -> dump::Waiter {
+    fn waiter(&self, request: &Attributes<'_>, path: &str, age: Duration) -> Waiter {
         let distinguisher = self.flow.distinguished_by(request);
-        dump::Waiter::new(&self.flow.name, distinguisher, request, path, self.level.clock.timestamp() - age)
+        Waiter::new(&self.flow.name, distinguisher, request, path, self.level.clock.timestamp() - age)
     }
 }
 

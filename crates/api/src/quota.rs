@@ -21,6 +21,7 @@ pub mod past_grace;
 pub mod pod_amounts;
 mod pods;
 mod recount;
+mod refusal;
 mod scopes;
 mod status;
 #[cfg(test)]
@@ -40,7 +41,8 @@ use crate::storage::counting::Charge;
 use crate::storage::{Key, Mutation, Requirement, ResourceId};
 use crate::{Cluster, ObjectMap, Target, fields};
 
-pub use self::check::{Checked, Refusal, check, is_handled};
+pub use self::check::{Checked, check, is_handled};
+pub use self::refusal::Refusal;
 
 const QUOTAS: Gvr = Gvr::fixed("v1", "resourcequotas");
 

@@ -25,8 +25,7 @@ use crate::schema::names::{GroupKind, GroupResource, GroupVersion};
 use crate::schema::registry::Registry;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::schema::types::Fit;
-use crate::storage::Key;
-use crate::storage::ResourceId;
+use crate::storage::{Key, ResourceId};
 use crate::tree::Value;
 
 /// One served version of a resource.
@@ -96,7 +95,7 @@ impl Resource {
         custom: Option<Custom>,
     ) -> Self {
         let behavior = match &custom {
-            Some(custom) => Behavior::custom(&definition, Some(custom.version.version())),
+            Some(custom) => Behavior::declared(&definition, custom.version.version().declared.clone()),
             None => built_in::behavior(&definition),
         };
         let schemas = match &custom {

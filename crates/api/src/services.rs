@@ -21,6 +21,7 @@ mod cidrs;
 mod claims;
 mod families;
 mod measured;
+mod release;
 mod wants;
 
 use claims::{Claimed, Refusal};
@@ -28,7 +29,7 @@ use wants::Wanted;
 
 pub use crate::config::service_ranges::{Config, Network};
 pub use cidrs::OF_FLAGS;
-pub use claims::Orphan;
+pub use release::Orphan;
 
 /// The claims for a write of a Service, until the outcome of the write is known.
 pub(super) struct Allocation {

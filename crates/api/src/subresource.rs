@@ -1,4 +1,4 @@
-//! Subresources, and what is sent to be done rather than stored: a file for each.
+//! Subresources, and requests that are answered and never stored, such as reviews and evictions: a file for each.
 
 pub(crate) mod action;
 pub(crate) mod binding;

@@ -3,10 +3,12 @@
 
 mod calls;
 mod range;
+mod sizes;
 mod walk;
 
 use smol_str::SmolStr;
 
+use self::sizes::Walk;
 use crate::check::Checked;
 use crate::decl::Decl;
 use crate::deep;
@@ -16,11 +18,11 @@ pub type Sizes<'s> = &'s (dyn Fn(&[SmolStr]) -> Option<u64> + Sync);
 
 /// The worst cost of an expression whose variables are all of this type.
 pub fn worst_cost(checked: &Checked, of: &Decl) -> u64 {
-    walk::Walk::new(checked, &|path| walk::declared(of, path)).cost(checked.ast.root).max
+    Walk::new(checked, &|path| walk::declared(of, path)).cost(checked.ast.root).max
 }
 
 /// The worst cost of an expression about values of these sizes; `None` if the system has no stack for it.
 pub fn worst_cost_by(checked: &Checked, sizes: Sizes<'_>) -> Option<u64> {
-    let cost = || walk::Walk::new(checked, sizes).cost(checked.ast.root).max;
+    let cost = || Walk::new(checked, sizes).cost(checked.ast.root).max;
     if checked.is_deep() { deep::run(cost) } else { Some(cost()) }
 }

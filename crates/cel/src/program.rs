@@ -3,13 +3,18 @@
 //! Nodes are those of cel-go's planner (`interpreter/planner.go`), since costs are told by them: a chain of selections is
 //! one attribute, constants are folded, `in` a constant list is a look-up.
 
+mod apply;
 mod attributes;
+mod budget;
+mod call;
+mod construct;
 mod evaluate;
 mod fold;
 mod plan;
 mod truth;
 
-pub use evaluate::{Budget, Fault, PATTERNS, Variables};
+pub use budget::{Budget, Fault, PATTERNS};
+pub use evaluate::Variables;
 pub use plan::plan;
 
 use smol_str::SmolStr;

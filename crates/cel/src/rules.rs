@@ -4,14 +4,16 @@
 mod compile;
 mod correlation;
 mod field_path;
+mod findings;
 mod scope;
 mod seen;
 mod validate;
 
 pub use compile::has_any;
 pub use field_path::FieldPath;
+pub use findings::{Findings, Violation, ViolationKind};
 pub use scope::{Assessment, Expression, NoStack, RuleScope};
-pub use validate::{Findings, MOST_RUNS, Violation, ViolationKind};
+pub use validate::MOST_RUNS;
 
 use std::sync::{Arc, OnceLock};
 

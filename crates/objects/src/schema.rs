@@ -1,7 +1,6 @@
 //! The served kinds: definitions, types and defaults.
 
 pub mod builtin;
-pub mod defaults;
 pub mod kind;
 pub mod names;
 pub mod registry;

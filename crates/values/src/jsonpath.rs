@@ -5,8 +5,8 @@
 //! it fails. Loops (`range`, `end`) have no result here. Work is bounded by a [`Budget`]: a path for which it does not suffice
 //! has no result.
 
+mod comparison;
 mod evaluate;
-mod filter;
 mod parse;
 #[cfg(test)]
 mod tests;

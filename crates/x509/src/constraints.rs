@@ -2,11 +2,10 @@
 
 use std::net::IpAddr;
 
-use crate::certificate::Certificate;
+use crate::alternative_names::AlternativeNames;
 use crate::der::{Der, SEQUENCE, constructed, context};
+use crate::domain::domain_is_valid;
 use crate::error::Error;
-use crate::extensions::AlternativeNames;
-use crate::host::domain_is_valid;
 
 /// The names that an authority may sign for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +30,7 @@ struct Network {
 
 /// A mail address: what stands before the last `@`, without quotes, and the domain in lower case.
 #[derive(PartialEq, Eq)]
-struct Mailbox {
+pub(crate) struct Mailbox {
     local: Vec<u8>,
     domain: String,
 }
@@ -55,7 +54,7 @@ impl NameConstraints {
         Ok((Self { permitted, excluded }, is_understood))
     }
 
-    fn check(
+    pub(super) fn check(
         &self,
         names: &AlternativeNames,
         emails: &[(String, Mailbox)],
@@ -192,7 +191,7 @@ impl Subtrees {
 
 impl Mailbox {
     /// Reads an address of RFC 2821.
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let (local, rest) = if bytes.first()? == &b'"' { quoted(&bytes[1..])? } else { atoms(bytes)? };
         let domain = std::str::from_utf8(rest.strip_prefix(b"@")?).ok()?;
@@ -241,39 +240,4 @@ fn atoms(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
     let has_empty = local.split(|byte| *byte == b'.').any(<[u8]>::is_empty);
     (!has_empty).then_some((local, rest))
-}
-
-/// Checks the names of each certificate of a chain, the leaf first, by the constraints of those above it.
-pub(crate) fn check_chain(chain: &[&Certificate]) -> Result<(), String> {
-    for (at, certificate) in chain.iter().enumerate() {
-        let above = chain[at + 1..].iter().filter_map(|issuer| issuer.extensions.constraints.as_ref());
-        let above: Vec<&NameConstraints> = above.collect();
-        let Some(names) = certificate.extensions.names.as_ref().filter(|_| !above.is_empty()) else {
-            continue;
-        };
-        let uris = names.uris.iter().map(comparable).collect::<Result<Vec<_>, _>>()?;
-        let mailbox = |text: &String| match Mailbox::parse(text) {
-            Some(mailbox) => Ok((text.clone(), mailbox)),
-            None => Err(format!("cannot parse rfc822Name {text:?}")),
-        };
-        let emails = names.emails.iter().map(mailbox).collect::<Result<Vec<_>, _>>()?;
-        above.iter().try_for_each(|constraints| constraints.check(names, &emails, &uris))?;
-    }
-    Ok(())
-}
-
-/// A URI with its host as a domain, without its port.
-fn comparable((uri, authority): &(String, String)) -> Result<(String, String), String> {
-    let host = authority.to_ascii_lowercase();
-    if host.is_empty() {
-        return Err(format!("URI with empty host ({uri:?}) cannot be matched against constraints"));
-    }
-    let host = match host.ends_with(']') {
-        true => host,
-        false => host.rsplit_once(':').map_or(host.clone(), |(host, _)| host.to_owned()),
-    };
-    if host.starts_with('[') || host.parse::<IpAddr>().is_ok() {
-        return Err(format!("URI with IP ({uri:?}) cannot be matched against constraints"));
-    }
-    Ok((uri.clone(), host))
 }

@@ -8,9 +8,12 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
 
+mod alternative_names;
 mod certificate;
+mod constrained_chain;
 mod constraints;
 mod der;
+mod domain;
 mod error;
 mod extensions;
 mod handshake;
@@ -25,10 +28,10 @@ mod signature;
 mod tests;
 mod verify;
 
+pub use self::alternative_names::AlternativeNames;
 pub use self::certificate::Certificate;
 pub use self::der::is_der;
 pub use self::error::Error;
-pub use self::extensions::AlternativeNames;
 pub use self::handshake::{SCHEMES, verify_handshake};
 pub use self::key::{Curve, PublicKey, RsaKey};
 pub use self::name::{Attribute, Name};

@@ -1,8 +1,9 @@
 //! Certificate requests (PKCS#10).
 
+use crate::alternative_names::AlternativeNames;
 use crate::der::{Der, SEQUENCE, SET, constructed};
 use crate::error::Error;
-use crate::extensions::{self, ALTERNATIVE_NAMES, AlternativeNames};
+use crate::extensions::{self, ALTERNATIVE_NAMES};
 use crate::key::PublicKey;
 use crate::name::Name;
 use crate::pem;

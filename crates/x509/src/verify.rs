@@ -6,8 +6,9 @@
 use jiff::Timestamp;
 
 use crate::certificate::Certificate;
+use crate::constrained_chain::check_chain;
 use crate::error::Error;
-use crate::{constraints, policies};
+use crate::policies;
 
 /// Signatures that are checked for one certificate at most.
 const SIGNATURE_CHECKS: u32 = 100;
@@ -103,7 +104,7 @@ pub fn verify(leaf: &Certificate, options: &Options<'_>) -> Result<(), Error> {
             without_policy += 1;
         } else if !serves(chain, purpose) {
             for_others += 1;
-        } else if let Err(why) = constraints::check_chain(chain) {
+        } else if let Err(why) = check_chain(chain) {
             refused_name = refused_name.or(Some(why));
         } else {
             return Ok(());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::api::admission::Settings;
-use crate::api::admission::settings::TolerationSeconds;
+use crate::api::admission::configuration::TolerationSeconds;
 use crate::cli::error::Error;
 
 #[derive(Clone, Debug, Args)]

@@ -1,8 +1,10 @@
 //! The next step for one object: as a dependent, and as an owner that waits for its dependents.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+mod owners;
 
+use std::sync::Arc;
+
+pub use self::owners::Elsewhere;
 use super::NAME;
 use super::graph::{Facts, Graph, Node, OwnerReference};
 use crate::api::error::Error;
@@ -11,16 +13,12 @@ use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::write::touch::Touch;
 use crate::api::{Api, Target};
-use crate::cache::Range;
 use crate::codec::object::Object;
-use crate::controllers::recorder::{self, About, Told};
 use crate::failpoints::{Bug, strikes};
 use crate::fields;
-use crate::gotext;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::patch::PatchKind;
 use crate::revision::Revision;
-use crate::schema::names::{Gvk, Gvr};
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
@@ -28,29 +26,6 @@ use crate::tree::{Value, json};
 const FOREGROUND: &str = "foregroundDeletion";
 /// Set by an orphaning deletion: the owner waits until no dependent names it any more.
 const ORPHAN: &str = "orphan";
-
-/// The collector's name in events.
-const CONTROLLER: &str = "garbage-collector-controller";
-/// The most owners, and the most references, that are remembered.
-const REMEMBERED: usize = 4096;
-
-/// Owners in other namespaces that have been looked for, so that each is looked for and told once.
-#[derive(Default)]
-pub struct Elsewhere {
-    /// The uids of owners that are in no namespace. A uid never comes back.
-    absent: Mutex<HashSet<Box<str>>>,
-    /// The uids of dependents with those of their owners.
-    told: Mutex<HashSet<(Box<str>, Box<str>)>>,
-}
-
-/// Remembers an item; returns whether it is new. When too much is remembered, all is forgotten.
-fn remember<T: Eq + std::hash::Hash>(known: &Mutex<HashSet<T>>, item: T) -> bool {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.len() >= REMEMBERED {
-        known.clear();
-    }
-    known.insert(item)
-}
 
 pub struct Collector<'a> {
     pub api: &'a Api,
@@ -65,29 +40,6 @@ pub enum CollectResult {
     Undecided,
     /// The object waits for others.
     Later,
-}
-
-/// The state of an owner.
-enum Owner {
-    /// It exists and stays.
-    Solid,
-    /// It does not exist.
-    Dangling,
-    /// It waits for its dependents in a foreground deletion.
-    Waiting,
-    /// Undecided: this server does not know the kind, the kind cannot own the object, or the owner exists and cannot be
-    /// read.
-    Unknown,
-}
-
-/// The owners of a dependent by their state.
-#[derive(Default)]
-struct Owners<'a> {
-    solid: Vec<&'a OwnerReference>,
-    dangling: Vec<&'a OwnerReference>,
-    waiting: Vec<&'a OwnerReference>,
-    /// At least one owner is undecided.
-    unknown: bool,
 }
 
 impl Collector<'_> {
@@ -160,99 +112,6 @@ impl Collector<'_> {
             Err(Error::Conflict { .. }) => Ok(CollectResult::Later),
             Err(error) => Err(error),
         }
-    }
-
-    fn owners<'a>(&self, dependent: Target<'_>, facts: &'a Facts) -> Owners<'a> {
-        let mut owners = Owners::default();
-        for owner in &facts.owner_references {
-            match self.owner(dependent, owner) {
-                Owner::Solid => owners.solid.push(owner),
-                Owner::Dangling => owners.dangling.push(owner),
-                Owner::Waiting => owners.waiting.push(owner),
-                Owner::Unknown => owners.unknown = true,
-            }
-        }
-        owners
-    }
-
-    fn owner(&self, dependent: Target<'_>, owner: &OwnerReference) -> Owner {
-        let gvk = Gvk::parse(&owner.api_version, &owner.kind).ok();
-        let Some(resource) = gvk.and_then(|gvk| self.api.catalog.served().by_kind(&gvk).cloned()) else {
-            return Owner::Unknown;
-        };
-        let namespaced = resource.definition.namespaced();
-        if namespaced && !dependent.resource.definition.namespaced() {
-            return Owner::Unknown;
-        }
-        let namespace = if namespaced { dependent.namespace } else { "" };
-        let state = self.api.cache.any();
-        // A resource that the cache does not hold has not lost its objects.
-        if !state.holds(resource.id) {
-            return Owner::Unknown;
-        }
-        let Some(found) = state.get(resource.id, namespace, &owner.name) else { return Owner::Dangling };
-        match self.facts(&found) {
-            None => Owner::Unknown,
-            Some(facts) if facts.uid != owner.uid => Owner::Dangling,
-            Some(facts) if waits_for_dependents(&facts) => Owner::Waiting,
-            Some(_) => Owner::Solid,
-        }
-    }
-
-    /// Tells by events of owners that exist in other namespaces, where they cannot own the object
-    /// (`graph_builder.go`, `reportInvalidNamespaceOwnerRef`).
-    async fn tell_of_other_namespaces(&self, dependent: Target<'_>, facts: &Facts) {
-        for owner in &facts.owner_references {
-            if !self.is_elsewhere(dependent, owner)
-                || !remember(&self.elsewhere.told, (facts.uid.as_str().into(), owner.uid.as_str().into()))
-            {
-                continue;
-            }
-            let gvk = dependent.resource.definition.gvk();
-            let about = About {
-                api_version: gvk.api_version(),
-                kind: &gvk.kind,
-                namespace: dependent.namespace,
-                name: dependent.name,
-                uid: &facts.uid,
-            };
-            let OwnerReference { api_version, kind, name, uid, .. } = owner;
-            let namespace = dependent.namespace;
-            let message = format!(
-                "ownerRef [{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}] does not exist in namespace {}",
-                gotext::quote(namespace)
-            );
-            let told = Told { kind: "Warning", reason: "OwnerRefInvalidNamespace", message: &message };
-            recorder::record(self.api, CONTROLLER, about, told).await;
-        }
-    }
-
-    /// Whether the owner exists in a namespace, but not in that of the dependent.
-    fn is_elsewhere(&self, dependent: Target<'_>, owner: &OwnerReference) -> bool {
-        let gvk = Gvk::parse(&owner.api_version, &owner.kind).ok();
-        let resource = gvk.and_then(|gvk| self.api.catalog.served().by_kind(&gvk).cloned());
-        let Some(resource) = resource.filter(|resource| resource.definition.namespaced()) else {
-            return false;
-        };
-        let state = self.api.cache.any();
-        let is_owner = |namespace: &str| {
-            let found = state.get(resource.id, namespace, &owner.name);
-            found.is_some_and(|found| Facts::of(&found).is_ok_and(|found| found.uid == owner.uid))
-        };
-        let is_absent = || {
-            let absent = self.elsewhere.absent.lock().unwrap_or_else(PoisonError::into_inner);
-            absent.contains(owner.uid.as_str())
-        };
-        if is_owner(dependent.namespace) || is_absent() {
-            return false;
-        }
-        let Some(namespaces) = self.api.resources.get(&Gvr::fixed("v1", "namespaces")) else { return false };
-        let namespaces = state.objects(namespaces.id);
-        let found = namespaces.range(&Range::of(None)).any(|namespace| is_owner(namespace.name()));
-        if !found {
-            remember(&self.elsewhere.absent, owner.uid.as_str().into());
-        }
-        found
     }
 
     /// The object's facts; `None` if it cannot be read, which is logged.

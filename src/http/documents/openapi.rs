@@ -16,6 +16,7 @@ use crate::schema::resource::Origin;
 use crate::wall_clock::WallClock;
 
 mod custom;
+mod dialect;
 mod entries;
 mod gnostic;
 mod names;

@@ -20,7 +20,7 @@ use crate::audit::{Audit, Head, Level, Lost, Record, Sources, Stage, Storing};
 use crate::auth::authn::Notes;
 use crate::gotext;
 use crate::http::request::info::RequestInfo;
-use crate::http::request::{header_text, long_query, request_uri};
+use crate::http::request::{audit_record, header_text, long_query, request_uri};
 use crate::http::response::plain_error;
 use crate::http::server::ConnectionInfo;
 use crate::tasks::panic_message;
@@ -31,11 +31,6 @@ const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const TOTAL_LATENCY: &str = "apiserver.latency.k8s.io/total";
 /// Latencies of faster requests are not recorded.
 const NOTABLE_LATENCY: Duration = Duration::from_millis(500);
-
-/// The record of a request, if there is one: a part of the request's extensions.
-pub fn record(parts: &Parts) -> Option<&Arc<Record>> {
-    parts.extensions.get::<Arc<Record>>()
-}
 
 /// A record that has begun.
 #[derive(Default)]
@@ -71,7 +66,7 @@ pub fn begin(
 
 /// Notes whether the user may do what he asks for, and why.
 pub fn note_decision(parts: &Parts, is_allowed: bool, reason: &str) {
-    if let Some(record) = record(parts) {
+    if let Some(record) = audit_record(parts) {
         record.annotate("authorization.k8s.io/decision", if is_allowed { "allow" } else { "forbid" });
         record.annotate("authorization.k8s.io/reason", reason.to_owned());
     }
@@ -79,7 +74,7 @@ pub fn note_decision(parts: &Parts, is_allowed: bool, reason: &str) {
 
 /// Notes that it could not be found out whether the user may do this.
 pub fn note_failure(parts: &Parts) {
-    if let Some(record) = record(parts) {
+    if let Some(record) = audit_record(parts) {
         record.annotate("authorization.k8s.io/reason", "internal error");
     }
 }

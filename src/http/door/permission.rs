@@ -14,6 +14,7 @@ use crate::auth::authorizer::{Attributes, Grant, Reason, Refusal, authorize};
 use crate::auth::foreseen::Foreseen;
 use crate::auth::service_accounts::Unproven;
 use crate::failpoints::{Bug, strikes};
+use crate::http::request::audit_record;
 use crate::http::request::info::RequestInfo;
 use crate::http::response::{self, WordsOfWebhook};
 use crate::metrics;
@@ -109,7 +110,7 @@ impl Door {
 }
 
 fn note_permission(parts: &Parts, reason: &Reason, attributes: &Attributes<'_>) {
-    if audited::record(parts).is_some() {
+    if audit_record(parts).is_some() {
         audited::note_decision(parts, true, &reason.text(attributes));
     }
 }

@@ -13,7 +13,7 @@ use super::{Outcome, serve_found, unknown};
 use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::http::app::App;
-use crate::http::door::audited;
+use crate::http::request::audit_record;
 use crate::http::request::path::ResourcePath;
 use crate::http::response;
 
@@ -43,7 +43,7 @@ async fn serve_newest(
         if is_same(&served, &newest, path) {
             return Ok(refused);
         }
-        if let Some(record) = audited::record(parts) {
+        if let Some(record) = audit_record(parts) {
             record.unanswered();
         }
         served = newest;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 
 use super::Context;
-use super::connect::forwarded_for;
+use super::hops::{forwarded_for, without_hops};
 use super::page::{Page, Rewrite, encoding_of_page};
 use super::passing::passing;
 use crate::api::error::Error;
@@ -26,18 +26,6 @@ use crate::relay::dial::dial;
 use crate::relay::exchange::exchange;
 use crate::webhook::words;
 
-/// The headers that are about one connection.
-const HOPS: [HeaderName; 9] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    HeaderName::from_static("proxy-connection"),
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
 /// The headers by which this server alone may allow something to pages of other origins.
 const CORS: [HeaderName; 4] = [
     header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
@@ -246,19 +234,6 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// The headers without those that are about one connection.
-pub(super) fn without_hops(headers: &HeaderMap) -> HeaderMap {
-    let mut kept = headers.clone();
-    let named = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
-    for name in named.flat_map(|names| names.split(',')) {
-        if let Ok(name) = name.trim().parse::<HeaderName>() {
-            kept.remove(name);
-        }
-    }
-    HOPS.iter().for_each(|name| _ = kept.remove(name));
-    kept
-}
-
 /// A URL as it leads through the proxy at `prefix`, if it leads to `backend` or to the `host` that the client asked.
 pub(super) fn rewritten(url: &str, prefix: &str, backend: &str, host: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
@@ -303,21 +278,5 @@ mod tests {
         ] {
             assert_eq!(rewritten(given, prefix, "10.0.0.1:80", "host:6443"), want);
         }
-    }
-
-    #[test]
-    fn headers_of_one_connection_stay_there() {
-        let mut headers = HeaderMap::new();
-        for (name, value) in [
-            ("connection", "close, X-Own"),
-            ("x-own", "1"),
-            ("keep-alive", "5"),
-            ("te", "trailers"),
-            ("accept", "*/*"),
-        ] {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-        let kept = without_hops(&headers);
-        assert_eq!(kept.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["accept"]);
     }
 }

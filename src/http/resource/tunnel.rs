@@ -7,7 +7,7 @@ use futures_util::TryFutureExt as _;
 use hyper_util::rt::TokioIo;
 
 use super::Context;
-use super::connect::{refused, upgrade_request};
+use super::upgrade::{refused, upgrade_request};
 use crate::api::error::Error;
 use crate::api::subresource::connect::Location;
 use crate::auth::authn::is_websocket;

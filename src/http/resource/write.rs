@@ -14,7 +14,7 @@ use crate::api::options::list::ListOptions;
 use crate::api::options::write::WriteOptions;
 use crate::api::resource::Resource;
 use crate::api::verbs::delete::Deleted;
-use crate::api::write::modify::{Modified, Outcome};
+use crate::api::write::outcome::{Modified, Outcome};
 use crate::codec::yaml;
 use crate::http::request::body::media_type;
 use crate::http::request::header_text;

@@ -22,13 +22,14 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::connection_state::{Connection, Requests, Stage};
+use super::connection_state::{Connection, Stage};
 use super::connections::ConnectionEntry;
 use super::delivery::deliver;
 use super::first_reads::FirstReads;
 use super::gather::Gathered;
 use super::heads::{self, Heads};
 use super::leaving::{Protocol, given_up, run_protocol};
+use super::requests::Requests;
 use super::sliced::Sliced;
 use super::streams::Streams;
 use super::takeover::{self, Slot};

@@ -1,5 +1,6 @@
 //! The state of one connection beside its protocol, shared by its requests, its responses and the sweep.
 
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
@@ -9,7 +10,6 @@ use tokio::task::Id;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::connections::Connections;
 use super::delivery::Delivery;
 use super::turns::{Turn, Turns, UNKNOWN};
 use super::unsent::Unsent;
@@ -59,7 +59,7 @@ pub struct Connection {
     /// When the last long answer ended since then.
     resting_since: Mutex<Option<Instant>>,
     /// Counts the running requests by its references.
-    requests: OnceLock<Weak<Requests>>,
+    requests: OnceLock<Weak<dyn Debug + Send + Sync>>,
     /// Long responses that are being sent.
     deliveries: Mutex<Vec<Arc<Delivery>>>,
     /// Tasks of this connection that must end at their next poll, and whether there are any.
@@ -191,8 +191,9 @@ impl Connection {
         self.waker.wake();
     }
 
-    fn serves(&self, requests: &Arc<Requests>) {
-        let _ = self.requests.set(Arc::downgrade(requests));
+    /// The value whose references are the running requests, and one more.
+    pub fn serves(&self, requests: Weak<dyn Debug + Send + Sync>) {
+        let _ = self.requests.set(requests);
     }
 
     pub fn note_request(&self, now: u64) {
@@ -295,22 +296,6 @@ impl Connection {
     pub fn is_stopped(&self) -> bool {
         self.any_stopped.load(Ordering::Acquire)
             && tokio::task::try_id().is_some_and(|id| lock(&self.stopped).contains(&id))
-    }
-}
-
-/// The requests of a connection, held by its service, and by each request until its response is made or, if that is long,
-/// sent.
-#[derive(Debug)]
-pub struct Requests {
-    pub connection: Arc<Connection>,
-    pub connections: Arc<Connections>,
-}
-
-impl Requests {
-    pub fn of(connection: Arc<Connection>, connections: Arc<Connections>) -> Arc<Self> {
-        let requests = Arc::new(Self { connection: connection.clone(), connections });
-        connection.serves(&requests);
-        requests
     }
 }
 

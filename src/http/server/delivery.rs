@@ -4,22 +4,22 @@
 //! notice the time; the sweep does that. It stops the task of the response, which resets the stream (in HTTP/1.1: ends
 //! the connection) and drops everything that the body holds, such as a state or a database cursor.
 
+mod progress;
+
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::BoxError;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use http_body::{Body as _, Frame, SizeHint};
-use tokio::task::Id;
 use tokio::time::Instant;
 
-use super::connection_state::Requests;
-use super::connections::Connections;
+pub use self::progress::Delivery;
+use super::requests::Requests;
 use super::unsent::{Outgoing, SharedBody, counted};
 use crate::metrics::{InFlight, RequestMetrics};
 
@@ -65,102 +65,16 @@ pub async fn deliver(mut response: Response, request: Arc<Requests>) -> axum::ht
     })
     .await;
     let held = length.filter(|_| body.is_whole() && !is_shared).unwrap_or_default();
-    let delivery = Arc::new(Delivery::new(&request.connections, terms.as_ref(), task, held));
+    let left = terms.as_ref().map(|terms| terms.until.saturating_duration_since(Instant::now()));
+    let left = left.map_or(u64::MAX / 2, |left| request.connections.ticks(left));
+    let until = request.connections.now().saturating_add(left);
+    let metrics = terms.as_ref().map(|terms| terms.metrics.clone());
+    let delivery = Arc::new(Delivery::new(until, metrics, task, held));
     request.connection.add_delivery(delivery.clone());
     let is_counted = body.is_whole() || is_shared;
     let sent = length.is_none().then_some(0);
     let body = Delivered { body, rest: Bytes::new(), delivery, request, is_counted, terms, sent };
     axum::http::Response::from_parts(head, Body::new(body).into())
-}
-
-/// The progress of a response, as the sweep sees it.
-#[derive(Debug)]
-pub struct Delivery {
-    /// The tick at which the last piece was passed on; 0 while the reader waits for the next piece.
-    waiting_since: AtomicU64,
-    /// The tick at which the response's time is over.
-    until: u64,
-    task: Option<(Id, Waker)>,
-    is_reset: AtomicBool,
-    /// How many bytes it holds: all of it if its length is known, else the last piece.
-    bytes: AtomicUsize,
-    metrics: Option<Arc<RequestMetrics>>,
-}
-
-impl Delivery {
-    fn new(
-        connections: &Connections,
-        terms: Option<&Terms>,
-        task: Option<(Id, Waker)>,
-        bytes: usize,
-    ) -> Self {
-        let left = terms.map(|terms| terms.until.saturating_duration_since(Instant::now()));
-        let left = left.map_or(u64::MAX / 2, |left| connections.ticks(left));
-        Self {
-            waiting_since: AtomicU64::new(0),
-            until: connections.now().saturating_add(left),
-            task,
-            is_reset: AtomicBool::new(false),
-            bytes: AtomicUsize::new(bytes),
-            metrics: terms.map(|terms| terms.metrics.clone()),
-        }
-    }
-
-    /// The limit that the response has exceeded.
-    pub fn overdue(&self, now: u64, patience: u64) -> Option<&'static str> {
-        let since = self.waiting_since.load(Ordering::Relaxed);
-        match () {
-            () if now > self.until => Some("response-time"),
-            () if since > 0 && now.saturating_sub(since) > patience => Some("response-progress"),
-            () => None,
-        }
-    }
-
-    /// Whether the reader has taken nothing since the last tick.
-    pub fn is_stalled(&self, now: u64) -> bool {
-        let since = self.waiting_since.load(Ordering::Relaxed);
-        since > 0 && now.saturating_sub(since) > 1 && !self.is_reset()
-    }
-
-    pub fn is_reset(&self) -> bool {
-        self.is_reset.load(Ordering::Relaxed)
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Marks the response as reset. The first call returns the task to stop.
-    pub fn reset(&self) -> Option<Id> {
-        let (task, _) = self.task.as_ref()?;
-        if self.is_reset.swap(true, Ordering::Relaxed) {
-            return None;
-        }
-        if let Some(metrics) = &self.metrics {
-            metrics.aborted();
-        }
-        Some(*task)
-    }
-
-    /// The task that was stopped because of this response.
-    pub fn reset_task(&self) -> Option<Id> {
-        let (task, _) = self.task.as_ref()?;
-        self.is_reset().then_some(*task)
-    }
-
-    pub fn wake(&self) {
-        if let Some((_, waker)) = &self.task {
-            waker.wake_by_ref();
-        }
-    }
-
-    fn asked(&self) {
-        self.waiting_since.store(0, Ordering::Relaxed);
-    }
-
-    fn handed_over(&self, now: u64) {
-        self.waiting_since.store(now, Ordering::Relaxed);
-    }
 }
 
 /// A body that reports its progress to its [`Delivery`].
@@ -183,7 +97,7 @@ impl Delivered {
         if self.is_counted {
             return piece;
         }
-        self.delivery.bytes.store(piece.len(), Ordering::Relaxed);
+        self.delivery.hold(piece.len());
         let piece = counted(piece, &self.request.connection);
         self.request.connections.bound_unsent();
         piece
@@ -245,7 +159,10 @@ impl Drop for Delivered {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use super::super::Limits;
+    use super::super::connections::Connections;
     use super::*;
 
     /// Its task is stopped when it makes no progress, and the connection's must not be.

@@ -8,6 +8,8 @@
 mod answer;
 mod chunks;
 mod head;
+mod refusal;
+mod request_line;
 #[cfg(test)]
 mod tests;
 mod unread;
@@ -28,8 +30,10 @@ use tokio_util::sync::PollSemaphore;
 
 pub use self::answer::serve;
 use self::chunks::{Chunks, Step};
-use self::head::{Aside, Following, Framing, Refusal, Verdict};
-pub use self::head::{LONG, LongQuery};
+pub use self::head::LongQuery;
+use self::head::{Aside, Following, Framing, Verdict};
+use self::refusal::Refusal;
+pub use self::request_line::LONG;
 use self::unread::MOST;
 use super::connection_state::Connection;
 use crate::layered::Layer;
@@ -205,14 +209,14 @@ impl Heads {
                     let Some(end) = head::end(&self.raw, self.scanned.saturating_sub(2)) else {
                         self.scanned = self.raw.len();
                         if self.raw.len() > LONGEST {
-                            self.refuse(head::TOO_LARGE);
+                            self.refuse(refusal::TOO_LARGE);
                         }
                         return;
                     };
                     let head = self.raw.split_to(end);
                     self.scanned = 0;
                     match end > LONGEST {
-                        true => self.refuse(head::TOO_LARGE),
+                        true => self.refuse(refusal::TOO_LARGE),
                         false => self.pass_judged(&head, head::judge(&head)),
                     }
                 }
@@ -342,7 +346,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Layer<S> for Heads {
             let read = buffer.filled().len() - start;
             if read == 0 {
                 if matches!(self.state, State::Head) && !self.raw.is_empty() {
-                    self.refuse(head::UNFINISHED);
+                    self.refuse(refusal::UNFINISHED);
                     continue;
                 }
                 return Poll::Ready(Ok(()));

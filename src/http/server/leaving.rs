@@ -130,8 +130,8 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::super::Limits;
-    use super::super::connection_state::Requests;
     use super::super::connections::ConnectionEntry;
+    use super::super::requests::Requests;
     use super::*;
 
     /// Who waits for so long does not end.

@@ -10,7 +10,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use futures_util::future::{BoxFuture, poll_fn};
 
-use super::connection_state::{Connection, Requests, Stage};
+use super::connection_state::{Connection, Stage};
+use super::requests::Requests;
 
 /// The work to be done with the connection once the answer is sent: a part of the answer's extensions. Clones share it.
 #[derive(Clone)]

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use axum::Extension;
 use axum::body::Body;
 use axum::http::{Request, Response, StatusCode};
 use axum::routing::get;
+use axum::{Extension, Router};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;

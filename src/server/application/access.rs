@@ -15,8 +15,8 @@ use crate::http::door::Door;
 use crate::runtime::Runtime;
 use crate::server::authorization::Authorizers;
 use crate::server::config::Config;
+use crate::server::error::BuildError;
 use crate::server::reloads::Reloads;
-use crate::server::start::BuildError;
 use crate::server::{authentication, manifests};
 use crate::webhook::Webhook;
 

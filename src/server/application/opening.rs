@@ -30,8 +30,8 @@ use crate::schema::names::GroupResource;
 use crate::schema::registry::Registry;
 use crate::server::config::{Config, Controllers};
 use crate::server::datastore::Datastore;
+use crate::server::error::BuildError;
 use crate::server::service_accounts;
-use crate::server::start::BuildError;
 use crate::storage::{self, Backend, HighWaterMark, SAFETY_GAP, Store};
 use crate::tasks::{Failure, Tasks};
 

@@ -25,9 +25,8 @@ use crate::http::health::HealthChecks;
 use crate::identity::{Instance, ServerIdentity};
 use crate::runtime::Runtime;
 use crate::server::config::{Config, Controllers, IdentityConfig};
-use crate::server::error::Error;
+use crate::server::error::{BuildError, Error};
 use crate::server::replica::Replica;
-use crate::server::start::BuildError;
 use crate::storage::{self, Backend, Compaction, compact_regularly};
 
 /// How often the keys of continue tokens are read, and a new one is made if that is due.

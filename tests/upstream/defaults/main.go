@@ -1,7 +1,7 @@
 // Makes the golden file of crates/objects/tests/modules/schema_defaults.rs: random, mostly empty objects of every kind, and what
 // upstream makes of each by decoding, storing and reading it.
 //
-//	go run . > ../../../crates/objects/src/schema/defaults/upstream.jsonl.gz
+//	go run . > ../../../crates/objects/src/schema/types/defaults/upstream.jsonl.gz
 package main
 
 import (

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::config::{Batching, Throttle, Truncation};
-use super::sink::{Delivery, Outlet};
+use super::delivery::{Delivery, Entry, Outlet};
 use crate::tasks::Tasks;
 
 /// The way into the buffer of a sink.
@@ -69,7 +69,7 @@ struct Gatherer<E> {
     largest_size: usize,
 }
 
-impl<E: super::sink::Entry> Gatherer<E> {
+impl<E: Entry> Gatherer<E> {
     async fn run<D: Delivery<Entry = E>>(mut self, outlet: Arc<Outlet<D>>, ended: CancellationToken) {
         let _end = ended.drop_guard();
         let mut pace = self.config.throttle.map(Pace::new);

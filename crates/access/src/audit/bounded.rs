@@ -9,9 +9,9 @@ const LONGEST_TEXT: usize = 1024;
 const SUFFIX: &str = "...TRUNCATED";
 /// The most items of a list, and members of an object.
 const MOST_ITEMS: usize = 64;
-/// The longest event, without objects, in which nothing is looked for.
+/// Events of up to so many bytes, objects aside, are not searched for long texts.
 const LONGEST_WHOLE: usize = 4 << 10;
-/// The members that hold what the client sent and was answered, which the policy asks for.
+/// The members with the objects of request and response, whose size is the policy's business.
 const OBJECTS: [&str; 2] = ["requestObject", "responseObject"];
 
 /// A text of at most [`LONGEST_TEXT`] bytes, and a suffix if it was longer.
@@ -26,7 +26,7 @@ pub fn shortened(text: Cow<'_, str>) -> Cow<'_, str> {
     [&text[..end], SUFFIX].concat().into()
 }
 
-/// An event without long texts and long lists, but for its objects, which have so many bytes.
+/// The event with long texts and long lists cut. Its objects, which take `objects` bytes of it, stay whole.
 pub fn bounded(item: &[u8], objects: usize) -> Cow<'_, [u8]> {
     if item.len().saturating_sub(objects) <= LONGEST_WHOLE {
         return item.into();

@@ -11,9 +11,10 @@ use jiff::Timestamp;
 
 use super::bounded::{bounded, shortened};
 use super::config::{Batching, DatabaseConfig, Delivery as DeliveryConfig, Mode};
+use super::delivery::{Delivery, Entry};
 use super::event::{Event, standing_alone};
 use super::policy::Stage;
-use super::sink::{self, Delivery, Entry, Receipt, Sink};
+use super::sink::{self, Receipt, Sink};
 use crate::metrics::AuditMetrics;
 use crate::storage::{self, AuditRemoval, AuditRing, AuditRow};
 use crate::tasks::Tasks;

@@ -202,7 +202,7 @@ pub fn size_standing_alone(item: &[u8]) -> usize {
     item.len() + TYPE.len() + 1
 }
 
-/// Whether the objects that were sent and answered are written.
+/// Whether the objects in the bodies of request and response are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Objects {
     Kept,

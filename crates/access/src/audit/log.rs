@@ -15,9 +15,10 @@ use tokio_util::sync::CancellationToken;
 use self::file::File;
 use self::gathering::{Gathering, Target, Writing, Written};
 use super::config::{LogConfig, LogFormat, LogTarget, Mode, Truncation};
+use super::delivery::{Delivery, Losses};
 use super::event::{Event, append_line};
 use super::policy::Stage;
-use super::sink::{self, Delivery, Losses, Receipt, Sink};
+use super::sink::{self, Receipt, Sink};
 use crate::metrics::AuditMetrics;
 use crate::tasks::Tasks;
 use crate::wall_clock::WallClock;
@@ -55,7 +56,7 @@ pub fn open(
     })
 }
 
-/// The log; how its lines are written, [`Gathering`] says.
+/// The log. [`Gathering`] says how its lines are written.
 struct Log {
     format: LogFormat,
     gathering: Arc<Gathering>,
@@ -93,7 +94,7 @@ impl Log {
     }
 }
 
-/// The mode `batch`.
+/// Lines of the mode `batch`.
 impl Delivery for Log {
     const PLUGIN: &'static str = PLUGIN;
     type Entry = Bytes;
@@ -114,7 +115,7 @@ impl Delivery for Log {
     }
 }
 
-/// The log of requests that wait for their lines.
+/// The log in the blocking modes, in which requests wait until their lines are written.
 struct Waited {
     log: Log,
     /// [`Mode::Blocking`] or [`Mode::BlockingStrict`].
@@ -188,9 +189,8 @@ impl Sink for Waited {
     }
 }
 
-/// Whether an event is early enough where it is written with the next one of its request. That a read has begun is told
-/// when it is over, or when it has to wait for something: until then nothing is done that anybody could ask about. What
-/// writes, is in the log before it is done.
+/// Whether an event may be written together with the next event of its request. The start of a read may: it is written
+/// when the read ends, or first has to wait. The start of a write is in the log before the write is done.
 fn may_be_deferred(event: &Event<'_>, mode: Mode) -> bool {
     mode == Mode::Blocking
         && event.stage == Stage::RequestReceived

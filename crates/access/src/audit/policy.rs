@@ -129,7 +129,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Metadata of all writes but those of leases and events, which nobody asks about.
+    /// The policy that records the metadata of all writes, except those of leases and events.
     pub fn of_writes() -> Self {
         let none =
             RequestAuditConfig { level: Level::None, omitted: Stages::default(), omits_managed_fields: true };

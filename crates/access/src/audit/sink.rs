@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::batch::Batches;
 use super::config::{self, Mode, Truncation};
+use super::delivery::{Delivery, Losses, Outlet};
 use super::event::Event;
 use super::policy::Level;
 use crate::metrics::AuditMetrics;
@@ -45,39 +45,6 @@ pub trait Sink: Send + Sync {
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// The way of events out of the process.
-pub trait Delivery: Send + Sync + 'static {
-    /// The name in metrics and logs.
-    const PLUGIN: &'static str;
-    type Entry: Entry;
-
-    /// The entry to deliver for an event. `item` is its JSON text, see [`Event::item`].
-    fn entry(&self, event: &Event<'_>, item: &[u8]) -> Self::Entry;
-
-    /// Delivers events, in order. An error means that they are lost.
-    fn deliver(&self, entries: Vec<Self::Entry>) -> impl Future<Output = Result<(), String>> + Send;
-
-    /// The server ends: what fails from now on is not tried again.
-    fn end(&self) {}
-
-    /// Ends what the delivery has started.
-    fn close(&self) -> impl Future<Output = ()> + Send {
-        std::future::ready(())
-    }
-}
-
-/// The form in which a sink delivers an event.
-pub trait Entry: Send + 'static {
-    /// In bytes.
-    fn size(&self) -> usize;
-}
-
-impl Entry for Bytes {
-    fn size(&self) -> usize {
-        self.len()
-    }
-}
-
 /// A sink with this delivery.
 pub fn of<D: Delivery>(
     delivery: D,
@@ -89,35 +56,6 @@ pub fn of<D: Delivery>(
     let batches = (config.mode == Mode::Batch)
         .then(|| Batches::start(outlet.clone(), config.batches, config.truncation, tasks));
     Box::new(Delivering { outlet, mode: config.mode, truncation: config.truncation, batches })
-}
-
-/// Tells of events that are lost, and counts them.
-#[derive(Clone)]
-pub struct Losses(pub AuditMetrics);
-
-impl Losses {
-    pub fn lost(&self, plugin: &'static str, events: usize, why: &str) {
-        tracing::error!(plugin, events, why, "audit events are lost");
-        self.0.lost(plugin, events);
-    }
-}
-
-/// A delivery whose losses are counted.
-pub struct Outlet<D> {
-    pub delivery: D,
-    pub losses: Losses,
-}
-
-impl<D: Delivery> Outlet<D> {
-    /// Whether all entries were delivered.
-    pub async fn deliver(&self, entries: Vec<D::Entry>) -> bool {
-        let count = entries.len();
-        let delivered = self.delivery.deliver(entries).await;
-        if let Err(why) = &delivered {
-            self.losses.lost(D::PLUGIN, count, why);
-        }
-        delivered.is_ok()
-    }
 }
 
 /// The text of the event, cut if it is too large. One that is too large all the same is lost.

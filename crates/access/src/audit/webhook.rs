@@ -6,8 +6,8 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::config::WebhookConfig;
+use super::delivery::Delivery;
 use super::event::Event;
-use super::sink::Delivery;
 use crate::webhook::{KubeconfigError, Webhook};
 
 /// How long a call may take; upstream's limit.

@@ -8,6 +8,8 @@ mod anonymous;
 mod bearer;
 mod certificate;
 mod front_proxy;
+mod notes;
+mod refusal;
 mod tokens;
 
 use std::fmt;
@@ -20,37 +22,22 @@ pub use self::anonymous::Anonymous;
 pub use self::bearer::is_websocket;
 pub use self::certificate::{CREDENTIAL_ID, Certified, certificate_identifier, user_of_certificate};
 pub use self::front_proxy::{FrontProxy, unescaped};
-pub use self::tokens::{Accepted, Audiences, Notes, Refusals, TokenError};
+pub use self::notes::Notes;
+pub use self::refusal::{Refusals, TokenError, Unauthenticated};
+pub use self::tokens::{Accepted, Audiences, By};
 use super::bootstrap_tokens::BootstrapTokens;
 use super::jwt;
 use super::oidc::Oidc;
 use super::service_accounts::{Unproven, Verifier};
 use super::token_file::Tokens;
 use super::token_webhook::TokenWebhook;
-use crate::storage::{self, Key};
+use crate::storage::Key;
 use crate::user::User;
 
 /// The issuer of this server's tokens, and the audience that they are for, unless flags say otherwise.
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 static ANONYMOUS: LazyLock<Arc<User>> = LazyLock::new(|| Arc::new(User::anonymous()));
-
-/// Why a request has no user.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum Unauthenticated {
-    /// 401. The text is for logs, clients never see it.
-    #[error("{0}")]
-    Refused(String),
-    /// 401: no credential was shown.
-    #[error("no credentials")]
-    Missing,
-    /// The credential cannot be checked before the server has read its objects.
-    #[error("the server is starting")]
-    Starting,
-    /// Whether the credential is still valid, only the database knows.
-    #[error("{0}")]
-    Unknown(storage::Error),
-}
 
 /// The parts of a request that show who makes it.
 pub struct Shown<'a> {
@@ -60,15 +47,6 @@ pub struct Shown<'a> {
     pub path: &'a str,
     /// How a token of a service account is judged.
     pub by: By,
-}
-
-/// The state by which what a token of a service account names is judged, where other servers write, too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// A state that holds everything that any server has answered.
-    Newest,
-    /// The state that is there. Somebody has to [prove](Unproven) the token later.
-    Known,
 }
 
 /// The user who makes a request, with the credential.

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::LazyLock;
 
-/// The largest hand that the bits of a hash suffice for, as validation has it.
+/// The largest hand for whose shuffle the bits of a hash suffice: the bound of upstream's validation.
 const LARGEST_HAND: usize = 15;
 
 /// The queues that a flow may use.
@@ -42,7 +42,7 @@ impl Hand {
 /// another flow's. Upstream's SHA-256 has no key, and takes longer.
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// The hash of a flow: its FlowSchema's name, and what distinguishes it within that.
+/// The hash of a flow: of its FlowSchema's name, and of its distinguisher, a user or a namespace.
 pub fn flow_hash(schema: &str, distinguisher: &str) -> u64 {
     HASHER.hash_one((schema, distinguisher))
 }

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use super::queue_set::{QueueState, Running, SetState, Width};
+use super::queue_set::{QueueState, Running, SetState};
+use super::waiter::Waiter;
+use super::width::Width;
 use super::{FlowControl, LevelState};
-use crate::auth::authorizer::Attributes;
 use crate::gotext;
 
 const LEVELS: [&str; 10] = [
@@ -52,38 +53,6 @@ const NEVER: &str = "0001-01-01T00:00:00Z";
 const NOWHERE: &str = "-1";
 /// The narrowest cell.
 const CELL: usize = 8;
-
-/// The description of a request that waits or runs.
-#[derive(Debug)]
-pub struct Waiter {
-    flow: Box<str>,
-    distinguisher: Box<str>,
-    arrived: Timestamp,
-    details: [Box<str>; 8],
-}
-
-impl Waiter {
-    pub fn new(
-        flow: &str,
-        distinguisher: &str,
-        request: &Attributes<'_>,
-        path: &str,
-        arrived: Timestamp,
-    ) -> Self {
-        let version = match (request.group, request.version) {
-            ("", version) => version.to_owned(),
-            (group, version) => format!("{group}/{version}"),
-        };
-        let Attributes { user, verb, namespace, name, resource, subresource, .. } = *request;
-        let details = [&user.name, verb, path, namespace, name, &version, resource, subresource];
-        Self {
-            flow: flow.into(),
-            distinguisher: distinguisher.into(),
-            arrived,
-            details: details.map(Box::from),
-        }
-    }
-}
 
 impl FlowControl {
     /// A line for each level.

@@ -10,10 +10,11 @@ use tokio::time::Instant;
 
 use super::allocation::{Limits, Shares};
 use super::demand::Smoothed;
-use super::dump;
 use super::occupied::Occupied;
-use super::queue_set::{Discipline, QueueSet, QueuedRequest, SetState, Start, Ticket, Width};
+use super::queue_set::{Discipline, QueueSet, QueuedRequest, SetState, Start, Ticket};
 use super::retry_after::RetryAfter;
+use super::waiter;
+use super::width::Width;
 use crate::fields;
 use crate::metrics::LevelMetrics;
 use crate::tree::{Map, Value};
@@ -76,14 +77,14 @@ pub struct Refused {
     pub retry_after: u64,
 }
 
-/// A priority level, as long as it has requests or an object.
+/// A priority level. It is dropped once it has neither requests nor a PriorityLevelConfiguration.
 pub struct Level {
     pub name: Arc<str>,
     set: Mutex<QueueSet>,
     /// The most seats of a request; 0 is no limit.
     widest: AtomicUsize,
     refusals: Mutex<RetryAfter>,
-    /// The demand of the past.
+    /// The smoothed demand of past periods.
     smoothed: Mutex<Smoothed>,
     pub metrics: LevelMetrics,
     pub clock: WallClock,
@@ -105,7 +106,7 @@ impl Level {
         level
     }
 
-    /// Takes over what the object says now.
+    /// Takes over the settings of the PriorityLevelConfiguration as it is now.
     pub fn configure(&self, spec: &LevelSpec, limits: Limits) {
         let widest = match spec.discipline {
             Discipline::Queue { hand, .. } => {
@@ -123,7 +124,7 @@ impl Level {
         self.metrics.most.set(limits.most as f64);
     }
 
-    /// The most seats that a request may need, of so many.
+    /// The most seats that one request may take, at most `most`.
     pub fn widest(&self, most: usize) -> usize {
         match self.widest.load(Ordering::Relaxed) {
             0 => most,
@@ -170,7 +171,7 @@ impl Level {
         hash: u64,
         now: Instant,
         longest: Duration,
-        waiter: impl FnOnce() -> dump::Waiter,
+        waiter: impl FnOnce() -> waiter::Waiter,
     ) -> Result<Seat, Refused> {
         let started = self.set().start(width, hash, now);
         match started {
@@ -261,12 +262,12 @@ impl Seat {
         self
     }
 
-    /// How long the request has had it.
+    /// How long the request has had its seats.
     pub fn age(&self) -> Duration {
         self.ticket.as_ref().map(Ticket::age).unwrap_or_default()
     }
 
-    /// Gives the seats back before the request has begun its work. It needs others to go on.
+    /// Gives the seats back before the request has begun its work. To go on, the request has to wait for seats anew.
     pub fn give_back(mut self) {
         if let Some(ticket) = self.ticket.take() {
             self.level.set().give_back(&ticket, Instant::now());
@@ -275,8 +276,8 @@ impl Seat {
         }
     }
 
-    /// Says what the request is, for those who look at what runs.
-    pub fn describe(&self, waiter: dump::Waiter) {
+    /// Describes the request, for dumps of running requests.
+    pub fn describe(&self, waiter: waiter::Waiter) {
         if let Some(ticket) = &self.ticket {
             self.level.set().describe_running(ticket, Arc::new(waiter));
         }

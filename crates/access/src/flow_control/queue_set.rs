@@ -4,53 +4,23 @@
 //! if the queue alone were served at that pace; the request that would end first goes next. Everything here is computed under
 //! the level's lock; nothing waits.
 
-use std::collections::{BTreeMap, VecDeque};
+mod dispatch;
+mod queue;
+mod state;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use self::queue::{Queue, Queues};
+pub use self::state::{QueueState, Running, SetState, Totals};
 use super::dealer::Hand;
 use super::demand::Demand;
-use super::dump::Waiter;
-
-/// How long a request is taken to need its seats before that is known.
-const ESTIMATED_SECONDS: f64 = 0.003;
-
-/// How many seats a request needs, and for how long it keeps some after it was answered.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Width {
-    pub initial: usize,
-    /// Needed after the answer, while watchers are served.
-    pub last: usize,
-    pub lingering: Duration,
-}
-
-impl Width {
-    pub const ONE: Self = Self { initial: 1, last: 0, lingering: Duration::ZERO };
-
-    pub fn of(seats: usize) -> Self {
-        Self { initial: seats, ..Self::ONE }
-    }
-
-    pub fn seats(self) -> usize {
-        self.initial.max(self.last)
-    }
-
-    /// In seat-seconds.
-    fn work(self) -> f64 {
-        self.initial as f64 * ESTIMATED_SECONDS + self.last as f64 * self.lingering.as_secs_f64()
-    }
-
-    /// The width with at most `limit` seats after the answer, and the same work.
-    fn within(self, limit: usize) -> Self {
-        if self.last <= limit || limit == 0 {
-            return self;
-        }
-        Self { last: limit, lingering: self.lingering.mul_f64(self.last as f64 / limit as f64), ..self }
-    }
-}
+use super::waiter::Waiter;
+use super::width::{ESTIMATED_SECONDS, Width};
 
 /// The treatment of requests for which there is no seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,66 +71,6 @@ pub struct QueuedRequest {
     pub queue: usize,
     pub id: u64,
     pub dispatched: oneshot::Receiver<Ticket>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    id: u64,
-    arrival_r: f64,
-    width: Width,
-    dispatch: oneshot::Sender<Ticket>,
-    /// Told once the request has begun to wait.
-    waiter: Option<Arc<Waiter>>,
-}
-
-/// The numbers of requests since the level is there, by their outcome.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    pub dispatched: u64,
-    /// Includes cancelled requests.
-    pub rejected: u64,
-    pub cancelled: u64,
-}
-
-/// A running request and its description.
-#[derive(Clone, Debug)]
-pub struct Running {
-    queue: Option<usize>,
-    pub width: Width,
-    pub started: Instant,
-    pub waiter: Arc<Waiter>,
-}
-
-/// A queue set at one moment.
-pub struct SetState {
-    pub queues: Vec<QueueState>,
-    /// The running requests that are of no queue.
-    pub queueless: Vec<Running>,
-    pub is_idle: bool,
-    pub waiting: usize,
-    pub executing: usize,
-    pub totals: Totals,
-}
-
-#[derive(Default)]
-pub struct QueueState {
-    pub waiting: Vec<(Width, Option<Arc<Waiter>>)>,
-    /// The running requests that have said what they are.
-    pub running: Vec<Running>,
-    pub executing: usize,
-    pub seats_in_use: usize,
-    pub next_r: f64,
-    pub work: f64,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    waiting: VecDeque<Waiting>,
-    /// The work of the waiting requests, in seat-seconds.
-    work: f64,
-    executing: usize,
-    seats_in_use: usize,
-    next_r: f64,
 }
 
 #[derive(Debug)]
@@ -386,247 +296,6 @@ impl QueueSet {
         }
         self.observe(now);
         self.dispatch(now);
-    }
-
-    fn queue_of(&mut self, ticket: &Ticket) -> Option<(usize, &mut Queue)> {
-        let index = ticket.queue?;
-        Some((index, self.queues.get_mut(index)?))
-    }
-
-    /// The queue, which gets a request. One that had none starts at the time of now.
-    fn awaken(&mut self, index: usize) -> &mut Queue {
-        let queue = self.queues.get_or_add(index);
-        if queue.is_idle() {
-            queue.next_r = self.r;
-            self.active += 1;
-        }
-        queue
-    }
-
-    /// Notes that a request has left a queue.
-    fn rest(&mut self, index: usize) {
-        if self.queues.get(index).is_some_and(Queue::is_idle) {
-            self.active -= 1;
-            self.clear_away(index);
-        }
-    }
-
-    fn clear_away(&mut self, index: usize) {
-        if self.queues.get(index).is_some_and(Queue::is_empty) {
-            self.queues.remove(index);
-        }
-    }
-
-    /// Brings virtual time up to date.
-    fn sync(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.synced).as_secs_f64();
-        self.synced = self.synced.max(now);
-        if self.active > 0 {
-            self.r += self.requested.min(self.limit) as f64 / self.active as f64 * passed;
-        }
-    }
-
-    /// The queue with the least waiting work among those of a hand.
-    fn pick(&mut self, hand: &Hand) -> usize {
-        let cards = hand.cards();
-        let offset = self.enqueued % cards.len();
-        self.enqueued = self.enqueued.wrapping_add(1);
-        if self.waiting == 0 {
-            return cards[offset];
-        }
-        let (mut best, mut least) = (cards[offset], f64::INFINITY);
-        for turn in 0..cards.len() {
-            let card = cards[(offset + turn) % cards.len()];
-            let work = self.queues.get(card).map_or(0.0, |queue| queue.work);
-            if work < least {
-                (best, least) = (card, work);
-            }
-        }
-        best
-    }
-
-    fn enqueue(&mut self, index: usize, width: Width) -> QueuedRequest {
-        let (dispatch, dispatched) = oneshot::channel();
-        self.ids += 1;
-        let waiting = Waiting { id: self.ids, arrival_r: self.r, width, dispatch, waiter: None };
-        let queue = self.awaken(index);
-        queue.work += width.work();
-        queue.waiting.push_back(waiting);
-        queue.bound();
-        self.waiting += 1;
-        self.waiting_seats += width.seats();
-        self.requested += width.seats();
-        QueuedRequest { queue: index, id: self.ids, dispatched }
-    }
-
-    fn forget_waiting(&mut self, index: usize, width: Width) {
-        self.waiting -= 1;
-        self.waiting_seats -= width.seats();
-        if let Some(queue) = self.queues.get_mut(index) {
-            queue.work = if queue.waiting.is_empty() { 0.0 } else { queue.work - width.work() };
-        }
-    }
-
-    /// Dispatches as many requests as there is room for.
-    fn dispatch(&mut self, now: Instant) {
-        while self.waiting > 0 && self.seats_in_use < self.limit {
-            let Some((index, width)) = self.next_queue() else { return };
-            if !self.accommodates(width.seats()) {
-                return;
-            }
-            let next = self.queues.get_mut(index).and_then(|queue| queue.waiting.pop_front());
-            let Some(waiting) = next else { return };
-            self.robin = index;
-            self.forget_waiting(index, width);
-            let bounded = width.within(self.limit);
-            self.requested -= width.seats() - bounded.seats();
-            if let Some(queue) = self.queues.get_mut(index) {
-                queue.run(bounded);
-                queue.bound();
-            }
-            let ticket = self.run(Some(index), bounded, now);
-            if let Some(waiter) = waiting.waiter {
-                self.describe_running(&ticket, waiter);
-            }
-            if let Err(ticket) = waiting.dispatch.send(ticket) {
-                // Whoever waited has gone.
-                self.undo(&ticket, now);
-            }
-        }
-    }
-
-    /// The queue whose first request would end first, and what that request needs. The queue that was served last comes
-    /// last among equals.
-    fn next_queue(&self) -> Option<(usize, Width)> {
-        let (mut best, mut earliest) = (None, f64::INFINITY);
-        for (index, queue) in self.queues.behind(self.robin) {
-            if let Some(head) = queue.waiting.front() {
-                let end = queue.next_r + head.width.work();
-                if end < earliest {
-                    (best, earliest) = (Some((*index, head.width)), end);
-                }
-            }
-        }
-        best
-    }
-
-    fn accommodates(&self, seats: usize) -> bool {
-        match self.discipline {
-            Discipline::Exempt => true,
-            _ if seats > self.limit => self.executing == 0,
-            _ => self.seats_in_use + seats <= self.limit,
-        }
-    }
-
-    /// Counts a request that runs. Its queue has counted it already.
-    fn run(&mut self, queue: Option<usize>, width: Width, now: Instant) -> Ticket {
-        self.executing += 1;
-        self.totals.dispatched += 1;
-        self.seats_in_use += width.seats();
-        self.observe(now);
-        self.ids += 1;
-        Ticket { id: self.ids, queue, width, started: now }
-    }
-
-    /// Takes back a dispatch that nobody has used.
-    fn undo(&mut self, ticket: &Ticket, now: Instant) {
-        self.executing -= 1;
-        self.running.remove(&ticket.id);
-        self.totals.dispatched -= 1;
-        self.seats_in_use -= ticket.width.seats();
-        let seats = ticket.width.seats();
-        if let Some((index, queue)) = self.queue_of(ticket) {
-            queue.executing -= 1;
-            queue.seats_in_use -= seats;
-            queue.next_r -= ticket.width.work();
-            queue.bound();
-            self.requested -= seats;
-            self.rest(index);
-        }
-        self.observe(now);
-    }
-
-    fn observe(&mut self, now: Instant) {
-        self.demand.set(self.seats_in_use + self.waiting_seats, now);
-    }
-}
-
-/// Queues by their numbers, ascending: few of many are in use, and these come and go with single requests.
-#[derive(Debug, Default)]
-struct Queues(Vec<(usize, Queue)>);
-
-impl Queues {
-    fn at(&self, index: usize) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&index, |(index, _)| *index)
-    }
-
-    fn get(&self, index: usize) -> Option<&Queue> {
-        self.at(index).ok().map(|at| &self.0[at].1)
-    }
-
-    fn get_mut(&mut self, index: usize) -> Option<&mut Queue> {
-        self.at(index).ok().map(|at| &mut self.0[at].1)
-    }
-
-    fn get_or_add(&mut self, index: usize) -> &mut Queue {
-        let at = self.at(index).unwrap_or_else(|at| {
-            self.0.insert(at, (index, Queue::default()));
-            at
-        });
-        &mut self.0[at].1
-    }
-
-    fn remove(&mut self, index: usize) {
-        if let Ok(at) = self.at(index) {
-            self.0.remove(at);
-        }
-    }
-
-    /// All queues, those with larger numbers than this one first.
-    fn behind(&self, index: usize) -> impl Iterator<Item = &(usize, Queue)> {
-        let (until, behind) = self.0.split_at(self.0.partition_point(|(own, _)| *own <= index));
-        behind.iter().chain(until)
-    }
-
-    #[cfg(test)]
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl Queue {
-    /// Counts a request that runs.
-    fn run(&mut self, width: Width) {
-        self.executing += 1;
-        self.seats_in_use += width.seats();
-        self.next_r += width.work();
-    }
-
-    /// Whether nothing of it has to be known.
-    fn is_empty(&self) -> bool {
-        self.is_idle() && self.seats_in_use == 0
-    }
-
-    fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.executing == 0
-    }
-
-    fn state(&self) -> QueueState {
-        QueueState {
-            waiting: self.waiting.iter().map(|own| (own.width, own.waiter.clone())).collect(),
-            running: Vec::new(),
-            executing: self.executing,
-            seats_in_use: self.seats_in_use,
-            next_r: self.next_r,
-            work: self.work,
-        }
-    }
-
-    /// No queue saves time from when it had nothing to do.
-    fn bound(&mut self) {
-        if let Some(head) = self.waiting.front() {
-            self.next_r = self.next_r.max(head.arrival_r);
-        }
     }
 }
 

@@ -2,9 +2,45 @@
 
 use std::time::Duration;
 
-use super::queue_set::Width;
 use crate::auth::authorizer::Attributes;
 use crate::schema::names::{GroupVersion, Gvr};
+
+/// How long a request is taken to need its seats before that is known.
+pub(super) const ESTIMATED_SECONDS: f64 = 0.003;
+
+/// How many seats a request needs, and for how long it keeps some after it was answered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Width {
+    pub initial: usize,
+    /// Needed after the answer, while watchers are served.
+    pub last: usize,
+    pub lingering: Duration,
+}
+
+impl Width {
+    pub const ONE: Self = Self { initial: 1, last: 0, lingering: Duration::ZERO };
+
+    pub fn of(seats: usize) -> Self {
+        Self { initial: seats, ..Self::ONE }
+    }
+
+    pub fn seats(self) -> usize {
+        self.initial.max(self.last)
+    }
+
+    /// In seat-seconds.
+    pub(super) fn work(self) -> f64 {
+        self.initial as f64 * ESTIMATED_SECONDS + self.last as f64 * self.lingering.as_secs_f64()
+    }
+
+    /// The width with at most `limit` seats after the answer, and the same work.
+    pub(super) fn within(self, limit: usize) -> Self {
+        if self.last <= limit || limit == 0 {
+            return self;
+        }
+        Self { last: limit, lingering: self.lingering.mul_f64(self.last as f64 / limit as f64), ..self }
+    }
+}
 
 /// The most seats of a list, and of a write.
 pub const LARGEST_LIST: usize = 100;

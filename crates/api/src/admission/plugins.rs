@@ -2,11 +2,13 @@
 //!
 //! To add a plugin: write its file, with an `impl Admission`, and put [`Stock::Here`] into its line in [`PLUGINS`].
 
+use super::Admission;
 use super::certificates::{
     CertificateApproval, CertificateSigning, CertificateSubjectRestriction, ClusterTrustBundleAttest,
 };
 use super::claim_resize::PersistentVolumeClaimResize;
 use super::classes::{DefaultIngressClass, DefaultStorageClass};
+use super::configuration::{Configuration, TolerationSeconds};
 use super::deny::AlwaysDeny;
 use super::dynamic::hooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 use super::dynamic::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
@@ -32,9 +34,6 @@ use super::pods::tolerations::{DefaultTolerationSeconds, TaintNodesByCondition};
 use super::pods::topology_labels::PodTopologyLabels;
 use super::protection::StorageObjectInUseProtection;
 use super::resource_quota::ResourceQuota;
-use super::settings::{Configuration, Settings};
-use super::{Admission, Member};
-use crate::metrics::Metrics;
 use crate::tree::Value;
 
 /// A plugin of kube-apiserver's.
@@ -55,7 +54,7 @@ pub(super) enum Stock {
 
 /// Makes a plugin. The configuration is the one that `--admission-control-config-file` has for it. The error ends the
 /// start.
-pub(super) type Make = fn(&Settings, Option<&Configuration>) -> Result<Box<dyn Admission>, String>;
+pub(super) type Make = fn(TolerationSeconds, Option<&Configuration>) -> Result<Box<dyn Admission>, String>;
 
 use Stock::{Here, Idle};
 
@@ -87,7 +86,7 @@ pub(super) static PLUGINS: [Plugin; 40] = [
     on("Priority", Here(|_, _| Ok(Box::new(Priority)))),
     on(
         "DefaultTolerationSeconds",
-        Here(|settings, _| Ok(Box::new(DefaultTolerationSeconds(settings.tolerations)))),
+        Here(|tolerations, _| Ok(Box::new(DefaultTolerationSeconds(tolerations)))),
     ),
     off(
         "PodTolerationRestriction",
@@ -150,16 +149,4 @@ pub(super) fn find(name: &str) -> Option<&'static Plugin> {
 /// The names of all plugins of upstream's.
 pub fn all() -> Vec<&'static str> {
     PLUGINS.iter().map(|plugin| plugin.name).collect()
-}
-
-/// Makes the plugins that are on.
-pub(super) fn make(settings: &Settings, metrics: &Metrics) -> Result<Vec<Member>, String> {
-    let mut members = Vec::new();
-    for plugin in PLUGINS.iter().filter(|plugin| settings.is_on(plugin)) {
-        let Here(make) = plugin.stock else { continue };
-        let made = make(settings, settings.configuration(plugin.name));
-        let made = made.map_err(|why| format!("couldn't init admission plugin {:?}: {why}", plugin.name))?;
-        members.push(Member::new(plugin.name, made, metrics));
-    }
-    Ok(members)
 }

@@ -2,13 +2,14 @@
 //! file of `--admission-control-config-file`.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::configuration::{Configuration, TolerationSeconds};
 use super::plugins::{self, Plugin};
 use crate::codec::yaml;
 use crate::fields;
 use crate::gotext::quote;
-use crate::tree::{Map, Value};
+use crate::tree::Map;
 
 const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
 const KIND: &str = "AdmissionConfiguration";
@@ -23,27 +24,6 @@ pub struct Settings {
     disabled: BTreeSet<String>,
     configurations: Vec<(String, Configuration)>,
     pub tolerations: TolerationSeconds,
-}
-
-/// The configuration of one plugin.
-#[derive(Clone, Debug)]
-pub struct Configuration {
-    pub content: Value,
-    /// The file that it stands in.
-    pub file: PathBuf,
-}
-
-/// How long Pods stay on a Node that is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TolerationSeconds {
-    pub not_ready: i64,
-    pub unreachable: i64,
-}
-
-impl Default for TolerationSeconds {
-    fn default() -> Self {
-        Self { not_ready: 300, unreachable: 300 }
-    }
 }
 
 impl Settings {

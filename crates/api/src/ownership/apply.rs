@@ -4,8 +4,8 @@ use super::{Kind, Tracking, acting, conflict_error, entries, first_managers, put
 use crate::decode::configuration;
 use crate::error::Error;
 use crate::kinds::behavior::part::Part;
-use crate::patch::apply::managers::{Managers, Operation};
-use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, apply};
+use crate::patch::apply::managers::{Acting, Managers, Operation};
+use crate::patch::apply::ownership::{Applied, Conflicts, Refusal, apply};
 use crate::{ObjectMap, Target};
 
 /// The result of an apply by a manager that overrules all others, to an object of a built-in kind.

@@ -63,7 +63,7 @@ impl Amounts {
         }
     }
 
-    /// Keeps what is wanted.
+    /// Keeps the amounts for whose name and quantity `wanted` is true.
     pub fn retain(&mut self, wanted: impl Fn(&str, &str) -> bool) {
         self.0.retain(|name, amount| wanted(name, amount));
     }
@@ -75,7 +75,7 @@ impl From<Amounts> for std::sync::Arc<[(Box<str>, Box<str>)]> {
     }
 }
 
-/// The sum; an amount beyond all bounds, which no quantity can be, stays as it is.
+/// The sum of two quantities. An amount that is larger than any quantity stays as it is.
 pub fn added(one: &str, other: &str) -> String {
     quantity::sum(one, other).unwrap_or_else(|_| one.to_owned())
 }

@@ -7,6 +7,7 @@ use super::amounts::{Amounts, exceeds, is_negative};
 use super::evaluator::Evaluator;
 use super::limited::{LimitedResources, added, resource_of, uncovered};
 use super::pods;
+use super::refusal::Refusal;
 use super::scopes::Requirement as Scope;
 use crate::tree::Value;
 use crate::{ObjectMap, fields};
@@ -20,14 +21,6 @@ pub struct Checked<'a> {
     /// A change of the status is counted, and not refused.
     pub is_status: bool,
     pub limited: &'a LimitedResources,
-}
-
-/// Why a write is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    Forbidden(String),
-    /// The text of an error that upstream answers as it is: a 500 without a reason.
-    Plain(String),
 }
 
 /// A quota that counts the object.

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use super::QUOTAS;
 use super::amounts::{Amounts, is_negative, is_zero};
-use super::evaluator::DEVICES_SUFFIX;
 use super::pods::{self, CLASS_PREFIX, REQUESTS, is_request_of_extended};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
@@ -21,6 +20,8 @@ use crate::storage::{Expect, Mutation};
 use crate::tree::Value;
 use crate::{Cluster, ObjectMap, Target, fields};
 
+/// The end of the names by which quotas count devices of a class.
+pub(super) const DEVICES_SUFFIX: &str = ".deviceclass.resource.k8s.io/devices";
 const CLASSES: Gvr = Gvr::fixed("resource.k8s.io/v1", "deviceclasses");
 const CLAIMS: Gvr = Gvr::fixed("resource.k8s.io/v1", "resourceclaims");
 const PODS: Gvr = Gvr::fixed("v1", "pods");

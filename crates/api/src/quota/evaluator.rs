@@ -1,20 +1,18 @@
 //! Evaluators: the amounts of a quota that objects of a resource use (`pkg/quota/v1/evaluator`).
 
 use super::amounts::{Amounts, added, exceeds};
-use super::devices::{self, Devices};
+use super::devices::{self, DEVICES_SUFFIX, Devices};
 use super::notes::Notes;
 use super::past_grace::PastGrace;
 use super::pod_amounts::objects;
 use super::pods;
 use super::scopes::Requirement;
 use crate::kinds::behavior::part::Part;
-use crate::quantity;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::tree::Value;
-use crate::{ObjectMap, fields};
+use crate::{ObjectMap, fields, quantity};
 
 const CLASS_SUFFIX: &str = ".storageclass.storage.k8s.io/";
-pub(super) const DEVICES_SUFFIX: &str = ".deviceclass.resource.k8s.io/devices";
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 /// The most devices that a claim can be given.
 const ALL_DEVICES: i64 = 32;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::amounts::{Amounts, exceeds};
 use super::evaluator::Evaluator;
+use super::refusal::Refusal;
 use super::scopes::Requirement as Scope;
 use crate::ObjectMap;
 use crate::gotext::quote;
@@ -85,14 +86,11 @@ pub(super) fn uncovered(
     names: &BTreeSet<String>,
     counted: &BTreeSet<&str>,
     (limited, covered): (&[Scope<'_>], &[Scope<'_>]),
-) -> Result<(), super::Refusal> {
+) -> Result<(), Refusal> {
     let missing: Vec<&str> =
         names.iter().map(String::as_str).filter(|name| !counted.contains(name)).collect();
     if !missing.is_empty() {
-        return Err(super::Refusal::Forbidden(format!(
-            "insufficient quota to consume: {}",
-            missing.join(",")
-        )));
+        return Err(Refusal::Forbidden(format!("insufficient quota to consume: {}", missing.join(","))));
     }
     let is_open = |scope: &&Scope<'_>| covered.iter().all(|other| other.name != scope.name);
     let open: Vec<String> = limited.iter().filter(is_open).map(Scope::printed).collect();
@@ -100,7 +98,7 @@ pub(super) fn uncovered(
         true => Ok(()),
         false => {
             let why = format!("insufficient quota to match these scopes: [{}]", open.join(" "));
-            Err(super::Refusal::Plain(why))
+            Err(Refusal::Plain(why))
         }
     }
 }

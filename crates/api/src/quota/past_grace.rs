@@ -9,7 +9,6 @@
 use futures_util::future::join_all;
 
 use super::amounts::{Amounts, is_zero};
-use super::evaluator::Evaluator;
 use super::ledger::Quotas;
 use super::pods;
 use super::scopes::Requirement as Scope;
@@ -96,7 +95,7 @@ impl<'a> PastGrace<'a> {
         returned.subtract(&pods::usage(&pod));
         let mut charges = Vec::new();
         for (name, quota) in cluster.quotas(state, namespace).ok()? {
-            if !Evaluator::Pods(None).matches(&Scope::all(&quota), &pod) {
+            if !Scope::all(&quota).iter().all(|scope| pods::matches(scope, &pod)) {
                 continue;
             }
             let used = fields::at(&quota, &["status", "used"]).and_then(Value::as_object);

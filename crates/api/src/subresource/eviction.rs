@@ -21,7 +21,7 @@ use crate::schema::resource::Verb;
 use crate::storage::Requirement;
 use crate::tree::Value;
 use crate::warnings::Warnings;
-use crate::write::modify::Outcome;
+use crate::write::outcome::Outcome;
 use crate::write::{Current, Proposal, Write};
 use crate::{Answer, Api, ObjectMap, Target, deletion, fields};
 use budget::Budget;

@@ -8,11 +8,10 @@ use crate::ownership::{self, Tracking, conflict_error};
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Refusal;
 use crate::request::Request;
-use crate::scale;
-use crate::write::modify::Modified;
+use crate::write::outcome::Modified;
 use crate::write::rescale::{Owners, Rescale};
 use crate::write::{Current, Proposal, Propose, UidRule, Write};
-use crate::{Answer, Api, ObjectMap};
+use crate::{Answer, Api, ObjectMap, scale};
 
 impl Api {
     pub(crate) async fn update_scale(

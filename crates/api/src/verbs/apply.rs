@@ -3,16 +3,15 @@
 use crate::decode::{breadth, check_place, configuration};
 use crate::error::Error;
 use crate::kinds::behavior::part::Part;
-use crate::meta;
 use crate::options::strictness::Strictness;
 use crate::ownership::apply::{finished, refused, taken_managers};
 use crate::ownership::{Kind, Tracking, acting, conflict_error};
 use crate::patch::apply::managers::{Managers, Operation};
 use crate::patch::apply::ownership::{Conflicts, Refusal, apply};
 use crate::request::Request;
-use crate::write::modify::Modified;
+use crate::write::outcome::Modified;
 use crate::write::{Current, Proposal, Write};
-use crate::{Api, ObjectMap, metadata_mut};
+use crate::{Api, ObjectMap, meta, metadata_mut};
 
 mod last_applied;
 

@@ -9,20 +9,20 @@ use crate::kinds::behavior::part::Part;
 use crate::request::Request;
 use crate::resource::Resource;
 use crate::revision::Revision;
-use crate::write::modify::Outcome;
+use crate::write::outcome::Outcome;
 use crate::write::{Current, Next, Proposal, Reads, Write};
 use crate::{Answer, Api, ObjectMap, Target, meta};
 
 /// The result of a DELETE.
 pub enum Deleted {
-    /// The object is gone; the kind answers with a Status.
+    /// The object is removed, and the kind answers with a Status.
     Gone { uid: String },
     /// The object is returned: its last state, for kinds that answer with it, or its present state while it waits for
     /// finalizers or its grace period.
     Object(Answer),
-    /// Like `Object`, answered with 202.
+    /// The object is marked for deletion, and returned with 202.
     Waiting(Answer),
-    /// An object that nobody could read is gone.
+    /// The object is removed. It could not be decoded, so the answer has nothing of it.
     Unread,
 }
 
@@ -33,7 +33,7 @@ impl Api {
         Ok(self.shown(request.target.resource, deleted).await)
     }
 
-    /// Deletes the object. The answer has it in the version that it is stored in where only a webhook converts it.
+    /// Deletes the object. The answer has the stored version of an object that only a webhook can convert.
     pub(crate) async fn delete_stored(&self, request: &Request<'_>) -> Result<Deleted, Error> {
         let write = Write { reads: Reads::AsStored, ..Write::change(request, Part::Main, None) };
         self.delete_as(write).await

@@ -7,7 +7,7 @@ use crate::kinds::behavior::part::Part;
 use crate::meta::owners::{Found, drop_repeated};
 use crate::patch::PatchKind;
 use crate::request::Request;
-use crate::write::modify::Modified;
+use crate::write::outcome::Modified;
 use crate::write::{Current, Proposal, Write};
 use crate::{Api, metadata_mut};
 

@@ -6,7 +6,7 @@ use crate::kinds::behavior::part::Part;
 use crate::meta::owners::{Found, drop_repeated};
 use crate::meta::update::expected_revision;
 use crate::request::Request;
-use crate::write::modify::Modified;
+use crate::write::outcome::Modified;
 use crate::write::{Proposal, UidRule, Write};
 use crate::{Api, metadata_mut};
 

@@ -1,6 +1,8 @@
 //! WATCH: a state as synthetic events if the client wants it, then changes, with bookmarks, until the timeout.
 
+mod bookmark;
 mod converted;
+mod scope;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +11,8 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::Api;
+use self::bookmark::{Bookmark, next_bookmark};
+use self::scope::Scope;
 use crate::auth::revocation::Permit;
 use crate::cache::event::{Event, EventType};
 use crate::cache::{Cache, Objects, Range, Watcher};
@@ -19,17 +22,13 @@ use crate::error::Error;
 use crate::failpoints::{Bug, strikes};
 use crate::long_work::Turn;
 use crate::options::ReadAt;
-use crate::options::list::{Effort, Selection};
+use crate::options::list::Effort;
 use crate::options::watch::{Bookmarks, StateEnd, WatchOptions, WatchStart};
 use crate::random::Random;
 use crate::resource::Resource;
 use crate::revision::Revision;
-use crate::storage;
+use crate::{Api, storage};
 
-/// Upstream sends a bookmark about once a minute, and a last one this long before the end of a watch.
-const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
-const BOOKMARK_JITTER: Duration = Duration::from_secs(1);
-const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// Synthetic events per step.
 const CHUNK: usize = 64;
 
@@ -84,20 +83,6 @@ enum Phase {
     },
     Live(Watcher),
     Ended,
-}
-
-/// The scope of a watch: which events the client gets.
-struct Scope {
-    namespace: Option<Box<str>>,
-    selection: Selection,
-    /// Whether only the namespace restricts the watch.
-    unfiltered: bool,
-}
-
-struct Bookmark {
-    due: Instant,
-    /// The newest revision that was sent; events up to it are not sent again.
-    told: Revision,
 }
 
 impl Api {
@@ -355,37 +340,6 @@ impl Watch {
         }
         Ok(told)
     }
-
-    /// Sends a due bookmark. It promises that the stream is complete up to its revision, so pending events are sent
-    /// before it.
-    async fn bookmark(&mut self, watcher: &mut Watcher) -> Option<Result<Vec<WatchEvent>, Error>> {
-        let now = Instant::now();
-        let due = next_bookmark(now, self.deadline, &self.random);
-        self.bookmarks.as_mut()?.due = due;
-        self.alarm.as_mut().reset(due.min(self.deadline));
-        let mut events = match watcher.next().await {
-            // The main loop finds out by itself that the watch is over.
-            Err(storage::Error::Removed) => return None,
-            Err(error) => return Some(Err(error.into())),
-            Ok(events) => match self.concerning(events).await {
-                Ok(events) => events,
-                Err(error) => return Some(Err(error)),
-            },
-        };
-        let revision = watcher.at();
-        let revision = if strikes(Bug::BookmarkTooEarly) { Revision(revision.0 + 3) } else { revision };
-        if self.bookmarks.as_ref().is_some_and(|bookmark| revision > bookmark.told) {
-            events.push(WatchEvent::Bookmark { revision, end_of_state: false });
-            self.told(revision);
-        }
-        (!events.is_empty()).then_some(Ok(events))
-    }
-
-    fn told(&mut self, revision: Revision) {
-        if let Some(bookmark) = &mut self.bookmarks {
-            bookmark.told = revision;
-        }
-    }
 }
 
 impl WatchStart {
@@ -395,50 +349,6 @@ impl WatchStart {
             WatchStart::After(revision) => revision,
             WatchStart::State { .. } | WatchStart::Now => Revision(0),
         }
-    }
-}
-
-impl Scope {
-    fn new(namespace: Option<&str>, selection: Selection) -> Self {
-        let namespace = namespace.or(selection.namespace.as_deref()).map(Into::into);
-        let unfiltered = selection.is_everything();
-        Self { namespace, selection, unfiltered }
-    }
-
-    /// Whether only what a webhook makes of a stored object tells if it is selected.
-    fn needs_hook(&self, resource: &Resource) -> bool {
-        resource.hooked().is_some() && self.selection.looks_inside()
-    }
-
-    /// The variant of [`Scope::holds`] for a stored object: where only a conversion can tell, it holds if the namespace
-    /// matches.
-    fn holds_stored(&self, resource: &Resource, object: &Object) -> Result<bool, Error> {
-        if self.needs_hook(resource) {
-            return Ok(self.namespace.as_deref().is_none_or(|namespace| namespace == object.namespace()));
-        }
-        self.holds(resource, object)
-    }
-
-    fn holds(&self, resource: &Resource, object: &Object) -> Result<bool, Error> {
-        if self.namespace.as_deref().is_some_and(|namespace| namespace != object.namespace()) {
-            return Ok(false);
-        }
-        if self.unfiltered { Ok(true) } else { resource.selects(&self.selection, object) }
-    }
-
-    /// The event type that this watch sees: docs/spec/list-watch.md, 4.1.
-    fn kind(&self, resource: &Resource, event: &Event) -> Result<Option<EventType>, Error> {
-        let holds = |object: &Option<Arc<Object>>| match object {
-            Some(object) => self.holds(resource, object),
-            None => Ok(false),
-        };
-        Ok(match (holds(&event.previous)?, holds(&event.current)?) {
-            (false, true) => Some(EventType::Added),
-            (true, true) => Some(EventType::Modified),
-            (true, false) if event.current.is_some() && strikes(Bug::LeavingUnnoticed) => None,
-            (true, false) => Some(EventType::Deleted),
-            (false, false) => None,
-        })
     }
 }
 
@@ -453,12 +363,4 @@ async fn replaced(resource: &Resource) {
 /// The effort of matching an event: both of its objects are examined.
 fn of_event(effort: Effort, event: &Event) -> usize {
     [&event.previous, &event.current].into_iter().flatten().map(|object| effort.of(object)).sum()
-}
-
-fn next_bookmark(now: Instant, deadline: Instant, random: &Random) -> Instant {
-    let regular = now + BOOKMARK_PERIOD - BOOKMARK_JITTER + BOOKMARK_JITTER.mul_f64(2.0 * random.share());
-    match deadline.checked_sub(LAST_BOOKMARK) {
-        Some(last) if last > now && last < regular => last,
-        _ => regular,
-    }
 }

@@ -4,13 +4,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::{Current, Existing, Next, Placed, Propose, Reads, Ready, Write};
+use super::outcome::{Modified, Placed};
+use super::{Current, Existing, Next, Propose, Reads, Ready, Write};
 use crate::codec::object::Object;
 use crate::concerns::{self, Committed};
 use crate::error::Error;
 use crate::long_work::LONG;
 use crate::options::DryRun;
-use crate::revision::Revision;
 use crate::{Answer, Api, Target};
 
 /// How many names are tried for a `generateName` (apiserver's `maxNameGenerationCreateAttempts`).
@@ -22,21 +22,6 @@ const LOST: usize = 4096;
 /// the write again. A client that labels a namespace in every batch makes about half of the concurrent creates in it
 /// fail so.
 const UNMET: usize = 16;
-
-/// The result of a write.
-pub struct Modified {
-    pub answer: Answer,
-    pub outcome: Outcome,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    Unchanged,
-    Created,
-    Updated,
-    /// The revision of the deletion; in a dry run, the object's revision.
-    Deleted(Revision),
-}
 
 /// The number of failed attempts.
 #[derive(Default)]
@@ -166,7 +151,7 @@ impl Api {
 }
 
 /// Whether the result is valid even if it was computed from an old state. A refusal or a no-op is not; a write is,
-/// since the store checks what it was based on.
+/// since its commit checks the versions that it was computed from.
 fn proves_itself(write: &Write<'_>, ready: &Result<Ready, Error>) -> bool {
     match ready {
         Err(_) | Ok(Ready { next: Next::Unchanged, .. }) => false,

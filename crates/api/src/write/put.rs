@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::outcome::{Outcome, Placed};
 use super::{Admitted, Current, Existing, Next, Reads, Ready, Write};
 use crate::audit::Record;
 use crate::codec::managed;
@@ -12,25 +13,9 @@ use crate::error::{Error, Exists};
 use crate::mutation::new_object::Naming;
 use crate::options::DryRun;
 use crate::request::Request;
-use crate::revision::Revision;
 use crate::schema::resource::Verb;
 use crate::storage::{AuditRow, Change, Expect, Mutation, Written};
-use crate::write::modify::{Modified, Outcome};
 use crate::{Answer, Api, ObjectMap, Target, meta, metadata, metadata_mut};
-
-/// The outcome of a write at the store.
-pub(crate) enum Placed {
-    Done(Modified),
-    /// Another write came first; seen at this revision.
-    Lost {
-        judged_at: Revision,
-        naming: Option<Naming>,
-    },
-    /// A row that admission relied on has changed; seen at this revision.
-    Unmet {
-        judged_at: Revision,
-    },
-}
 
 impl Api {
     pub(crate) async fn put(
@@ -221,12 +206,6 @@ impl Api {
         };
         let (resource, name) = (target.resource.group_resource(), target.name.to_owned());
         Error::AlreadyExists { resource, name, cause }
-    }
-}
-
-impl Placed {
-    fn done(answer: Answer, outcome: Outcome) -> Self {
-        Self::Done(Modified { answer, outcome })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Changes of an object's metadata by controllers, which call no webhook: the object stays in the version that it is
 //! stored in.
 
-use super::modify::Modified;
+use super::outcome::Modified;
 use super::{Current, Proposal, Reads, Write, update};
 use crate::error::Error;
 use crate::kinds::behavior::part::Part;

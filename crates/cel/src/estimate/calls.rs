@@ -1,7 +1,7 @@
 //! The worst-case costs of calls, and the sizes of their results.
 
 use super::range::Range;
-use super::walk::{Part, Walk, is_list};
+use super::sizes::{Part, Walk, is_list};
 use crate::functions::Overload;
 use crate::operators;
 use crate::syntax::ast::{Expr, Id, Literal};

@@ -1,6 +1,7 @@
 //! Variables, and what is looked up in them (cel-go `interpreter/attributes.go`).
 
-use super::evaluate::{EvalResult, Fault, Frame};
+use super::budget::Fault;
+use super::evaluate::{EvalResult, Frame};
 use super::{Attribute, Base, Qualifier, QualifierKey};
 use crate::value::{Error, Value};
 

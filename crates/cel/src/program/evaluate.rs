@@ -1,81 +1,17 @@
 //! Goes through a plan. An error is a value that goes up until `&&`, `||` or a loop takes it; what an error goes past is
 //! paid for as upstream does. A budget that is gone ends all.
 
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use rowplane_values::regexp::{Regexp, Room};
-use smol_str::SmolStr;
-
-use super::{Attribute, Base, Call, Node, NodeId, Operator, Program, Slot};
-use crate::arithmetic;
-use crate::deep;
-use crate::library::lists;
-use crate::library::table::{self, Cost};
-use crate::operators;
-use crate::value::{Entries, Error, Key, List, Map, Text, Value};
-
-/// Why an evaluation has no value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    Error(Error),
-    /// It costs more than it may.
-    Limit,
-    /// Somebody has given up on it.
-    Interrupted,
-    /// Upstream cannot tell what sorting costs of a list that is an error, and ends the evaluation.
-    Unsortable,
-}
-
-impl Fault {
-    pub fn message(&self) -> &str {
-        match self {
-            Self::Error(error) => error.message(),
-            Self::Limit => "operation cancelled: actual cost limit exceeded",
-            Self::Interrupted => "operation interrupted",
-            Self::Unsortable => {
-                "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add"
-            }
-        }
-    }
-}
-
-impl From<Error> for Fault {
-    fn from(error: Error) -> Self {
-        Self::Error(error)
-    }
-}
+use super::apply::apply;
+use super::budget::{Budget, Fault};
+use super::{Base, Node, NodeId, Program, Slot};
+use crate::library::table::Cost;
+use crate::value::{Error, List, Map, Text, Value};
+use crate::{arithmetic, deep};
 
 pub(super) type EvalResult<'a> = Result<Value<'a>, Fault>;
-
-/// The cost limit of an evaluation, and what is spent and left.
-#[derive(Debug)]
-pub struct Budget<'b> {
-    pub limit: u64,
-    pub spent: u64,
-    /// The bytes that are left for the programs of patterns that are no constants.
-    pub patterns: usize,
-    /// Becomes true when nobody waits for the value any more.
-    pub interrupt: Option<&'b AtomicBool>,
-}
-
-/// Steps of a search, a tenth of a second at worst.
-const LONG_SEARCH: u64 = 200_000;
-
-/// The most bytes of such programs. Nobody who means well needs more, and each program takes milliseconds to compile.
-pub const PATTERNS: usize = 16 << 20;
-
-impl Budget<'_> {
-    pub fn of(limit: u64) -> Self {
-        Self { limit, spent: 0, patterns: PATTERNS, interrupt: None }
-    }
-
-    fn spend(&mut self, cost: u64) -> Result<(), Fault> {
-        self.spent = self.spent.saturating_add(cost);
-        if self.spent > self.limit { Err(Fault::Limit) } else { Ok(()) }
-    }
-}
 
 /// The source of variables; each variable is asked for at most once in an evaluation.
 pub trait Variables<'a>: Sync {
@@ -94,7 +30,7 @@ pub(super) enum Local<'a> {
 
 pub(super) struct Frame<'a, 'e> {
     pub(super) values: Values<'a>,
-    budget: Budget<'e>,
+    pub(super) budget: Budget<'e>,
 }
 
 /// The values that a program refers to: its variables, and those of its loops.
@@ -153,7 +89,7 @@ impl Program {
 pub(super) type Part<'a> = Result<Value<'a>, Error>;
 
 /// An error becomes a value; what ends the evaluation goes on.
-fn settled(outcome: EvalResult<'_>) -> Result<Part<'_>, Fault> {
+pub(super) fn settled(outcome: EvalResult<'_>) -> Result<Part<'_>, Fault> {
     match outcome {
         Ok(value) => Ok(Ok(value)),
         Err(Fault::Error(error)) => Ok(Err(error)),
@@ -264,137 +200,6 @@ impl<'a> Frame<'a, '_> {
         Ok(Value::List(List::Owned(items)))
     }
 
-    #[inline(never)]
-    fn call(&mut self, call: &'a Call) -> EvalResult<'a> {
-        let (mut few, mut many) = ([Value::Null, Value::Null, Value::Null], Vec::new());
-        let arguments = match call.arguments.len() {
-            count if count <= few.len() => &mut few[..count],
-            count => {
-                many.resize(count, Value::Null);
-                &mut many[..]
-            }
-        };
-        let failed = self.arguments(call, arguments)?;
-        match call.cost.before(arguments) {
-            Some(_) if call.cost == Cost::Join && failed.is_some() => self.spend(1)?,
-            Some(cost) => self.spend(cost)?,
-            None => {}
-        }
-        let result = match failed {
-            Some(error) => Err(error),
-            None if call.function == operators::MAP_INSERT => {
-                self.let_go(call.arguments[0]);
-                insert(arguments)
-            }
-            None => settled(self.apply(call, arguments))?,
-        };
-        if call.cost == Cost::Output {
-            self.spend(Cost::after(result.as_ref().ok()))?;
-        }
-        Ok(result?)
-    }
-
-    /// Evaluates the arguments of a call, and tells which error is the call's.
-    fn arguments(&mut self, call: &Call, into: &mut [Value<'a>]) -> Result<Option<Error>, Fault> {
-        let sorted = match call.cost {
-            Cost::Pairs { of } => Some(of),
-            _ => None,
-        };
-        let mut failed = None;
-        for (at, argument) in call.arguments.iter().enumerate() {
-            match self.part(*argument)? {
-                Ok(value) => into[at] = value,
-                Err(error) => {
-                    failed = failed.or(Some(error));
-                    if sorted == Some(at) {
-                        return Err(Fault::Unsortable);
-                    }
-                    if call.sequential && at + 1 < call.arguments.len() {
-                        return Err(failed.unwrap_or_else(Error::no_such_overload).into());
-                    }
-                }
-            }
-        }
-        Ok(failed)
-    }
-
-    /// Empties the variable of a loop, so that its map can grow where it is.
-    fn let_go(&mut self, node: NodeId) {
-        let program = self.values.program;
-        if let Node::Attribute(Attribute { base: Base::Local(slot), .. }) = &program.nodes[node as usize] {
-            self.values.locals[*slot as usize] = Local::Empty;
-        }
-    }
-
-    fn apply(&mut self, call: &Call, arguments: &[Value<'a>]) -> EvalResult<'a> {
-        if let Some(found) = call.quick.and_then(|quick| quick.call(arguments)) {
-            return Ok(found);
-        }
-        match (call.function.as_str(), arguments) {
-            ("find" | "findAll" | "matches", [Value::String(text), Value::String(pattern), ..]) => {
-                self.found(call, text, pattern, arguments.get(2))
-            }
-            _ if call.pattern.is_some() => Err(Error::no_such_overload().into()),
-            (function, arguments) => {
-                Ok(table::call(function, arguments, call.overload.map(|overload| &overload.result))?)
-            }
-        }
-    }
-
-    fn found(
-        &mut self,
-        call: &Call,
-        text: &Text<'a>,
-        pattern: &str,
-        most: Option<&Value<'a>>,
-    ) -> EvalResult<'a> {
-        let read;
-        let pattern = match &call.pattern {
-            Some(pattern) => pattern.compiled()?,
-            None => {
-                let of_match = call.function == "matches";
-                let wrong =
-                    |why: String| Error::new(if of_match { why } else { format!("Illegal regex: {why}") });
-                let room = Room::of(self.budget.patterns);
-                read = room.compile(pattern).map_err(|why| wrong(why.to_string()))?;
-                self.budget.patterns = room.left();
-                &read
-            }
-        };
-        let most = match most {
-            None => usize::MAX,
-            Some(Value::Int(most)) => usize::try_from(*most).unwrap_or(usize::MAX),
-            Some(_) => return Err(Error::no_such_overload().into()),
-        };
-        if call.function == "matches" {
-            return self.matches(pattern, text).map(Value::Bool);
-        }
-        self.search(pattern, text)?;
-        let part = |found: Range<usize>| &text[found];
-        if call.function == "find" {
-            return Ok(Value::string(pattern.find(text).map(part).unwrap_or_default()));
-        }
-        let mut parts = Vec::new();
-        for found in pattern.find_iter(text).take(most) {
-            // Each may have looked at the text to its end.
-            self.check_interrupt()?;
-            parts.push(part(found));
-        }
-        Ok(Value::texts(parts))
-    }
-
-    pub(super) fn matches(&mut self, pattern: &Regexp, text: &str) -> Result<bool, Fault> {
-        self.search(pattern, text)?;
-        Ok(pattern.is_match(text))
-    }
-
-    /// Pays for a search that takes longer than what upstream's cost of it stands for, seconds perhaps. No other is paid
-    /// for, so that costs are upstream's.
-    fn search(&mut self, pattern: &Regexp, text: &str) -> Result<(), Fault> {
-        let steps = pattern.steps(text.len());
-        if steps > LONG_SEARCH { self.spend(steps) } else { Ok(()) }
-    }
-
     fn optional_or(&mut self, left: NodeId, right: NodeId, value: bool) -> EvalResult<'a> {
         match self.node(left)? {
             Value::Optional(Some(inner)) if value => Ok((*inner).clone()),
@@ -402,95 +207,6 @@ impl<'a> Frame<'a, '_> {
             some @ Value::Optional(_) => Ok(some),
             _ => Err(Error::no_such_overload().into()),
         }
-    }
-
-    #[inline(never)]
-    fn list(&mut self, elements: &[NodeId], optional: &[bool]) -> EvalResult<'a> {
-        let mut values = Vec::with_capacity(elements.len());
-        for (element, optional) in elements.iter().zip(optional) {
-            let value = match self.part(*element)? {
-                Ok(value) => value,
-                Err(error) => {
-                    self.spend(10)?;
-                    return Err(error.into());
-                }
-            };
-            match (optional, value) {
-                (false, value) => values.push(value),
-                (true, Value::Optional(None)) => {}
-                (true, Value::Optional(Some(inner))) => values.push((*inner).clone()),
-                (true, other) => {
-                    self.spend(10)?;
-                    let shown = other.shown();
-                    let why =
-                        format!("cannot initialize optional list element from non-optional value {shown}");
-                    return Err(Error::new(why).into());
-                }
-            }
-        }
-        self.spend(10)?;
-        Ok(Value::owned(values))
-    }
-
-    #[inline(never)]
-    fn map(&mut self, entries: &[(NodeId, NodeId, bool)]) -> EvalResult<'a> {
-        let made = self.entries(entries);
-        if matches!(made, Ok(_) | Err(Fault::Error(_))) {
-            self.spend(30)?;
-        }
-        Ok(Value::Map(Map::Owned(Arc::new(made?))))
-    }
-
-    fn entries(&mut self, entries: &[(NodeId, NodeId, bool)]) -> Result<Entries<'a>, Fault> {
-        let mut made = Entries::default();
-        for (key, value, optional) in entries {
-            let key = self.node(*key)?;
-            let value = self.node(*value)?;
-            let known = Key::of(&key).ok_or_else(|| {
-                Error::new(format!("internal error: unsupported key type {}", key.type_name()))
-            })?;
-            match (optional, value) {
-                (false, value) => made.put(known, value),
-                (true, Value::Optional(None)) => made.remove(&known),
-                (true, Value::Optional(Some(inner))) => made.put(known, (*inner).clone()),
-                (true, other) => {
-                    let (key, value) = (key.shown(), other.shown());
-                    let why =
-                        format!("cannot initialize optional entry '{key}' from non-optional value {value}");
-                    return Err(Error::new(why).into());
-                }
-            }
-        }
-        Ok(made)
-    }
-
-    /// Objects that patches are made of.
-    #[inline(never)]
-    fn structure(&mut self, name: &SmolStr, fields: &'a [(SmolStr, NodeId, bool)]) -> EvalResult<'a> {
-        let made = self.fields(fields);
-        if matches!(made, Ok(_) | Err(Fault::Error(_))) {
-            self.spend(40)?;
-        }
-        Ok(Value::structure(name.clone(), made?)?)
-    }
-
-    fn fields(&mut self, fields: &'a [(SmolStr, NodeId, bool)]) -> Result<Entries<'a>, Fault> {
-        let mut made = Entries::default();
-        for (name, value, optional) in fields {
-            let key = Key::String(Text::Borrowed(name));
-            match (optional, self.node(*value)?) {
-                (false, value) => made.put(key, value),
-                (true, Value::Optional(None)) => made.remove(&key),
-                (true, Value::Optional(Some(inner))) => made.put(key, (*inner).clone()),
-                (true, other) => {
-                    let shown = other.shown();
-                    let why =
-                        format!("cannot initialize optional entry '{name}' from non-optional value {shown}");
-                    return Err(Error::new(why).into());
-                }
-            }
-        }
-        Ok(made)
     }
 }
 
@@ -502,90 +218,4 @@ fn borrowed<'a>(value: &'a Value<'static>) -> Value<'a> {
         Value::Map(Map::Owned(entries)) => Value::Map(Map::Constant(entries)),
         other => other.clone(),
     }
-}
-
-pub(super) fn is_member(item: &Value<'_>, of: &[Key<'static>]) -> bool {
-    if let Value::String(text) = item {
-        return of.iter().any(|key| matches!(key, Key::String(known) if **known == **text));
-    }
-    of.iter().any(|key| key.value().equals(item).unwrap_or(false))
-}
-
-fn apply<'a>(operator: Operator, left: &Value<'a>, right: &Value<'a>) -> Part<'a> {
-    match operator {
-        Operator::Add => arithmetic::add(left, right),
-        Operator::Subtract => arithmetic::subtract(left, right),
-        Operator::Multiply => arithmetic::multiply(left, right),
-        Operator::Divide => arithmetic::divide(left, right),
-        Operator::Modulo => arithmetic::modulo(left, right),
-        _ => compare(operator, left, right).map(Value::Bool),
-    }
-}
-
-/// The result of an operator that compares: equality, order, or `in`.
-pub(super) fn compare(operator: Operator, left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
-    let name = match operator {
-        Operator::Equal => return left.equals(right),
-        // What cannot be compared is not equal.
-        Operator::NotEqual => return Ok(!left.equals(right).unwrap_or(false)),
-        Operator::In => return contains(left, right),
-        Operator::Less => "_<_",
-        Operator::LessEqual => "_<=_",
-        Operator::Greater => "_>_",
-        _ => "_>=_",
-    };
-    if !left.is_ordered() {
-        return Err(Error::new(format!("no such overload: {name}")));
-    }
-    let order = left.compare(right)?;
-    Ok(match operator {
-        Operator::Less => order.is_lt(),
-        Operator::LessEqual => order.is_le(),
-        Operator::Greater => order.is_gt(),
-        _ => order.is_ge(),
-    })
-}
-
-fn contains(item: &Value<'_>, of: &Value<'_>) -> Result<bool, Error> {
-    match of {
-        Value::List(list) => lists::has(list, item),
-        Value::Map(map) => Ok(map.find(item, 0)?.is_some()),
-        _ => Err(Error::no_such_overload()),
-    }
-}
-
-/// A map with one more entry, or with those of another.
-fn insert<'a>(arguments: &mut [Value<'a>]) -> Part<'a> {
-    let mut arguments = arguments.iter_mut().map(|argument| std::mem::replace(argument, Value::Null));
-    let Some(Value::Map(map)) = arguments.next() else { return Err(Error::no_such_overload()) };
-    let mut made = match map {
-        Map::Owned(entries) => entries,
-        other => Arc::new(pairs(&other)?.into_iter().fold(Entries::default(), |mut copy, (key, value)| {
-            copy.put(key, value);
-            copy
-        })),
-    };
-    let added = match (arguments.next(), arguments.next()) {
-        (Some(key), Some(value)) => vec![(Key::of(&key).ok_or_else(Error::no_such_overload)?, value)],
-        (Some(Value::Map(other)), None) => pairs(&other)?,
-        _ => return Err(Error::no_such_overload()),
-    };
-    let entries = Arc::make_mut(&mut made);
-    for (key, value) in added {
-        if entries.find(&key).is_some() {
-            return Err(Error::new(format!("insert failed: key {} already exists", key.value().shown())));
-        }
-        entries.put(key, value);
-    }
-    Ok(Value::Map(Map::Owned(made)))
-}
-
-fn pairs<'a>(map: &Map<'a>) -> Result<Vec<(Key<'a>, Value<'a>)>, Error> {
-    let mut pairs = Vec::new();
-    for key in map.keys() {
-        if let (Some(known), Some(value)) = (Key::of(&key), map.find(&key, 0)?) {
-            pairs.push((known, value));
-        }
-    }
-    Ok(pairs)
 }

@@ -3,7 +3,8 @@
 //! The loops of `all`, `exists`, `map` and `filter` keep their results so far beside the variables. They cost what their
 //! expansions do: each round pays for the looks at the accumulator.
 
-use super::evaluate::{EvalResult, Fault, Frame, Local, Part};
+use super::budget::Fault;
+use super::evaluate::{EvalResult, Frame, Local, Part};
 use super::truth::Truth;
 use super::{Fold, FoldShape, NodeId, Slot};
 use crate::value::{Error, Map, Text, Value, view};

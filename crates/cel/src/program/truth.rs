@@ -1,6 +1,8 @@
 //! Conditions: expressions of which only the truth is wanted, so that no value is made of the result.
 
-use super::evaluate::{EvalResult, Fault, Frame, compare, is_member};
+use super::apply::{compare, is_member};
+use super::budget::Fault;
+use super::evaluate::{EvalResult, Frame};
 use super::{FoldShape, Node, NodeId};
 use crate::value::{Error, Value};
 

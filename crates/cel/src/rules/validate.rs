@@ -6,6 +6,7 @@ use rowplane_values::gotext::{display_float, quote};
 use rowplane_values::tree::{Map, Value};
 
 use super::correlation::{Correlation, OldItems};
+use super::findings::{Findings, Violation, ViolationKind};
 use super::scope::RuleProgram;
 use super::seen::Seen;
 use super::{CALL_LIMIT, Node, OBJECT_BUDGET, Rule, Rules, RulesAt, text};
@@ -15,39 +16,6 @@ use crate::value::{Error, Value as CelValue};
 /// Messages of expressions that are longer are not used.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str = "running out of cost budget, no further validation rules will be run";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ViolationKind {
-    Invalid,
-    Required,
-    Forbidden,
-    Duplicate,
-}
-
-/// A rule that is not kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    pub kind: ViolationKind,
-    pub field: String,
-    /// With the words for its kind, and the value where it is shown.
-    pub message: String,
-}
-
-/// The violations of rules in an object, and warnings of those that its old version had already.
-#[derive(Debug, Default)]
-pub struct Findings {
-    /// The first ones: nobody reads thousands.
-    pub violations: Vec<Violation>,
-    /// How many more there are.
-    pub untold: usize,
-    pub warnings: Vec<String>,
-    /// The budget that is left; less than nothing once it is gone.
-    pub budget: i64,
-    /// How many rules may still be asked.
-    pub runs: u64,
-    /// Whether the system had no thread for an expression.
-    pub no_stack: bool,
-}
 
 /// How many violations are told, and how many warnings.
 const TOLD: usize = 256;

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::protobuf::{Envelope, Error};
-use crate::schema::defaults::LEVEL;
 use crate::schema::names::Gvk;
+use crate::schema::types::defaults::LEVEL;
 
 pub mod packed;
 

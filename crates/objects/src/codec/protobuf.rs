@@ -6,11 +6,11 @@
 
 use super::at_rest::packed;
 use crate::json::text::write_string;
-use crate::protowire;
-use crate::quantity;
-use crate::schema::kind::{GoShape, Kind};
+use crate::schema::kind::Kind;
 use crate::schema::names::{Gvk, NoGroupVersion};
+use crate::schema::types::GoShape;
 use crate::tree::Map;
+use crate::{protowire, quantity};
 
 mod decode;
 mod encode;
@@ -18,6 +18,7 @@ mod envelope;
 mod fields;
 mod format;
 mod print;
+mod scalar;
 mod version;
 
 use decode::Decoder;

@@ -9,6 +9,7 @@ mod decode;
 mod emit;
 mod events;
 mod mapping;
+mod node;
 mod resolve;
 mod scalar;
 mod written;

@@ -33,7 +33,6 @@ use warnings::{KindWarnings, finalizers};
 
 use crate::causes::Cause;
 use crate::fields::ObjectMap;
-use crate::kinds::custom::CustomVersion;
 use crate::schema::kind::Kind;
 use crate::schema::resource::ResourceDefinition;
 use crate::tree::Text;
@@ -139,12 +138,6 @@ impl Behavior {
             Part::Status => paths.status_causes(object),
             _ => Vec::new(),
         }
-    }
-
-    /// A custom resource; `version` is what its definition says of it, if there is a definition.
-    pub fn custom(definition: &ResourceDefinition, version: Option<&CustomVersion>) -> Self {
-        let declared = version.map(|version| version.declared.clone());
-        Self::declared(definition, declared.unwrap_or_else(|| Declared::nothing(definition.namespaced())))
     }
 
     /// A custom resource, whose schema says everything else.

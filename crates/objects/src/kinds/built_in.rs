@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use self::enablement::{Enablement, is_off_by_default};
 use super::GROUPS;
+use super::behavior::declared::Declared;
 use super::behavior::definition::{Definition, Keeping};
 use super::behavior::{Behavior, BuiltIn, Group, Version};
 use crate::schema::builtin;
@@ -54,7 +55,7 @@ pub fn any_version(group: &str, kind: &str) -> &'static BuiltIn {
 pub fn behavior(definition: &ResourceDefinition) -> Behavior {
     match find(definition.gvk()) {
         Some(kind) => Behavior::built_in(kind, definition),
-        None => Behavior::custom(definition, None),
+        None => Behavior::declared(definition, Declared::nothing(definition.namespaced())),
     }
 }
 

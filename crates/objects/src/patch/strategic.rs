@@ -4,6 +4,7 @@
 //! with a dollar sign are directives. The rules and texts are those of apimachinery's
 //! `strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta` (`docs/spec/patch-apply.md`, section 3).
 
+mod interleave;
 mod list;
 mod lookup;
 mod order;
@@ -13,8 +14,7 @@ use std::collections::HashSet;
 
 use super::PatchError;
 use crate::gotext;
-use crate::schema::kind::GoShape;
-use crate::schema::types::Types;
+use crate::schema::types::{GoShape, Types};
 use crate::tree::{Edit, Map, Text, Value};
 use list::ListPatch;
 use lookup::Shape;

@@ -3,12 +3,11 @@
 //! A kind is made once, with its resource or subresource, and handed down. Code that works on objects asks the kind;
 //! only the functions here distinguish the shapes.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::names::Gvk;
 use super::structural::{DefaultsTooLarge, Structural};
-use super::types::{self, Fit, MessageId, Types};
+use super::types::{self, Fit, GoShape, Types};
 use crate::json::Node;
 use crate::tree::Map;
 
@@ -28,19 +27,6 @@ pub enum Shape {
     Structural(Arc<Structural>),
     /// Unknown, except for the metadata that every object has.
     Opaque,
-}
-
-/// A message of [`Types`], whose zero values are treated as in Go.
-#[derive(Clone)]
-pub struct GoShape {
-    pub types: Arc<Types>,
-    pub message: MessageId,
-}
-
-impl fmt::Debug for GoShape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.types.message(self.message).go_name())
-    }
 }
 
 impl Kind {
@@ -138,5 +124,14 @@ impl Kind {
     /// Like [`Kind::problems`], as upstream's converter reports them: sorted, and without keys of maps in the paths.
     pub fn converter_problems(&self, text: &Node) -> Vec<String> {
         types::converter_problems(self.go(), text)
+    }
+}
+
+impl Types {
+    /// A kind of these types. The kinds of meta/v1 exist in every API version.
+    pub fn kind(self: &Arc<Self>, gvk: &Gvk) -> Option<Kind> {
+        let message = self.message_of(gvk)?;
+        let shape = Shape::Go(GoShape { types: self.clone(), message });
+        Some(Kind { gvk: gvk.clone(), shape })
     }
 }

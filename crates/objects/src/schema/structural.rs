@@ -9,8 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::kind::GoShape;
-use super::types::{Fit, Types};
+use super::types::{Fit, GoShape, Types};
 use crate::tree::{Map, Text, Value};
 
 mod check;
@@ -29,6 +28,8 @@ mod place;
 mod problems;
 mod prune;
 mod read;
+mod schemas;
+mod type_check;
 mod validate;
 mod view;
 
@@ -36,8 +37,8 @@ pub use check::{Bound, Check, Pattern};
 pub use default_rules::{DefaultFindings, DefaultRules, violation_causes};
 pub use defaults::DefaultsTooLarge;
 pub use format::Format;
-pub use intern::Schemas;
 pub use place::ValuePath;
+pub use schemas::Schemas;
 pub use validate::blocks_rules;
 
 use defaults::DefaultRoom;

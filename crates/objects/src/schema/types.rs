@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 mod conform;
+pub mod defaults;
 mod strict;
 mod table;
 mod unstructured;
@@ -18,11 +19,11 @@ pub(super) use strict::{converter_problems, problems};
 pub use strict::{duplicates, list_problems};
 pub(super) use unstructured::from_unstructured;
 
-use super::defaults::Plan;
-use super::kind::{GoShape, Kind, Shape};
+use self::defaults::Plan;
 use super::names::{GroupVersion, Gvk};
 use crate::fields::ObjectMap;
 use crate::tree::Text;
+use std::fmt;
 
 /// All messages, and which of them are kinds.
 pub struct Types {
@@ -250,13 +251,6 @@ impl Types {
         BUILT_IN.clone()
     }
 
-    /// A kind of these types. The kinds of meta/v1 exist in every API version.
-    pub fn kind(self: &Arc<Self>, gvk: &Gvk) -> Option<Kind> {
-        let message = self.message_of(gvk)?;
-        let shape = Shape::Go(GoShape { types: self.clone(), message });
-        Some(Kind { gvk: gvk.clone(), shape })
-    }
-
     /// The message of a kind.
     pub fn message_of(&self, gvk: &Gvk) -> Option<MessageId> {
         self.kinds.get(gvk).or_else(|| self.shared_kinds.get(&gvk.kind)).copied()
@@ -352,6 +346,19 @@ impl Message {
     /// Like [`Message::by_number`], but returns indices.
     pub fn indices_by_number(&self) -> impl DoubleEndedIterator<Item = usize> {
         self.by_number.iter().map(|index| usize::from(*index))
+    }
+}
+
+/// A message of [`Types`], whose zero values are treated as in Go.
+#[derive(Clone)]
+pub struct GoShape {
+    pub types: Arc<Types>,
+    pub message: MessageId,
+}
+
+impl fmt::Debug for GoShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.types.message(self.message).go_name())
     }
 }
 

@@ -1,9 +1,9 @@
-//! Tests of `schema::defaults`.
+//! Tests of `schema::types::defaults`.
 
 use rowplane_objects::schema::builtin;
-use rowplane_objects::schema::defaults::LEVEL;
 use rowplane_objects::schema::kind::Kind;
 use rowplane_objects::schema::names::Gvk;
+use rowplane_objects::schema::types::defaults::LEVEL;
 use rowplane_values::tree::Value;
 use rowplane_values::tree::json;
 
@@ -62,7 +62,7 @@ fn kinds_that_nobody_knows_stay_as_they_are() {
 }
 
 /// Pairs of an object and its defaulted form, made by upstream's code (`tests/upstream/defaults`).
-const UPSTREAM: &[u8] = include_bytes!("../../src/schema/defaults/upstream.jsonl.gz");
+const UPSTREAM: &[u8] = include_bytes!("../../src/schema/types/defaults/upstream.jsonl.gz");
 
 /// The digest covers upstream's defaults: if it changes, the level must be raised.
 #[test]

@@ -2,11 +2,12 @@
 //!
 //! A step that fails still hands on values, which upstream's filters look at (`[?(@.a[9])]`); so a step answers with both.
 
-use super::{Budget, Found, Node, Slice, filter};
+use super::comparison::compare;
+use super::{Budget, Filter, Found, Node, Slice};
 use crate::tree::Value;
 
 /// The values that a step finds, and whether it failed.
-pub(super) struct Step<'a> {
+struct Step<'a> {
     pub found: Vec<Found<'a>>,
     pub failed: bool,
 }
@@ -37,7 +38,7 @@ pub fn first<'a>(parts: &'a [Node], object: &'a Value, budget: &mut Budget) -> O
 }
 
 /// The values that a node finds from others; `None` when that is too much work.
-pub(super) fn walk<'a>(node: &'a Node, input: Vec<Found<'a>>, budget: &mut Budget) -> Option<Step<'a>> {
+fn walk<'a>(node: &'a Node, input: Vec<Found<'a>>, budget: &mut Budget) -> Option<Step<'a>> {
     budget.spend(1 + input.len())?;
     let same = |found: Found<'a>| Step::found(vec![found; input.len()]);
     Some(match node {
@@ -48,7 +49,7 @@ pub(super) fn walk<'a>(node: &'a Node, input: Vec<Found<'a>>, budget: &mut Budge
         Node::Bool(flag) => same(Found::Bool(*flag)),
         Node::Field(name) => Step::found(input.into_iter().filter_map(|found| field(found, name)).collect()),
         Node::Slice(slice) => return sliced(*slice, input, budget),
-        Node::Filter(filter) => return filter::apply(filter, input, budget),
+        Node::Filter(filter) => return filtered(filter, input, budget),
         Node::Wildcard => {
             let mut found = Vec::new();
             for value in input {
@@ -190,4 +191,53 @@ fn descend<'a>(value: Found<'a>, found: &mut Vec<Found<'a>>, budget: &mut Budget
         }
     }
     Some(())
+}
+
+/// The items of lists that have something, or compare so with something: `[?(…)]`.
+fn filtered<'a>(filter: &'a Filter, input: Vec<Found<'a>>, budget: &mut Budget) -> Option<Step<'a>> {
+    let mut found = Vec::new();
+    for value in &input {
+        let Found::Value(Value::Array(items)) = value else { return Some(Step::failed(input)) };
+        for item in items {
+            match verdict(filter, item, budget)? {
+                FilterResult::Passes => found.push(Found::Value(item)),
+                FilterResult::Fails => {}
+                FilterResult::Broken => return Some(Step::failed(input)),
+                FilterResult::Incomparable => return Some(Step::failed(found)),
+            }
+        }
+    }
+    Some(Step::found(found))
+}
+
+fn verdict<'a>(filter: &'a Filter, item: &'a Value, budget: &mut Budget) -> Option<FilterResult> {
+    let left = walk(&filter.left, vec![Found::Value(item)], budget)?;
+    let Some((operator, right)) = &filter.compared else {
+        return Some(if left.found.is_empty() { FilterResult::Fails } else { FilterResult::Passes });
+    };
+    let left = match (left.failed, &left.found[..]) {
+        (false, []) => return Some(FilterResult::Fails),
+        (false, [left]) => *left,
+        _ => return Some(FilterResult::Broken),
+    };
+    let right = walk(right, vec![Found::Value(item)], budget)?;
+    let right = match (right.failed, &right.found[..]) {
+        (false, []) => return Some(FilterResult::Fails),
+        (false, [right]) => *right,
+        _ => return Some(FilterResult::Broken),
+    };
+    Some(match compare(operator, left, right) {
+        Some(true) => FilterResult::Passes,
+        Some(false) => FilterResult::Fails,
+        None => FilterResult::Incomparable,
+    })
+}
+
+enum FilterResult {
+    Passes,
+    Fails,
+    /// One side is no single value; the filter hands on what it was given.
+    Broken,
+    /// The values cannot be compared; the filter hands on what it has found so far.
+    Incomparable,
 }

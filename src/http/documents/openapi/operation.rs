@@ -1,8 +1,8 @@
 //! Operations at a path, in terms that v2 and v3 both render.
 
+use super::dialect::Dialect;
 use super::names;
 use super::parameters::Parameter;
-use super::schemas::Dialect;
 use crate::schema::names::Gvk;
 use crate::tree::{Map, Value, json};
 

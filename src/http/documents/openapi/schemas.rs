@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::dialect::Dialect;
 use super::names;
 use super::operation::PathItem;
 use super::texts::Texts;
@@ -22,26 +23,6 @@ use custom::CustomSchemas;
 pub(super) const GVK: &str = "x-kubernetes-group-version-kind";
 
 const CORE: GroupVersion = GroupVersion::fixed("v1");
-
-/// v2 and v3 keep schemas in different places and say some things differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
-    V2,
-    V3,
-}
-
-impl Dialect {
-    pub fn refs(self) -> &'static str {
-        match self {
-            Dialect::V2 => "#/definitions/",
-            Dialect::V3 => "#/components/schemas/",
-        }
-    }
-
-    pub fn reference(self, name: &str) -> Value {
-        json!({"$ref": format!("{}{name}", self.refs())})
-    }
-}
 
 /// The types of the API with their names and texts, which are the same for all documents.
 pub(super) struct Library {

@@ -2,13 +2,13 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::dialect::Dialect;
 use super::entries::Entries;
 use super::operation::{Operation, PathItem};
-use super::operations;
-use super::overview;
 use super::parameters::{Parameter, Place};
-use super::schemas::{Dialect, GVK, Library, Schemas, gvk};
+use super::schemas::{GVK, Library, Schemas, gvk};
 use super::shared::Shared;
+use super::{operations, overview};
 use crate::http::documents::discovery::version;
 use crate::schema::registry::Registry;
 use crate::schema::resource::Origin;

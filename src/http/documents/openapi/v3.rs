@@ -2,12 +2,12 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::dialect::Dialect;
 use super::entries::Entries;
 use super::operation::{Operation, PathItem};
-use super::operations;
 use super::parameters::{Parameter, Place};
-use super::schemas::{Dialect, GVK, Library, Schemas, gvk};
-use super::{OpenApi, overview};
+use super::schemas::{GVK, Library, Schemas, gvk};
+use super::{OpenApi, operations, overview};
 use crate::http::documents::discovery::version;
 use crate::schema::registry::{Registry, ServedVersion};
 use crate::schema::resource::Origin;

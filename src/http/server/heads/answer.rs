@@ -8,7 +8,8 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 
-use super::head::{self, Aside, LongQuery, Refusal};
+use super::head::{Aside, LongQuery};
+use super::refusal::{Refusal, TOO_MANY};
 use super::unread::{Ends, kept};
 use super::{Announced, STAYS, SWITCHES, Special};
 
@@ -61,9 +62,7 @@ impl Aside {
         }
         let headers = request.headers_mut();
         let mut added = self.headers.into_iter();
-        added
-            .try_for_each(|(name, value)| headers.try_append(name, value).map(drop))
-            .map_err(|_| head::TOO_MANY)
+        added.try_for_each(|(name, value)| headers.try_append(name, value).map(drop)).map_err(|_| TOO_MANY)
     }
 }
 

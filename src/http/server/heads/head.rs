@@ -1,13 +1,15 @@
 //! The judgement of one request's head, as Go's net/http makes it (`readRequest` in net/http, `ReadMIMEHeader` in net/textproto).
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
-use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderName, HeaderValue};
 use memchr::memchr;
 
-/// The longest target that the `http` crate can hold, in bytes.
-const LONGEST_TARGET: usize = 65_534;
+use super::refusal::{
+    ENCODING, EXPECTATION, INVALID_NAME, LONG_NAME, Refusal, TOO_LARGE, UNFINISHED, VERSION, bad,
+};
+use super::request_line::{is_token, judge_target, request_line};
+
 /// Header lines that hyper reads without a larger table; more of them go beside the head.
 const MOST_LINES: usize = 96;
 /// Bytes of a head that goes through hyper's buffer; of a larger one, the headers go beside it.
@@ -15,20 +17,9 @@ const LARGE: usize = 128 << 10;
 /// The longest name of a header that the `http` crate can hold, in bytes.
 const LONGEST_NAME: usize = 65_535;
 
-/// The query of a request whose own is too long for a [`Uri`]; a [`LongQuery`] stands in its extensions.
-pub const LONG: &str = "~";
-
 /// The query of a request that is longer than a [`Uri`] holds, without its question mark.
 #[derive(Clone, Debug)]
 pub struct LongQuery(pub std::sync::Arc<str>);
-
-/// An answer to a head that leads to no request. The connection ends with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    pub status: StatusCode,
-    /// The body of the answer behind its status.
-    pub text: &'static str,
-}
 
 /// How much body follows a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,28 +54,6 @@ pub enum Verdict {
     Rewritten(Vec<u8>, Following, Aside),
     Refused(Refusal),
 }
-
-const fn refusal(status: StatusCode, text: &'static str) -> Refusal {
-    Refusal { status, text }
-}
-
-const fn bad(text: &'static str) -> Refusal {
-    refusal(StatusCode::BAD_REQUEST, text)
-}
-
-pub const TOO_LARGE: Refusal =
-    refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of a request is limited to 1 MiB");
-pub const TOO_MANY: Refusal =
-    refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "no more than 24,000 names of headers can be read");
-pub const UNFINISHED: Refusal = bad("the head of the request ends too early");
-const LONG_NAME: Refusal =
-    refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the name of a header is limited to 65,535 bytes");
-const LONG_PATH: Refusal =
-    refusal(StatusCode::URI_TOO_LONG, "the path of a request is limited to 65,534 bytes");
-const INVALID_NAME: Refusal = bad("invalid header name");
-const ENCODING: Refusal = refusal(StatusCode::NOT_IMPLEMENTED, "Unsupported transfer encoding");
-const VERSION: Refusal = refusal(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "unsupported protocol version");
-const EXPECTATION: Refusal = refusal(StatusCode::EXPECTATION_FAILED, "only 100-continue can be expected");
 
 /// Judges a head, from its first byte to the end of its empty line.
 pub fn judge(head: &[u8]) -> Verdict {
@@ -211,94 +180,6 @@ fn is_read_by_hyper(name: &[u8]) -> bool {
     ["host", "content-length", "transfer-encoding", "connection", "upgrade", "expect"]
         .iter()
         .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
-}
-
-/// The method, the target and the version of a request.
-type RequestLine<'h> = (&'h [u8], &'h [u8], (u8, u8));
-
-fn request_line(line: &[u8]) -> Result<RequestLine<'_>, Refusal> {
-    let malformed = bad("malformed HTTP request");
-    let first = memchr(b' ', line).ok_or(malformed)?;
-    let (method, rest) = (&line[..first], &line[first + 1..]);
-    let second = memchr(b' ', rest).ok_or(malformed)?;
-    let (target, version) = (&rest[..second], &rest[second + 1..]);
-    if method.is_empty() || !method.iter().all(|byte| is_token(*byte)) {
-        return Err(bad("invalid method"));
-    }
-    match version {
-        [b'H', b'T', b'T', b'P', b'/', major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9'] => {
-            Ok((method, target, (major - b'0', minor - b'0')))
-        }
-        _ => Err(bad("malformed HTTP version")),
-    }
-}
-
-/// A target that hyper reads.
-struct Target<'h> {
-    text: Cow<'h, [u8]>,
-    /// A query that is too long for it.
-    query: Option<String>,
-}
-
-fn judge_target(target: &[u8], is_connect: bool) -> Result<Target<'_>, Refusal> {
-    let malformed = bad("invalid URL");
-    if target.iter().any(|byte| byte.is_ascii_control()) {
-        return Err(bad("invalid control character in URL"));
-    }
-    if target.first() != Some(&b'/') && target != b"*" {
-        if target.len() > LONGEST_TARGET {
-            return Err(LONG_PATH);
-        }
-        let uri = Uri::try_from(target).map_err(|_| malformed)?;
-        let is_whole = is_connect || uri.scheme().is_some();
-        return match is_whole && has_whole_escapes(uri.path().as_bytes()) {
-            true => Ok(Target { text: Cow::Borrowed(target), query: None }),
-            false => Err(malformed),
-        };
-    }
-    let path = memchr(b'?', target).map_or(target, |at| &target[..at]);
-    if !has_whole_escapes(path) {
-        return Err(malformed);
-    }
-    let text = match target.iter().all(|byte| is_plain(*byte)) {
-        true => Cow::Borrowed(target),
-        false => Cow::Owned(escaped(target)),
-    };
-    if text.len() <= LONGEST_TARGET {
-        return Ok(Target { text, query: None });
-    }
-    let path = memchr(b'?', &text).ok_or(LONG_PATH)?;
-    if path + 1 + LONG.len() > LONGEST_TARGET {
-        return Err(LONG_PATH);
-    }
-    let query = String::from_utf8_lossy(&text[path + 1..]).into_owned();
-    let short = [&text[..=path], LONG.as_bytes()].concat();
-    Ok(Target { text: Cow::Owned(short), query: Some(query) })
-}
-
-/// Whether a byte of a target may stand in a [`Uri`].
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_graphic() && !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{'..=b'}')
-}
-
-fn escaped(target: &[u8]) -> Vec<u8> {
-    let mut text = String::with_capacity(target.len() + 16);
-    for byte in target {
-        match is_plain(*byte) {
-            true => text.push(char::from(*byte)),
-            false => _ = write!(text, "%{byte:02X}"),
-        }
-    }
-    text.into_bytes()
-}
-
-fn has_whole_escapes(path: &[u8]) -> bool {
-    memchr::memchr_iter(b'%', path)
-        .all(|at| path.get(at + 1..at + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)))
-}
-
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// The headers of a head, one for each line.

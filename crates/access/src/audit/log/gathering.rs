@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::PLUGIN;
 use super::file::File;
-use crate::audit::sink::Losses;
+use crate::audit::delivery::Losses;
 use crate::tasks::Tasks;
 
 /// The most lines that wait to be written. Only a disk that hangs makes so many; what comes then is lost.

@@ -6,6 +6,7 @@ use super::*;
 use crate::auth::authorizer::{Operator, Requirement, Selectors};
 use crate::auth::rbac::tests::{asked, lines};
 use crate::codec::object::Draft;
+use crate::revision::Revision;
 use crate::runtime::Runtime;
 use crate::storage::{Change, Expect, HighWaterMark, Key, Mutation, memory};
 

@@ -13,7 +13,7 @@ use crate::cache::Range;
 use crate::fields;
 use crate::storage::{Expect, Key, Requirement};
 
-/// Why a token is refused whose key is not known.
+/// The reason for which a token with an unknown key is refused.
 pub(super) const NO_KEYS: &str = "invalid signature, no keys found";
 
 /// A file of keys that cannot be used.

@@ -20,8 +20,8 @@ fn level(discipline: Discipline, seats: usize) -> Arc<Level> {
 
 const QUEUES: Discipline = Discipline::Queue { queues: 4, hand: 1, length: 4 };
 
-fn request() -> dump::Waiter {
-    dump::Waiter::new("f", "u", &Attributes::of_path(&User::default(), "get", "/x"), "/x", Timestamp::now())
+fn request() -> waiter::Waiter {
+    waiter::Waiter::new("f", "u", &Attributes::of_path(&User::default(), "get", "/x"), "/x", Timestamp::now())
 }
 
 const LONG: Duration = Duration::from_secs(60);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::admission::settings::Configuration;
+use crate::admission::configuration::Configuration;
 use crate::auth::authorizer::aggregate;
 use crate::causes::Cause;
 use crate::codec::{managed, yaml};

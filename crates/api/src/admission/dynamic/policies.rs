@@ -17,10 +17,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::follow::Index;
-use super::manifests;
+use super::{by_resource, manifests};
 use crate::admission::Attempt;
-use crate::admission::dynamic::by_resource;
-use crate::admission::settings::Configuration;
+use crate::admission::configuration::Configuration;
 use crate::error::Error;
 use crate::fields;
 use crate::followers::configured::GROUP;

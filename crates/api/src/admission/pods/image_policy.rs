@@ -8,14 +8,13 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use self::verdicts::{Verdict as Review, Verdicts};
-use crate::admission::settings::Configuration;
+use crate::admission::configuration::Configuration;
 use crate::admission::{Admission, Attempt, Operation, Verdict, of_kind};
 use crate::error::Error;
-use crate::gotext;
 use crate::request::Request;
 use crate::tree::{Value, json};
 use crate::webhook::{Retries, Webhook};
-use crate::{ObjectMap, fields};
+use crate::{ObjectMap, fields, gotext};
 
 /// The timeout of upstream's clients of such webhooks.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,7 +1,7 @@
 //! DefaultTolerationSeconds and TaintNodesByCondition: Pods stay for some minutes on a Node that is lost, and no Pod is
 //! scheduled to a Node before it is ready.
 
-use crate::admission::settings::TolerationSeconds;
+use crate::admission::configuration::TolerationSeconds;
 use crate::admission::{Admission, Attempt, Operation, Verdict, of_kind};
 use crate::request::Request;
 use crate::tree::{Value, json};

@@ -1,16 +1,16 @@
 //! The annotation in which kubectl recorded what it applied, before the server did that: it contains the applied body.
 
-use crate::gotext;
 use crate::kinds::behavior::rules::metadata::ANNOTATIONS_MAX;
 use crate::meta::pairs;
 use crate::ownership::Kind;
 use crate::patch::apply::compare::compare;
 use crate::patch::apply::conflict::Conflict;
+use crate::patch::apply::managers::Acting;
 use crate::patch::apply::owned::owned;
-use crate::patch::apply::ownership::{Acting, Versions};
+use crate::patch::apply::ownership::Versions;
 use crate::patch::apply::validate::validate;
 use crate::tree::Value;
-use crate::{ObjectMap, metadata, metadata_mut};
+use crate::{ObjectMap, gotext, metadata, metadata_mut};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The manager whose record this is.

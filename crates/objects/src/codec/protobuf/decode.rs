@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use super::fields::{Fields, Frame, Slot, Wire, wire_of, wrong_type};
-use super::format;
-use super::{Error, MAX_DEPTH};
+use super::{Error, MAX_DEPTH, scalar};
 use crate::gotext::utf8;
 use crate::protowire::Reader;
 use crate::schema::types::{Absence, Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
@@ -237,7 +236,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
 
     fn scalar(&mut self, kind: FieldKind, wire: Wire<'_>) -> Result<Value, Error> {
         self.charge(1)?;
-        format::scalar(kind, wire)
+        scalar::scalar(kind, wire)
     }
 
     fn zero(&mut self, kind: FieldKind) -> Result<Value, Error> {

@@ -6,8 +6,8 @@ use super::Error;
 use crate::gotext::utf8;
 use crate::protowire::write::{append_bytes, append_head, size_of_bytes};
 use crate::protowire::{BYTES, END_GROUP, Reader, Tag};
-use crate::schema::defaults::LEVEL;
 use crate::schema::names::Gvk;
+use crate::schema::types::defaults::LEVEL;
 use crate::tree::Text;
 
 /// Four bytes with which JSON cannot start.

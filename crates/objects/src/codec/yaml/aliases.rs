@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::decode::{Form, Measure, Node};
+use super::node::{Form, Measure, Node};
 use crate::codec::depth;
 use crate::tree::Value;
 

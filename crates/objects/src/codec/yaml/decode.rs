@@ -3,7 +3,8 @@
 use super::Document;
 use super::aliases::{Aliases, Anchored};
 use super::events::{Event, Events};
-use super::mapping::{Mapping, Origin, Repetitions};
+use super::mapping::{Mapping, Repetitions};
+use super::node::{Form, Measure, Node, Origin};
 use super::resolve::{self, Resolved};
 use crate::tree::{Number, Text, Value};
 
@@ -22,32 +23,6 @@ pub(super) fn first_document(text: &[u8]) -> Result<Document, String> {
     }
 }
 
-/// A complete node.
-pub(super) struct Node {
-    pub value: Value,
-    /// The line where it starts, from 1.
-    pub line: usize,
-    pub form: Form,
-}
-
-/// The properties of a node beside its value.
-#[derive(Clone)]
-pub(super) enum Form {
-    Scalar,
-    /// A floating-point number as it was before JSON printed it.
-    Float(f64),
-    /// The key under which other mappings are merged into this one.
-    Merge,
-    Sequence {
-        /// The members of its mappings, if it is the value of a merge key.
-        members: Vec<Vec<Origin>>,
-        is_alias: bool,
-    },
-    Mapping {
-        members: Vec<Origin>,
-    },
-}
-
 /// A collection that has not ended.
 struct Open {
     line: usize,
@@ -60,13 +35,6 @@ struct Open {
 enum Content {
     Sequence { items: Vec<Value>, members: Option<Vec<Vec<Origin>>> },
     Mapping(Mapping),
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Measure {
-    pub nodes: usize,
-    pub bytes: usize,
-    pub told: usize,
 }
 
 #[derive(Default)]

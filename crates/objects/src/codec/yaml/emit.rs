@@ -50,7 +50,7 @@ fn object(out: &mut String, fields: &Map, indent: usize, lead: Lead) {
     for (index, (key, value)) in sorted.into_iter().enumerate() {
         // The first key comes directly behind the dash.
         if index > 0 || !matches!(lead, Lead::Dash) {
-            pad(out, indent);
+            scalar::pad(out, indent);
         }
         scalar::put(out, key, ScalarPosition::Key);
         out.push(':');
@@ -65,13 +65,9 @@ fn list(out: &mut String, items: &[Value], indent: usize, lead: Lead) {
     }
     for (index, item) in items.iter().enumerate() {
         if index > 0 || !matches!(lead, Lead::Dash) {
-            pad(out, indent);
+            scalar::pad(out, indent);
         }
         out.push_str("- ");
         put(out, item, indent + 2, Lead::Dash);
     }
-}
-
-pub(super) fn pad(out: &mut String, indent: usize) {
-    out.extend(std::iter::repeat_n(' ', indent));
 }

@@ -2,27 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::decode::{Form, Node};
+use super::node::{Form, KeyType, Node, Origin};
 use super::resolve;
 use crate::gotext;
 use crate::tree::{Map, Text, Value};
-
-/// The key of a member, and the line of its value.
-#[derive(Clone)]
-pub(super) struct Origin {
-    key: Text,
-    of: KeyType,
-    line: usize,
-}
-
-/// The type of a key as it is in YAML. Keys of several types may have one text, and are different keys for go-yaml.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum KeyType {
-    Text,
-    Int,
-    Float,
-    Bool,
-}
 
 /// The key whose value comes next.
 enum Due {

@@ -3,7 +3,6 @@
 
 use std::fmt::Write;
 
-use super::emit::pad;
 use super::resolve::{self, Resolved};
 
 #[derive(Clone, Copy)]
@@ -111,4 +110,8 @@ fn double_quoted(out: &mut String, text: &str) {
         }
     }
     out.push('"');
+}
+
+pub(super) fn pad(out: &mut String, indent: usize) {
+    out.extend(std::iter::repeat_n(' ', indent));
 }

@@ -15,12 +15,13 @@ pub mod resources;
 pub mod scheduling;
 pub mod security;
 pub mod volume;
+mod volume_files;
 pub mod warnings;
 pub mod windows;
 
+use self::container::Shared;
 use crate::kinds::behavior::format::dns1123_subdomain;
 use crate::kinds::behavior::rules::{metadata, selector};
-use crate::kinds::core::pod_spec::container::Shared;
 use crate::kinds::prelude::*;
 
 /// The value of `v1.DefaultTerminationGracePeriodSeconds`.

@@ -8,7 +8,6 @@ use std::sync::LazyLock;
 use super::compare::Comparison;
 use super::fields::{FieldSet, field_paths};
 use super::fields_v1;
-use super::ownership::Acting;
 use crate::gotext;
 use crate::tree::{Map, Value};
 
@@ -44,6 +43,14 @@ pub struct Identity {
     pub api_version: String,
     /// Empty for the main resource.
     pub subresource: String,
+}
+
+/// The manager that writes.
+#[derive(Clone, Debug)]
+pub struct Acting {
+    pub identity: Identity,
+    /// RFC 3339, UTC, whole seconds.
+    pub now: String,
 }
 
 /// Why managers could not be decoded, in upstream's words.

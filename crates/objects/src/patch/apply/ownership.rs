@@ -4,7 +4,7 @@ use super::compare::{Comparison, compare};
 use super::conflict::Conflict;
 use super::fields::FieldSet;
 use super::filter::Filter;
-use super::managers::{self, Identity, Manager, Managers, NEVER_OWNED};
+use super::managers::{self, Acting, Identity, Manager, Managers, NEVER_OWNED};
 use super::merge::merge;
 use super::owned::owned;
 use super::path;
@@ -24,14 +24,6 @@ pub trait Versions {
     fn convert(&self, object: &Object, api_version: &str) -> Object;
     /// The fields that a request to this part of the object can own.
     fn filter(&self) -> &Filter;
-}
-
-/// The manager that writes.
-#[derive(Clone, Debug)]
-pub struct Acting {
-    pub identity: Identity,
-    /// RFC 3339, UTC, whole seconds.
-    pub now: String,
 }
 
 /// The result of an apply.

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use super::interleave::{Sides, interleave};
 use super::lookup::{FieldMerge, Shape};
-use super::order::{self, Sides};
 use super::positions::{Elements, Positions};
 use super::{DIRECTIVE, merge_objects, unknown_directive};
 use crate::gotext;
@@ -70,7 +70,7 @@ impl<'a> ListPatch<'a> {
     }
 
     fn ordered(&self, merged: Vec<Value>, named: &[Value], live: &[Value]) -> Vec<Value> {
-        order::interleave(Sides::split(merged, named, self.merge_key), named, live, self.merge_key)
+        interleave(Sides::split(merged, named, self.merge_key), named, live, self.merge_key)
     }
 
     /// Carries out the directives in a list: an element with `$patch` deletes the element with its key, or replaces all

@@ -4,8 +4,8 @@ use super::outcome::shown;
 use super::place::ValuePath;
 use super::{SchemaNode, Structural};
 use crate::causes::Cause;
-use crate::schema::kind::GoShape;
 use crate::schema::types;
+use crate::schema::types::GoShape;
 use crate::tree::{Map, Value};
 
 impl Structural {

@@ -2,20 +2,12 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use super::check::Pattern;
-use super::{Node, NotStructural, SchemaNode, Structural, read};
+use super::{Node, SchemaNode};
 use crate::regexp::Room;
-use crate::schema::kind::GoShape;
-use crate::schema::types::Types;
-use crate::tree::{Map, Text};
-
-/// All schemas of a server, and what they share. Nothing in here keeps a schema alive.
-pub struct Schemas {
-    types: Arc<Types>,
-    known: Mutex<InternTable>,
-}
+use crate::tree::Text;
 
 #[derive(Default)]
 pub struct InternTable {
@@ -25,28 +17,6 @@ pub struct InternTable {
     /// How many entries there may be before those of schemas that are gone are removed.
     swept_at: usize,
     entries: usize,
-}
-
-impl Schemas {
-    pub fn new(types: Arc<Types>) -> Self {
-        Self { types, known: Mutex::default() }
-    }
-
-    /// Reads an `openAPIV3Schema` that validation has found structural.
-    pub fn read(&self, schema: &Map) -> Result<Structural, NotStructural> {
-        let message = self.types.message_named("ObjectMeta").ok_or(NotStructural::NoMetadata)?;
-        let metadata = GoShape { types: self.types.clone(), message };
-        let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        known.sweep();
-        let root = read::root(schema, &metadata, &mut known)?;
-        Ok(Structural { root, metadata })
-    }
-
-    /// How many parts of schemas that are in use there are.
-    pub fn parts(&self) -> usize {
-        let known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        known.nodes.values().flatten().filter(|node| node.strong_count() > 0).count()
-    }
 }
 
 impl InternTable {
@@ -75,8 +45,13 @@ impl InternTable {
         pattern
     }
 
+    /// How many parts of schemas that are in use there are.
+    pub fn parts(&self) -> usize {
+        self.nodes.values().flatten().filter(|node| node.strong_count() > 0).count()
+    }
+
     /// Forgets parts that are gone, once there may be as many of them as of others.
-    fn sweep(&mut self) {
+    pub fn sweep(&mut self) {
         if self.entries < self.swept_at.max(1024) {
             return;
         }

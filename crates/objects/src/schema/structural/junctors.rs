@@ -8,26 +8,28 @@ use super::view::View;
 use super::{Node, SchemaNode};
 use crate::gotext::quote;
 
-/// Holds a value to the schemas of junctors. Nothing below them is excused for being as it was.
-pub fn junctors(
-    walk: &mut Walk,
-    schema: &SchemaNode,
-    value: View<'_>,
-    at: &ValuePath<'_>,
-    found: &mut ValidationResult,
-) {
-    found.matched += 2;
-    for check in &schema.checks {
-        match check {
-            Check::AnyOf(schemas) => any_of(walk, schemas, value, at, found),
-            Check::OneOf(schemas) => one_of(walk, schemas, value, at, found),
-            Check::AllOf(schemas) => all_of(walk, schemas, value, at, found),
-            Check::Not(schema) => {
-                if outcome(walk, schema, value, at).is_valid() {
-                    found.add_unplaced(|| format!("{} must not validate the schema (not)", name(at)));
+impl Walk {
+    /// Holds a value to the schemas of junctors. Nothing below them is excused for being as it was.
+    pub(super) fn junctors(
+        &mut self,
+        schema: &SchemaNode,
+        value: View<'_>,
+        at: &ValuePath<'_>,
+        found: &mut ValidationResult,
+    ) {
+        found.matched += 2;
+        for check in &schema.checks {
+            match check {
+                Check::AnyOf(schemas) => any_of(self, schemas, value, at, found),
+                Check::OneOf(schemas) => one_of(self, schemas, value, at, found),
+                Check::AllOf(schemas) => all_of(self, schemas, value, at, found),
+                Check::Not(schema) => {
+                    if outcome(self, schema, value, at).is_valid() {
+                        found.add_unplaced(|| format!("{} must not validate the schema (not)", name(at)));
+                    }
                 }
+                _ => break,
             }
-            _ => break,
         }
     }
 }

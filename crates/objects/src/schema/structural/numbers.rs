@@ -3,7 +3,6 @@
 use super::check::Check;
 use super::outcome::{Kind, ValidationResult};
 use super::place::ValuePath;
-use super::validate::Expected;
 use super::{Bound, Format, SchemaNode, ValueType};
 use crate::gotext;
 use crate::tree::Number;
@@ -228,4 +227,19 @@ fn is_json_integer(float: f64) -> bool {
 /// `%v` of a floating-point number.
 fn display(float: f64) -> String {
     gotext::display_float(float)
+}
+
+/// The types of a schema.
+#[derive(Clone, Copy)]
+pub struct Expected<'s> {
+    pub names: Option<&'s str>,
+}
+
+impl Expected<'_> {
+    pub fn has(self, name: &str) -> bool {
+        match self.names {
+            Some("integer,string") => matches!(name, "integer" | "string"),
+            names => names == Some(name),
+        }
+    }
 }

@@ -5,8 +5,8 @@ use super::prune::UnknownMembers;
 use super::{Additional, SchemaNode, Structural};
 use crate::gotext::quote;
 use crate::json::Node;
-use crate::schema::kind::GoShape;
 use crate::schema::types;
+use crate::schema::types::GoShape;
 use crate::tree::Text;
 
 impl Structural {

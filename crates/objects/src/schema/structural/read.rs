@@ -10,7 +10,7 @@ use super::{
     Additional, Format, ListType, MAX_DEPTH, Node, NotStructural, Properties, SchemaNode, ValueType,
 };
 use crate::regexp::Room;
-use crate::schema::kind::GoShape;
+use crate::schema::types::GoShape;
 use crate::tree::{Map, Text, Value};
 
 /// A whole schema: its object has kind, apiVersion and metadata whatever it says.

@@ -3,15 +3,15 @@
 //! Members at which upstream looks in random order are looked at sorted by name.
 
 use super::check::Check;
-use super::junctors::junctors;
 use super::numbers::Quantity;
-use super::outcome::{Kind, ValidationResult, shown, sorted_json};
+use super::outcome::{Kind, ValidationResult};
 use super::place::ValuePath;
+use super::type_check::{Reading, check_enum, check_type, null};
 use super::view::View;
-use super::{Additional, SchemaNode, Structural, ValueType};
+use super::{Additional, SchemaNode, Structural};
 use crate::causes::{CauseReason, Causes};
 use crate::gotext::quote;
-use crate::tree::{Map, Number, Text, Value, work};
+use crate::tree::{Map, Text, Value, work};
 
 /// How often a schema may be held to a value of one object. Upstream does all it is asked to do, for minutes if it must.
 const STEPS_MAX: u64 = 20_000_000;
@@ -37,51 +37,6 @@ impl SchemaNode {
         let mut found = ValidationResult::default();
         walk.value(self, value.into(), &ValuePath::ROOT, &mut found);
         walk.end(found, path)
-    }
-
-    /// The types that values may have, as errors list them.
-    fn type_names(&self, reading: Reading) -> Option<&str> {
-        Some(match self.value_type {
-            _ if self.int_or_string && reading == Reading::Declared => "integer,string",
-            ValueType::Any => return None,
-            ValueType::Object => "object",
-            ValueType::Array => "array",
-            ValueType::Integer => "integer",
-            ValueType::Number => "number",
-            ValueType::String => "string",
-            ValueType::Boolean => "boolean",
-            ValueType::Odd => self.odd_type.as_deref().unwrap_or_default(),
-        })
-    }
-
-    /// The format that values are held to.
-    fn checked_format(&self, reading: Reading) -> &str {
-        if self.known_format.is_some() || reading == Reading::Structural { &self.format } else { "" }
-    }
-}
-
-/// The meaning of a schema's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
-    /// The schema as declared, by which upstream validates objects.
-    Declared,
-    /// The structural schema made from it, by which upstream validates defaults: an int-or-string may be anything, and
-    /// formats that nobody knows are formats.
-    Structural,
-}
-
-/// The types of a schema.
-#[derive(Clone, Copy)]
-pub struct Expected<'s> {
-    names: Option<&'s str>,
-}
-
-impl Expected<'_> {
-    pub fn has(self, name: &str) -> bool {
-        match self.names {
-            Some("integer,string") => matches!(name, "integer" | "string"),
-            names => names == Some(name),
-        }
     }
 }
 
@@ -172,7 +127,7 @@ impl Walk {
         found: &mut ValidationResult,
     ) {
         check_type(schema, self.reading, value, at, found);
-        junctors(self, schema, value, at, found);
+        self.junctors(schema, value, at, found);
         match value {
             View::String(text) => self.string(schema, text, at, found),
             View::Number(number) => {
@@ -291,60 +246,6 @@ pub fn after_members(schema: &SchemaNode, value: View<'_>, at: &ValuePath<'_>, f
     found.matched += 1;
 }
 
-/// Upstream asks of a null only whether it may be one, and whether it is enumerated, which none is.
-fn null(schema: &SchemaNode, reading: Reading, at: &ValuePath<'_>, found: &mut ValidationResult) {
-    match schema.type_names(reading) {
-        Some(names) if !schema.nullable => type_error(names, "null", at, found),
-        _ => found.matched += 1,
-    }
-    check_enum(schema, View::Null, at, found);
-}
-
-fn type_error(want: &str, is: &str, at: &ValuePath<'_>, found: &mut ValidationResult) {
-    let text = |place: &str| format!("{place} in body must be of type {want}: {}", quote(is));
-    found.add(Kind::TypeInvalid, at, || quote(is), text);
-}
-
-fn check_type(
-    schema: &SchemaNode,
-    reading: Reading,
-    value: View<'_>,
-    at: &ValuePath<'_>,
-    found: &mut ValidationResult,
-) {
-    let format = schema.checked_format(reading);
-    let names = schema.type_names(reading);
-    let expected = Expected { names };
-    if names.is_none() && format.is_empty() {
-        return;
-    }
-    found.matched += 1;
-    let (is, of_format) = match value {
-        View::Null => ("null", ""),
-        View::Bool(_) => ("boolean", ""),
-        View::String(_) => ("string", ""),
-        View::Array(_) => ("array", ""),
-        View::Object(_) => ("object", ""),
-        View::Number(number) => Quantity::from(number).type_and_format(),
-    };
-    let takes_numbers = expected.has("integer") || expected.has("number");
-    let fits = expected.has(is)
-        || match value {
-            View::Number(number) => Quantity::from(number).fits(expected),
-            _ => false,
-        };
-    let is_text_or_list = matches!(value, View::String(_) | View::Array(_));
-    if !format.is_empty() && !is_text_or_list && !fits && of_format != format {
-        return type_error(format, of_format, at, found);
-    }
-    // A format stands for the type of texts, and upstream takes lists for texts here.
-    let passes = !takes_numbers && !format.is_empty() && is_text_or_list;
-    if !passes && !fits {
-        return type_error(names.unwrap_or_default(), is, at, found);
-    }
-    found.matched += 1;
-}
-
 struct StringFailure {
     kind: Kind,
     words: String,
@@ -406,41 +307,4 @@ fn required(schema: &SchemaNode, members: &Map, at: &ValuePath<'_>, found: &mut 
 fn enumerated(schema: &SchemaNode, value: View<'_>, at: &ValuePath<'_>, found: &mut ValidationResult) {
     found.matched += 1;
     check_enum(schema, value, at, found);
-}
-
-fn check_enum(schema: &SchemaNode, value: View<'_>, at: &ValuePath<'_>, found: &mut ValidationResult) {
-    for check in &schema.checks {
-        let Check::Enum(members) = check else { continue };
-        if members.iter().any(|member| is_member(value, member)) {
-            continue;
-        }
-        let listed = || {
-            let names = members.iter().map(|member| match member {
-                Value::String(text) => quote(text),
-                other => quote(&sorted_json(other)),
-            });
-            format!("supported values: {}", names.collect::<Vec<_>>().join(", "))
-        };
-        let text = |place: &str| format!("{place} in body should be one of\0{}", listed());
-        found.add(Kind::NotSupported, at, || shown(&value.to_value()), text);
-    }
-}
-
-/// Upstream converts the value to the type of the member first, as Go converts.
-fn is_member(value: View<'_>, member: &Value) -> bool {
-    match (value, member) {
-        (View::Null, _) => false,
-        (View::Number(number), Value::Number(member)) => {
-            Quantity::from(number).equals(Quantity::from(member))
-        }
-        (View::Number(number), Value::String(member)) => is_code_point(number, member),
-        (value, member) => value.is(member),
-    }
-}
-
-/// In Go an integer converts to the text of the character with that number.
-fn is_code_point(number: &Number, text: &str) -> bool {
-    let Quantity::Integer(code) = Quantity::from(number) else { return false };
-    let c = u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
-    text.strip_prefix(c) == Some("")
 }

@@ -4,10 +4,9 @@
 
 use std::collections::HashSet;
 
-use super::{Cardinality, Field, FieldKind, Format, MessageId, Types};
+use super::{Cardinality, Field, FieldKind, Format, GoShape, MessageId, Types};
 use crate::gotext::quote;
 use crate::json::Node;
-use crate::schema::kind::GoShape;
 use crate::tree::Text;
 
 /// Upstream reports at most this many problems of a text.

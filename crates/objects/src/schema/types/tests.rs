@@ -1,6 +1,7 @@
 use super::*;
 use crate::json::Node;
 use crate::schema::builtin;
+use crate::schema::kind::Kind;
 use crate::tree::Value;
 
 fn known(gvk: &Gvk) -> Kind {

@@ -5,10 +5,9 @@
 //! only for objects that do not conform.
 
 use super::conform::{form, judge_alternative};
-use super::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
+use super::{Cardinality, Field, FieldKind, Format, GoShape, Message, MessageId, Types};
 use crate::gotext::{decode_base64, json_kind};
 use crate::json::{whole, whole_numbers};
-use crate::schema::kind::GoShape;
 use crate::tree::{Map, Value};
 
 /// Gives numbers the form that their fields can hold. The error is the converter's.

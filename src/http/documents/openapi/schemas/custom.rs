@@ -1,7 +1,8 @@
 //! Schemas of custom resources, from what their CustomResourceDefinition declares (apiextensions-apiserver
 //! `pkg/controller/openapi/builder`, and its `v2/conversion.go` for what Swagger cannot say).
 
-use super::{Dialect, GVK, Library, gvk};
+use super::{GVK, Library, gvk};
+use crate::http::documents::openapi::dialect::Dialect;
 use crate::http::documents::openapi::names;
 use crate::schema::kind::Shape;
 use crate::schema::resource::ResourceDefinition;

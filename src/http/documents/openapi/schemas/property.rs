@@ -1,6 +1,7 @@
 //! A message and its fields, as schemas.
 
-use super::{Dialect, GVK, Schemas};
+use super::{GVK, Schemas};
+use crate::http::documents::openapi::dialect::Dialect;
 use crate::http::documents::openapi::names;
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Merging, Message, Role, Union};
 use crate::tree::{Map, Value, json};

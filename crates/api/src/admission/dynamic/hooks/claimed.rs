@@ -54,8 +54,8 @@ impl Unsaid {
     }
 }
 
-/// The kind of a patched object, and the version of the resource that it is of, if that is not the request's. What the
-/// object does not say is filled in.
+/// The kind of a patched object, and the resource's version of that kind, if the request names another one. Fills in kind
+/// and version where the object has none.
 pub fn claimed(
     attempt: &Attempt<'_>,
     version: &Matched,

@@ -5,9 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 
-use super::configuration::Hook;
 use super::credentials::Credentials;
-use crate::long_work;
 use crate::service_routes::ServicePort;
 use crate::tree::Value;
 use crate::webhook::{Endpoint, Failed, Webhook};
@@ -58,43 +56,39 @@ impl Place {
 }
 
 impl Client {
-    fn new(hook: &Hook, credentials: &Credentials) -> Self {
-        let slots = Semaphore::new(AT_ONCE);
-        Self { webhook: Self::webhook(hook, credentials), slots }
+    /// A client for the webhook at this place, whose certificate is issued by `ca_bundle`.
+    pub fn new(place: &Place, ca_bundle: &[u8], timeout: Duration, credentials: &Credentials) -> Self {
+        let webhook = || {
+            let endpoint = place.endpoint()?;
+            let client = credentials.of_host(&endpoint.address())?;
+            let webhook = Webhook::as_client(endpoint, ca_bundle, timeout, client);
+            match webhook.unusable() {
+                Some(why) => Err(why.to_owned()),
+                None => Ok(webhook),
+            }
+        };
+        Self { webhook: webhook(), slots: Semaphore::new(AT_ONCE) }
     }
 
-    fn webhook(hook: &Hook, credentials: &Credentials) -> Result<Webhook, String> {
-        let endpoint = hook.place.endpoint()?;
-        let client = credentials.of_host(&endpoint.address())?;
-        let webhook = Webhook::as_client(endpoint, &hook.ca_bundle, hook.timeout, client);
-        match webhook.unusable() {
-            Some(why) => Err(why.to_owned()),
-            None => Ok(webhook),
-        }
-    }
-}
-
-impl Hook {
-    /// Posts a review to the webhook.
+    /// Posts a review to the webhook, within this time.
     pub async fn post(
         &self,
         cluster: &Cluster,
-        credentials: &Credentials,
+        place: &Place,
         body: &Bytes,
         time: Duration,
     ) -> Result<Bytes, Unanswered> {
-        let client = self.client.get_or_init(|| long_work::run(|| Client::new(self, credentials)));
-        let webhook = client.webhook.as_ref().map_err(|why| Unanswered::NoClient(why.clone()))?;
+        let webhook = self.webhook.as_ref().map_err(|why| Unanswered::NoClient(why.clone()))?;
         let failed =
             |why: &str| Unanswered::Failed(Failed { why: webhook.failed_within(time, why), status: None });
-        let addresses = || match &self.place {
+        let addresses = || match place {
             Place::Url(_) => Ok(vec![webhook.endpoint().address()]),
             Place::Service { namespace, name, port, .. } => {
                 cluster.service_routes.addresses(ServicePort { namespace, name, port: *port })
             }
         };
         let began = tokio::time::Instant::now();
-        let slot = tokio::time::timeout(time, client.slots.acquire()).await;
+        let slot = tokio::time::timeout(time, self.slots.acquire()).await;
         let Ok(Ok(_slot)) = slot else { return Err(failed("context deadline exceeded")) };
         let left = time.saturating_sub(began.elapsed());
         webhook.call(&addresses, body, left).await.map_err(Unanswered::Failed)

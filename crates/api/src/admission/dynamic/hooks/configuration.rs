@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::client::{Client, Place};
+use bytes::Bytes;
+
+use super::client::{Client, Place, Unanswered};
+use super::credentials::Credentials;
 use crate::admission::dynamic::by_resource::ByResource;
 use crate::admission::dynamic::conditions::Conditions;
 use crate::admission::dynamic::follow::Content;
@@ -14,7 +17,7 @@ use crate::codec::object::Object;
 use crate::gotext::decode_base64;
 use crate::kinds::behavior::rules::expression::Admission;
 use crate::tree::Value;
-use crate::{ObjectMap, fields};
+use crate::{Cluster, ObjectMap, fields, long_work};
 
 /// All webhooks of one kind of configurations.
 #[derive(Default)]
@@ -125,6 +128,19 @@ fn hooks_of(origin: &str, configuration: &str, content: &ObjectMap) -> Vec<Arc<H
 }
 
 impl Hook {
+    /// Posts a review to the webhook, within this time.
+    pub async fn post(
+        &self,
+        cluster: &Cluster,
+        credentials: &Credentials,
+        body: &Bytes,
+        time: Duration,
+    ) -> Result<Bytes, Unanswered> {
+        let make = || Client::new(&self.place, &self.ca_bundle, self.timeout, credentials);
+        let client = self.client.get_or_init(|| long_work::run(make));
+        client.post(cluster, &self.place, body, time).await
+    }
+
     fn of(origin: &str, configuration: &str, hook: &ObjectMap, same: usize) -> Self {
         let text = |field| fields::text(hook, &[field]);
         let name = text("name");

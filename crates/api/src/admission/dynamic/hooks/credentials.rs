@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::admission::settings::Configuration;
+use crate::admission::configuration::Configuration;
 use crate::fields;
 use crate::gotext::quote;
 use crate::tree::Map;

@@ -37,7 +37,7 @@ impl StoredExpressions {
         };
         self.rules.extend(texts("rule"));
         self.messages.extend(texts("messageExpression"));
-        super::schema::schemas_below(schema).for_each(|below| self.read(below));
+        super::subschemas::schemas_below(schema).for_each(|below| self.read(below));
     }
 }
 

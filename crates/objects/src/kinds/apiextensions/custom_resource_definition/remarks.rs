@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::schema::schemas_below;
+use super::subschemas::schemas_below;
 use crate::gotext::quote;
 use crate::kinds::prelude::*;
 use crate::schema::structural::{Format, ValueType};

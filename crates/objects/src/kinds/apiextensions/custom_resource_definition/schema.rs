@@ -1,9 +1,12 @@
 //! Schemas of custom resources: what no schema may say.
 
-use std::collections::BTreeSet;
+mod list_types;
+pub mod stored;
 
 use rowplane_cel::rules::FieldPath;
 
+use self::list_types::map_list;
+use super::stored::{loose_map_keys, loose_set};
 use crate::kinds::apiextensions::custom_resource_definition::expressions::{Expressions, Spot};
 use crate::kinds::apiextensions::custom_resource_definition::{Ratcheting, Tolerated, structural};
 use crate::kinds::behavior::rules::object_meta;
@@ -115,70 +118,6 @@ fn defaults(schema: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
         errors.leave_unchecked();
     }
     errors.append_causes(found.causes);
-}
-
-/// Whether a structural schema has a default that it does not know whole.
-pub fn has_unpruned_defaults(schema: &Value) -> bool {
-    structural::is_structural(schema) && DefaultRules::are_unpruned(&builtin::types(), schema)
-}
-
-/// Whether anything in a schema is wrong in the eyes of a rule.
-pub fn any(schema: &Value, rule: &dyn Fn(&At<'_, '_>, &mut Errors)) -> bool {
-    let mut errors = Errors::default();
-    rule(&At::root(schema), &mut errors);
-    !errors.is_empty() || schemas_below(schema).any(|below| any(below, rule))
-}
-
-/// The schemas that stand in a schema, under any keyword.
-pub fn schemas_below(schema: &Value) -> impl Iterator<Item = &Value> {
-    let maps = MAPS.iter().filter_map(|name| schema.get(*name)?.as_object()).flat_map(|map| map.values());
-    let lists = LISTS.iter().filter_map(|name| schema.get(*name));
-    maps.chain(lists).flat_map(one_or_many).filter(|schema| schema.is_object())
-}
-
-fn one_or_many(value: &Value) -> &[Value] {
-    match value {
-        Value::Array(items) => items,
-        one => std::slice::from_ref(one),
-    }
-}
-
-/// A list that is a set or a map, whose items upstream did not always look at.
-pub fn loose_map_keys(schema: &At<'_, '_>, errors: &mut Errors) {
-    let (items, list) = (schema.get("items"), schema.get("x-kubernetes-list-type"));
-    if !["set", "map"].contains(&list.text()) || !items.value().is_object() {
-        return;
-    }
-    if items.get("nullable").flag() {
-        let why = format!("cannot be nullable when x-kubernetes-list-type is {}", list.text());
-        errors.forbidden(&items.get("nullable"), &why);
-    }
-    if list.text() == "map" {
-        key_properties(&items, &schema.get("x-kubernetes-list-map-keys"), errors);
-    }
-}
-
-/// A set of what can be changed in part.
-pub fn loose_set(schema: &At<'_, '_>, errors: &mut Errors) {
-    if schema.get("x-kubernetes-list-type").text() == "set" {
-        set_items(&schema.get("items"), errors);
-    }
-}
-
-/// The keywords that hold schemas by name, and those that hold one or a list.
-const MAPS: [&str; 4] = ["properties", "definitions", "patternProperties", "dependencies"];
-
-const LISTS: [&str; 7] =
-    ["items", "additionalProperties", "additionalItems", "not", "allOf", "anyOf", "oneOf"];
-
-/// Whether a type stands anywhere that is none.
-pub fn has_odd_types(schema: &Value) -> bool {
-    any(schema, &|schema, errors| {
-        let kind = schema.get("type");
-        if !kind.text().is_empty() && !TYPES.contains(&kind.text()) {
-            errors.not_supported(&kind, kind.text(), &TYPES);
-        }
-    })
 }
 
 /// The status is validated by its own part of the schema, which must say all there is to say.
@@ -349,68 +288,6 @@ fn extensions(schema: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     }
     if !tolerated.loose_map_keys {
         loose_map_keys(schema, errors);
-    }
-}
-
-fn set_items(items: &At<'_, '_>, errors: &mut Errors) {
-    let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
-    let (list, map) = (items.get("x-kubernetes-list-type"), items.get("x-kubernetes-map-type"));
-    match items.get("type").text() {
-        "array" if list.is_set() && list.text() != "atomic" => errors.invalid(&list, list.text(), why),
-        // Upstream shows the type of a list here too.
-        "object" if map.text() != "atomic" => errors.invalid(&map, list.value(), why),
-        _ => {}
-    }
-}
-
-fn map_list(items: &At<'_, '_>, keys: &At<'_, '_>, errors: &mut Errors) {
-    errors.present(keys, "must not be empty if x-kubernetes-list-type is map");
-    if !items.is_set() {
-        return errors.required(items, "must have a schema if x-kubernetes-list-type is map");
-    }
-    if !items.value().is_object() {
-        let why = "must only have a single schema if x-kubernetes-list-type is map";
-        return errors.invalid(items, items.value(), why);
-    }
-    let kind = items.get("type");
-    if kind.text() != "object" {
-        return errors.invalid(
-            &kind,
-            kind.text(),
-            "must be object if parent array's x-kubernetes-list-type is map",
-        );
-    }
-    let (properties, mut seen) = (items.get("properties"), std::collections::BTreeSet::new());
-    for key in keys.texts() {
-        let property = properties.key(key);
-        if !property.is_set() {
-            errors.invalid(keys, keys.value(), "entries must all be names of item properties");
-        } else if ["array", "object"].contains(&property.get("type").text()) {
-            let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-            errors.invalid(&property.get("type"), "object", why);
-        }
-        if !seen.insert(key) {
-            errors.invalid(keys, keys.value(), "must not contain duplicate entries");
-        }
-    }
-}
-
-fn key_properties(items: &At<'_, '_>, keys: &At<'_, '_>, errors: &mut Errors) {
-    let (properties, required) = (items.get("properties"), items.get("required"));
-    let required: BTreeSet<&str> = required.texts().collect();
-    for key in keys.texts() {
-        let property = properties.key(key);
-        if !property.is_set() {
-            continue;
-        }
-        if !required.contains(key) && !property.get("default").is_set() {
-            let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-            errors.required(&property.get("default"), why);
-        }
-        if property.get("nullable").flag() {
-            let why = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-            errors.forbidden(&property.get("nullable"), why);
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::kinds::behavior::rules::metadata::user_annotations;
 use crate::kinds::behavior::rules::path_text::{mode, not_reserved};
 use crate::kinds::behavior::rules::selector;
 use crate::kinds::certificates::shared::{bundle_name, signer};
-use crate::kinds::core::pod_spec::volume::{downward_file, key_to_path};
+use crate::kinds::core::pod_spec::volume_files::{downward_file, key_to_path};
 use crate::kinds::core::volume_source::require;
 use crate::kinds::prelude::*;
 

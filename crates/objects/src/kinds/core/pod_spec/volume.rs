@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
-use crate::kinds::behavior::rules::path_text::{mode, not_reserved};
 use crate::kinds::behavior::rules::resource;
-use crate::kinds::core::pod_spec::env::{ReferenceIn, field_reference, resource_reference};
+use crate::kinds::core::pod_spec::volume_files::{downward, files};
 use crate::kinds::core::pod_spec::{Owner, projected};
 use crate::kinds::core::{persistent_volume_claim, volume_source};
 use crate::kinds::prelude::*;
@@ -153,59 +152,6 @@ fn empty_dir(at: &At<'_, '_>, errors: &mut Errors) {
     if limit.is_set() && resource::nanos(&limit) < 0 {
         errors.forbidden(&limit, "SizeLimit field must be a valid resource quantity");
     }
-}
-
-/// Validates files from a Secret or ConfigMap.
-fn files(at: &At<'_, '_>, name: &str, errors: &mut Errors) {
-    volume_source::require(at, &[name], errors);
-    mode(&at.get("defaultMode"), errors);
-    for item in at.get("items").items() {
-        key_to_path(&item, errors);
-    }
-}
-
-pub fn key_to_path(item: &At<'_, '_>, errors: &mut Errors) {
-    volume_source::require(item, &["key", "path"], errors);
-    not_reserved(&item.get("path"), item.get("path").text(), errors);
-    mode(&item.get("mode"), errors);
-}
-
-fn downward(at: &At<'_, '_>, errors: &mut Errors) {
-    mode(&at.get("defaultMode"), errors);
-    for file in at.get("items").items() {
-        downward_file(&at.holding(file.value()), errors);
-    }
-}
-
-/// Validates a file with a field's value. Upstream's errors do not tell which file: `file` has the path of the list's
-/// parent.
-pub fn downward_file(file: &At<'_, '_>, errors: &mut Errors) {
-    let path = file.get("path");
-    volume_source::require(file, &["path"], errors);
-    not_reserved(&path, path.text(), errors);
-    let (field, resource) = (file.get("fieldRef"), file.get("resourceFieldRef"));
-    if field.is_set() {
-        const FIELDS: [&str; 5] = [
-            "metadata.annotations",
-            "metadata.labels",
-            "metadata.name",
-            "metadata.namespace",
-            "metadata.uid",
-        ];
-        field_reference(&field, &FIELDS, errors);
-        if resource.is_set() {
-            errors.invalid(
-                file,
-                "resource",
-                "fieldRef and resourceFieldRef can not be specified simultaneously",
-            );
-        }
-    } else if resource.is_set() {
-        resource_reference(&resource, ReferenceIn::Volume, errors);
-    } else {
-        errors.required(file, "one of fieldRef and resourceFieldRef is required");
-    }
-    mode(&file.get("mode"), errors);
 }
 
 fn csi(at: &At<'_, '_>, errors: &mut Errors) {

@@ -5,7 +5,7 @@
 //! gets an object that conforms to its type ([`crate::schema::types::conform`]): members that are zero and no pointers
 //! are absent. It runs before the rules of structs below its own, as in upstream's generated `SetObjectDefaults_…`.
 
-use super::types::{Cardinality, FieldKind, Format, Message, MessageId, Types};
+use super::{Cardinality, FieldKind, Format, Message, MessageId, Types};
 use crate::fields::ObjectMap;
 use crate::tree::{Text, Value};
 
