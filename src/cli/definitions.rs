@@ -13,7 +13,8 @@ use crate::fields;
 use crate::http::in_process::Caller;
 use crate::http::server::Responder;
 use crate::server::application;
-use crate::server::environment::{Application, Build, BuildError, Environment};
+use crate::server::environment::{Application, Build, Environment};
+use crate::server::error::BuildError;
 use crate::tree::{Map, Value};
 use crate::user::User;
 
