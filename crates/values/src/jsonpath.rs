@@ -8,9 +8,6 @@
 mod evaluate;
 mod filter;
 mod parse;
-#[cfg(test)]
-mod tests;
-
 use crate::tree::{Value, work};
 
 /// How many more values paths may look at.
