@@ -8,9 +8,6 @@
 mod comparison;
 mod evaluate;
 mod parse;
-#[cfg(test)]
-mod tests;
-
 use crate::tree::{Value, work};
 
 /// How many more values paths may look at.

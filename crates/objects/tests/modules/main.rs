@@ -14,7 +14,6 @@ mod kinds_behavior_gated_fields;
 mod kinds_behavior_scale;
 mod kinds_behavior_strategy;
 mod kinds_behavior_warnings;
-mod kinds_built_in_enablement;
 mod kinds_columns;
 mod kinds_conversion_review;
 mod kinds_core_persistent_volume_claim_source;

@@ -7,6 +7,7 @@ mod json_exact;
 mod json_node;
 mod json_scan;
 mod json_text;
+mod jsonpath;
 mod quantity;
 mod regexp;
 mod tree_map;
