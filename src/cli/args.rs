@@ -14,6 +14,7 @@ mod serve;
 mod service_accounts;
 mod services;
 mod storage;
+mod test;
 mod testing;
 mod tls;
 
@@ -25,7 +26,7 @@ use jiff::Timestamp;
 
 pub use self::admission::Defaults;
 use self::serve::ServeArgs;
-pub use self::testing::TestArgs;
+pub use self::test::TestArgs;
 use super::auth::AuthCommand;
 use super::doctor::DoctorArgs;
 use super::error::Error;

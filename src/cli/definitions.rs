@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Method, Request, StatusCode, header};
 use futures_util::FutureExt as _;
 
-use super::error::Error;
+use super::error::{Error, InvalidDefinition};
 use crate::codec::yaml;
 use crate::fields;
 use crate::http::in_process::Caller;
@@ -22,14 +22,6 @@ const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const KIND: &str = "CustomResourceDefinition";
 /// The suffixes of files that are read, as envtest reads them.
 const SUFFIXES: [&str; 3] = ["yaml", "yml", "json"];
-
-/// The reason why a definition could not be read or applied, which is the text of the server's Status in the latter case.
-#[derive(Debug, thiserror::Error)]
-#[error("the definition in {} cannot be used: {why}", path.display())]
-pub struct Refused {
-    path: PathBuf,
-    why: String,
-}
 
 /// A CustomResourceDefinition of a file.
 #[derive(Debug)]
@@ -54,7 +46,7 @@ async fn started(environment: Environment, definitions: Vec<Definition>) -> Resu
         let path = definition.path.clone();
         if let Err(why) = apply(&application.responder, definition).await {
             application.stop.await;
-            return Err(Box::new(Refused { path, why }));
+            return Err(Box::new(InvalidDefinition { path, why }));
         }
     }
     Ok(application)
@@ -62,7 +54,8 @@ async fn started(environment: Environment, definitions: Vec<Definition>) -> Resu
 
 /// Reads a file, or the files of a directory, whose documents may be other objects, which are skipped.
 fn read(path: &Path) -> Result<Vec<Definition>, Error> {
-    let refused = |path: &Path, why: String| Error::Definition(Refused { path: path.to_owned(), why });
+    let refused =
+        |path: &Path, why: String| Error::Definition(InvalidDefinition { path: path.to_owned(), why });
     let io = |error: std::io::Error| refused(path, error.to_string());
     let mut files = vec![path.to_owned()];
     if std::fs::metadata(path).map_err(io)?.is_dir() {

@@ -7,13 +7,23 @@ use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue};
 
-use super::definitions;
-use super::test_command::failed_code;
 use crate::auth::pki;
 use crate::server;
 use crate::server::error::one_line;
 use crate::storage::{OpenError, transfer};
 use crate::tasks::Failure;
+
+/// The exit status of a command that is not there, and of one that cannot be run, as of shells and `env`.
+const NOT_FOUND: u8 = 127;
+const NOT_RUN: u8 = 126;
+
+/// The reason why a definition could not be read or applied, which is the text of the server's Status in the latter case.
+#[derive(Debug, thiserror::Error)]
+#[error("the definition in {} cannot be used: {why}", path.display())]
+pub struct InvalidDefinition {
+    pub path: PathBuf,
+    pub why: String,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -42,7 +52,7 @@ pub enum Error {
     #[error("cannot fill {}: {source}", path.display())]
     Assets { path: PathBuf, source: io::Error },
     #[error(transparent)]
-    Definition(definitions::Refused),
+    Definition(InvalidDefinition),
     #[error("cannot run {}: {source}", name.display())]
     Command { name: OsString, source: io::Error },
     #[error("{asked} is not ready: {why}")]
@@ -132,4 +142,9 @@ impl From<server::Error> for Error {
             other => Error::Server(other),
         }
     }
+}
+
+/// The exit status for a command that could not be started.
+fn failed_code(error: &io::Error) -> u8 {
+    if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN }
 }

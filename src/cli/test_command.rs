@@ -20,9 +20,6 @@ use crate::server::data_dir::Temporary;
 
 /// The number that shells add to a signal's for the exit status of a command that the signal has ended.
 const SIGNALED: u8 = 128;
-/// The exit status of a command that is not there, and of one that cannot be run, as of shells and `env`.
-const NOT_FOUND: u8 = 127;
-const NOT_RUN: u8 = 126;
 
 /// Runs the command, and returns its exit status. `others_mode` is the mask for the files that the command makes.
 pub async fn run(arguments: TestArgs, others_mode: Mode) -> Result<ExitCode, Error> {
@@ -109,11 +106,6 @@ fn of_status(status: ExitStatus) -> ExitCode {
 
 fn exit_code(signal: i32) -> ExitCode {
     ExitCode::from(SIGNALED.saturating_add(u8::try_from(signal).unwrap_or_default()))
-}
-
-/// The exit status for a command that could not be started.
-pub(super) fn failed_code(error: &io::Error) -> u8 {
-    if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN }
 }
 
 /// The signals that the command is to get, caught from creation on.

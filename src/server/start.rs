@@ -63,8 +63,7 @@ pub(super) async fn start(
     let audit = Audit::start(&config.audit, &runtime)?;
     let name = membership.as_ref().map(Membership::name);
     let door = door(&config, (network.as_ref(), name), audit.clone(), &ending.draining, &runtime);
-    let revocations = door.revocations.clone();
-    let door = Arc::new(door);
+    let (revocations, door) = (door.revocations.clone(), Arc::new(door));
     let startup = Startup::default();
     let own = network.as_ref().and_then(Network::own_certificate);
     let routes = Routes::new(Starting::new(door.clone(), health(&ending.stopping, &startup, own.clone())));

@@ -11,6 +11,7 @@ mod allowed;
 mod attempts;
 mod audit;
 mod authorization;
+mod buckets;
 mod catalog;
 mod certificates;
 mod conversion;
@@ -75,7 +76,7 @@ struct Registry {
 impl Default for Registry {
     fn default() -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
-        catalog::describe(&recorder);
+        buckets::describe(&recorder);
         Self { recorder, histograms: Histograms::default(), allowed: OnceLock::new() }
     }
 }
@@ -91,7 +92,7 @@ impl Registry {
 
     /// A histogram of the catalog.
     fn histogram(&self, name: &'static str, labels: Vec<Label>) -> Histogram {
-        let limits = catalog::buckets(name);
+        let limits = buckets::limits(name);
         debug_assert!(limits.is_some(), "{name} has no buckets");
         let limits = limits.unwrap_or_default();
         self.histograms.register(name, &self.allowed(name, labels), limits).into()

@@ -16,6 +16,7 @@ mod commit;
 mod compactor;
 mod contract;
 pub mod counting;
+mod cure;
 mod error;
 pub mod inventory;
 mod judge;

@@ -93,7 +93,7 @@ impl Cluster {
         let mut measured = Measured::start(want);
         let claimed = self.try_want(target, want, dry_run, &mut measured).await;
         if dry_run == DryRun::No {
-            measured.end(claimed.as_ref().map(|claimed| claimed.claim), &self.runtime.metrics);
+            measured.end(claimed.is_ok(), &self.runtime.metrics);
         }
         claimed
     }

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use super::Claim;
-use super::claims::Refusal;
 use super::wants::Want;
 use crate::Cluster;
 use crate::cache::Range;
@@ -27,16 +26,16 @@ impl Measured {
     }
 
     /// Counts what came of it. Of addresses that are in no network, nothing is counted, as upstream does not.
-    pub fn end(self, claimed: Result<Claim, &Refusal>, metrics: &Metrics) {
+    pub fn end(self, is_claimed: bool, metrics: &Metrics) {
         let choice = if matches!(self.want, Want::This(_)) { Choice::Static } else { Choice::Dynamic };
         let is_port = matches!(self.want, Want::This(Claim::Port(_)) | Want::AnyPort);
-        match (claimed, self.network) {
-            (claimed, _) if is_port => metrics.port_asked(choice, claimed.is_ok()),
+        match (is_claimed, self.network) {
+            (_, _) if is_port => metrics.port_asked(choice, is_claimed),
             (_, None) => {}
-            (Ok(_), Some(network)) => {
+            (true, Some(network)) => {
                 metrics.address_allocated(&network.to_string(), choice, self.began.elapsed());
             }
-            (Err(_), Some(network)) => metrics.address_refused(&network.to_string(), choice),
+            (false, Some(network)) => metrics.address_refused(&network.to_string(), choice),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::{postgres, sqlite};
 use crate::revision::Revision;
 
 /// A failed call to the store. Nothing was written, unless the error is [`Error::Unknown`].
@@ -69,27 +68,4 @@ pub enum OpenError {
     Refused { url: String, reason: String },
     #[error("the database {url} cannot be opened: {source}")]
     Unreachable { url: String, source: DriverError },
-}
-
-impl OpenError {
-    /// The step that usually mends it, for those who start a server. `None` if the message says what to do, or nobody knows.
-    pub fn cure(&self) -> Option<&'static str> {
-        match self {
-            OpenError::Locked(_) => Some(
-                "stop that one, or give this one a --data-dir of its own (several servers share a PostgreSQL database, but not a \
-                 file)",
-            ),
-            OpenError::Unreachable { source, .. } => {
-                let of_io = source
-                    .downcast_ref::<std::io::Error>()
-                    .and_then(|error| sqlite::error::cure_of_io(error.kind()));
-                let error = source.downcast_ref::<sqlx::Error>();
-                of_io.or_else(|| {
-                    error
-                        .and_then(|error| sqlite::error::cure(error).or_else(|| postgres::error::cure(error)))
-                })
-            }
-            _ => None,
-        }
-    }
 }

@@ -4,10 +4,8 @@ pub mod template_generation;
 
 use crate::kinds::apps::rollout::{amount, shown_strategy};
 use crate::kinds::apps::shared::{collisions_grow, not_everything, selector_stays};
-use crate::kinds::behavior::columns::cell::{
-    AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, integer_column, text_column, wide,
-};
-use crate::kinds::behavior::columns::text::{labels, selector as text_selector};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, SELECTOR, integer_column, text_column, wide};
+use crate::kinds::behavior::columns::text::{CONTAINERS, IMAGES, labels, selector as text_selector};
 use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::rules::selector;
 use crate::kinds::behavior::strategy::status::StatusRule;

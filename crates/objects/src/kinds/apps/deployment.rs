@@ -8,9 +8,9 @@ use crate::kinds::apps::shared::{
 };
 use crate::kinds::apps::stateful_set::ready_of_desired;
 use crate::kinds::behavior::columns::cell::{
-    AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, age, cells, integer, name, text_column, wide,
+    AGE, NAME, PLAIN, SELECTOR, age, cells, integer, name, text_column, wide,
 };
-use crate::kinds::behavior::columns::text::{containers, selector_requirements};
+use crate::kinds::behavior::columns::text::{CONTAINERS, IMAGES, containers, selector_requirements};
 use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::rules::selector;
 use crate::kinds::behavior::strategy::generation::Generation;

@@ -5,9 +5,9 @@ use jiff::Timestamp;
 use crate::kinds::apps::deployment::selector_and_template;
 use crate::kinds::apps::shared::{available_are_ready, replica_counts, selector_stays};
 use crate::kinds::behavior::columns::cell::{
-    AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, age, cells, integer, integer_column, name, wide,
+    AGE, NAME, PLAIN, SELECTOR, age, cells, integer, integer_column, name, wide,
 };
-use crate::kinds::behavior::columns::text::{containers, selector};
+use crate::kinds::behavior::columns::text::{CONTAINERS, IMAGES, containers, selector};
 use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::strategy::status::StatusRule;
 use crate::kinds::core::pod_spec::gated_fields::TEMPLATED;

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use crate::gotext;
 use crate::kinds::apps::rollout::amount;
 use crate::kinds::apps::shared::{available_are_ready, collisions_grow, replica_counts, selector_selects};
-use crate::kinds::behavior::columns::cell::{
-    AGE, CONTAINERS, IMAGES, NAME, PLAIN, integer, text_column, wide,
-};
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, integer, text_column, wide};
+use crate::kinds::behavior::columns::text::{CONTAINERS, IMAGES};
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::names::NameFormat;

@@ -8,10 +8,10 @@ use crate::kinds::batch::job;
 use crate::kinds::batch::job::warnings::job_spec;
 use crate::kinds::behavior::columns::age;
 use crate::kinds::behavior::columns::cell::{
-    AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, age as age_cell, boolean_column, cells, integer_column,
-    list, name, optional_text, text, text_column, wide,
+    AGE, NAME, PLAIN, SELECTOR, age as age_cell, boolean_column, cells, integer_column, list, name,
+    optional_text, text, text_column, wide,
 };
-use crate::kinds::behavior::columns::text::{containers, optional_flag, selector};
+use crate::kinds::behavior::columns::text::{CONTAINERS, IMAGES, containers, optional_flag, selector};
 use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::warnings::label_name;
 use crate::kinds::core::pod_template::warnings::{IN_PODS, changed};

@@ -3,8 +3,8 @@
 pub mod labels;
 pub mod warnings;
 
-use crate::kinds::behavior::columns::cell::{CONTAINERS, IMAGES, NAME, PLAIN, cells, name, text_column};
-use crate::kinds::behavior::columns::text::{containers, labels as text_labels};
+use crate::kinds::behavior::columns::cell::{NAME, PLAIN, cells, name, text_column};
+use crate::kinds::behavior::columns::text::{CONTAINERS, IMAGES, containers, labels as text_labels};
 use crate::kinds::core::pod_spec::{Owner, gated_fields, template, warnings as pod_spec_warnings};
 use crate::kinds::core::pod_template::warnings::changed;
 use crate::kinds::prelude::*;

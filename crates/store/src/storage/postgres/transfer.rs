@@ -53,7 +53,10 @@ async fn extent(connection: &mut PgConnection) -> Result<Extent, Error> {
     .fetch_one(connection)
     .await
     .ok();
-    Ok(found.map_or(Extent::default(), |(bytes, clock)| Extent { bytes: bytes.unsigned_abs(), clock: Some(clock) }))
+    Ok(found.map_or(Extent::default(), |(bytes, clock)| Extent {
+        bytes: bytes.unsigned_abs(),
+        clock: Some(clock),
+    }))
 }
 
 async fn snapshot(address: &Address) -> Result<Snapshot, Error> {

@@ -4,10 +4,9 @@ use jiff::Timestamp;
 
 use crate::kinds::behavior::columns::age;
 use crate::kinds::behavior::columns::cell::{
-    AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, age as age_cell, cells, deleting, integer, is_true, name,
-    text_column, wide,
+    AGE, NAME, PLAIN, SELECTOR, age as age_cell, cells, deleting, integer, is_true, name, text_column, wide,
 };
-use crate::kinds::behavior::columns::text::{containers, selector};
+use crate::kinds::behavior::columns::text::{CONTAINERS, IMAGES, containers, selector};
 use crate::kinds::prelude::*;
 
 pub static COLUMNS: Printer = Printer {

@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 
-use crate::kinds::behavior::columns::text::containers;
 use crate::kinds::behavior::columns::{Cell, Column, EmptyRows, Printer, age as columns_age};
 use crate::tree::Value;
 
@@ -28,12 +27,6 @@ pub const NAME: Column = Column {
 
 pub const AGE: Column =
     text_column("Age", "Time since the object was created.").of(|object, now| age(object, now).into());
-
-pub const CONTAINERS: Column = text_column("Containers", "Names of the containers in the pod template.")
-    .of(|object, _| containers(&object["spec"]["template"]["spec"]).0.into());
-
-pub const IMAGES: Column = text_column("Images", "Images of the containers in the pod template.")
-    .of(|object, _| containers(&object["spec"]["template"]["spec"]).1.into());
 
 pub const SELECTOR: Column = text_column("Selector", "Labels of the pods that belong to the object.");
 

@@ -1,10 +1,17 @@
 //! Cell texts that several kinds share: labels, selectors, containers, shortened lists.
 
-use crate::kinds::behavior::columns::cell::{count, list, text};
+use crate::kinds::behavior::columns::Column;
+use crate::kinds::behavior::columns::cell::{count, list, text, text_column};
 use crate::tree::Value;
 
 /// A list is cut after this many entries.
 const SHOWN: usize = 3;
+
+pub const CONTAINERS: Column = text_column("Containers", "Names of the containers in the pod template.")
+    .of(|object, _| containers(&object["spec"]["template"]["spec"]).0.into());
+
+pub const IMAGES: Column = text_column("Images", "Images of the containers in the pod template.")
+    .of(|object, _| containers(&object["spec"]["template"]["spec"]).1.into());
 
 /// A selector that upstream refuses to read.
 #[derive(Debug, PartialEq, Eq)]
