@@ -129,7 +129,8 @@ fn definitions_are_served_before_the_command_starts() {
         [(&[all.as_str(), one.as_str()][..], &["apples", "nuts", "pears"][..]), (&[&one], &["nuts"])]
     {
         let ran = shell(dir.path(), &[&[tokens.as_str()], crds].concat(), script);
-        let found: serde_json::Value = serde_json::from_slice(&ran.stdout).expect(text(&ran.stderr));
+        let found: serde_json::Value =
+            serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran.stderr)));
         let found = found["resources"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap());
         let mut found: Vec<_> = found.collect();
         found.sort_unstable();

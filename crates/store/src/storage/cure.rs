@@ -11,14 +11,7 @@ impl OpenError {
                  file)",
             ),
             OpenError::Unreachable { source, .. } => {
-                let of_io = source
-                    .downcast_ref::<std::io::Error>()
-                    .and_then(|error| sqlite::error::cure_of_io(error.kind()));
-                let error = source.downcast_ref::<sqlx::Error>();
-                of_io.or_else(|| {
-                    error
-                        .and_then(|error| sqlite::error::cure(error).or_else(|| postgres::error::cure(error)))
-                })
+                sqlite::error::cure(source).or_else(|| postgres::error::cure(source))
             }
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! How PostgreSQL's errors become errors of the store.
 
-use crate::storage::Error;
+use crate::storage::{DriverError, Error};
 
 /// The SQLSTATE of a statement that the role may not execute.
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
@@ -14,7 +14,8 @@ const BAD_PASSWORD: &str = "28P01";
 const NO_ENTRY: &str = "28000";
 
 /// The step that mends an error of connecting, if it is one of those that people make.
-pub fn cure(error: &sqlx::Error) -> Option<&'static str> {
+pub fn cure(error: &DriverError) -> Option<&'static str> {
+    let error: &sqlx::Error = error.downcast_ref()?;
     if let sqlx::Error::Io(_) = error {
         return Some("check that PostgreSQL runs there, and the host and port in --datastore");
     }

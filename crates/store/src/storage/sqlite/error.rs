@@ -1,6 +1,8 @@
 //! How SQLite's errors become errors of the store.
 
-use crate::storage::Error;
+use std::io::{self, ErrorKind};
+
+use crate::storage::{DriverError, Error};
 
 /// SQLite's result codes: the lowest byte is the kind.
 const BUSY: i32 = 5;
@@ -38,15 +40,13 @@ pub fn passes(error: &sqlx::Error) -> bool {
 }
 
 /// The step that mends an error of opening a file, if it is one of those that people make.
-pub fn cure(error: &sqlx::Error) -> Option<&'static str> {
-    let code = code(error)?;
+pub fn cure(error: &DriverError) -> Option<&'static str> {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+            .then_some(WRITABLE);
+    }
+    let code = code(error.downcast_ref()?)?;
     matches!(code & 0xff, READONLY | CANTOPEN).then_some(WRITABLE)
-}
-
-/// Like [`cure`], for an error of the system.
-pub fn cure_of_io(kind: std::io::ErrorKind) -> Option<&'static str> {
-    use std::io::ErrorKind;
-    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem).then_some(WRITABLE)
 }
 
 fn code(error: &sqlx::Error) -> Option<i32> {
