@@ -73,5 +73,5 @@ pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is reported unchanged.
+/// Why the application could not be built. An [`OpenError`] is reported unchanged.
 pub type BuildError = Box<dyn std::error::Error + Send + Sync>;

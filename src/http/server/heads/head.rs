@@ -17,7 +17,7 @@ const LARGE: usize = 128 << 10;
 /// The longest name of a header that the `http` crate can hold, in bytes.
 const LONGEST_NAME: usize = 65_535;
 
-/// The query of a request that is longer than a [`Uri`] holds, without its question mark.
+/// The query of a request that is longer than a [`Uri`](axum::http::Uri) holds, without its question mark.
 #[derive(Clone, Debug)]
 pub struct LongQuery(pub std::sync::Arc<str>);
 

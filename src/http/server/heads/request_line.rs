@@ -95,7 +95,7 @@ fn has_whole_escapes(path: &[u8]) -> bool {
         .all(|at| path.get(at + 1..at + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)))
 }
 
-/// The query of a request whose own is too long for a [`Uri`]; a [`LongQuery`] stands in its extensions.
+/// The query of a request whose own is too long for a [`Uri`]; a [`LongQuery`](super::head::LongQuery) stands in its extensions.
 pub const LONG: &str = "~";
 
 pub fn is_token(byte: u8) -> bool {

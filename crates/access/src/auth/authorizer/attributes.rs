@@ -125,7 +125,7 @@ fn without_markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A request that an [`Authorizer`] has denied, in upstream's words.
+/// A request that an [`Authorizer`](super::Authorizer) has denied, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Forbidden {
     /// `reason` follows `… is forbidden: `.

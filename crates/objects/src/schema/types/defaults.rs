@@ -2,7 +2,7 @@
 //! and back leave in it.
 //!
 //! Constant defaults come from the types (`proto/`), all others from rules by struct, which are the files here. A rule
-//! gets an object that conforms to its type ([`crate::schema::types::conform`]): members that are zero and no pointers
+//! gets an object that conforms to its type (`schema/types/conform.rs`): members that are zero and no pointers
 //! are absent. It runs before the rules of structs below its own, as in upstream's generated `SetObjectDefaults_…`.
 
 use super::{Cardinality, FieldKind, Format, Message, MessageId, Types};
