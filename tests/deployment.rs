@@ -208,7 +208,7 @@ fn terminate(mut child: Child) -> Option<i32> {
     child.wait().unwrap().code()
 }
 
-/// What systemd hears from a service of `Type=notify`, as the unit of the packages is.
+/// The messages to systemd from a service of `Type=notify`, which the packages' unit is.
 #[test]
 fn a_service_manager_is_told_of_the_start_and_of_the_end() {
     assert!(file("release/linux/rowplane.service").contains("\nType=notify\n"));

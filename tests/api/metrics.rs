@@ -213,7 +213,7 @@ async fn watches_count_when_they_end(setup: Setup) {
     server.stop().await;
 }
 
-/// Those that upstream counts: health, OpenAPI v3, and aggregated discovery.
+/// Documents that upstream counts as requests: health, OpenAPI v3 and aggregated discovery.
 async fn documents_are_requests_too(setup: Setup) {
     let server = setup.start().await;
     let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -293,7 +293,7 @@ async fn rules_of_definitions_are_measured(setup: Setup) {
     server.stop().await;
 }
 
-/// What was given and refused, and what is left of the ranges.
+/// Addresses and node ports that were given or refused, and the rest of their ranges.
 async fn ranges_of_services_are_counted(setup: Setup) {
     let server = setup.start().await;
     let services = "/api/v1/namespaces/default/services";
@@ -335,7 +335,7 @@ async fn ranges_of_services_are_counted(setup: Setup) {
     server.stop().await;
 }
 
-/// Those that are on, those that are not here, and one that is switched off in this server.
+/// Features that are on, features that are missing here, and one that this server has switched off.
 async fn features_are_named(setup: Setup) {
     let server = setup.start().await;
     for (name, stage, is_on) in [

@@ -139,7 +139,7 @@ fn a_wrong_kubeconfig() {
     );
 }
 
-/// What `rowplane -h` prints is a screen, and all flags are in `--help`.
+/// `rowplane -h` fills one screen; `--help` has all flags.
 #[test]
 fn help_is_short_until_more_is_asked_for() {
     let help = |flags: &[&str]| {

@@ -29,13 +29,13 @@ impl Measured {
     pub fn end(self, is_claimed: bool, metrics: &Metrics) {
         let choice = if matches!(self.want, Want::This(_)) { Choice::Static } else { Choice::Dynamic };
         let is_port = matches!(self.want, Want::This(Claim::Port(_)) | Want::AnyPort);
-        match (is_claimed, self.network) {
-            (_, _) if is_port => metrics.port_asked(choice, is_claimed),
-            (_, None) => {}
-            (true, Some(network)) => {
-                metrics.address_allocated(&network.to_string(), choice, self.began.elapsed());
-            }
-            (false, Some(network)) => metrics.address_refused(&network.to_string(), choice),
+        if is_port {
+            return metrics.port_asked(choice, is_claimed);
+        }
+        let Some(network) = self.network else { return };
+        match is_claimed {
+            true => metrics.address_allocated(&network.to_string(), choice, self.began.elapsed()),
+            false => metrics.address_refused(&network.to_string(), choice),
         }
     }
 }

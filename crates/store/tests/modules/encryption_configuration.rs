@@ -5,7 +5,7 @@ use std::path::Path;
 use rowplane_store::encryption::configuration::{Configuration, Reload};
 use serde::Deserialize;
 
-/// What upstream says of a file, whose path is `FILE`.
+/// A configuration, and upstream's words about it; the file's path in them is `FILE`.
 #[derive(Deserialize)]
 struct Case {
     text: String,
