@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use uuid::Uuid;
 
 use super::response::negotiate::wants_pretty;
 use super::server::{LONG, LongQuery};
@@ -19,7 +20,7 @@ use crate::user::User;
 pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 pub fn new_audit_id(random: &Random) -> Option<HeaderValue> {
-    HeaderValue::from_str(&random.uuid().to_string()).ok()
+    HeaderValue::from_str(random.uuid().hyphenated().encode_lower(&mut Uuid::encode_buffer())).ok()
 }
 
 /// The user of the request, set before any handler runs.

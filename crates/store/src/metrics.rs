@@ -36,6 +36,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
+use foldhash::fast::RandomState;
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
@@ -120,7 +121,7 @@ impl Registry {
 pub struct Metrics {
     registry: Arc<Registry>,
     handle: PrometheusHandle,
-    requests: RwLock<HashMap<RequestLabels, Arc<RequestMetrics>>>,
+    requests: RwLock<HashMap<RequestLabels, Arc<RequestMetrics>, RandomState>>,
     /// The numbers of requests in flight. Gauges get them when metrics are rendered.
     reading: Arc<AtomicUsize>,
     mutating: Arc<AtomicUsize>,

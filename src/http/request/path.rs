@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memchr_iter};
+
 use crate::gotext::utf8;
 use crate::schema::names::{GroupVersion, Gvr};
 
@@ -39,7 +41,16 @@ pub struct ResourcePath {
 
 /// The decoded segments of a path; `None` if an escape is malformed.
 pub fn segments(path: &str) -> Option<Vec<Cow<'_, str>>> {
-    path.trim_matches('/').split('/').map(decode).collect()
+    let path = path.trim_matches('/');
+    let has_escapes = memchr(b'%', path.as_bytes()).is_some();
+    let mut segments = Vec::with_capacity(8);
+    let mut start = 0;
+    for end in memchr_iter(b'/', path.as_bytes()).chain([path.len()]) {
+        let segment = &path[start..end];
+        segments.push(if has_escapes { decode(segment)? } else { segment.into() });
+        start = end + 1;
+    }
+    Some(segments)
 }
 
 /// The place in the API that the segments of a path name; `None` if it is not a path of the resource API. Only the core group

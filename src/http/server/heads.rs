@@ -6,6 +6,7 @@
 //! the head of a request whose answer is the refusal, so that it comes after the answers to what was asked before.
 
 mod answer;
+mod byte_set;
 mod chunks;
 mod head;
 mod refusal;

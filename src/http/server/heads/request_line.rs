@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use axum::http::Uri;
 use memchr::memchr;
 
+use super::byte_set::{PLAIN, TOKEN};
 use super::refusal::{LONG_PATH, Refusal, bad};
 
 /// The longest target that the `http` crate can hold, in bytes.
@@ -16,11 +17,11 @@ pub type RequestLine<'h> = (&'h [u8], &'h [u8], (u8, u8));
 
 pub fn request_line(line: &[u8]) -> Result<RequestLine<'_>, Refusal> {
     let malformed = bad("malformed HTTP request");
-    let first = memchr(b' ', line).ok_or(malformed)?;
+    let first = line.iter().position(|byte| *byte == b' ').ok_or(malformed)?;
     let (method, rest) = (&line[..first], &line[first + 1..]);
     let second = memchr(b' ', rest).ok_or(malformed)?;
     let (target, version) = (&rest[..second], &rest[second + 1..]);
-    if method.is_empty() || !method.iter().all(|byte| is_token(*byte)) {
+    if method.is_empty() || !TOKEN.has_all(method) {
         return Err(bad("invalid method"));
     }
     match version {
@@ -40,7 +41,8 @@ pub struct Target<'h> {
 
 pub fn judge_target(target: &[u8], is_connect: bool) -> Result<Target<'_>, Refusal> {
     let malformed = bad("invalid URL");
-    if target.iter().any(|byte| byte.is_ascii_control()) {
+    let is_plain = PLAIN.has_all(target);
+    if !is_plain && target.iter().any(u8::is_ascii_control) {
         return Err(bad("invalid control character in URL"));
     }
     if target.first() != Some(&b'/') && target != b"*" {
@@ -58,7 +60,7 @@ pub fn judge_target(target: &[u8], is_connect: bool) -> Result<Target<'_>, Refus
     if !has_whole_escapes(path) {
         return Err(malformed);
     }
-    let text = match target.iter().all(|byte| is_plain(*byte)) {
+    let text = match is_plain {
         true => Cow::Borrowed(target),
         false => Cow::Owned(escaped(target)),
     };
@@ -74,15 +76,10 @@ pub fn judge_target(target: &[u8], is_connect: bool) -> Result<Target<'_>, Refus
     Ok(Target { text: Cow::Owned(short), query: Some(query) })
 }
 
-/// Whether a byte of a target may stand in a [`Uri`].
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_graphic() && !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{'..=b'}')
-}
-
 fn escaped(target: &[u8]) -> Vec<u8> {
     let mut text = String::with_capacity(target.len() + 16);
     for byte in target {
-        match is_plain(*byte) {
+        match PLAIN.has(*byte) {
             true => text.push(char::from(*byte)),
             false => _ = write!(text, "%{byte:02X}"),
         }
@@ -97,7 +94,3 @@ fn has_whole_escapes(path: &[u8]) -> bool {
 
 /// The query of a request whose own is too long for a [`Uri`]; a [`LongQuery`](super::head::LongQuery) stands in its extensions.
 pub const LONG: &str = "~";
-
-pub fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
