@@ -207,6 +207,7 @@ impl Server {
         ending.stopping.cancel();
         tasks.stop();
         ending.draining.cancel();
+        self.membership.iter().for_each(|member| member.draining().cancel());
         self.under_way.close();
         let (_, answered) =
             tokio::join!(tasks.ended(), tokio::time::timeout(ending.grace, self.under_way.wait()));

@@ -433,6 +433,19 @@ async fn clusters_share_the_connections_to_a_database() {
     assert!(nowhere.contains("it has no schemas, such as \"s\""), "{nowhere}");
 }
 
+/// Watches end without a cut when the listener of their process does; a request in process is answered still.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_stops_ends_the_watches_of_its_clusters() {
+    let process = process().await;
+    let member = Member::add(&process, "a", prefix("a"), settings("a", &Database::memory())).await;
+    let mut watch = member.admin.watch(format!("{CONFIGMAPS}?watch=1")).await;
+    member.admin.post(CONFIGMAPS, &object("last")).await.expect(201);
+    watch.expect_named("ADDED", "last").await;
+    tokio::join!(process.stop(), watch.expect_end());
+    let client = kube::Client::new(member.server.service(), "default");
+    assert_eq!(client.apiserver_version().await.expect("a version").minor, "37");
+}
+
 /// Without a port, requests come in process only, and what the process shares is shared all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_needs_no_port() {

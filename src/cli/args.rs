@@ -254,19 +254,20 @@ impl StatusArgs {
 /// Arguments of `rowplane audit`: conditions that all events have to meet.
 #[derive(Clone, Debug, Args)]
 pub struct AuditQueryArgs {
-    /// Only what this user did
+    /// Shows only requests that this user sent, under the name of the user who authenticated
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Only this verb: create, update, patch, delete, deletecollection, get, list, watch, …
+    /// Shows only requests with this verb, such as create, update, patch, delete or deletecollection
     #[arg(long, value_name = "VERB")]
     verb: Option<String>,
-    /// Only this object, or what is below it: deployments.apps/prod/web, pods/default, nodes, …
+    /// Shows only requests for this object, for the objects of a namespace (pods/default) or for all of a resource (nodes);
+    /// resources outside the core group have their group: deployments.apps/prod/web
     #[arg(long, value_name = "RESOURCE/NAMESPACE/NAME")]
     object: Option<String>,
-    /// Only what happened since so long ago
+    /// Shows only events newer than this duration, such as 5m or 24h
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     since: Option<Duration>,
-    /// The most events to show, the newest ones
+    /// The maximum number of events to show, of which the newest are taken
     #[arg(long, value_name = "EVENTS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::storage::audit::MOST)))]
     limit: u32,
     #[command(flatten)]

@@ -25,21 +25,21 @@ use crate::user::{AUTHENTICATED, MASTERS, User};
 
 #[derive(Debug, Subcommand)]
 pub enum AuthCommand {
-    /// Show whether a user may do something, and every binding that says so
+    /// Check whether a user may perform an action, and list the role bindings that allow it
     Why(WhyArgs),
-    /// Show everybody who may do something, and the bindings that say so
+    /// List the users, groups and service accounts that may perform an action, and the role bindings that allow it
     WhoCan(WhoCanArgs),
-    /// Make a new key for the tokens of service accounts. Servers on the data directory sign with it within a second; tokens
-    /// of the keys before stay valid
+    /// Generate a new key for signing service account tokens. Servers on the data directory sign with it within a second;
+    /// tokens signed by earlier keys stay valid
     RotateKeys(RotateKeysArgs),
 }
 
 #[derive(Clone, Debug, Args)]
 pub struct RotateKeysArgs {
-    /// The directory of the keys
+    /// The data directory of the servers, in which the keys are stored
     #[arg(long, env = "ROWPLANE_DATA_DIR", value_name = "DIR", default_value = "./rowplane-data")]
     data_dir: PathBuf,
-    /// Ends the tokens of all keys before
+    /// Discards earlier keys, so that the tokens they signed are no longer accepted
     #[arg(long)]
     discard_old: bool,
 }
@@ -47,16 +47,16 @@ pub struct RotateKeysArgs {
 /// The deed that somebody wants to do: a verb, and the resource or path that it is about.
 #[derive(Clone, Debug, Args)]
 pub struct DeedArgs {
-    /// The verb, such as get, list or create
+    /// The verb of the action, such as get, list, create or impersonate
     #[arg(value_name = "VERB")]
     verb: String,
-    /// TYPE, TYPE.GROUP or TYPE/NAME as in `pods/web`; or a path such as /metrics
+    /// The resource as TYPE, TYPE.GROUP or TYPE/NAME (`pods/web`), or a non-resource URL path such as /metrics
     #[arg(value_name = "RESOURCE")]
     resource: String,
-    /// The subresource, such as log
+    /// The subresource of the action, such as log, exec or status
     #[arg(long, value_name = "NAME", default_value = "")]
     subresource: String,
-    /// The namespace [default: the whole cluster]
+    /// The namespace of the action [default: all namespaces]
     #[arg(long, short, value_name = "NAME", default_value = "")]
     namespace: String,
     #[command(flatten)]
@@ -69,10 +69,11 @@ pub struct DeedArgs {
 
 #[derive(Clone, Debug, Args)]
 pub struct WhyArgs {
-    /// The user
+    /// The username to check
     #[arg(long = "as", value_name = "USER")]
     user: String,
-    /// A group that the user is in, besides those that follow from the name
+    /// A group to check the user as a member of; may be given more than once. The groups of service accounts, nodes and
+    /// authenticated users are added by the name
     #[arg(long = "as-group", value_name = "GROUP")]
     groups: Vec<String>,
     #[command(flatten)]

@@ -73,6 +73,8 @@ pub struct Door {
     pub random: Random,
     /// Cancelled when the server starts to drain.
     pub shutdown: CancellationToken,
+    /// Cancelled when the server or the listener of its process starts to drain; `None` without a process.
+    pub listener_shutdown: Option<CancellationToken>,
 }
 
 /// How much of the server is there already.

@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Span;
 
@@ -50,10 +51,13 @@ pub(super) struct Membership {
     is_served: bool,
     metrics: Arc<Metrics>,
     span: Span,
+    /// Ends the server's streams on connections of the process's listener, when that or the server drains.
+    draining: CancellationToken,
 }
 
 impl Drop for Membership {
     fn drop(&mut self) {
+        self.draining.cancel();
         if self.is_served {
             self.process.router.remove(&self.place);
         }
@@ -71,7 +75,8 @@ impl Membership {
         };
         // Of the highest level, so that each line that is printed has it.
         let span = tracing::error_span!("cluster", name = &*name);
-        Ok(Self { process: process.clone(), name, place, is_served: false, metrics, span })
+        let draining = process.ending.draining.child_token();
+        Ok(Self { process: process.clone(), name, place, is_served: false, metrics, span, draining })
     }
 
     pub fn commons(&self) -> &Commons {
@@ -84,6 +89,10 @@ impl Membership {
 
     pub fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    pub fn draining(&self) -> &CancellationToken {
+        &self.draining
     }
 
     pub fn place(&self) -> &Place {

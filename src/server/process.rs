@@ -167,8 +167,8 @@ impl Process {
         self.0.runtime.tasks.failed().await
     }
 
-    /// Closes the listener, and lets requests finish for at most the grace period. Servers of the process that are left go on
-    /// without it; whoever wants their watches to end by themselves stops them first.
+    /// Closes the listener, ends the watches that came through it, and lets other requests finish for at most the grace period.
+    /// Servers of the process that are left go on without it.
     pub async fn stop(self) {
         let Inner { runtime, ending, .. } = &*self.0;
         ending.stopping.cancel();

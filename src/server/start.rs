@@ -61,8 +61,8 @@ pub(super) async fn start(
     };
     let identity = config.identity.as_ref().map(identity).transpose()?;
     let audit = Audit::start(&config.audit, &runtime)?;
-    let name = membership.as_ref().map(Membership::name);
-    let door = door(&config, (network.as_ref(), name), audit.clone(), &ending.draining, &runtime);
+    let place = (network.as_ref(), membership.as_ref());
+    let door = door(&config, place, audit.clone(), &ending.draining, &runtime);
     let (revocations, door) = (door.revocations.clone(), Arc::new(door));
     let startup = Startup::default();
     let own = network.as_ref().and_then(Network::own_certificate);
@@ -129,7 +129,7 @@ fn url(address: SocketAddr, membership: Option<&Membership>) -> String {
 
 fn door(
     config: &Config,
-    (network, cluster): (Option<&Network>, Option<&Arc<str>>),
+    (network, member): (Option<&Network>, Option<&Membership>),
     audit: Option<Arc<Audit>>,
     draining: &CancellationToken,
     runtime: &Runtime,
@@ -145,7 +145,7 @@ fn door(
             .unwrap_or_else(|| Authenticator::new(settings(config), Tokens::default())),
         authorizer,
         client_trust: network.map(|network| network.client_trust.clone()),
-        cluster: cluster.cloned(),
+        cluster: member.map(Membership::name).cloned(),
         impersonator: Arc::new(Impersonator::new(runtime.metrics.clone())),
         revocations: Revocations::default(),
         audit,
@@ -161,6 +161,7 @@ fn door(
         clock: runtime.clock.clone(),
         random: runtime.random.clone(),
         shutdown: draining.clone(),
+        listener_shutdown: member.map(Membership::draining).cloned(),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::support::process::Installation;
 use crate::support::proxy::Proxy;
 
 /// Whatever the role's defaults are, sessions have these values.
-const SETTINGS: [(&str, &str, &str); 12] = [
+const SETTINGS: [(&str, &str, &str); 14] = [
     ("synchronous_commit", "local", "on"),
     ("statement_timeout", "'1h'", "0"),
     ("idle_session_timeout", "'1h'", "0"),
@@ -25,6 +25,8 @@ const SETTINGS: [(&str, &str, &str); 12] = [
     ("default_transaction_read_only", "on", "off"),
     ("default_transaction_deferrable", "on", "off"),
     ("client_connection_check_interval", "0", "2s"),
+    ("tcp_keepalives_idle", "0", "10"),
+    ("tcp_user_timeout", "0", "30000"),
     ("enable_indexscan", "off", "on"),
     ("standard_conforming_strings", "off", "on"),
     ("transaction_isolation", "", "read committed"),

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use self::dynamic::{hooks, policies};
+use self::dynamic::reinvocation::Calls;
 use crate::auth::foreseen::Foreseen;
 use crate::cache::State;
 use crate::error::Error;
@@ -173,8 +173,8 @@ struct Rounds {
     again: bool,
     /// Whether a webhook or a policy has put another object in place of the client's.
     rewritten: bool,
-    hooks: Option<Box<hooks::Calls>>,
-    policies: Option<Box<policies::Invoked>>,
+    hooks: Option<Box<Calls>>,
+    policies: Option<Box<Calls>>,
 }
 
 impl<'a> Attempt<'a> {

@@ -52,6 +52,11 @@ pub fn items<'a>(parent: &'a ObjectMap, path: &[&str]) -> &'a [Value] {
     at(parent, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
+/// The objects of a list.
+pub fn objects<'a>(parent: &'a ObjectMap, path: &[&str]) -> impl Iterator<Item = &'a ObjectMap> + use<'a> {
+    items(parent, path).iter().filter_map(Value::as_object)
+}
+
 /// Sets a member to the value that the stored object has; removes it if that has none.
 pub fn restore(new: &mut ObjectMap, old: &ObjectMap, key: &str) {
     match old.get(key).filter(|value| !value.is_null()) {

@@ -365,6 +365,3 @@ fn build_labels(version: &crate::tree::Value) -> Vec<Label> {
     let text = |field: &str| version.get(field).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
     FIELDS.iter().map(|(label, field)| Label::new(*label, text(field))).collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -24,8 +24,6 @@ mod pem;
 mod policies;
 mod request;
 mod signature;
-#[cfg(test)]
-mod tests;
 mod verify;
 
 pub use self::alternative_names::AlternativeNames;

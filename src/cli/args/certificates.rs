@@ -18,23 +18,25 @@ const CLEANING: &str = "csrcleaner";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Controller flags")]
 pub struct CertificateArgs {
-    /// The certificate controllers to run: csrapproving approves kubelets' requests, csrsigning signs approved ones,
-    /// csrcleaner deletes old ones [default: none]
+    /// The certificate controllers to run: csrapproving approves CertificateSigningRequests of kubelets, csrsigning signs
+    /// approved ones, csrcleaner deletes old ones [default: none]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new([APPROVING, SIGNING, CLEANING]))]
     controllers: Vec<String>,
 
-    /// The CA certificate that csrsigning signs with [default: the data directory's CA]
+    /// The PEM file with the CA certificate by which csrsigning issues certificates for every signer [default: the CA of the
+    /// data directory]
     #[arg(long, value_name = "FILE", requires = "cluster_signing_key_file")]
     cluster_signing_cert_file: Option<PathBuf>,
 
-    /// The key of --cluster-signing-cert-file
+    /// The PEM file with the private key of --cluster-signing-cert-file
     #[arg(long, value_name = "FILE", requires = "cluster_signing_cert_file")]
     cluster_signing_key_file: Option<PathBuf>,
 
     #[command(flatten)]
     own: SignerFiles,
 
-    /// The maximum validity of certificates signed by csrsigning
+    /// The maximum validity of certificates issued by csrsigning; a CertificateSigningRequest may ask for less by
+    /// spec.expirationSeconds
     #[arg(long, value_name = "DURATION", default_value = "8760h", value_parser = positive_duration)]
     cluster_signing_duration: Duration,
 }
@@ -67,11 +69,12 @@ impl Args for SignerFiles {
         SIGNERS.iter().fold(command, |command, (part, signer)| {
             let [certificate, key] = Self::flags(part);
             let help = format!(
-                "The CA for {signer}; with one of a single signer, the others sign only with their own"
+                "The PEM file with the CA certificate for the signer {signer}. Signers without a file of their own issue \
+                 nothing then, and --cluster-signing-cert-file must not be set"
             );
             let of_all = "cluster_signing_cert_file";
             let certificate_flag = file(&certificate, help).requires(&key).conflicts_with(of_all);
-            let key_flag = file(&key, format!("The key of --{certificate}")).requires(&certificate);
+            let key_flag = file(&key, format!("The PEM file with the private key of --{certificate}")).requires(&certificate);
             command.arg(certificate_flag).arg(key_flag)
         })
     }

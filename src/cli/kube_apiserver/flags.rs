@@ -44,6 +44,8 @@ const NO_ETCD: &str = "there is no etcd here";
 const CACHE: &str = "the watch cache sizes itself";
 const NO_READER: &str = "nothing reads it, in kube-apiserver either";
 const NO_AGGREGATION: &str = "API servers are not aggregated yet";
+const NO_LEADERS: &str = "leadership is not coordinated here";
+const LOADING: &str = "requests are refused until objects are loaded";
 const NO_PEERS: &str = "all replicas serve the same resources";
 const NO_GO: &str = "there is no Go runtime to look into";
 const LOGS: &str = "logs are written at once, in one stream";
@@ -64,11 +66,7 @@ pub const FLAGS: &[(&str, &[Flag])] = &[
             flag("runtime-config-emulation-forward-compatible", Bool, Ignored("one version is served")),
             flag("shutdown-send-retry-after", Bool, Ignored(SHUTDOWN)),
             flag("shutdown-watch-termination-grace-period", Number, Ignored(SHUTDOWN)),
-            flag(
-                "storage-initialization-timeout",
-                Number,
-                Ignored("requests are refused until objects are loaded"),
-            ),
+            flag("storage-initialization-timeout", Number, Ignored(LOADING)),
         ],
     ),
     (
@@ -141,21 +139,9 @@ pub const FLAGS: &[(&str, &[Flag])] = &[
             flag("aggregator-reject-forwarding-redirect", Bool, Ignored(NO_AGGREGATION)),
             flag("allow-privileged", Bool, Ignored("privileged containers are not forbidden")),
             flag("apiserver-count", Scalar, Ignored("replicas count themselves")),
-            flag(
-                "coordinated-leadership-lease-duration",
-                Number,
-                Ignored("leadership is not coordinated here"),
-            ),
-            flag(
-                "coordinated-leadership-renew-deadline",
-                Number,
-                Ignored("leadership is not coordinated here"),
-            ),
-            flag(
-                "coordinated-leadership-retry-period",
-                Number,
-                Ignored("leadership is not coordinated here"),
-            ),
+            flag("coordinated-leadership-lease-duration", Number, Ignored(NO_LEADERS)),
+            flag("coordinated-leadership-renew-deadline", Number, Ignored(NO_LEADERS)),
+            flag("coordinated-leadership-retry-period", Number, Ignored(NO_LEADERS)),
             flag("enable-logs-handler", Bool, Ignored("logs are not served")),
             flag("endpoint-reconciler-type", Scalar, Ignored("endpoints follow the leases of servers")),
             flag("kubelet-read-only-port", Scalar, Ignored(NO_READER)),

@@ -65,12 +65,14 @@ impl Context<'_> {
         self.parts.extensions.get::<Permit>().cloned()
     }
 
-    /// When the request's server begins to drain: the only one of its connection, each of which has a token of its own, or one
-    /// of several.
+    /// When the request's server begins to drain, or its listener. A connection that leads to one server has a token of its
+    /// own; one that leads to several has that of each.
     pub(super) fn draining(&self) -> CancellationToken {
-        match self.parts.extensions.get::<Arc<ConnectionInfo>>() {
-            Some(connection) if self.app.door.cluster.is_none() => connection.draining.clone(),
-            _ => self.app.door.shutdown.clone(),
+        let door = &self.app.door;
+        match (self.parts.extensions.get::<Arc<ConnectionInfo>>(), &door.listener_shutdown) {
+            (Some(_), Some(shutdown)) => shutdown.clone(),
+            (Some(connection), None) => connection.draining.clone(),
+            (None, _) => door.shutdown.clone(),
         }
     }
 }

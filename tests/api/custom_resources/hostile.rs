@@ -1,6 +1,6 @@
 //! Definitions and objects that ask for more than anybody should get: each is refused with a clear Status or served, and
 //! everything else goes on. None of these cases has a limit of time: without their bounds they do not end, or take all
-//! memory. What is counted is in `crates/cel/tests/hostile.rs` and in `crates/objects/src/schema/structural/tests.rs`.
+//! memory. What is counted is in `crates/cel/tests/hostile.rs` and in `crates/objects/tests/modules/schema_structural.rs`.
 
 use http::Method;
 use serde_json::{Value, json};

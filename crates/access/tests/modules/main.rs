@@ -5,6 +5,7 @@ mod auth_authn;
 mod auth_authorization_config;
 mod auth_authorizer;
 mod auth_authorizer_conditions;
+mod auth_authorizer_mode;
 mod auth_impersonation;
 mod auth_jwt;
 mod auth_oidc_mapping;

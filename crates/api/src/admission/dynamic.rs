@@ -10,3 +10,4 @@ pub(in crate::admission) mod hooks;
 pub(in crate::admission) mod manifests;
 pub(in crate::admission) mod matching;
 pub mod policies;
+pub(in crate::admission) mod reinvocation;

@@ -4,13 +4,13 @@ use super::amounts::{Amounts, added, exceeds};
 use super::devices::{self, DEVICES_SUFFIX, Devices};
 use super::notes::Notes;
 use super::past_grace::PastGrace;
-use super::pod_amounts::objects;
 use super::pods;
 use super::scopes::Requirement;
+use crate::fields::{self, objects};
 use crate::kinds::behavior::part::Part;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::tree::Value;
-use crate::{ObjectMap, fields, quantity};
+use crate::{ObjectMap, quantity};
 
 const CLASS_SUFFIX: &str = ".storageclass.storage.k8s.io/";
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";

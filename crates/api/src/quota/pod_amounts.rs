@@ -1,8 +1,9 @@
 //! Requests and limits of a Pod, as the scheduler counts them (`component-helpers/resource`).
 
 use super::amounts::Amounts;
+use crate::ObjectMap;
+use crate::fields::{self, objects};
 use crate::tree::Value;
-use crate::{ObjectMap, fields};
 
 /// `requests` or `limits`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,8 +137,4 @@ impl<'a> Running<'a> {
             objects(self.pod, &["status", list]).find(|status| fields::text(status, &["name"]) == name)
         })
     }
-}
-
-pub fn objects<'a>(parent: &'a ObjectMap, path: &[&str]) -> impl Iterator<Item = &'a ObjectMap> + use<'a> {
-    fields::items(parent, path).iter().filter_map(Value::as_object)
 }

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::amounts::Amounts;
-use super::pod_amounts::{List, is_of_pods, objects, of_pod, specified};
+use super::pod_amounts::{List, is_of_pods, of_pod, specified};
 use super::scopes::Requirement;
+use crate::ObjectMap;
+use crate::fields::{self, objects};
 use crate::kinds::core::pod::qos;
 use crate::tree::Value;
-use crate::{ObjectMap, fields};
 
 const KNOWN: [&str; 11] = [
     "count/pods",

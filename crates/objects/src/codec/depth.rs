@@ -20,23 +20,3 @@ pub fn depth(value: &Value) -> usize {
 pub fn of_object(object: &Map) -> usize {
     object.values().map(depth).max().unwrap_or(0) + 1
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::tree::json;
-
-    use super::*;
-
-    #[test]
-    fn counts_the_deepest_branch() {
-        for (value, want) in [
-            (json!("text"), 0),
-            (json!({}), 1),
-            (json!([]), 1),
-            (json!([1, [2, {"a": null}], {}]), 3),
-            (json!({"a": {"b": 1}, "c": [[[]]]}), 4),
-        ] {
-            assert_eq!(depth(&value), want, "{value}");
-        }
-    }
-}

@@ -164,6 +164,3 @@ fn storage(name: &GroupVersion, row: &Definition) -> Storage {
     };
     Storage::Table { resource: GroupResource::new(version.group(), row.plural), version }
 }
-
-#[cfg(test)]
-mod tests;

@@ -291,6 +291,3 @@ fn test(document: &Value, path: &str, want: Option<&Value>) -> Result<(), PatchE
     }
     Err(PatchError::TestFailed(format!("testing value {path} failed: test failed")))
 }
-
-#[cfg(test)]
-mod tests;

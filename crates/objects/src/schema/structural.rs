@@ -314,6 +314,3 @@ impl Additional {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -361,6 +361,3 @@ impl fmt::Debug for GoShape {
         f.write_str(&self.types.message(self.message).go_name())
     }
 }
-
-#[cfg(test)]
-mod tests;

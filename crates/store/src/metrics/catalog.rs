@@ -20,3 +20,22 @@ pub(super) fn help(name: &str) -> &'static str {
 pub(super) fn head(out: &mut String, name: &str, kind: &str) {
     let _ = writeln!(out, "# HELP {name} {}\n# TYPE {name} {kind}", help(name));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each metric has a line of help, and docs/metrics.md names each that only rowplane has.
+    #[test]
+    fn metrics_are_described() {
+        let names: Vec<&str> = all().map(|(name, _)| name).collect();
+        assert!(names.is_sorted() && all().all(|(_, help)| !help.is_empty()));
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md"));
+        let page = page.expect("a page");
+        let own: Vec<&&str> = names.iter().filter(|name| name.starts_with("rowplane_")).collect();
+        assert!(own.len() > 8);
+        for name in own {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The references of a Pod or a volume to other objects (`pkg/api/v1/pod`, `pkg/api/v1/persistentvolume`).
 
-use crate::fields;
+use crate::fields::{self, objects};
 use crate::tree::{Map, Value};
 
 /// The sort of an object that a Pod refers to by its name, in its namespace.
@@ -115,10 +115,6 @@ impl References {
             self.add_at(Sort::ResourceClaim, status, &["resourceClaimName"]);
         }
     }
-}
-
-fn objects<'a>(parent: &'a Map, path: &[&str]) -> impl Iterator<Item = &'a Map> {
-    fields::items(parent, path).iter().filter_map(Value::as_object)
 }
 
 /// The Secrets that a kubelet needs for a volume, with their namespaces.

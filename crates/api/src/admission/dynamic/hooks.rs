@@ -32,7 +32,7 @@ use claimed::Unsaid;
 use configuration::{Configurations, FailurePolicy, Hook};
 use review::Payload;
 
-pub(in crate::admission) use mutating::{Calls, MutatingAdmissionWebhook};
+pub(in crate::admission) use mutating::MutatingAdmissionWebhook;
 pub(in crate::admission) use validating::ValidatingAdmissionWebhook;
 
 /// Whether webhooks may see a request. Of what configures admission only webhooks of files are told, so that a stored webhook

@@ -10,7 +10,7 @@ mod policy;
 pub mod type_checking;
 mod validating;
 
-pub(in crate::admission) use mutating::{Invoked, MutatingAdmissionPolicy};
+pub(in crate::admission) use mutating::MutatingAdmissionPolicy;
 pub(in crate::admission) use validating::ValidatingAdmissionPolicy;
 
 use std::path::PathBuf;

@@ -1,16 +1,15 @@
 //! MutatingAdmissionPolicy: its rules are those of `policy`.
 
-use crate::kinds::admissionregistration::shared::{reserved, warn};
+use crate::kinds::admissionregistration::shared::{kind, reserved, warn};
 use crate::kinds::admissionregistration::{V1, V1BETA1, policy};
 use crate::kinds::behavior::conversion::OtherVersion;
 use crate::kinds::behavior::definition::Definition;
-use crate::kinds::behavior::strategy::status::RESET;
 use crate::kinds::prelude::*;
 
-pub static KIND: BuiltIn = kind(DEFINITION, KindWarnings::same(warn), V1BETA1);
+pub static KIND: BuiltIn = version(DEFINITION, KindWarnings::same(warn), V1BETA1);
 
 /// The same in the version that is off by default.
-pub static BETA: BuiltIn = kind(
+pub static BETA: BuiltIn = version(
     DEFINITION.shared(V1),
     KindWarnings::same(warn).of_every_request(
         "admissionregistration.k8s.io/v1beta1 MutatingAdmissionPolicy is deprecated in v1.37+, unavailable in v1.40+; \
@@ -19,20 +18,13 @@ pub static BETA: BuiltIn = kind(
     V1,
 );
 
-const DEFINITION: Definition = cluster("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
-    .category("api-extensions")
-    .generation()
-    .conditional();
+const DEFINITION: Definition = cluster("mutatingadmissionpolicies", "MutatingAdmissionPolicy");
 
-const fn kind(definition: Definition, warnings: KindWarnings, other_version: &'static str) -> BuiltIn {
+const fn version(definition: Definition, warnings: KindWarnings, other: &'static str) -> BuiltIn {
+    let rules = Rules::new(create, |new, _, errors| policy::mutating(new, errors));
     BuiltIn {
-        definition,
-        strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
-        rules: Rules::new(create, |new, _, errors| policy::mutating(new, errors)),
-        warnings,
-        columns: &policy::MUTATING_POLICY,
-        fields: SelectableFields::metadata,
-        other_version: Some(OtherVersion::alike(other_version)),
+        other_version: Some(OtherVersion::alike(other)),
+        ..kind(definition, rules, warnings, &policy::MUTATING_POLICY)
     }
 }
 

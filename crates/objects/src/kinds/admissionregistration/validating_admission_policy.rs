@@ -1,23 +1,15 @@
 //! ValidatingAdmissionPolicy: its rules are those of `policy`.
 
 use crate::kinds::admissionregistration::policy;
-use crate::kinds::admissionregistration::shared::{reserved, warn};
-use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::admissionregistration::shared::{kind, reserved, warn};
 use crate::kinds::prelude::*;
 
-pub static KIND: BuiltIn = BuiltIn {
-    definition: cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
-        .category("api-extensions")
-        .generation()
-        .conditional()
-        .sub(&["status"]),
-    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
-    rules: Rules::new(create, |new, _, errors| policy::validating(new, errors)).with_status(policy::status),
-    warnings: KindWarnings::same(warn),
-    columns: &policy::VALIDATING_POLICY,
-    fields: SelectableFields::metadata,
-    other_version: None,
-};
+pub static KIND: BuiltIn = kind(
+    cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy").sub(&["status"]),
+    Rules::new(create, |new, _, errors| policy::validating(new, errors)).with_status(policy::status),
+    KindWarnings::same(warn),
+    &policy::VALIDATING_POLICY,
+);
 
 fn create(object: &ObjectMap, errors: &mut Errors) {
     policy::validating(object, errors);

@@ -1,22 +1,15 @@
 //! ValidatingAdmissionPolicyBinding: its rules are those of `policy`.
 
-use crate::kinds::admissionregistration::shared::{reserved, warn};
+use crate::kinds::admissionregistration::shared::{kind, reserved, warn};
 use crate::kinds::admissionregistration::{binding, policy};
-use crate::kinds::behavior::strategy::status::RESET;
 use crate::kinds::prelude::*;
 
-pub static KIND: BuiltIn = BuiltIn {
-    definition: cluster("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding")
-        .category("api-extensions")
-        .generation()
-        .conditional(),
-    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
-    rules: Rules::new(create, |new, _, errors| policy::validating_binding(new, errors)),
-    warnings: KindWarnings::same(warn),
-    columns: &binding::POLICY_BINDING,
-    fields: SelectableFields::metadata,
-    other_version: None,
-};
+pub static KIND: BuiltIn = kind(
+    cluster("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+    Rules::new(create, |new, _, errors| policy::validating_binding(new, errors)),
+    KindWarnings::same(warn),
+    &binding::POLICY_BINDING,
+);
 
 fn create(object: &ObjectMap, errors: &mut Errors) {
     policy::validating_binding(object, errors);

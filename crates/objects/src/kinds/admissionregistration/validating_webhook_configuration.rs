@@ -1,18 +1,12 @@
 //! ValidatingWebhookConfiguration: its rules are those of `webhook`.
 
+use crate::kinds::admissionregistration::shared::kind;
 use crate::kinds::admissionregistration::webhook;
-use crate::kinds::behavior::strategy::status::RESET;
 use crate::kinds::prelude::*;
 
-pub static KIND: BuiltIn = BuiltIn {
-    definition: cluster("validatingwebhookconfigurations", "ValidatingWebhookConfiguration")
-        .category("api-extensions")
-        .generation()
-        .conditional(),
-    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
-    rules: Rules::new(webhook::create, webhook::update).without_finalizers(),
-    warnings: KindWarnings::same(webhook::warn),
-    columns: &webhook::COLUMNS,
-    fields: SelectableFields::metadata,
-    other_version: None,
-};
+pub static KIND: BuiltIn = kind(
+    cluster("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
+    Rules::new(webhook::create, webhook::update).without_finalizers(),
+    KindWarnings::same(webhook::warn),
+    &webhook::COLUMNS,
+);

@@ -320,6 +320,3 @@ fn pod_request_state(status: &Value) -> &str {
     let types = list(&status["conditions"]).iter().map(|condition| text(&condition["type"]));
     types.rev().find(|type_| matches!(*type_, "Issued" | "Denied" | "Failed")).unwrap_or("Pending")
 }
-
-#[cfg(test)]
-mod tests;

@@ -308,3 +308,25 @@ fn enumerated(schema: &SchemaNode, value: View<'_>, at: &ValuePath<'_>, found: &
     found.matched += 1;
     check_enum(schema, value, at, found);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::builtin;
+    use crate::tree::{json, work};
+
+    #[test]
+    fn an_object_asks_for_so_many_steps_only() {
+        let alternatives: Vec<Value> = (0..100).map(|least| json!({"minimum": least + 10})).collect();
+        let items = json!({"type": "integer", "anyOf": alternatives});
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "array", "items": items}}});
+        let shape =
+            Structural::read(schema.as_object().expect("a schema"), &builtin::types()).expect("structural");
+        let object = json!({"spec": vec![1; 1000]});
+        let object = object.as_object().expect("an object");
+        let mut causes = Vec::new();
+        let work = work::of(|| causes = shape.validate_within(object, 5000).into_vec());
+        assert!(causes.iter().any(|cause| cause.message.ends_with("not all were made")), "{causes:?}");
+        assert!(work < 8000, "{work}");
+    }
+}

@@ -2,13 +2,12 @@
 //! it is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::Executor;
 use sqlx::postgres::{PgListener, PgPoolOptions};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -18,8 +17,11 @@ use super::hosts::Host;
 use super::pool::Sessions;
 use super::session::{Purpose, Schema, Ways, prepare};
 
-/// The longest time between two hints, so that a lost connection costs latency and nothing else.
-const POLL: Duration = Duration::from_millis(500);
+/// The longest time between two hints while notifications come: the lag of this server if the listening connection has died
+/// silently, until that is found out.
+const POLL: Duration = Duration::from_secs(5);
+/// The same while the listening connection is lost.
+const POLL_LOST: Duration = Duration::from_millis(500);
 /// The same where nobody announces anything.
 const POLL_ALONE: Duration = Duration::from_millis(100);
 /// The pause between attempts to connect: doubles after each failure, from the first value up to the second.
@@ -69,15 +71,24 @@ struct Shared {
     changed: Notify,
 }
 
-#[derive(Default)]
+/// Whether notifications come from a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hearing {
+    /// The listening connection stands.
+    Connected,
+    /// There is none at the moment.
+    Lost,
+    /// The database has no LISTEN.
+    Unsupported,
+}
+
 struct State {
     /// The stores by the names of their channels, and by numbers, since two stores may have one schema.
     hearers: BTreeMap<(Box<str>, u64), Hearer>,
     last: u64,
     /// The task that listens, while there is a store.
     task: Option<AbortHandle>,
-    /// The database has no LISTEN.
-    is_deaf: bool,
+    hearing: watch::Sender<Hearing>,
 }
 
 /// A store that listens on a channel.
@@ -85,8 +96,7 @@ struct State {
 struct Hearer {
     channel: Channel,
     notified: Arc<Notify>,
-    /// Whether notifications come, or may come again after a pause.
-    hears: Arc<AtomicBool>,
+    hearing: watch::Receiver<Hearing>,
 }
 
 /// A store's part of the listening connection, until it is dropped.
@@ -98,17 +108,18 @@ pub struct Listener {
 
 impl Listeners {
     pub fn new(ways: Ways, sessions: Sessions) -> Self {
-        Self(Arc::new(Shared { ways, sessions, state: Mutex::default(), changed: Notify::new() }))
+        let hearing = watch::Sender::new(Hearing::Lost);
+        let state = Mutex::new(State { hearers: BTreeMap::new(), last: 0, task: None, hearing });
+        Self(Arc::new(Shared { ways, sessions, state, changed: Notify::new() }))
     }
 
     pub fn add(&self, channel: Channel) -> Listener {
         let mut state = self.state();
         state.last += 1;
         let (number, name) = (state.last, channel.name.clone());
-        let hears = Arc::new(AtomicBool::new(channel.notifies && !state.is_deaf));
-        let hearer = Hearer { channel, notified: Arc::default(), hears };
+        let hearer = Hearer { channel, notified: Arc::default(), hearing: state.hearing.subscribe() };
         state.hearers.insert((name, number), hearer.clone());
-        if state.task.is_none() && !state.is_deaf {
+        if state.task.is_none() && *state.hearing.borrow() != Hearing::Unsupported {
             state.task = Some(tokio::spawn(listen(self.clone())).abort_handle());
         }
         self.0.changed.notify_one();
@@ -122,6 +133,7 @@ impl Listeners {
             && let Some(task) = state.task.take()
         {
             task.abort();
+            state.hearing.send_replace(Hearing::Lost);
         }
         self.0.changed.notify_one();
     }
@@ -141,12 +153,8 @@ impl Listeners {
         }
     }
 
-    fn give_up(&self) {
-        let mut state = self.state();
-        state.is_deaf = true;
-        for hearer in state.hearers.values() {
-            hearer.hears.store(false, Ordering::Relaxed);
-        }
+    fn set(&self, hearing: Hearing) {
+        self.state().hearing.send_replace(hearing);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -154,11 +162,29 @@ impl Listeners {
     }
 }
 
+impl Hearer {
+    /// Returns after a notification, when the listening connection is lost or back, or when the poll is due.
+    async fn hint(&self) {
+        let mut hearing = self.hearing.clone();
+        let poll = match *hearing.borrow_and_update() {
+            Hearing::Connected if self.channel.notifies => POLL,
+            Hearing::Lost if self.channel.notifies => POLL_LOST,
+            _ => POLL_ALONE,
+        };
+        let change = async {
+            tokio::select! {
+                () = self.notified.notified() => {}
+                _ = hearing.changed() => {}
+            }
+        };
+        let _ = timeout(poll, change).await;
+    }
+}
+
 impl Listener {
-    /// Returns when there may be something new: after a notification, or when the poll is due.
+    /// Returns when there may be something new.
     pub async fn hint(&self) {
-        let poll = if self.hearer.hears.load(Ordering::Relaxed) { POLL } else { POLL_ALONE };
-        let _ = timeout(poll, self.hearer.notified.notified()).await;
+        self.hearer.hint().await
     }
 
     pub fn stop(&self) {
@@ -179,6 +205,7 @@ async fn listen(listeners: Listeners) {
         for (host, _) in listeners.0.ways.hosts.in_order() {
             let ended = listen_at(&host, &listeners, &mut listened).await;
             if listened {
+                listeners.set(Hearing::Lost);
                 listeners.0.sessions.doubt();
             }
             match ended {
@@ -188,7 +215,7 @@ async fn listen(listeners: Listeners) {
                         %error,
                         "the database has no LISTEN: this server finds the others' changes by asking for them"
                     );
-                    return listeners.give_up();
+                    return listeners.set(Hearing::Unsupported);
                 }
                 Err(error) => {
                     tracing::debug!(host = host.name, %error, "LISTEN connection lost, polling until it is back");
@@ -219,6 +246,7 @@ async fn listen_at(host: &Arc<Host>, listeners: &Listeners, listened: &mut bool)
     let mut heard = BTreeSet::new();
     answered(hear(&mut connection, listeners, &mut heard)).await?;
     *listened = true;
+    listeners.set(Hearing::Connected);
     loop {
         tokio::select! {
             () = listeners.0.changed.notified() => answered(hear(&mut connection, listeners, &mut heard)).await?,
@@ -260,4 +288,42 @@ async fn hear(
 
 async fn answered(work: impl Future<Output = Result<(), sqlx::Error>>) -> Result<(), sqlx::Error> {
     timeout(ANSWER, work).await.map_err(|_| sqlx::Error::PoolTimedOut)?
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// A store that nobody writes to asks the database seldom, but soon once it may have missed a notification.
+    #[tokio::test(start_paused = true)]
+    async fn polls_are_seldom_while_notifications_come() {
+        let (sender, hearing) = watch::channel(Hearing::Lost);
+        let hearer = |notifies| Hearer {
+            channel: Channel::new("c", notifies),
+            notified: Arc::default(),
+            hearing: hearing.clone(),
+        };
+        let waited = async |hearer: &Hearer| {
+            let begun = Instant::now();
+            hearer.hint().await;
+            // The clock of tests goes on by whole milliseconds.
+            begun.elapsed().as_millis() / 10 * 10
+        };
+        let one = hearer(true);
+        assert_eq!(waited(&one).await, POLL_LOST.as_millis());
+        sender.send_replace(Hearing::Connected);
+        assert_eq!(waited(&one).await, POLL.as_millis());
+        assert_eq!(waited(&hearer(false)).await, POLL_ALONE.as_millis());
+        one.notified.notify_one();
+        assert_eq!(waited(&one).await, 0);
+        let lost = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            sender.send_replace(Hearing::Lost);
+        };
+        assert_eq!(tokio::join!(waited(&one), lost).0, 1000);
+        sender.send_replace(Hearing::Unsupported);
+        assert_eq!(waited(&one).await, POLL_ALONE.as_millis());
+    }
 }

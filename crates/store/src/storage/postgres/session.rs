@@ -28,7 +28,8 @@ const TERMINATE: Duration = Duration::from_secs(5);
 
 /// Settings of every session, whatever the defaults of the role or the database are. The limits of time for statements
 /// are this server's own (`pool.rs`). A wait for a lock ends before those limits, and so does a backend whose client is
-/// gone, which would otherwise wait for ever. Settings that this release of PostgreSQL does not have are left out.
+/// gone, which would otherwise wait for ever: its keepalive ends an idle one, and `tcp_user_timeout` one whose last answer
+/// is not acknowledged. (Backups have no such timeout, since it would also end a stream that nobody reads for a while.) Settings that this release of PostgreSQL does not have are left out.
 const ALWAYS: &str = "('statement_timeout', '0'), ('transaction_timeout', '0'), ('idle_session_timeout', '0'), \
      ('lock_timeout', '8s'), ('default_transaction_isolation', 'read committed'), \
      ('default_transaction_read_only', 'off'), ('default_transaction_deferrable', 'off'), \
@@ -61,7 +62,7 @@ impl Purpose {
     fn settings(self) -> &'static str {
         match self {
             Purpose::Store => {
-                "('idle_in_transaction_session_timeout', '5s'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'), \
+                "('idle_in_transaction_session_timeout', '5s'), ('tcp_user_timeout', '30s'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'), \
                  ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_hashjoin', 'off'), \
                  ('enable_mergejoin', 'off'), ('enable_indexscan', 'on'), ('enable_indexonlyscan', 'on'), \
                  ('enable_nestloop', 'on')"

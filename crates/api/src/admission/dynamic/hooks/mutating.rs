@@ -38,23 +38,6 @@ pub struct MutatingAdmissionWebhook {
     credentials: Credentials,
 }
 
-/// The calls of webhooks about one object so far, and which of them are made again in the second round.
-#[derive(Default)]
-pub struct Calls {
-    /// Webhooks that were called and are called again if the object changes afterwards.
-    called: Vec<String>,
-    /// Webhooks after whose call the object has changed.
-    due: Vec<String>,
-    /// The object as the webhooks left it.
-    left: Option<ObjectMap>,
-}
-
-impl Calls {
-    fn object_has_changed(&mut self) {
-        self.due.append(&mut self.called);
-    }
-}
-
 impl MutatingAdmissionWebhook {
     pub fn new(configuration: Option<&Configuration>) -> Result<Self, String> {
         let credentials = Credentials::of(configuration)?;
@@ -88,15 +71,12 @@ impl Admission for MutatingAdmissionWebhook {
 
 impl MutatingAdmissionWebhook {
     async fn ask(&self, attempt: &mut Attempt<'_>, hooks: Hooks) -> Result<(), Error> {
-        let mut calls = *attempt.rounds.hooks.take().unwrap_or_default();
-        if attempt.rounds.number > 0 && calls.left != attempt.object {
-            calls.object_has_changed();
-        }
+        let (mut calls, round) = (attempt.rounds.hooks.take().unwrap_or_default(), attempt.rounds.number);
+        calls.begin(round, attempt.object.as_ref());
         let mut matching = Matching::new(attempt, KIND);
         for (place, hook) in hooks.about(attempt.plural()) {
             let Some(version) = matching.version_for(hook, attempt).await? else { continue };
-            // A webhook that was not called in the first round is not called in the second.
-            if attempt.rounds.number > 0 && !calls.due.contains(&hook.id) {
+            if calls.leaves_out(round, &hook.id) {
                 continue;
             }
             matching.unsaid.is_wanted_in(&version.kind);
@@ -106,13 +86,11 @@ impl MutatingAdmissionWebhook {
                 attempt.rounds.again = true;
             }
             if hook.is_reinvoked {
-                calls.called.push(hook.id.clone());
+                calls.repeat(hook.id.clone());
             }
         }
-        if !calls.called.is_empty() || !calls.due.is_empty() {
-            calls.left = attempt.object.clone();
-        }
-        attempt.rounds.hooks = Some(Box::new(calls));
+        calls.end(attempt.object.as_ref());
+        attempt.rounds.hooks = Some(calls);
         Ok(())
     }
 

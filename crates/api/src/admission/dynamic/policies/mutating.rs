@@ -16,6 +16,7 @@ use crate::admission::dynamic::conditions::{Outcome, described};
 use crate::admission::dynamic::evaluation::{OUT_OF_BUDGET, Seen};
 use crate::admission::dynamic::follow::Index;
 use crate::admission::dynamic::matching::{Facts, Matched, closed, converted, has_versions};
+use crate::admission::dynamic::reinvocation::Calls;
 use crate::admission::{Admission, Attempt, Files, Operation, Verdict};
 use crate::codec::managed;
 use crate::error::Error;
@@ -65,23 +66,6 @@ impl Admission for MutatingAdmissionPolicy {
             Ok(Some(policies)) => Verdict::Later(Box::pin(mutate(attempt, policies))),
             Err(error) => Verdict::Now(Err(error)),
         }
-    }
-}
-
-/// The invocations of policies for an object in the first round, and those that are repeated in the second.
-#[derive(Default)]
-pub struct Invoked {
-    /// Invocations that are repeated if the object changes afterwards.
-    invoked: Vec<String>,
-    /// Invocations that are repeated in the second round.
-    due: Vec<String>,
-    /// The object as the policies left it.
-    left: Option<ObjectMap>,
-}
-
-impl Invoked {
-    fn object_has_changed(&mut self) {
-        self.due.append(&mut self.invoked);
     }
 }
 
@@ -171,24 +155,20 @@ impl<'a> Mutating<'a> {
         invocations: &[Invocation<'_>],
         refusals: &mut Refusals,
     ) -> Result<(), Error> {
-        let mut invoked = *attempt.rounds.policies.take().unwrap_or_default();
-        if attempt.rounds.number > 0 && invoked.left != attempt.object {
-            invoked.object_has_changed();
-        }
+        let mut calls = attempt.rounds.policies.take().unwrap_or_default();
+        calls.begin(attempt.rounds.number, attempt.object.as_ref());
         let mut has_mutated = false;
         for invocation in invocations {
             self.stretch.pause().await;
-            has_mutated |= self.one(attempt, invocation, &mut invoked, refusals).await?;
+            has_mutated |= self.one(attempt, invocation, &mut calls, refusals).await?;
         }
         if has_mutated {
             // Upstream repeats policies after every mutation, also after one that has not changed the object.
-            invoked.object_has_changed();
-            attempt.rounds.again |= !invoked.due.is_empty();
+            calls.object_has_changed();
+            attempt.rounds.again |= calls.is_any_due();
         }
-        if !invoked.invoked.is_empty() || !invoked.due.is_empty() {
-            invoked.left = attempt.object.clone();
-        }
-        attempt.rounds.policies = Some(Box::new(invoked));
+        calls.end(attempt.object.as_ref());
+        attempt.rounds.policies = Some(calls);
         Ok(())
     }
 
@@ -197,7 +177,7 @@ impl<'a> Mutating<'a> {
         &mut self,
         attempt: &mut Attempt<'a>,
         invocation: &Invocation<'_>,
-        invoked: &mut Invoked,
+        calls: &mut Calls,
         refusals: &mut Refusals,
     ) -> Result<bool, Error> {
         let Invocation { policy, binding, found, .. } = invocation;
@@ -228,7 +208,7 @@ impl<'a> Mutating<'a> {
             }
         }
         let key = invocation.key();
-        if attempt.rounds.number > 0 && !invoked.due.contains(&key) {
+        if calls.leaves_out(attempt.rounds.number, &key) {
             return Ok(false);
         }
         let Some(before) = object else { return Ok(false) };
@@ -257,7 +237,7 @@ impl<'a> Mutating<'a> {
         }
         let has_mutated = now.is_some();
         if let Some(mut now) = now.filter(|now| *now != *before) {
-            invoked.object_has_changed();
+            calls.object_has_changed();
             attempt.rounds.again = true;
             if let Some(other) = other {
                 now = closed(converted(attempt.cluster, other, self.facts.resource, now).await?);
@@ -265,7 +245,7 @@ impl<'a> Mutating<'a> {
             attempt.replace_object(now);
         }
         if policy.body.is_reinvoked {
-            invoked.invoked.push(key);
+            calls.repeat(key);
         }
         Ok(has_mutated)
     }

@@ -1,7 +1,8 @@
 //! The Secrets that a Pod names, and whether its account may use them.
 
+use crate::ObjectMap;
+use crate::fields::{self, objects};
 use crate::tree::Value;
-use crate::{ObjectMap, fields};
 
 /// The paths at which a volume names its Secret.
 const VOLUMES: [&[&str]; 10] = [
@@ -103,8 +104,4 @@ impl Listed<'_> {
         }
         Ok(())
     }
-}
-
-fn objects<'a>(parent: &'a ObjectMap, path: &[&str]) -> impl Iterator<Item = &'a ObjectMap> + use<'a> {
-    fields::items(parent, path).iter().filter_map(Value::as_object)
 }

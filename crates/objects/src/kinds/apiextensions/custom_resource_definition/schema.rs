@@ -335,6 +335,3 @@ fn rule(rule: &At<'_, '_>, errors: &mut Errors) {
         errors.invalid(&path, path.text(), "must not contain line breaks");
     }
 }
-
-#[cfg(test)]
-mod tests;

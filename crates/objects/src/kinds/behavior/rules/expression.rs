@@ -255,6 +255,3 @@ fn declared(environment: Environment, structs: &[(&str, &[(&str, &str)])]) -> En
         environment.with_struct(name, fields.iter().map(|(name, is)| ((*name).to_owned(), Type::parse(is))))
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -9,8 +9,8 @@ use crate::gotext::quote;
 use crate::kinds::behavior::warnings::address::address;
 use crate::kinds::behavior::warnings::whole_bytes;
 use crate::kinds::core::node::labels;
-use crate::kinds::core::pod_spec::app_armor;
 use crate::kinds::core::pod_spec::app_armor::DEPRECATED;
+use crate::kinds::core::pod_spec::{app_armor, visit};
 use crate::kinds::core::volume_source::warnings;
 use crate::kinds::prelude::*;
 
@@ -73,7 +73,7 @@ pub fn spec(spec: &At<'_, '_>, annotations: &At<'_, '_>, owner: Owner, remarks: 
     if seccomp.is_set() && !spec.dig(&["securityContext", "seccompProfile"]).is_set() {
         remarks.on(&seccomp, SECCOMP);
     }
-    each_container(spec, &mut |container| {
+    visit(spec, &mut |container| {
         security_annotations(container, spec, annotations, owner, remarks);
         for list in ["limits", "requests"] {
             let resources = container.get("resources");
@@ -187,15 +187,6 @@ fn hidden_variables(variables: &At<'_, '_>, remarks: &mut Remarks<'_>) {
                 &variable,
                 format_args!("hides previous definition of {name}, which may be dropped when using apply"),
             );
-        }
-    }
-}
-
-/// Visits all containers in upstream's order.
-pub fn each_container<'v>(spec: &At<'v, '_>, visitor: &mut dyn FnMut(&At<'v, '_>)) {
-    for name in ["initContainers", "containers", "ephemeralContainers"] {
-        for container in spec.get(name).items() {
-            visitor(&container);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::gotext::quote;
 use crate::kinds::behavior::warnings::MOST_COMPARED;
-use crate::kinds::core::pod_spec::warnings::each_container;
+use crate::kinds::core::pod_spec::visit;
 use crate::kinds::prelude::*;
 
 /// A port and where it occurs.
@@ -17,9 +17,9 @@ struct Seen<'v> {
 
 pub fn of_containers(spec: &At<'_, '_>, remarks: &mut Remarks<'_>) {
     let mut count = 0;
-    each_container(spec, &mut |container| count += container.get("ports").len());
+    visit(spec, &mut |container| count += container.get("ports").len());
     let mut seen: Vec<Seen<'_>> = Vec::with_capacity(if count > 1 { count } else { 0 });
-    each_container(spec, &mut |container| {
+    visit(spec, &mut |container| {
         for port in container.get("ports").items() {
             let (ip, host_port) = (port.get("hostIP").text(), port.get("hostPort").int());
             if !ip.is_empty() && host_port == 0 {
@@ -62,7 +62,7 @@ fn overlap(one: (&str, i64), other: (&str, i64)) -> Option<&'static str> {
 
 fn names(spec: &At<'_, '_>, remarks: &mut Remarks<'_>) {
     let mut places: HashMap<&str, String> = HashMap::new();
-    each_container(spec, &mut |container| {
+    visit(spec, &mut |container| {
         for port in container.get("ports").items() {
             let name = port.get("name").text();
             match places.get(name) {

@@ -1,17 +1,19 @@
+//! Tests of `apiextensions::custom_resource_definition::schema`.
+
 use std::io::Read;
 
-use crate::causes::Cause;
-use crate::kinds::apiextensions::custom_resource_definition::KIND;
-use crate::kinds::prelude::*;
-use crate::schema::builtin;
-use crate::schema::names::Gvk;
-use crate::tree::json;
+use rowplane_objects::causes::Cause;
+use rowplane_objects::kinds::apiextensions::custom_resource_definition::KIND;
+use rowplane_objects::kinds::prelude::*;
+use rowplane_objects::schema::builtin;
+use rowplane_objects::schema::names::Gvk;
+use rowplane_objects::tree::json;
 
 /// Schemas that something is wrong with, and what upstream says of them: `tests/upstream/structural rules`.
-const UPSTREAM: &[u8] = include_bytes!("../../../../../../../testdata/structural/rules.jsonl.gz");
+const UPSTREAM: &[u8] = include_bytes!("../../../../testdata/structural/rules.jsonl.gz");
 
 /// Schemas with rules, and what upstream says of them: `tests/upstream/structural expressions`.
-const EXPRESSIONS: &[u8] = include_bytes!("../../../../../../../testdata/structural/expressions.jsonl.gz");
+const EXPRESSIONS: &[u8] = include_bytes!("../../../../testdata/structural/expressions.jsonl.gz");
 
 fn definition(schema: &Value, has_status: bool) -> Map {
     let version =

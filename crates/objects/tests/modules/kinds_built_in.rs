@@ -1,10 +1,12 @@
+//! Tests of `built_in`.
+
 use std::any::type_name;
 use std::collections::HashSet;
 
 use k8s_openapi as k8s;
-
-use super::*;
-use crate::schema::names::Gvr;
+use rowplane_objects::kinds::built_in::definitions;
+use rowplane_objects::schema::names::{GroupVersion, Gvk, Gvr};
+use rowplane_objects::schema::resource::{ResourceDefinition, Storage, Verb};
 
 fn find(name: &Gvr) -> ResourceDefinition {
     definitions().into_iter().find(|d| d.gvr() == *name).unwrap_or_else(|| panic!("{name} is missing"))

@@ -1,15 +1,16 @@
 //! Verdicts of upstream's own compilers (`tests/upstream/expressions`) beside ours, word for word.
 
-use serde::Deserialize;
-
-use super::{Admission, DeviceProblem, Purpose, device_problem};
-use crate::causes::CauseReason;
-use crate::kinds::apiextensions::custom_resource_definition::expressions::{
+use rowplane_objects::causes::CauseReason;
+use rowplane_objects::kinds::apiextensions::custom_resource_definition::expressions::{
     Expressions, Spot, StoredExpressions,
 };
-use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::errors::Errors;
-use crate::tree::{Value, json};
+use rowplane_objects::kinds::behavior::rules::at::At;
+use rowplane_objects::kinds::behavior::rules::errors::Errors;
+use rowplane_objects::kinds::behavior::rules::expression::{
+    Admission, DeviceProblem, Purpose, device_problem,
+};
+use rowplane_objects::tree::{Value, json};
+use serde::Deserialize;
 
 #[derive(Deserialize)]
 struct Verdict {
@@ -35,9 +36,9 @@ const VARIABLES: [(&str, &str); 10] = [
 
 #[test]
 fn verdicts_are_upstreams() {
-    let verdicts = include_str!("../../../../../../../testdata/cel/verdicts.jsonl").lines();
+    let verdicts = include_str!("../../../../testdata/cel/verdicts.jsonl").lines();
     let schema: Value =
-        serde_saphyr::from_str(include_str!("../../../../../../../testdata/cel/schema.yaml")).expect("YAML");
+        serde_saphyr::from_str(include_str!("../../../../testdata/cel/schema.yaml")).expect("YAML");
     let (mut compared, mut different) = (0, Vec::new());
     for line in verdicts {
         let Verdict { environment, expression, error } = serde_json::from_str(line).expect("a verdict");

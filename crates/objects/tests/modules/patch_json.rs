@@ -1,7 +1,10 @@
-use rand::{RngExt, SeedableRng};
+//! Tests of `json`.
 
-use super::*;
-use crate::tree::{json, work};
+use rand::{RngExt, SeedableRng};
+use rowplane_objects::codec::depth::{MAX_DEPTH, depth};
+use rowplane_objects::patch::PatchError;
+use rowplane_objects::patch::json::{MAX_MOVED, MAX_OPERATIONS, apply, sort_touched};
+use rowplane_objects::tree::{Value, json, work};
 
 fn patched(document: &Value, patch: Value) -> Result<Value, PatchError> {
     apply(document.clone(), &patch)

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use rowplane_values::gotext::decode_base64;
+use rowplane_x509::{Certificate, CertificateRequest, Error, Options, Pool, Purpose, verify};
 use serde::Deserialize;
-
-use super::*;
 
 #[derive(Deserialize)]
 struct Chains {

@@ -1,0 +1,3 @@
+//! Tests of modules through their public items, in a file for each module.
+
+mod x509;
