@@ -48,7 +48,7 @@ def run(suite, program, where, assets, log):
     junit = log.with_suffix(".xml")
     junit.unlink(missing_ok=True)
     arguments = ["-test.v=test2json", f"-test.timeout={suite.get('seconds', '900')}s", *suite.get("arguments", "").split()]
-    if b"ginkgo.junit-report" in program.read_bytes():
+    if b"junit-report" in program.read_bytes():
         # Both servers get the tests in the same order.
         arguments += [f"-ginkgo.junit-report={junit}", "-ginkgo.no-color", "-ginkgo.seed=1"]
     environment = os.environ | {
