@@ -1,7 +1,7 @@
 # What the scripts of this folder share; sourced.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-version=$(sed -n '/^\[package\]/,/^\[/s/^version = "\(.*\)"/\1/p' "$root/Cargo.toml")
+version=$("$root/packages/version")
 # The release of Kubernetes whose API is served, as /version says it.
 kubernetes=$(sed -n 's/^pub const M[AI][JN]OR: &str = "\(.*\)";$/\1/p' "$root/src/http/documents/discovery/version.rs" | paste -sd.).0
 # Where releases are published.

@@ -10,7 +10,7 @@ mod rules;
 mod types;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = Path::new("../../proto");
+    let root = Path::new("proto");
     println!("cargo::rerun-if-changed={}", root.display());
     println!("cargo::rerun-if-changed=build");
     let mut files = Vec::new();

@@ -14,7 +14,7 @@ macro_rules! embedded_migrations {
         std::sync::LazyLock::new(|| {
             $crate::storage::migrations::migrator([$((
                 $file,
-                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../migrations/", $directory, "/", $file)),
+                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/", $directory, "/", $file)),
             )),+])
         })
     };
@@ -89,7 +89,7 @@ mod tests {
     fn every_file_is_a_migration() {
         let both = [("sqlite", &*sqlite::MIGRATIONS), ("postgres", &*postgres::MIGRATIONS)];
         for (directory, migrations) in both {
-            let path = format!("{}/../../migrations/{directory}", env!("CARGO_MANIFEST_DIR"));
+            let path = format!("{}/migrations/{directory}", env!("CARGO_MANIFEST_DIR"));
             let files = std::fs::read_dir(path).expect("a directory");
             let mut expected: Vec<String> =
                 files.map(|file| file.expect("a file").file_name().into_string().expect("a name")).collect();
