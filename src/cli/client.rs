@@ -98,5 +98,5 @@ fn address(url: &Url) -> Result<Address, String> {
     let host = url.host_str().ok_or("the URL has no host")?;
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let port = url.port().map(|port| port.to_string()).unwrap_or_default();
-    Ok(Address { host, port, tls: None, checked: Vec::new() })
+    Ok(Address { host, port, tls: None, checked: Vec::new(), egress: Default::default() })
 }

@@ -13,22 +13,23 @@ use crate::auth::oidc::Oidc;
 use crate::metrics::ReloadedFile;
 use crate::runtime::Runtime;
 
-/// Accepts the tokens of the issuers that are configured, now and later.
+/// Accepts the tokens of the issuers that are configured, now and later. Fails if one is to be reached by a network to which no
+/// way is configured.
 pub fn know_issuers(
     config: &Authentication,
     authenticator: &Authenticator,
     reloads: &Reloads,
     server: Option<&str>,
     runtime: &Runtime,
-) {
+) -> Result<(), String> {
     if config.oidc.is_empty() && config.file.is_none() {
-        return;
+        return Ok(());
     }
-    let oidc = Arc::new(Oidc::new(config.oidc.clone(), runtime.clock.clone(), runtime.metrics.clone()));
+    let oidc = Arc::new(Oidc::new(config.oidc.clone(), runtime.clone())?);
     authenticator.know_oidc(oidc.clone());
     let discovering = oidc.clone();
     runtime.tasks.run("oidc", async move { discovering.discover().await });
-    let Some(file) = &config.file else { return };
+    let Some(file) = &config.file else { return Ok(()) };
     let own = config.service_accounts.issuers.clone();
     let anonymous = authentication_config::parse(&file.text, &own).ok().and_then(|file| file.anonymous);
     let take = move |text: Vec<u8>| -> BoxFuture<'static, Result<(), Unusable>> {
@@ -44,6 +45,7 @@ pub fn know_issuers(
         })
     };
     reloads.follow(file, ReloadedFile::Authentication, server, runtime, Box::new(take));
+    Ok(())
 }
 
 /// The settings of the chain of authenticators. Where everything is allowed, nobody is anonymous but on the public paths:

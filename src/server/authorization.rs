@@ -12,6 +12,7 @@ use crate::auth::authorizer::{
 };
 use crate::auth::node::NodeAuthorizer;
 use crate::auth::rbac::Rbac;
+use crate::egress::Network;
 use crate::metrics::ReloadedFile;
 use crate::runtime::Runtime;
 
@@ -91,7 +92,9 @@ impl Authorizers {
             Mode::Webhook => {
                 let settings = webhook.clone().ok_or("a webhook without settings")?;
                 let metrics = self.runtime.metrics.authorization_webhook(name);
-                Arc::new(WebhookAuthorizer::new(settings, metrics).map_err(|error| error.to_string())?)
+                let egress = self.runtime.egresses.to(Network::ControlPlane);
+                let webhook = WebhookAuthorizer::new(settings, metrics, egress);
+                Arc::new(webhook.map_err(|error| error.to_string())?)
             }
         };
         let decisions = Some(self.runtime.metrics.decisions(mode.as_str(), name));

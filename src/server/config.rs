@@ -21,6 +21,7 @@ use crate::auth::oidc;
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
+use crate::egress;
 use crate::encryption;
 use crate::http::door::cors::Cors;
 use crate::http::limits::InFlightLimits;
@@ -83,6 +84,8 @@ pub struct Config {
     /// The built-in resources that clients are served.
     pub enablement: Enablement,
     pub audit: audit::config::Config,
+    /// The ways to networks; `None` connects directly.
+    pub egress: Option<egress::config::Configuration>,
     /// The flags that the server was started with, as `/flagz` shows them.
     pub flags: BTreeMap<String, String>,
 }
@@ -118,6 +121,7 @@ impl Default for Config {
             storage_versions: Vec::new(),
             enablement: Enablement::default(),
             audit: audit::config::Config::default(),
+            egress: None,
             flags: BTreeMap::new(),
         }
     }

@@ -24,6 +24,8 @@ pub enum Error {
     Tokens(#[from] token_file::Error),
     #[error(transparent)]
     Audit(#[from] audit::Error),
+    #[error("failed to setup egress selector: {0}")]
+    Egress(String),
     #[error(transparent)]
     Tls(#[from] tls::Error),
     #[error(transparent)]

@@ -27,6 +27,7 @@ use crate::auth::impersonation::Impersonator;
 use crate::auth::pki::client_url;
 use crate::auth::revocation::Revocations;
 use crate::auth::token_file::Tokens;
+use crate::egress::Egresses;
 use crate::flow_control::FlowControl;
 use crate::http::documents::discovery::version;
 use crate::http::door::Door;
@@ -40,11 +41,12 @@ use crate::runtime::Runtime;
 /// kubeconfig is written.
 pub(super) async fn start(
     config: Config,
-    runtime: Runtime,
+    mut runtime: Runtime,
     mut membership: Option<Membership>,
     build: Build,
 ) -> Result<Server, Error> {
     runtime.metrics.allow_labels(config.allowed_labels.clone());
+    runtime.egresses = egresses(&config, &runtime)?;
     let ending = Ending::new(config.shutdown_grace);
     let unfinished = Unfinished::new(&runtime.tasks, &ending);
     if let Some(dir) = &config.data_dir {
@@ -117,6 +119,11 @@ pub(super) async fn start(
         runtime: Handle::current(),
     };
     Ok(Server { listening, routes, under_way, metrics: runtime.metrics, audit, reloads, running, membership })
+}
+
+fn egresses(config: &Config, runtime: &Runtime) -> Result<Egresses, Error> {
+    let open = |configured| Egresses::open(configured, &runtime.metrics).map_err(Error::Egress);
+    config.egress.as_ref().map_or_else(|| Ok(Egresses::default()), open)
 }
 
 /// The URL for clients on this machine.

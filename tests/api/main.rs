@@ -35,6 +35,7 @@ mod discovery;
 mod documents;
 mod draining;
 mod effects;
+mod egress;
 mod encodings;
 mod encryption;
 mod events;

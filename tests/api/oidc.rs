@@ -19,7 +19,7 @@ async fn review(server: &TestServer, token: &str) -> Value {
 }
 
 /// The status of a token once the issuer's keys are known.
-async fn known(server: &TestServer, token: &str) -> Value {
+pub async fn known(server: &TestServer, token: &str) -> Value {
     loop {
         let status = review(server, token).await;
         if status["error"] != "oidc: authenticator not initialized" {
@@ -29,13 +29,14 @@ async fn known(server: &TestServer, token: &str) -> Value {
     }
 }
 
-fn issuer(site: &Site, mapping: Mapping) -> Issuer {
+pub fn issuer(site: &Site, mapping: Mapping) -> Issuer {
     Issuer {
         url: site.url(),
         discovery_url: None,
         authorities: site.certificate.clone().into_bytes(),
         audiences: vec!["me".to_owned()],
         algorithms: vec!["ES256".to_owned()],
+        network: None,
         mapping,
     }
 }

@@ -12,11 +12,11 @@ use crate::support::client::Client;
 use crate::support::server::TestServer;
 use crate::support::webhook::{Seen, WebhookServer};
 
-const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+pub const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
 /// A webhook of one rule, with these members besides.
-fn hook(name: &str, client_config: Value, rule: Value, more: Value) -> Value {
+pub fn hook(name: &str, client_config: Value, rule: Value, more: Value) -> Value {
     let mut rule_of_all = json!({"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["configmaps"],
         "operations": ["*"]});
     let mut hook = json!({"name": format!("{name}.ex.io"), "clientConfig": client_config,
@@ -37,7 +37,7 @@ fn configuration(name: &str, hooks: Value) -> Value {
     json!({"metadata": {"name": name}, "webhooks": hooks})
 }
 
-async fn configure(server: &TestServer, kind: &str, name: &str, hooks: Value) {
+pub async fn configure(server: &TestServer, kind: &str, name: &str, hooks: Value) {
     server.post(kind, &configuration(name, hooks)).await.expect(201);
 }
 
@@ -56,7 +56,7 @@ fn patch(operations: Value) -> Value {
 }
 
 /// A server that allows everything.
-async fn allowing() -> WebhookServer {
+pub async fn allowing() -> WebhookServer {
     WebhookServer::start(&["hook.t.svc"], |seen| reviewed(seen, json!({}))).await
 }
 

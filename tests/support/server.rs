@@ -73,6 +73,8 @@ pub struct Setup {
     pub service_routes: service_routes::Config,
     /// How kubelets are reached.
     pub kubelets: kubelets::Config,
+    /// The proxies that connections go through.
+    pub egress: Option<rowplane::egress::config::Configuration>,
     /// None of these runs unless the test switches it on.
     pub certificate_controllers: CertificateControllers,
     /// All of them unless the test says so.
@@ -117,6 +119,7 @@ impl Setup {
             authentication: Authentication::default(),
             service_routes: service_routes::Config::default(),
             kubelets: kubelets::Config::default(),
+            egress: None,
             certificate_controllers: CertificateControllers::default(),
             controllers: Controllers::Run,
             garbage_collection: true,
@@ -233,6 +236,7 @@ impl Setup {
             authentication: self.authentication.clone(),
             service_routes: self.service_routes.clone(),
             kubelets: self.kubelets.clone(),
+            egress: self.egress.clone(),
             certificate_controllers: self.certificate_controllers.clone(),
             controllers: self.controllers,
             garbage_collection: self.garbage_collection,

@@ -80,14 +80,13 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         rowplane::api::concerns::of_definition,
     ));
     let routes = built_in.ids(&service_routes::RESOURCES);
-    let service_routes =
-        ServiceRoutes::new(Default::default(), cache.clone(), routes, runtime.random.clone(), None);
+    let service_routes = ServiceRoutes::new(Default::default(), cache.clone(), routes, &runtime, None);
     let cluster = Cluster::new(Parts {
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in,
         service_routes,
-        kubelets: Kubelets::new(Default::default()).expect("settings"),
+        kubelets: Kubelets::new(Default::default(), Default::default()).expect("settings"),
         token_keys: TokenKeys::new(TokenKey { id: 1, secret: vec![0; 32] }, Vec::new()),
         hidden,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },

@@ -29,6 +29,7 @@ use self::policy::Policy;
 use self::sink::{Receipt, Sink};
 use self::webhook::Hook;
 use crate::auth::authorizer::Attributes;
+use crate::egress::Network;
 use crate::metrics::AuditMetrics;
 use crate::runtime::Runtime;
 use crate::storage;
@@ -91,7 +92,8 @@ impl Audit {
             sinks.push(log::open(log, &runtime.clock, &tasks, &metrics)?);
         }
         if let Some(webhook) = config.webhook.as_ref().filter(|_| has_policy) {
-            sinks.push(sink::of(Hook::open(webhook)?, &webhook.delivery, &tasks, &metrics));
+            let hook = Hook::open(webhook, runtime.egresses.to(Network::ControlPlane))?;
+            sinks.push(sink::of(hook, &webhook.delivery, &tasks, &metrics));
         }
         let audit = Arc::new(Self {
             policy: ArcSwap::from_pointee(policy),

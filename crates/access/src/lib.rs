@@ -11,7 +11,7 @@ pub mod auth;
 
 use rowplane_objects::{causes, codec, expression, fields, kinds, revision, schema, user};
 use rowplane_store::{
-    cache, failpoints, grpc, metrics, private_files, runtime, storage, tasks, wall_clock, webhook,
+    cache, egress, failpoints, grpc, metrics, private_files, runtime, storage, tasks, wall_clock, webhook,
 };
 use rowplane_values::{gotext, json, tree};
 use rowplane_x509 as x509;

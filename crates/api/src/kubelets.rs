@@ -8,6 +8,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::egress::Egress;
 use crate::error::Error;
 use crate::relay::Address;
 use crate::server_trust::{Identity, Trusted, client_config};
@@ -49,6 +50,8 @@ pub struct Kubelets {
     loaded: Mutex<Loaded>,
     /// The configuration for Pods and Services, which are believed, and shown no certificate.
     anonymous: Arc<ClientConfig>,
+    /// The way to the cluster's network.
+    egress: Egress,
 }
 
 /// The settings of TLS towards kubelets.
@@ -75,11 +78,11 @@ struct Files {
 }
 
 impl Kubelets {
-    /// Reads the files for the first time. Blocks.
-    pub fn new(config: Config) -> Result<Self, String> {
+    /// Reads the files for the first time. `egress` leads to the cluster's network. Blocks.
+    pub fn new(config: Config, egress: Egress) -> Result<Self, String> {
         let files = Files::read(&config)?;
         let loaded = Mutex::new(Loaded { tls: files.tls()?, files });
-        Ok(Self { loaded, config, anonymous: client_config(None, None)? })
+        Ok(Self { loaded, config, anonymous: client_config(None, None)?, egress })
     }
 
     pub fn config(&self) -> &Config {
@@ -89,6 +92,11 @@ impl Kubelets {
     /// See [`Kubelets::anonymous`].
     pub fn anonymous(&self) -> Arc<ClientConfig> {
         self.anonymous.clone()
+    }
+
+    /// The way to the cluster's network.
+    pub fn egress(&self) -> Egress {
+        self.egress.clone()
     }
 
     /// The settings by the files as they are now. Files that cannot be used change nothing.
@@ -123,7 +131,13 @@ impl Kubelets {
     pub async fn address(&self, node: &ObjectMap) -> Result<Address, Error> {
         let host = self.host(node)?;
         let tls = Some(self.tls().await.usual);
-        Ok(Address { host, port: self.port(node).to_string(), tls, checked: Vec::new() })
+        Ok(Address {
+            host,
+            port: self.port(node).to_string(),
+            tls,
+            checked: Vec::new(),
+            egress: self.egress(),
+        })
     }
 
     /// The first address of the best type that the Node has.

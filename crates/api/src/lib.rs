@@ -66,8 +66,8 @@ use rowplane_objects::{
     causes, codec, expression, kinds, long_work, patch, revision, schema, user, warnings,
 };
 use rowplane_store::{
-    cache, encryption, failpoints, metrics, random, relay, runtime, server_trust, storage, wall_clock,
-    webhook,
+    cache, egress, encryption, failpoints, metrics, random, relay, runtime, server_trust, storage,
+    wall_clock, webhook,
 };
 use rowplane_values::{gotext, json, quantity, tree};
 use rowplane_x509 as x509;

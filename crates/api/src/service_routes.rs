@@ -14,7 +14,9 @@ use rand::seq::SliceRandom as _;
 
 pub use self::fixed::{FixedAddress, FixedAddresses, parse_fixed};
 use crate::cache::{Cache, Range, State};
+use crate::egress::{Egress, Network, Route};
 use crate::random::Random;
+use crate::runtime::Runtime;
 use crate::schema::names::Gvr;
 use crate::storage::ResourceId;
 use crate::tree::Value;
@@ -59,6 +61,8 @@ pub struct ServiceRoutes {
     slices: Option<ResourceId>,
     /// The address at which this server listens, which is that of the Service `kubernetes`.
     own: Option<SocketAddr>,
+    /// The way to the cluster's network.
+    egress: Egress,
 }
 
 impl ServiceRoutes {
@@ -66,36 +70,38 @@ impl ServiceRoutes {
         config: Config,
         cache: Cache,
         [services, slices]: [Option<ResourceId>; 2],
-        random: Random,
+        runtime: &Runtime,
         own: Option<SocketAddr>,
     ) -> Self {
-        Self { config, cache, random, services, slices, own }
+        let (random, egress) = (runtime.random.clone(), runtime.egresses.to(Network::Cluster));
+        Self { config, cache, random, services, slices, own, egress }
     }
 
-    /// The addresses (`host:port`) of a Service's port in the order in which they are to be tried, at least one; or
-    /// upstream's words for why there is none.
-    pub fn addresses(&self, to: ServicePort<'_>) -> Result<Vec<String>, String> {
+    /// The way to a Service's port, with at least one address; or upstream's words for why there is none. The address that a
+    /// flag gives, and this server's own, are not reached through the cluster's network.
+    pub fn route(&self, to: ServicePort<'_>) -> Result<Route, String> {
         let state = self.cache.any();
         let service = self.service(&state, to)?;
         if let Some(address) = self.config.fixed.get(to, service.as_ref()) {
-            return Ok(vec![address.to_owned()]);
+            return Ok(Route::of(address.to_owned(), Egress::default()));
         }
         if let (Some(own), ServicePort { namespace: "default", name: "kubernetes", port: 443 }) =
             (self.own, to)
         {
-            return Ok(vec![own.to_string()]);
+            return Ok(Route::of(own.to_string(), Egress::default()));
         }
         let service = service.ok_or_else(|| format!("service \"{}\" not found", to.name))?;
-        match self.config.routing {
-            Routing::ClusterIp => Ok(vec![cluster_address(&service, to)?]),
+        let addresses = match self.config.routing {
+            Routing::ClusterIp => vec![cluster_address(&service, to)?],
             Routing::Endpoints => {
                 let slices = self.slices(&state, to)?;
                 self.random.with(|rng| {
                     let shuffle = |addresses: &mut [String]| addresses.shuffle(rng);
                     endpoints(&service, to, &slices, shuffle)
-                })
+                })?
             }
-        }
+        };
+        Ok(Route { addresses, egress: self.egress.clone() })
     }
 
     /// The host and the port that a flag gives to a Service.

@@ -19,7 +19,11 @@ pub mod answers;
 
 pub mod runtime;
 
+pub mod egress;
+
 pub mod metrics;
+
+pub mod config_file;
 
 pub mod failpoints;
 pub mod grpc;
@@ -33,6 +37,6 @@ pub mod tasks;
 pub mod wall_clock;
 pub mod watched_file;
 
-use rowplane_objects::{codec, fields, revision, schema};
+use rowplane_objects::{causes, codec, fields, revision, schema};
 use rowplane_values::{gotext, tree};
 use rowplane_x509 as x509;

@@ -15,6 +15,7 @@ mod buckets;
 mod catalog;
 mod certificates;
 mod conversion;
+mod egress;
 mod encryption;
 mod external_signer;
 mod features;

@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use rustls::ClientConfig;
 
+use crate::egress::Egress;
+
 /// How a server is reached.
 #[derive(Clone, Debug)]
 pub struct Address {
@@ -23,6 +25,8 @@ pub struct Address {
     /// The addresses of the host that were checked, in the order in which they are dialled; empty if the host is to be
     /// looked up when it is dialled. A second look-up may answer differently (CVE-2020-8562).
     pub checked: Vec<IpAddr>,
+    /// The way there.
+    pub egress: Egress,
 }
 
 impl Address {

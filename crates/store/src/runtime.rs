@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::egress::Egresses;
 use crate::metrics::Metrics;
 use crate::random::Random;
 use crate::tasks::Tasks;
@@ -16,6 +17,8 @@ pub struct Runtime {
     /// The source of names and ids of objects.
     pub random: Random,
     pub metrics: Arc<Metrics>,
+    /// The ways to the networks that the server connects to.
+    pub egresses: Egresses,
     /// The background tasks, by which the server also learns that it cannot continue.
     pub tasks: Tasks,
 }

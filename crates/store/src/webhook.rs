@@ -26,6 +26,7 @@ use rustls::pki_types::ServerName;
 
 pub use self::fetch::Fetcher;
 use self::link::{Link, Multiplexed, Opened, Response, with_http2};
+use crate::egress::{Egress, Route};
 use crate::server_trust::{self, Identity, Trusted};
 
 /// Connections that are kept while nobody uses them.
@@ -76,9 +77,8 @@ pub enum Scheme {
     Http,
 }
 
-/// Finds the addresses (`host:port`) of a hook, in the order in which they are tried; asked when a connection is made. Its
-/// error is the call's.
-pub type Addresses<'a> = &'a (dyn Fn() -> Result<Vec<String>, String> + Send + Sync);
+/// Finds the way to a hook; asked when a connection is made. Its error is the call's.
+pub type FindRoute<'a> = &'a (dyn Fn() -> Result<Route, String> + Send + Sync);
 
 /// A hook, and the connections to it.
 #[derive(Debug)]
@@ -87,6 +87,8 @@ pub struct Webhook {
     tls: Result<Arc<ClientConfig>, String>,
     timeout: Duration,
     client: Client,
+    /// The way to the endpoint's own address.
+    egress: Egress,
     idle: Mutex<Vec<Link>>,
     /// The connection of a hook that speaks HTTP/2.
     shared: Mutex<Option<Multiplexed>>,
@@ -173,7 +175,8 @@ impl Webhook {
     /// The variant of [`Webhook::new`] with credentials to show.
     pub fn as_client(endpoint: Endpoint, ca_bundle: &[u8], timeout: Duration, mut client: Client) -> Self {
         let tls = client_config(ca_bundle, client.identity.take());
-        let hook = Self { endpoint, tls, timeout, client, idle: Mutex::default(), shared: Mutex::default() };
+        let (egress, idle, shared) = (Egress::default(), Mutex::default(), Mutex::default());
+        let hook = Self { endpoint, tls, timeout, client, egress, idle, shared };
         if hook.endpoint.is_local() { hook.over_http2() } else { hook }
     }
 
@@ -182,6 +185,16 @@ impl Webhook {
     pub fn over_http2(mut self) -> Self {
         self.tls = self.tls.map(|tls| with_http2(&tls));
         self
+    }
+
+    /// The same, with this way to the endpoint's own address.
+    pub fn through(self, egress: Egress) -> Self {
+        Self { egress, ..self }
+    }
+
+    /// The way to the endpoint's own address.
+    pub fn own_route(&self) -> Route {
+        Route::of(self.endpoint.address(), self.egress.clone())
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -194,30 +207,25 @@ impl Webhook {
     }
 
     /// Posts a body to the hook, and answers with the body of the answer.
-    pub async fn post(&self, addresses: Addresses<'_>, body: Bytes) -> Result<Bytes, CallError> {
-        words::judge(self.answer(addresses, body).await?)
+    pub async fn post(&self, route: FindRoute<'_>, body: Bytes) -> Result<Bytes, CallError> {
+        words::judge(self.answer(route, body).await?)
     }
 
     /// Posts a body, within a time of its own that the hook is told. An answer that says when to come again is followed
     /// within that time.
-    pub async fn call(
-        &self,
-        addresses: Addresses<'_>,
-        body: &Bytes,
-        time: Duration,
-    ) -> Result<Bytes, Failed> {
+    pub async fn call(&self, route: FindRoute<'_>, body: &Bytes, time: Duration) -> Result<Bytes, Failed> {
         let path = self.path_within(time);
         let failed = |why: &str| Failed { why: self.failed_within(time, why), status: None };
         let exchange = async {
             for _ in 1..MOST_REPETITIONS {
-                match self.exchange_at(addresses, &path, body).await? {
+                match self.exchange_at(route, &path, body).await? {
                     Response { status: 429 | 500.., retry_after: Some(after), .. } => {
                         tokio::time::sleep(Duration::from_secs(after)).await;
                     }
                     response => return Ok(response),
                 }
             }
-            self.exchange_at(addresses, &path, body).await
+            self.exchange_at(route, &path, body).await
         };
         match tokio::time::timeout(time, exchange).await {
             Ok(Ok(response)) => {
@@ -247,16 +255,16 @@ impl Webhook {
 
     /// Posts a body to the endpoint's own address. An answer may be empty.
     pub async fn send(&self, body: Bytes) -> Result<(), CallError> {
-        let response = self.answer(&|| Ok(vec![self.endpoint.address()]), body).await?;
+        let response = self.answer(&|| Ok(self.own_route()), body).await?;
         match response.status {
             200..=206 => Ok(()),
             _ => words::judge(response).map(drop),
         }
     }
 
-    async fn answer(&self, addresses: Addresses<'_>, body: Bytes) -> Result<Response, CallError> {
+    async fn answer(&self, route: FindRoute<'_>, body: Bytes) -> Result<Response, CallError> {
         let failed = |why: String| self.failed(&why);
-        let call = self.exchange(addresses, body);
+        let call = self.exchange(route, body);
         match tokio::time::timeout(self.timeout, call).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(why)) => Err(failed(why)),
@@ -272,23 +280,18 @@ impl Webhook {
     }
 
     /// A connection that was kept may have ended meanwhile, so the first failure of one leads to a new one.
-    async fn exchange(&self, addresses: Addresses<'_>, body: Bytes) -> Result<Response, String> {
-        self.exchange_at(addresses, &self.path(), &body).await
+    async fn exchange(&self, route: FindRoute<'_>, body: Bytes) -> Result<Response, String> {
+        self.exchange_at(route, &self.path(), &body).await
     }
 
     fn path(&self) -> String {
         format!("{}?timeout={}s", self.endpoint.path, self.timeout.as_secs())
     }
 
-    async fn exchange_at(
-        &self,
-        addresses: Addresses<'_>,
-        path: &str,
-        body: &Bytes,
-    ) -> Result<Response, String> {
+    async fn exchange_at(&self, route: FindRoute<'_>, path: &str, body: &Bytes) -> Result<Response, String> {
         let mut path = Cow::Borrowed(path);
         for _ in 0..=redirect::MOST {
-            let response = self.exchange_once(addresses, &path, body).await?;
+            let response = self.exchange_once(route, &path, body).await?;
             match redirect::target(&response, &KEEPING_METHOD, &self.endpoint.url(&path))? {
                 Some(target) => path = target.into(),
                 None => return Ok(response),
@@ -299,7 +302,7 @@ impl Webhook {
 
     async fn exchange_once(
         &self,
-        addresses: Addresses<'_>,
+        route: FindRoute<'_>,
         path: &str,
         body: &Bytes,
     ) -> Result<Response, String> {
@@ -316,11 +319,11 @@ impl Webhook {
             return Ok(answer);
         }
         let opened = match self.endpoint.scheme {
-            Scheme::Http => Opened::without_tls(&addresses()?).await?,
+            Scheme::Http => Opened::without_tls(&route()?).await?,
             Scheme::Https => {
                 let tls = self.tls.clone()?;
                 let name = ServerName::try_from(self.endpoint.server_name.clone());
-                Opened::at(&addresses()?, tls, name.map_err(|error| error.to_string())?).await?
+                Opened::at(&route()?, tls, name.map_err(|error| error.to_string())?).await?
             }
         };
         match opened {

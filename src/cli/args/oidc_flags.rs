@@ -99,6 +99,7 @@ impl OidcArgs {
             authorities,
             audiences: vec![client],
             algorithms: self.oidc_signing_algs,
+            network: None,
             mapping: Mapping {
                 username_claim: self.oidc_username_claim,
                 username_prefix: prefix,

@@ -1,6 +1,6 @@
 //! The flags of `rowplane serve`, under kube-apiserver's headings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, value_parser};
@@ -21,6 +21,7 @@ use super::{StoreArgs, positive_duration};
 use crate::cli::config::{LogConfig, LogFormat, ServeConfig};
 use crate::cli::error::Error;
 use crate::controllers::IdentityLeases;
+use crate::egress;
 use crate::kinds::behavior::format;
 use crate::server::config::{Config, IdentityConfig, Registration};
 use crate::server::datastore::Datastore;
@@ -53,11 +54,23 @@ pub struct ServeArgs {
     #[command(flatten)]
     kubelets: KubeletArgs,
     #[command(flatten)]
+    egress: EgressArgs,
+    #[command(flatten)]
     controllers: ControllerArgs,
     #[command(flatten)]
     replica: ReplicaArgs,
     #[command(flatten)]
     testing: TestingArgs,
+}
+
+/// The ways to networks.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Egress selector flags")]
+pub struct EgressArgs {
+    /// A file of kind EgressSelectorConfiguration, which names proxies for connections to the cluster and to the control
+    /// plane
+    #[arg(long, value_name = "FILE")]
+    egress_selector_config_file: Option<PathBuf>,
 }
 
 /// The amount and the form of log lines.
@@ -120,6 +133,7 @@ impl ServeArgs {
             admission: self.admission.into_config(defaults)?,
             kubelets: self.kubelets.into_config(),
             audit: self.audit.into_config(has_database)?,
+            egress: self.egress.into_config()?,
             ..Config::default()
         };
         self.generic.apply(&mut server);
@@ -129,6 +143,14 @@ impl ServeArgs {
         let log = LogConfig { verbosity: self.log.v, is_quiet: false, format: self.log.log_format };
         let lifetime = self.testing.lifetime();
         Ok(ServeConfig { server, shown_kubeconfig, log, definitions: self.testing.crds, lifetime })
+    }
+}
+
+impl EgressArgs {
+    fn into_config(self) -> Result<Option<egress::config::Configuration>, Error> {
+        let path = self.egress_selector_config_file.filter(|path| !path.as_os_str().is_empty());
+        let read = path.map(|path| egress::config::load(&path)).transpose();
+        read.map_err(Error::Usage)
     }
 }
 

@@ -112,7 +112,6 @@ pub const FLAGS: &[(&str, &[Flag])] = &[
         ],
     ),
     ("Authentication flags", &[flag("service-account-lookup", Bool, Ignored("tokens are always looked up"))]),
-    ("Egress selector flags", &[flag("egress-selector-config-file", Scalar, Refused)]),
     ("Admission flags", &[flag("admission-control", List, Own)]),
     (
         "Metrics flags",

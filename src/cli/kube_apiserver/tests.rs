@@ -178,7 +178,10 @@ fn refusals() {
     let cases: [(&[&str], &str); 10] = [
         (&["--insecure-port=0"], "unknown flag: --insecure-port"),
         (&["x"], "\"kube-apiserver\" does not take any arguments, got [\"x\"]"),
-        (&["--egress-selector-config-file=x"], "--egress-selector-config-file is not supported yet"),
+        (
+            &["--egress-selector-config-file=x"],
+            "unable to read egress selector configuration from \"x\" [open x: no such file or directory]",
+        ),
         (
             &["--authorization-mode=Webhook"],
             "authorization-mode Webhook's authorization config file not passed",

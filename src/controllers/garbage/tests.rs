@@ -47,15 +47,14 @@ pub async fn api(directory: &std::path::Path) -> Api {
     let built_in =
         Arc::new(Served::new(registry, &ids, Default::default(), crate::api::concerns::of_definition));
     let routes = built_in.ids(&service_routes::RESOURCES);
-    let service_routes =
-        ServiceRoutes::new(Default::default(), cache.clone(), routes, runtime.random.clone(), None);
+    let service_routes = ServiceRoutes::new(Default::default(), cache.clone(), routes, &runtime, None);
     let admission = Chain::new(&Settings::default(), &runtime.metrics).expect("a chain");
     let cluster = Cluster::new(Parts {
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in,
         service_routes,
-        kubelets: Kubelets::new(Default::default()).expect("settings"),
+        kubelets: Kubelets::new(Default::default(), Default::default()).expect("settings"),
         token_keys: TokenKeys::new(key, Vec::new()),
         hidden,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },

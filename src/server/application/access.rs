@@ -10,6 +10,7 @@ use crate::auth::service_accounts::{Resources, Verifier};
 use crate::auth::token_webhook::{self, TokenWebhook};
 use crate::cache::Range;
 use crate::controllers::{self, flow_control};
+use crate::egress::Network;
 use crate::flow_control::Sizes;
 use crate::http::door::Door;
 use crate::runtime::Runtime;
@@ -82,6 +83,7 @@ impl Access<'_> {
         }
         if let Some(webhook) = &config.authentication.webhook {
             let hook = Webhook::of_kubeconfig(&webhook.config_file, token_webhook::TIMEOUT)?;
+            let hook = hook.through(controlling.egresses.to(Network::ControlPlane));
             let webhook = TokenWebhook::new(hook, webhook.version.clone(), webhook.cache_ttl);
             door.authenticator.know_webhook(webhook);
         }
@@ -91,7 +93,7 @@ impl Access<'_> {
             reloads,
             server,
             controlling,
-        );
+        )?;
         Ok(())
     }
 }

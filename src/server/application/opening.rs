@@ -20,6 +20,7 @@ use crate::api::verbs::list::token_keys::read_token_keys;
 use crate::auth::rbac::Rbac;
 use crate::cache::{Cache, LoadProgress};
 use crate::codec::object::Draft;
+use crate::egress::Network;
 use crate::encryption::{Encryption, Opening};
 use crate::kinds::built_in;
 use crate::long_work::Lanes;
@@ -105,7 +106,7 @@ impl Opened {
             config.service_routes.clone(),
             cache.clone(),
             built_in.ids(&service_routes::RESOURCES),
-            runtime.random.clone(),
+            runtime,
             address,
         );
         let contents = NamespaceContents { root_ca: server_authority };
@@ -116,7 +117,7 @@ impl Opened {
             resources: built_in,
             hidden,
             service_routes,
-            kubelets: Kubelets::new(config.kubelets.clone())?,
+            kubelets: Kubelets::new(config.kubelets.clone(), runtime.egresses.to(Network::Cluster))?,
             token_keys: read_token_keys(&*backend, &runtime.clock).await?,
             tokens: TokenIssuing { issuer: service_accounts::issuer(config, runtime).await?, audiences },
             encryption,

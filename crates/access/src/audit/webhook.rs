@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::config::WebhookConfig;
 use super::delivery::Delivery;
 use super::event::Event;
+use crate::egress::Egress;
 use crate::webhook::{KubeconfigError, Webhook};
 
 /// How long a call may take; upstream's limit.
@@ -26,8 +27,8 @@ pub struct Hook {
 }
 
 impl Hook {
-    pub fn open(config: &WebhookConfig) -> Result<Self, KubeconfigError> {
-        let hook = Webhook::of_kubeconfig(&config.config_file, TIMEOUT)?;
+    pub fn open(config: &WebhookConfig, egress: Egress) -> Result<Self, KubeconfigError> {
+        let hook = Webhook::of_kubeconfig(&config.config_file, TIMEOUT)?.through(egress);
         Ok(Self { hook, initial_backoff: config.initial_backoff, ending: CancellationToken::new() })
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::authn::Anonymous;
 use super::oidc::{Expression, Issuer, Mapping, Subject, check_authorities};
 use crate::codec::yaml;
+use crate::egress::Network;
 use crate::expression::Type;
 use crate::fields;
 use crate::gotext::quote;
@@ -129,7 +130,14 @@ impl Reader<'_> {
         self.problems.unknown(entry, &format!("{at}."), &known);
         let empty = Map::new();
         let issuer = fields::object(entry, "issuer").unwrap_or(&empty);
-        let known = ["url", "discoveryURL", "certificateAuthority", "audiences", "audienceMatchPolicy"];
+        let known = [
+            "url",
+            "discoveryURL",
+            "certificateAuthority",
+            "audiences",
+            "audienceMatchPolicy",
+            "egressSelectorType",
+        ];
         self.problems.unknown(issuer, &format!("{at}.issuer."), &known);
         let url = fields::text(issuer, &["url"]).to_owned();
         self.check_url(&url, &format!("{at}.issuer.url"));
@@ -165,7 +173,22 @@ impl Reader<'_> {
             authorities: authorities.to_vec(),
             audiences,
             algorithms: ALGORITHMS.map(str::to_owned).to_vec(),
+            network: self.network(issuer, at),
             mapping,
+        }
+    }
+
+    fn network(&mut self, issuer: &Map, at: &str) -> Option<Network> {
+        match fields::text(issuer, &["egressSelectorType"]) {
+            "" => None,
+            "controlplane" => Some(Network::ControlPlane),
+            "cluster" => Some(Network::Cluster),
+            other => {
+                let why = "egress selector must be either controlplane or cluster";
+                let why = format!("Invalid value: {}: {why}", quote(other));
+                self.problems.add(&format!("{at}.issuer.egressSelectorType"), &why);
+                None
+            }
         }
     }
 

@@ -20,10 +20,10 @@ use super::authn::Refusals;
 use super::jwt::{Audience, Compact, Date, claimed_issuer};
 use super::recent::Recent;
 use crate::auth::secret::sha256;
-use crate::metrics::Metrics;
+use crate::egress::Network;
+use crate::runtime::Runtime;
 use crate::tree::Map;
 use crate::user::User;
-use crate::wall_clock::WallClock;
 use crate::x509;
 
 use self::distributed::Expanded;
@@ -53,6 +53,8 @@ pub struct Issuer {
     pub audiences: Vec<String>,
     /// The algorithms by which tokens may be signed, such as `RS256`.
     pub algorithms: Vec<String>,
+    /// The network that the issuer is reached by, if a way has to be configured for it; `None` connects directly.
+    pub network: Option<Network>,
     pub mapping: Mapping,
 }
 
@@ -60,8 +62,7 @@ pub struct Issuer {
 pub struct Oidc {
     providers: ArcSwap<Vec<Arc<Provider>>>,
     replaced: Notify,
-    clock: WallClock,
-    metrics: Arc<Metrics>,
+    runtime: Runtime,
     /// Tokens that were accepted, by their hashes.
     known: Recent<[u8; 32], Arc<AcceptedToken>>,
 }
@@ -86,10 +87,10 @@ struct Standard {
 }
 
 impl Oidc {
-    /// Blocks where the system's CAs are read.
-    pub fn new(issuers: Vec<Issuer>, clock: WallClock, metrics: Arc<Metrics>) -> Self {
-        let providers = ArcSwap::from_pointee(providers(issuers, &metrics));
-        Self { providers, replaced: Notify::new(), clock, metrics, known: Recent::new(MOST) }
+    /// Fails if no way is configured to the network of an issuer. Blocks where the system's CAs are read.
+    pub fn new(issuers: Vec<Issuer>, runtime: Runtime) -> Result<Self, String> {
+        let providers = ArcSwap::from_pointee(providers(issuers, &runtime)?);
+        Ok(Self { providers, replaced: Notify::new(), runtime, known: Recent::new(MOST) })
     }
 
     /// Finds out where the issuers' keys are, also of those that come later. Runs for ever.
@@ -110,9 +111,9 @@ impl Oidc {
 
     /// Trusts these issuers and no others, once it is known of all where their keys are. Fails if that takes too long.
     pub async fn replace(&self, issuers: Vec<Issuer>) -> Result<(), String> {
-        let metrics = self.metrics.clone();
-        let made = tokio::task::spawn_blocking(move || providers(issuers, &metrics)).await;
-        let providers = made.map_err(|error| error.to_string())?;
+        let runtime = self.runtime.clone();
+        let made = tokio::task::spawn_blocking(move || providers(issuers, &runtime)).await;
+        let providers = made.map_err(|error| error.to_string())??;
         let discovered = futures_util::future::join_all(providers.iter().map(|provider| provider.discover()));
         if tokio::time::timeout(HEALTHY_WITHIN, discovered).await.is_err() {
             let slow = providers.iter().find(|provider| !provider.is_ready());
@@ -126,7 +127,7 @@ impl Oidc {
 
     /// The user of a token; `None` if no issuer here has issued it.
     pub async fn verify(&self, token: &str) -> Option<Result<Arc<User>, Refusals>> {
-        let now = i64::try_from(self.clock.seconds()).unwrap_or(i64::MAX);
+        let now = i64::try_from(self.runtime.clock.seconds()).unwrap_or(i64::MAX);
         let hash = sha256(token.as_bytes());
         if let Some(known) = self.known.get(&hash)
             && now < known.until
@@ -156,8 +157,13 @@ impl Oidc {
     }
 }
 
-fn providers(issuers: Vec<Issuer>, metrics: &Arc<Metrics>) -> Vec<Arc<Provider>> {
-    issuers.into_iter().map(|issuer| Arc::new(Provider::new(issuer, metrics.clone()))).collect()
+fn providers(issuers: Vec<Issuer>, runtime: &Runtime) -> Result<Vec<Arc<Provider>>, String> {
+    let provider = |issuer: Issuer| {
+        let egress = issuer.network.map(|network| runtime.egresses.demanded(network)).transpose();
+        let egress = egress.map_err(|why| format!("oidc: {why}"))?.unwrap_or_default();
+        Ok(Arc::new(Provider::new(issuer, egress, runtime.metrics.clone())))
+    };
+    issuers.into_iter().map(provider).collect()
 }
 
 /// Fails with the reason why these authorities, in PEM, verify nobody: all of their certificates have to be readable.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use crate::ObjectMap;
+use crate::egress::{Network, Route};
 use crate::error::Error;
 use crate::kinds::conversion_review::{Failure, Refused, Review};
 use crate::kinds::custom::{ConversionWebhook, CustomDefinition, WebhookPlace};
@@ -126,14 +127,16 @@ impl Hook {
         let client = self.client.get_or_init(|| {
             long_work::run(|| Webhook::new(endpoint.clone(), &self.config.ca_bundle, TIMEOUT))
         });
-        let addresses = || match &self.config.place {
-            WebhookPlace::Url(_) => Ok(vec![endpoint.address()]),
+        let route = || match &self.config.place {
+            WebhookPlace::Url(_) => {
+                Ok(Route::of(endpoint.address(), caller.runtime.egresses.to(Network::ControlPlane)))
+            }
             WebhookPlace::Service { namespace, name, port, .. } => {
-                caller.routes.addresses(ServicePort { namespace, name, port: *port })
+                caller.routes.route(ServicePort { namespace, name, port: *port })
             }
         };
         let slot = tokio::time::timeout(TIMEOUT, self.slots.acquire()).await;
         let Ok(Ok(_slot)) = slot else { return Err(client.failed("context deadline exceeded")) };
-        client.post(&addresses, body).await
+        client.post(&route, body).await
     }
 }

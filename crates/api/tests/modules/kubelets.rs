@@ -3,6 +3,7 @@
 use rowplane_api::ObjectMap;
 use rowplane_api::error::Error;
 use rowplane_api::kubelets::{Config, Kubelets};
+use rowplane_store::egress::Egress;
 use rowplane_values::tree::{Value, json};
 
 fn node(status: Value) -> ObjectMap {
@@ -12,10 +13,8 @@ fn node(status: Value) -> ObjectMap {
 
 #[tokio::test]
 async fn the_best_type_counts_and_then_the_order() {
-    let kubelets = Kubelets::new(Config {
-        address_types: vec!["ExternalIP".to_owned(), "InternalIP".to_owned()],
-        ..Config::default()
-    });
+    let address_types = vec!["ExternalIP".to_owned(), "InternalIP".to_owned()];
+    let kubelets = Kubelets::new(Config { address_types, ..Config::default() }, Egress::default());
     let kubelets = kubelets.expect("kubelets");
     let two =
         json!([{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "InternalIP", "address": "fd00::1"}]);

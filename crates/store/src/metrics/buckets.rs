@@ -5,8 +5,8 @@ use metrics_exporter_prometheus::PrometheusRecorder;
 
 use super::catalog;
 use super::{
-    admission, authorization, certificates, conversion, encryption, external_signer, flow_control, objects,
-    request, services, store, tokens, watch,
+    admission, authorization, certificates, conversion, egress, encryption, external_signer, flow_control,
+    objects, request, services, store, tokens, watch,
 };
 
 /// The buckets of Prometheus' clients, in seconds.
@@ -24,6 +24,7 @@ const HISTOGRAMS: &[(&str, &[f64])] = &[
     (certificates::CERTIFICATE_LEFT, &certificates::CERTIFICATE_BUCKETS),
     (conversion::CONVERSION_SECONDS, &conversion::CONVERSION_BUCKETS),
     (conversion::DEFINITION_CONVERSION_SECONDS, &conversion::DEFINITION_CONVERSION_BUCKETS),
+    (egress::SECONDS, &egress::BUCKETS),
     (encryption::KMS_SECONDS, &encryption::KMS_BUCKETS),
     (encryption::SECONDS, &encryption::BUCKETS),
     (encryption::SEED_SECONDS, &encryption::SEED_BUCKETS),

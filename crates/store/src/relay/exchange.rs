@@ -13,9 +13,9 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 
-use super::dial::Stream;
 use crate::answers::client;
 use crate::answers::interim::{Interim, TOO_MANY};
+use crate::egress::Stream;
 use crate::layered::Layered;
 use crate::webhook::words;
 

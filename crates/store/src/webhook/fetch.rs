@@ -13,6 +13,7 @@ use rustls::pki_types::ServerName;
 
 use super::link::{Multiplexed, Opened, Response, with_http2};
 use super::{CallError, client_config, redirect};
+use crate::egress::{Egress, Route};
 
 /// Redirects of a request that has no body.
 const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
@@ -25,6 +26,7 @@ const LARGEST: usize = 1 << 20;
 pub struct Fetcher {
     tls: Result<Arc<ClientConfig>, String>,
     timeout: Duration,
+    egress: Egress,
     /// The last server that spoke HTTP/2 (`host:port`), and the connection to it.
     shared: Mutex<Option<(String, Multiplexed)>>,
 }
@@ -33,7 +35,12 @@ impl Fetcher {
     /// `authorities` is PEM; without any, those of the system are trusted. Blocks where these are read.
     pub fn new(authorities: &[u8], timeout: Duration) -> Self {
         let tls = client_config(authorities, None).map(|tls| with_http2(&tls));
-        Self { tls, timeout, shared: Mutex::default() }
+        Self { tls, timeout, egress: Egress::default(), shared: Mutex::default() }
+    }
+
+    /// The same, with this way to the servers.
+    pub fn through(self, egress: Egress) -> Self {
+        Self { egress, ..self }
     }
 
     /// The body of a success.
@@ -96,10 +103,11 @@ impl Fetcher {
         {
             return Ok(answer);
         }
-        match Opened::at(std::slice::from_ref(&address), self.tls.clone()?, name).await? {
+        let route = Route::of(address, self.egress.clone());
+        match Opened::at(&route, self.tls.clone()?, name).await? {
             Opened::One(mut link) => link.exchange(request, LARGEST).await,
             Opened::Many(link) => {
-                *shared() = Some((address, link.clone()));
+                *shared() = Some((route.addresses.concat(), link.clone()));
                 link.exchange(request, LARGEST).await
             }
         }

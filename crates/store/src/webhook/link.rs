@@ -18,18 +18,18 @@ use hyper::{Request, Uri, Version, header};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
-use super::words;
+use super::words::broken;
 use crate::answers::client;
 use crate::answers::interim::{Interim, TOO_MANY};
 use crate::answers::lenient::{Lenient, LenientStream};
+use crate::egress::{self, Route, words};
 
 /// A connection with TLS, or without.
-type Stream = LenientStream<Either<TlsStream<TcpStream>, TcpStream>>;
+type Stream = LenientStream<Either<TlsStream<egress::Stream>, egress::Stream>>;
 type Driver = Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>;
 
 /// When a connection of HTTP/2 that says nothing is asked whether it is still there, and how long it may think about it, as
@@ -67,16 +67,12 @@ pub struct Link {
 #[derive(Clone)]
 pub struct Multiplexed(http2::SendRequest<Full<Bytes>>);
 
-async fn connect(addresses: &[String]) -> Result<TcpStream, String> {
+async fn connect(route: &Route) -> Result<egress::Stream, String> {
     let mut first = None;
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(stream) => {
-                // A review is one small request and its answer.
-                let _ = stream.set_nodelay(true);
-                return Ok(stream);
-            }
-            Err(error) => first = first.or_else(|| Some(words::dial(address, &error))),
+    for address in &route.addresses {
+        match route.egress.connect(address, &[]).await {
+            Ok(stream) => return Ok(stream),
+            Err(why) => first = first.or(Some(why)),
         }
     }
     Err(first.unwrap_or_else(|| "there is no address".to_owned()))
@@ -90,13 +86,13 @@ pub fn with_http2(tls: &ClientConfig) -> Arc<ClientConfig> {
 }
 
 impl Opened {
-    /// Connects to the first of these addresses where something listens. The error is that of the first.
+    /// Connects to the first address of the route where something listens. The error is that of the first.
     pub async fn at(
-        addresses: &[String],
+        route: &Route,
         tls: Arc<ClientConfig>,
         name: ServerName<'static>,
     ) -> Result<Self, String> {
-        let stream = connect(addresses).await?;
+        let stream = connect(route).await?;
         let stream = TlsConnector::from(tls).connect(name, stream).await;
         let stream = stream.map_err(|error| words::handshake(&error))?;
         let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -117,8 +113,8 @@ impl Opened {
     }
 
     /// Connects in the same way, without TLS.
-    pub async fn without_tls(addresses: &[String]) -> Result<Self, String> {
-        Self::one(Lenient::over(Either::Right(connect(addresses).await?))).await
+    pub async fn without_tls(route: &Route) -> Result<Self, String> {
+        Self::one(Lenient::over(Either::Right(connect(route).await?))).await
     }
 
     async fn one(stream: Stream) -> Result<Self, String> {
@@ -155,7 +151,7 @@ impl Link {
         let Self { sender, connection } = self;
         let answer = async {
             sender.ready().await.map_err(|error| error.to_string())?;
-            let response = sender.send_request(request).await.map_err(|error| words::broken(&error))?;
+            let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
             read(response, limit).await
         };
         let mut answer = pin!(answer);
@@ -192,8 +188,8 @@ impl Multiplexed {
         let uri = uri.path_and_query(request.uri().to_string()).build();
         *request.uri_mut() = uri.map_err(|error| error.to_string())?;
         let mut sender = self.0.clone();
-        sender.ready().await.map_err(|error| words::broken(&error))?;
-        let response = sender.send_request(request).await.map_err(|error| words::broken(&error))?;
+        sender.ready().await.map_err(|error| broken(&error))?;
+        let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
         read(response, limit).await
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::link::Response;
-use super::{Addresses, CallError, Webhook, words};
+use super::{CallError, FindRoute, Webhook, words};
 
 /// How often a call is made.
 const TRIES: u32 = 5;
@@ -50,10 +50,10 @@ impl Webhook {
         retries: Retries,
         mut ended: impl FnMut(Ended, Duration),
     ) -> Result<Bytes, CallError> {
-        let addresses = || Ok(vec![self.endpoint.address()]);
+        let route = || Ok(self.own_route());
         let mut pause = retries.pause;
         for _ in 1..TRIES {
-            let (answer, passes) = self.post_once(&addresses, body.clone(), &mut ended).await;
+            let (answer, passes) = self.post_once(&route, body.clone(), &mut ended).await;
             match answer {
                 Err(error) if passes => tracing::debug!(%error, "a webhook is called again"),
                 answer => return answer,
@@ -61,18 +61,18 @@ impl Webhook {
             tokio::time::sleep(pause.mul_f64(1.0 + 0.2 * rand::random::<f64>())).await;
             pause = pause.mul_f64(1.5);
         }
-        self.post_once(&addresses, body, &mut ended).await.0
+        self.post_once(&route, body, &mut ended).await.0
     }
 
     /// The answer, and whether a failure may pass.
     async fn post_once(
         &self,
-        addresses: Addresses<'_>,
+        route: FindRoute<'_>,
         body: Bytes,
         ended: &mut impl FnMut(Ended, Duration),
     ) -> (Result<Bytes, CallError>, bool) {
         let start = Instant::now();
-        let (answer, passes, gateway_timeout) = match self.answer(addresses, body).await {
+        let (answer, passes, gateway_timeout) = match self.answer(route, body).await {
             Ok(response) => {
                 let (passes, is_late) = (may_pass(&response), response.status == 504);
                 (words::judge(response), passes, is_late)

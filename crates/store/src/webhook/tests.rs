@@ -30,7 +30,10 @@ async fn a_hook_that_does_not_listen() {
     drop(listener);
     let endpoint = Endpoint::parse(&format!("https://{address}/convert")).expect("a URL");
     let hook = Webhook::new(endpoint, b"", Duration::from_secs(30));
-    let error = hook.post(&|| Ok(vec![address.clone()]), Bytes::new()).await.expect_err("nobody listens");
+    let error = hook
+        .post(&|| Ok(Route::of(address.clone(), Egress::default())), Bytes::new())
+        .await
+        .expect_err("nobody listens");
     assert_eq!(
         error.to_string(),
         format!(
@@ -55,7 +58,9 @@ async fn a_hook_without_tls() {
     let endpoint = Endpoint::parse(&format!("http://{address}/convert")).expect("a URL");
     let hook = Webhook::new(Endpoint { scheme: Scheme::Http, ..endpoint }, b"", Duration::from_secs(30))
         .over_http2();
-    let post = async || hook.post(&|| Ok(vec![address.clone()]), Bytes::from_static(b"hello")).await;
+    let post = async || {
+        hook.post(&|| Ok(Route::of(address.clone(), Egress::default())), Bytes::from_static(b"hello")).await
+    };
     assert_eq!(post().await, Ok(Bytes::from_static(b"hi")));
     assert!(server.await.expect("served").starts_with("POST /convert?timeout=30s HTTP/1.1\r\n"));
     let error = post().await.expect_err("nobody listens any more");
@@ -135,8 +140,8 @@ impl Server {
         Self { address, certificate: certificate.pem() }
     }
 
-    fn at(&self) -> Result<Vec<String>, String> {
-        Ok(vec![self.address.clone()])
+    fn at(&self) -> Result<Route, String> {
+        Ok(Route::of(self.address.clone(), Egress::default()))
     }
 
     async fn call(&self, host: &str, ca_bundle: &str) -> Result<Bytes, String> {

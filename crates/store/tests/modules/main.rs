@@ -2,6 +2,7 @@
 
 mod answers_interim;
 mod cache_state;
+mod egress_config;
 mod encryption_configuration;
 mod identity;
 mod identity_instance;

@@ -10,6 +10,7 @@ use super::super::recent::Recent;
 use super::conditions::Match;
 use super::{Answer, Attributes, Authorizer, Decision, Given, Operator, Reason, Requirement, UserRules};
 use crate::auth::secret::sha256;
+use crate::egress::Egress;
 use crate::fields;
 use crate::metrics::WebhookMetrics;
 use crate::tree::{Map, Value, json};
@@ -44,8 +45,12 @@ struct Status {
 
 impl WebhookAuthorizer {
     /// Reads the kubeconfig.
-    pub fn new(settings: WebhookSettings, metrics: WebhookMetrics) -> Result<Self, KubeconfigError> {
-        let hook = Webhook::of_kubeconfig(&settings.kubeconfig, settings.timeout)?;
+    pub fn new(
+        settings: WebhookSettings,
+        metrics: WebhookMetrics,
+        egress: Egress,
+    ) -> Result<Self, KubeconfigError> {
+        let hook = Webhook::of_kubeconfig(&settings.kubeconfig, settings.timeout)?.through(egress);
         Ok(Self { hook, settings, metrics, answers: Recent::new(MOST) })
     }
 

@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 use super::{Generation, Issuer};
 use crate::auth::jwt::Compact;
 use crate::auth::jwt::keys::PublicKey;
+use crate::egress::Egress;
 use crate::metrics::Metrics;
 use crate::tree::Value;
 use crate::webhook::Fetcher;
@@ -29,6 +30,8 @@ const PAUSE: Duration = Duration::from_secs(10);
 pub struct Provider {
     pub issuer: Issuer,
     fetcher: Fetcher,
+    /// The way to the issuer.
+    egress: Egress,
     metrics: Arc<Metrics>,
     /// The URL of the keys; `None` until the issuer has told it.
     keys_url: ArcSwapOption<String>,
@@ -55,11 +58,12 @@ struct Fetched {
 
 impl Provider {
     /// Blocks where the system's CAs are read.
-    pub fn new(issuer: Issuer, metrics: Arc<Metrics>) -> Self {
-        let fetcher = Fetcher::new(&issuer.authorities, TIMEOUT);
+    pub fn new(issuer: Issuer, egress: Egress, metrics: Arc<Metrics>) -> Self {
+        let fetcher = Fetcher::new(&issuer.authorities, TIMEOUT).through(egress.clone());
         Self {
             issuer,
             fetcher,
+            egress,
             metrics,
             keys_url: ArcSwapOption::empty(),
             keys: ArcSwapOption::empty(),
@@ -118,8 +122,8 @@ impl Provider {
         }
         // Nobody waits for an issuer whom others ask: who asks at the same time fetches the same document.
         let issuer = Issuer { url: url.to_owned(), discovery_url: None, ..self.issuer.clone() };
-        let metrics = self.metrics.clone();
-        let made = tokio::task::spawn_blocking(move || Provider::new(issuer, metrics)).await;
+        let (egress, metrics) = (self.egress.clone(), self.metrics.clone());
+        let made = tokio::task::spawn_blocking(move || Provider::new(issuer, egress, metrics)).await;
         let source = made.map_err(|error| error.to_string())?;
         Box::pin(source.find_keys()).await?;
         let source = Arc::new(source);

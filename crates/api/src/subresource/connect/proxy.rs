@@ -8,6 +8,7 @@ use rand::RngExt as _;
 
 use super::{ENDPOINTS, Location, NODES, PODS, SERVICES};
 use crate::cache::State;
+use crate::egress::Egress;
 use crate::error::Error;
 use crate::gotext::quote;
 use crate::relay::Address;
@@ -136,7 +137,7 @@ impl Api {
             let number = u16::try_from(number).unwrap_or_default();
             let to = ServicePort { namespace, name: id.name, port: number };
             if let Some((host, port)) = self.service_routes.fixed(to, &service) {
-                return Ok(self.anonymous(id.scheme, host, port));
+                return Ok(Address { egress: Egress::default(), ..self.anonymous(id.scheme, host, port) });
             }
         }
         let endpoints = self.stored(state, &ENDPOINTS, namespace, id.name)?;
@@ -184,7 +185,7 @@ impl Api {
 
     fn anonymous(&self, scheme: &str, host: String, port: String) -> Address {
         let tls = (scheme == "https").then(|| self.kubelets.anonymous());
-        Address { host, port, tls, checked: Vec::new() }
+        Address { host, port, tls, checked: Vec::new(), egress: self.kubelets.egress() }
     }
 }
 

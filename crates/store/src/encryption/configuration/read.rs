@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::codec::yaml;
-use crate::fields;
-use crate::gotext::{self, quote};
+use crate::config_file::{self, Reader};
+use crate::gotext;
 use crate::tree::{Map, Value};
 
 const API_VERSION: &str = "apiserver.config.k8s.io/v1";
@@ -50,124 +49,13 @@ pub struct RawKms {
 
 /// Reads a document; fails as upstream's strict decoder does.
 pub fn document(text: &[u8]) -> Result<Vec<RawEntry>, String> {
-    let parsed =
-        yaml::read(text).map_err(|why| format!("couldn't get version/kind; json parse error: {why}"))?;
-    let mut reader = Reader::default();
-    if !parsed.repeated.is_empty() {
-        reader.strict.push("a key is repeated".to_owned());
-    }
-    let empty = Map::new();
-    let root = parsed.value.as_object().unwrap_or(&empty);
-    let (version, kind) = (fields::text(root, &["apiVersion"]), fields::text(root, &["kind"]));
-    if kind.is_empty() {
-        return Err(format!("Object 'Kind' is missing in '{}'", json_of(&parsed.value)));
-    }
-    if version.is_empty() {
-        return Err(format!("Object 'apiVersion' is missing in '{}'", json_of(&parsed.value)));
-    }
-    if (version, kind) != (API_VERSION, KIND) {
-        return Err(format!("no kind {} is registered for version {}", quote(kind), quote(version)));
-    }
-    reader.known(root, "", &["apiVersion", "kind", "resources"]);
-    let entries =
-        reader.list(root, "resources", "resources", (KIND, "[]v1.ResourceConfiguration"), Reader::entry);
-    match (reader.wrong.first(), &*reader.strict) {
-        (Some(wrong), _) => Err(wrong.clone()),
-        (None, []) => Ok(entries),
-        (None, strict) => Err(format!("strict decoding error: {}", strict.join(", "))),
-    }
-}
-
-/// A document without the values that may be secret.
-fn json_of(value: &Value) -> String {
-    let keys = value.as_object().map(|object| object.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>());
-    format!("{{{}}}", keys.unwrap_or_default().join(","))
-}
-
-/// Collects the errors of the document.
-#[derive(Default)]
-struct Reader {
-    /// Values of wrong types.
-    wrong: Vec<String>,
-    /// Errors of strict decoding alone.
-    strict: Vec<String>,
+    config_file::read(text, &[(API_VERSION, KIND)], |reader, root| {
+        reader.known(root, "", &["apiVersion", "kind", "resources"]);
+        reader.list(root, "resources", "resources", (KIND, "[]v1.ResourceConfiguration"), Reader::entry)
+    })
 }
 
 impl Reader {
-    fn known(&mut self, object: &Map, at: &str, known: &[&str]) {
-        for (key, _) in object {
-            if !known.contains(&key.as_str()) {
-                let dot = if at.is_empty() { "" } else { "." };
-                self.strict.push(format!("unknown field \"{at}{dot}{key}\""));
-            }
-        }
-    }
-
-    fn list<T>(
-        &mut self,
-        parent: &Map,
-        field: &str,
-        at: &str,
-        go: (&str, &str),
-        item: impl Fn(&mut Self, &Value, &str) -> T,
-    ) -> Vec<T> {
-        match parent.get(field) {
-            None | Some(Value::Null) => Vec::new(),
-            Some(Value::Array(items)) => {
-                let items = items.iter().enumerate();
-                items.map(|(index, value)| item(self, value, &format!("{at}[{index}]"))).collect()
-            }
-            Some(other) => {
-                self.mistyped(other, at, go);
-                Vec::new()
-            }
-        }
-    }
-
-    fn object<'v>(&mut self, value: &'v Value, at: &str, go: (&str, &str)) -> Option<&'v Map> {
-        if let Value::Null = value {
-            return None;
-        }
-        if value.as_object().is_none() {
-            self.mistyped(value, at, go);
-        }
-        value.as_object()
-    }
-
-    fn text(&mut self, value: Option<&Value>, at: &str, owner: &str) -> String {
-        match value {
-            None | Some(Value::Null) => String::new(),
-            Some(value) => value.as_str().map(str::to_owned).unwrap_or_else(|| {
-                self.mistyped(value, at, (owner, "string"));
-                String::new()
-            }),
-        }
-    }
-
-    /// Go's text, of the struct that has the field, and of the field's type.
-    fn mistyped(&mut self, value: &Value, at: &str, wanted: (&str, &str)) {
-        let found = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
-        let (owner, wanted) = wanted;
-        let mut inside = false;
-        let path: String = at
-            .chars()
-            .filter(|c| {
-                inside = (inside || *c == '[') && *c != ']';
-                !inside && *c != ']'
-            })
-            .collect();
-        let why =
-            format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}");
-        self.wrong.push(why);
-    }
-
     fn entry(&mut self, value: &Value, at: &str) -> RawEntry {
         let Some(entry) = self.object(value, at, (KIND, "v1.ResourceConfiguration")) else {
             return RawEntry::default();
@@ -261,7 +149,7 @@ impl Reader {
             Ok(duration) if is_negative && !duration.is_zero() => None,
             Ok(duration) => Some(duration),
             Err(_) => {
-                self.wrong.push(gotext::parse_duration(text).err().unwrap_or_default());
+                self.fail(gotext::parse_duration(text).err().unwrap_or_default());
                 None
             }
         }

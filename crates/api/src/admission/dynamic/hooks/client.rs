@@ -6,6 +6,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use super::credentials::Credentials;
+use crate::egress::{Network, Route};
 use crate::service_routes::ServicePort;
 use crate::tree::Value;
 use crate::webhook::{Endpoint, Failed, Webhook};
@@ -81,16 +82,19 @@ impl Client {
         let webhook = self.webhook.as_ref().map_err(|why| Unanswered::NoClient(why.clone()))?;
         let failed =
             |why: &str| Unanswered::Failed(Failed { why: webhook.failed_within(time, why), status: None });
-        let addresses = || match place {
-            Place::Url(_) => Ok(vec![webhook.endpoint().address()]),
+        let route = || match place {
+            Place::Url(_) => {
+                let egress = cluster.runtime.egresses.to(Network::ControlPlane);
+                Ok(Route::of(webhook.endpoint().address(), egress))
+            }
             Place::Service { namespace, name, port, .. } => {
-                cluster.service_routes.addresses(ServicePort { namespace, name, port: *port })
+                cluster.service_routes.route(ServicePort { namespace, name, port: *port })
             }
         };
         let began = tokio::time::Instant::now();
         let slot = tokio::time::timeout(time, self.slots.acquire()).await;
         let Ok(Ok(_slot)) = slot else { return Err(failed("context deadline exceeded")) };
         let left = time.saturating_sub(began.elapsed());
-        webhook.call(&addresses, body, left).await.map_err(Unanswered::Failed)
+        webhook.call(&route, body, left).await.map_err(Unanswered::Failed)
     }
 }
