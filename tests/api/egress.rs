@@ -39,7 +39,7 @@ async fn pod_elsewhere(server: &TestServer) {
 async fn dials(client: &Client, labels: &str, stage: &str) -> [Option<u64>; 3] {
     let text = client.get("/metrics").await.text();
     let value = |name: &str| {
-        let name = format!("apiserver_egress_dialer_{name}} ");
+        let name = format!("apiserver_egress_dialer_{name}}} ");
         text.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok())
     };
     [
