@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use rowplane::revision::Revision;
 use rowplane::storage::postgres::Postgres;
-use rowplane::storage::{Backend, Error, Key, ResourceId};
+use rowplane::storage::{Backend, Error, Key, ResourceId, Upkeep as _};
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::support::client::PATIENCE;
+use crate::support::cluster::Cluster;
 use crate::support::database::Database;
 use crate::support::object::{create, pass, resource};
 use crate::support::postgres::{self, Schema};
@@ -15,7 +16,7 @@ use crate::support::process::Installation;
 use crate::support::proxy::Proxy;
 
 /// Whatever the role's defaults are, sessions have these values.
-const SETTINGS: [(&str, &str, &str); 14] = [
+const SETTINGS: [(&str, &str, &str); 12] = [
     ("synchronous_commit", "local", "on"),
     ("statement_timeout", "'1h'", "0"),
     ("idle_session_timeout", "'1h'", "0"),
@@ -25,8 +26,6 @@ const SETTINGS: [(&str, &str, &str); 14] = [
     ("default_transaction_read_only", "on", "off"),
     ("default_transaction_deferrable", "on", "off"),
     ("client_connection_check_interval", "0", "2s"),
-    ("tcp_keepalives_idle", "0", "10"),
-    ("tcp_user_timeout", "0", "30000"),
     ("enable_indexscan", "off", "on"),
     ("standard_conforming_strings", "off", "on"),
     ("transaction_isolation", "", "read committed"),
@@ -75,6 +74,26 @@ async fn sessions_do_not_depend_on_the_defaults_of_their_role() {
         }
         backend.close().await;
     }
+}
+
+/// On a Unix socket these settings have no effect, and read as 0.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn backends_of_clients_that_vanish_end_on_tcp() {
+    let cluster = Cluster::listening(&[]).await;
+    let store = Postgres::open(&Cluster::url_through(cluster.port())).await.expect("open");
+    let things = resource(&store, "things").await;
+    let see = "CREATE TABLE seen (name text, setting text); \
+         CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen SELECT name, current_setting(name) \
+           FROM unnest(ARRAY['tcp_keepalives_idle', 'tcp_user_timeout']) AS name; RETURN NULL; END $$; \
+         CREATE TRIGGER see AFTER INSERT ON objects EXECUTE FUNCTION see()";
+    postgres::execute(&cluster.url(), see).await;
+    pass(&store, create(&Key::new(things, "ns", "a"), 1)).await;
+    let mut connection = postgres::connect(&cluster.url()).await;
+    let seen = sqlx::query_as("SELECT name, setting FROM seen ORDER BY name").fetch_all(&mut connection);
+    let seen: Vec<(String, String)> = seen.await.expect("query");
+    let wanted = [("tcp_keepalives_idle", "10"), ("tcp_user_timeout", "30000")];
+    assert_eq!(seen, wanted.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    store.close().await;
 }
 
 /// Queried by the administrator, to whom the role's defaults do not apply.

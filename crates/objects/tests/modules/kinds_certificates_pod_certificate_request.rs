@@ -150,11 +150,7 @@ fn requests_on_p521_are_signed_with_their_key() {
         for at in [26, der.len() - 1] {
             let mut other = der.clone();
             other[at] ^= 1;
-            assert_eq!(
-                request_causes(&other),
-                ["spec.stubPKCS10Request: Invalid value: invalid signature"],
-                "{at}"
-            );
+            assert_eq!(request_causes(&other), ["Invalid value: invalid signature"], "{at}");
         }
     }
 }
