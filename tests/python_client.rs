@@ -1,5 +1,5 @@
 //! Python: the `kubernetes` client, typed and dynamic (`tests/python/client.py` against servers of its own), the package with
-//! servers for tests, and the part of `tests/upstream/versus` that needs no kube-apiserver.
+//! servers for tests, and the parts of `tests/upstream/versus` and `suites` that need no kube-apiserver.
 
 mod support;
 
@@ -27,8 +27,18 @@ async fn on_postgres() {
 
 #[tokio::test]
 async fn random_changes_of_versus_stay_in_their_object() {
-    let Some(python) = optional::program("get-python", "the random changes of versus").await else { return };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/upstream/versus/mutate_test.py");
+    passes("tests/upstream/versus/mutate_test.py").await;
+}
+
+#[tokio::test]
+async fn verdicts_of_suites_are_read_as_they_are_written() {
+    passes("tests/upstream/suites/suites_test.py").await;
+}
+
+/// Runs a script of tests that need no server.
+async fn passes(script: &str) {
+    let Some(python) = optional::program("get-python", script).await else { return };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
     let output = Command::new(python).arg("-B").arg(script).output().await.expect("run it");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -47,15 +47,16 @@ class Row:
 
     def __init__(self, name, packages=None):
         self.name, self.tests, self.there, self.here, self.both = name, 0, 0, 0, 0
-        self.wall, self.own = collections.Counter(), collections.Counter()
+        # Seconds by server: of the whole, of the test programs' own computing, of the servers'.
+        self.times = {kind: collections.Counter() for kind in ("wall", "own", "servers")}
         for runs in (packages or {}).values():
             there, here = passes(runs["kube-apiserver"]), passes(runs["rowplane"])
             ran = {name for run in sum(runs.values(), []) for name, verdict in run["verdicts"].items() if verdict != "SKIP"}
             self.tests += len(ran)
             self.there, self.here, self.both = self.there + len(there), self.here + len(here), self.both + len(there & here)
             for server, outcomes in runs.items():
-                self.wall[server] += statistics.median(outcome["wall"] for outcome in outcomes)
-                self.own[server] += statistics.median(outcome["own"] for outcome in outcomes)
+                for kind, sums in self.times.items():
+                    sums[server] += statistics.median(outcome[kind] for outcome in outcomes)
 
 
 def sum_of(rows):
@@ -67,17 +68,17 @@ def sum_of(rows):
             whole.here + row.here,
             whole.both + row.both,
         )
-        whole.wall += row.wall
-        whole.own += row.own
+        for kind, sums in whole.times.items():
+            sums += row.times[kind]
     return whole
 
 
 def table(rows):
-    print("| suite | tests | pass on kube-apiserver | pass on rowplane | of the former | s on kube-apiserver | s on rowplane | ratio | own s there, here |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| suite | tests | pass on kube-apiserver | pass on rowplane | of the former | s there | s here | ratio | own s | servers' s |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for row in rows:
-        there, here = row.wall["kube-apiserver"], row.wall["rowplane"]
+        there, here = (row.times["wall"][server] for server in ("kube-apiserver", "rowplane"))
         share = f"{100 * row.both / row.there:.1f} %" if row.there else ""
         ratio = f"{here / there:.2f}" if there else ""
-        own = f"{row.own['kube-apiserver']:.0f}, {row.own['rowplane']:.0f}"
-        print(f"| {row.name} | {row.tests} | {row.there} | {row.here} | {share} | {there:.0f} | {here:.0f} | {ratio} | {own} |")
+        own, servers = (f"{times['kube-apiserver']:.0f}, {times['rowplane']:.0f}" for times in (row.times["own"], row.times["servers"]))
+        print(f"| {row.name} | {row.tests} | {row.there} | {row.here} | {share} | {there:.0f} | {here:.0f} | {ratio} | {own} | {servers} |")
