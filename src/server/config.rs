@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::http::HeaderValue;
 
 use super::datastore::Datastore;
+use super::definitions;
 pub use super::reloads::SettingsFile;
 use crate::api::kubelets;
 use crate::api::{admission, service_routes, services};
@@ -83,6 +84,8 @@ pub struct Config {
     /// The built-in resources that clients are served.
     pub enablement: Enablement,
     pub audit: audit::config::Config,
+    /// CustomResourceDefinitions that are served before the server is ready.
+    pub crds: Vec<definitions::Source>,
     /// The flags that the server was started with, as `/flagz` shows them.
     pub flags: BTreeMap<String, String>,
 }
@@ -118,6 +121,7 @@ impl Default for Config {
             storage_versions: Vec::new(),
             enablement: Enablement::default(),
             audit: audit::config::Config::default(),
+            crds: Vec::new(),
             flags: BTreeMap::new(),
         }
     }
