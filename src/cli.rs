@@ -7,7 +7,6 @@ pub mod auth;
 mod banner;
 mod client;
 pub mod config;
-mod definitions;
 mod doctor;
 mod envtest_assets;
 pub mod error;

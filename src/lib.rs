@@ -14,6 +14,7 @@ pub mod controllers;
 
 pub use rowplane_access::{audit, auth, flow_control};
 pub use rowplane_api as api;
+pub use rowplane_macros::test;
 pub use rowplane_objects::{
     causes, codec, expression, fields, kinds, long_work, patch, pieces, protowire, revision, schema, user,
     warnings,

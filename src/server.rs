@@ -21,6 +21,7 @@ pub mod config;
 mod credentials;
 pub mod data_dir;
 pub mod datastore;
+pub mod definitions;
 pub mod environment;
 pub mod error;
 mod hostname;
@@ -36,6 +37,8 @@ mod replica;
 mod service_accounts;
 mod start;
 mod startup;
+#[doc(hidden)]
+pub mod testing;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -82,6 +85,8 @@ pub struct Server {
 struct Listening {
     address: SocketAddr,
     url: String,
+    /// See [`Server::ca`].
+    ca: PathBuf,
     credentials: Credentials,
     /// The directory of the certificates, if the settings name none.
     _data_dir: Option<Temporary>,
@@ -143,24 +148,30 @@ impl Server {
         self.listening.as_ref().map(|listening| listening.url.clone())
     }
 
-    /// The text of the admin's kubeconfig; `None` without a port, or if the server's own CA is not trusted.
+    /// The path of the certificate, in PEM, that vouches for the server's; `None` for a server without a port.
+    pub fn ca(&self) -> Option<PathBuf> {
+        self.listening.as_ref().map(|listening| listening.ca.clone())
+    }
+
+    /// The path of the admin's kubeconfig, which ends with the server if the settings name no directory. `None` without a port, or
+    /// if the server's own CA is not trusted.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = rowplane::Server::builder().memory().listen(([127, 0, 0, 1], 0).into()).start().await?;
-    /// let kubeconfig = server.kubeconfig().expect("it listens");
+    /// let kubeconfig = std::fs::read_to_string(server.kubeconfig().expect("it listens"))?;
     /// assert!(kubeconfig.contains(&server.url().expect("it listens")));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn kubeconfig(&self) -> Option<String> {
-        self.listening.as_ref()?.credentials.kubeconfig().map(|(text, _)| text)
+    pub fn kubeconfig(&self) -> Option<PathBuf> {
+        self.listening.as_ref()?.credentials.kubeconfig()?.1
     }
 
-    /// The path of the kubeconfig, if the settings name one.
-    pub fn kubeconfig_path(&self) -> Option<PathBuf> {
-        self.listening.as_ref()?.credentials.kubeconfig()?.1
+    /// The text of the admin's kubeconfig.
+    pub fn kubeconfig_yaml(&self) -> Option<String> {
+        self.listening.as_ref()?.credentials.kubeconfig().map(|(text, _)| text)
     }
 
     /// The metrics of this server; other servers of the process have their own.

@@ -110,7 +110,7 @@ impl Member {
     }
 
     fn of(server: Server, data: TempDir) -> Self {
-        let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig().expect("it listens")).expect("YAML");
+        let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig_yaml().expect("it listens")).expect("YAML");
         let admin = Client::of_certificate(&kubeconfig, Protocol::Any);
         Self { server, kubeconfig, admin, _data: data }
     }

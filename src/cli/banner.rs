@@ -16,7 +16,7 @@ pub fn print(server: &Server, store: &Datastore, shown: Option<PathBuf>) {
 
 /// `shown` is the path by which the reader knows the kubeconfig.
 fn banner(server: &Server, store: &Datastore, shown: Option<PathBuf>) -> String {
-    let clients = match server.kubeconfig_path() {
+    let clients = match server.kubeconfig() {
         Some(path) => {
             let path = shown.unwrap_or_else(|| std::path::absolute(&path).unwrap_or(path));
             format!("export KUBECONFIG={}", for_shell(&path.to_string_lossy()))

@@ -13,8 +13,6 @@ pub struct ServeConfig {
     /// The path of the kubeconfig in the message that the server is ready, if it differs from the server's own.
     pub shown_kubeconfig: Option<PathBuf>,
     pub log: LogConfig,
-    /// Files and directories of CustomResourceDefinitions that are applied before the server is ready.
-    pub definitions: Vec<PathBuf>,
     pub lifetime: Lifetime,
 }
 

@@ -17,14 +17,6 @@ use crate::tasks::Failure;
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 
-/// The reason why a definition could not be read or applied, which is the text of the server's Status in the latter case.
-#[derive(Debug, thiserror::Error)]
-#[error("the definition in {} cannot be used: {why}", path.display())]
-pub struct InvalidDefinition {
-    pub path: PathBuf,
-    pub why: String,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An error in a flag, or in the environment variable of a flag.
@@ -51,8 +43,6 @@ pub enum Error {
     BackupFile { path: PathBuf, source: io::Error },
     #[error("cannot fill {}: {source}", path.display())]
     Assets { path: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Definition(InvalidDefinition),
     #[error("cannot run {}: {source}", name.display())]
     Command { name: OsString, source: io::Error },
     #[error("{asked} is not ready: {why}")]
@@ -135,10 +125,6 @@ impl From<server::Error> for Error {
         match error {
             server::Error::PortTaken(address) => Error::PortTaken(address),
             server::Error::Hostname(name, why) => Error::Hostname(name, why),
-            server::Error::Build(error) => match error.downcast() {
-                Ok(refused) => Error::Definition(*refused),
-                Err(other) => Error::Server(server::Error::Build(other)),
-            },
             other => Error::Server(other),
         }
     }

@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+
+use super::banner;
 use super::config::{Lifetime, ServeConfig};
 use super::error::Error;
 use super::signals::Ends;
-use super::{banner, definitions};
+use crate::server::application;
 use crate::server::config::Config;
 use crate::server::environment::Build;
 use crate::server::{Server, open_files};
@@ -27,7 +30,7 @@ pub enum Banner {
 
 /// Runs a server until its lifetime ends.
 pub async fn serve(config: ServeConfig, banner: Banner) -> Result<(), Error> {
-    let build = definitions::build(&config.definitions)?;
+    let build = Box::new(|environment| application::build(environment).boxed());
     serve_with(config.server, banner, config.lifetime, build).await
 }
 

@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::args::TestArgs;
 use super::config::ServeConfig;
 use super::error::Error;
-use super::{definitions, envtest_assets, logging};
+use super::{envtest_assets, logging};
 use crate::server::Server;
 use crate::server::data_dir::Temporary;
 
@@ -24,7 +24,7 @@ const SIGNALED: u8 = 128;
 /// Runs the command, and returns its exit status. `others_mode` is the mask for the files that the command makes.
 pub async fn run(arguments: TestArgs, others_mode: Mode) -> Result<ExitCode, Error> {
     let (config, command) = arguments.into_config()?;
-    let ServeConfig { mut server, log, definitions, .. } = config;
+    let ServeConfig { mut server, log, .. } = config;
     logging::init(log.quiet());
     let mut signals = Signals::catch().map_err(Error::Signals)?;
     let directory = Temporary::create().map_err(Error::Server)?;
@@ -34,9 +34,8 @@ pub async fn run(arguments: TestArgs, others_mode: Mode) -> Result<ExitCode, Err
     if let Some(https) = &mut server.https {
         https.kubeconfig = Some(data_dir.join("admin.kubeconfig"));
     }
-    let build = definitions::build(&definitions)?;
     let server = tokio::select! {
-        started = Server::builder().config(server).start_with(build) => started?,
+        started = Server::builder().config(server).start() => started?,
         signal = signals.next() => return Ok(exit_code(signal.as_raw())),
     };
     let status = beside(&server, &command, &assets, signals, others_mode).await;
@@ -52,7 +51,7 @@ async fn beside(
     mut signals: Signals,
     others_mode: Mode,
 ) -> Result<ExitCode, Error> {
-    let kubeconfig = server.kubeconfig_path().ok_or_else(|| {
+    let kubeconfig = server.kubeconfig().ok_or_else(|| {
         Error::Usage(
             "--client-ca-file leaves the command without a user, since it replaces the server's own CA"
                 .to_owned(),

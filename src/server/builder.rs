@@ -5,13 +5,16 @@ use std::path::PathBuf;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use serde::Serialize;
 use tracing::Instrument as _;
 
 use super::config::{Config, Controllers, Https};
 use super::datastore::Datastore;
+use super::definitions::Source;
 use super::environment::{Application, Build, Environment};
 use super::error::{BuildError, Error};
 use super::membership::Membership;
+use super::network::KUBECONFIG;
 use super::{Server, application, start};
 use crate::random::Random;
 use crate::runtime::Runtime;
@@ -56,12 +59,33 @@ impl Builder {
     /// directory, or if none is set, in a temporary directory that is removed with the server.
     pub fn listen(mut self, address: SocketAddr) -> Self {
         self.config.https.get_or_insert_with(Https::default).address = address;
+        self.with_kubeconfig()
+    }
+
+    /// The directory in which certificates, the kubeconfig and the high-water mark are kept from one server to the next.
+    pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.config.data_dir = Some(directory.into());
+        self.with_kubeconfig()
+    }
+
+    /// Names the kubeconfig of a server that listens and has a data directory, unless it has a name.
+    fn with_kubeconfig(mut self) -> Self {
+        if let (Some(https), Some(directory)) = (&mut self.config.https, &self.config.data_dir) {
+            https.kubeconfig.get_or_insert_with(|| directory.join(KUBECONFIG));
+        }
         self
     }
 
-    /// The directory in which certificates and the high-water mark are kept from one server to the next.
-    pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.config.data_dir = Some(directory.into());
+    /// Serves the CustomResourceDefinitions of these files and directories from the start on.
+    pub fn crds(mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.config.crds.extend(paths.into_iter().map(|path| Source::Path(path.into())));
+        self
+    }
+
+    /// Serves this CustomResourceDefinition, or those of a List, from the start on: `.crd(&Widget::crd())` with the `kube` crate.
+    pub fn crd(mut self, definition: &impl Serialize) -> Self {
+        let value = serde_json::to_string(definition).and_then(|text| serde_json::from_str(&text));
+        self.config.crds.push(Source::Object(value.map_err(|error| error.to_string())));
         self
     }
 

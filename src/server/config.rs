@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::http::HeaderValue;
 
 use super::datastore::Datastore;
+use super::definitions;
 pub use super::reloads::SettingsFile;
 use crate::api::kubelets;
 use crate::api::{admission, service_routes, services};
@@ -86,6 +87,8 @@ pub struct Config {
     pub audit: audit::config::Config,
     /// The ways to networks; `None` connects directly.
     pub egress: Option<egress::config::Configuration>,
+    /// CustomResourceDefinitions that are served before the server is ready.
+    pub crds: Vec<definitions::Source>,
     /// The flags that the server was started with, as `/flagz` shows them.
     pub flags: BTreeMap<String, String>,
 }
@@ -122,6 +125,7 @@ impl Default for Config {
             enablement: Enablement::default(),
             audit: audit::config::Config::default(),
             egress: None,
+            crds: Vec::new(),
             flags: BTreeMap::new(),
         }
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::definitions;
 use crate::audit;
 use crate::auth::{pki, token_file};
 use crate::http::router::PlaceError;
@@ -42,6 +43,8 @@ pub enum Error {
     Hostname(String, String),
     #[error(transparent)]
     Store(#[from] OpenError),
+    #[error(transparent)]
+    Definition(#[from] definitions::Invalid),
     #[error("cannot start: {0}")]
     Build(BuildError),
     #[error("the server cannot go on: {0}")]

@@ -22,6 +22,8 @@ pub(super) struct Listener {
     pub address: SocketAddr,
     /// The certificates in PEM by which clients verify it.
     pub authority: String,
+    /// The path of the first of them.
+    pub ca: PathBuf,
     certificates: Arc<Mutex<Shared>>,
     _data_dir: Option<Temporary>,
 }
@@ -42,10 +44,11 @@ pub(super) async fn listen(
     let served = Served::ensure(&sources, &Authorities::default(), https.tls.clone(), &runtime.clock)?;
     let authority = sources.server_authority(&served.serving)?;
     let address = network::serve(https, &served.tls, router.clone(), ending, commons, runtime).await?;
+    let ca = sources.server_ca();
     let files = sources.overrides.files().cloned().collect();
     let certificates = Arc::new(Mutex::new(Shared { sources, served }));
     runtime.tasks.run("certificates", renew(certificates.clone(), files, runtime.clock.clone()));
-    Ok(Listener { address, authority, certificates, _data_dir: temporary })
+    Ok(Listener { address, authority, ca, certificates, _data_dir: temporary })
 }
 
 impl Listener {

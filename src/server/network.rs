@@ -25,6 +25,9 @@ use crate::http::server::{self as listener, Ending, Routes};
 use crate::http::tls::{Authorities, ClientTrust, Tls};
 use crate::runtime::Runtime;
 
+/// The name of the admin's kubeconfig in a data directory.
+pub const KUBECONFIG: &str = "admin.kubeconfig";
+
 /// The parts of start-up that concern the network.
 pub struct Network {
     https: Https,
@@ -33,6 +36,8 @@ pub struct Network {
     served: Option<Served>,
     /// The certificates in PEM by which clients verify the listener.
     pub server_authority: String,
+    /// The path of the first of them.
+    ca: PathBuf,
     authorities: Authorities,
     pub trust: watch::Sender<Trust>,
     pub client_trust: ClientTrust,
@@ -45,7 +50,8 @@ impl Network {
     /// A listener of the server's own.
     pub fn prepare(https: &Https, config: &Config, runtime: &Runtime) -> Result<Self, Error> {
         let (dir, temporary) = pki_dir(config)?;
-        let sources = sources(https, config, dir);
+        let https = with_kubeconfig(https.clone(), temporary.as_ref());
+        let sources = sources(&https, config, dir);
         let admin = sources.ensure(runtime.clock.now())?.admin;
         let authorities = client_authorities(&sources, config, runtime)?;
         let served = Served::ensure(&sources, &authorities, https.tls.clone(), &runtime.clock)?;
@@ -54,8 +60,9 @@ impl Network {
             client_trust: served.tls.trust().clone(),
             served: Some(served),
             trust: watch::Sender::new(authorities.trust(config.authentication.front_proxy.clone())),
-            authenticator: Authenticator::new(settings(config), tokens(https)?),
-            https: https.clone(),
+            authenticator: Authenticator::new(settings(config), tokens(&https)?),
+            ca: sources.server_ca(),
+            https,
             sources,
             authorities,
             admin,
@@ -63,10 +70,15 @@ impl Network {
         })
     }
 
-    /// The listener of a process, with clients of the server's own. They verify it by the certificates `server_authority`, in PEM.
-    pub fn shared(server_authority: String, config: &Config, runtime: &Runtime) -> Result<Self, Error> {
-        let https = config.https.clone().unwrap_or_default();
+    /// The listener of a process, with clients of the server's own. They verify it by the certificates `server_authority`, in PEM,
+    /// of which the first is in the file `ca`.
+    pub fn shared(
+        (server_authority, ca): (String, PathBuf),
+        config: &Config,
+        runtime: &Runtime,
+    ) -> Result<Self, Error> {
         let (dir, temporary) = pki_dir(config)?;
+        let https = with_kubeconfig(config.https.clone().unwrap_or_default(), temporary.as_ref());
         let sources = sources(&https, config, dir);
         sources.ensure_clients(runtime.clock.now())?;
         let authorities = client_authorities(&sources, config, runtime)?;
@@ -79,6 +91,7 @@ impl Network {
             https,
             sources,
             server_authority,
+            ca,
             authorities,
             temporary,
         })
@@ -114,7 +127,7 @@ impl Network {
         runtime: &Runtime,
     ) -> Listening {
         let Self { https, sources, served, server_authority, authorities, trust, client_trust, .. } = self;
-        let Self { admin, authenticator, temporary, .. } = self;
+        let Self { admin, authenticator, temporary, ca, .. } = self;
         let loaded = Loaded {
             served,
             sources,
@@ -130,7 +143,7 @@ impl Network {
         };
         let credentials = Credentials::new(loaded, runtime.clock.clone());
         runtime.tasks.run("credentials", credentials.clone().run());
-        Listening { address, url, credentials, _data_dir: temporary }
+        Listening { address, url, ca, credentials, _data_dir: temporary }
     }
 }
 
@@ -163,6 +176,12 @@ fn pki_dir(config: &Config) -> Result<(PathBuf, Option<Temporary>), Error> {
     let temporary = config.data_dir.is_none().then(Temporary::create).transpose()?;
     let dir = config.data_dir.as_deref().or(temporary.as_ref().map(Temporary::path));
     Ok((dir.map(|dir| dir.join("pki")).unwrap_or_default(), temporary))
+}
+
+/// Settings that name a kubeconfig, if only in the temporary directory.
+fn with_kubeconfig(mut https: Https, temporary: Option<&Temporary>) -> Https {
+    https.kubeconfig = https.kubeconfig.or(temporary.map(|dir| dir.path().join(KUBECONFIG)));
+    https
 }
 
 fn client_authorities(sources: &Sources, config: &Config, runtime: &Runtime) -> Result<Authorities, Error> {

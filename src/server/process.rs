@@ -9,7 +9,7 @@
 //! let process = Process::builder().listen(([127, 0, 0, 1], 0).into()).start().await?;
 //! let a = process.add("a", Place::Prefix("/clusters/a".to_owned()), Server::builder().memory()).await?;
 //! let b = process.add("b", Place::Prefix("/clusters/b".to_owned()), Server::builder().memory()).await?;
-//! assert!(a.kubeconfig().expect("it is served").contains("/clusters/a"));
+//! assert!(a.kubeconfig_yaml().expect("it is served").contains("/clusters/a"));
 //! a.stop().await;
 //! b.stop().await;
 //! process.stop().await;

@@ -12,14 +12,15 @@ use super::announcement::Announcement;
 use super::authentication::settings;
 use super::commons::Commons;
 use super::config::{Config, Registration};
-use super::environment::{Build, Environment};
+use super::definitions::Definition;
+use super::environment::{Application, Build, Environment};
 use super::error::Error;
 use super::hostname::identity;
 use super::membership::Membership;
 use super::network::Network;
 use super::reloads::Reloads;
 use super::startup::{Startup, Unfinished, health};
-use super::{Running, Server, data_dir, private};
+use super::{Running, Server, data_dir, definitions, private};
 use crate::audit::Audit;
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::Authorization;
@@ -36,6 +37,7 @@ use crate::http::router::Place;
 use crate::http::routes::Starting;
 use crate::http::server::{Ending, Routes};
 use crate::runtime::Runtime;
+use crate::tasks::Tasks;
 
 /// Starts a server, behind a listener of its own or as a member of a process. Returns once requests are answered and the
 /// kubeconfig is written.
@@ -45,6 +47,7 @@ pub(super) async fn start(
     mut membership: Option<Membership>,
     build: Build,
 ) -> Result<Server, Error> {
+    let definitions = definitions::read(&config.crds)?;
     runtime.metrics.allow_labels(config.allowed_labels.clone());
     runtime.egresses = egresses(&config, &runtime)?;
     let ending = Ending::new(config.shutdown_grace);
@@ -56,8 +59,9 @@ pub(super) async fn start(
     let commons = membership.as_ref().map_or_else(Commons::default, |member| member.commons().clone());
     let network = match &membership {
         Some(member) => {
-            let authority = member.listener().map(|listener| listener.authority.clone());
-            authority.map(|authority| Network::shared(authority, &config, &runtime)).transpose()?
+            let vouching =
+                member.listener().map(|listener| (listener.authority.clone(), listener.ca.clone()));
+            vouching.map(|vouching| Network::shared(vouching, &config, &runtime)).transpose()?
         }
         None => config.https.as_ref().map(|https| Network::prepare(https, &config, &runtime)).transpose()?,
     };
@@ -92,10 +96,7 @@ pub(super) async fn start(
         commons,
         runtime: runtime.clone(),
     };
-    let application = tokio::select! {
-        built = build(environment) => built.map_err(Error::of_build)?,
-        failure = runtime.tasks.failed() => return Err(Error::Failed(failure)),
-    };
+    let application = application(build, environment, definitions, &runtime.tasks).await?;
     let url = address.map(|address| url(address, membership.as_ref()));
     let announcement = network.as_ref().zip(url.as_ref()).map(|(network, url)| network.announcement(url));
     announcement.iter().try_for_each(Announcement::withdraw_outdated)?;
@@ -124,6 +125,26 @@ pub(super) async fn start(
 fn egresses(config: &Config, runtime: &Runtime) -> Result<Egresses, Error> {
     let open = |configured| Egresses::open(configured, &runtime.metrics).map_err(Error::Egress);
     config.egress.as_ref().map_or_else(|| Ok(Egresses::default()), open)
+}
+
+/// Makes the application, with the definitions that it is to serve, unless one of the tasks fails meanwhile.
+async fn application(
+    build: Build,
+    environment: Environment,
+    definitions: Vec<Definition>,
+    tasks: &Tasks,
+) -> Result<Application, Error> {
+    let application = tokio::select! {
+        built = build(environment) => built.map_err(Error::of_build)?,
+        failure = tasks.failed() => return Err(Error::Failed(failure)),
+    };
+    match definitions::apply_all(&application.responder, definitions).await {
+        Ok(()) => Ok(application),
+        Err(invalid) => {
+            application.stop.await;
+            Err(invalid.into())
+        }
+    }
 }
 
 /// The URL for clients on this machine.

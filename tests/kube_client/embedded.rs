@@ -147,7 +147,7 @@ async fn nothing_of_a_server_stays_in_memory() {
 #[tokio::test]
 async fn a_kubeconfig_leads_to_the_port() {
     let server = Server::builder().listen(([127, 0, 0, 1], 0).into()).start().await.unwrap();
-    let kubeconfig = kube::config::Kubeconfig::from_yaml(&server.kubeconfig().unwrap()).unwrap();
+    let kubeconfig = kube::config::Kubeconfig::from_yaml(&server.kubeconfig_yaml().unwrap()).unwrap();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
     let client = Client::try_from(config).unwrap();
     assert_eq!(client.apiserver_version().await.unwrap().minor, "37");

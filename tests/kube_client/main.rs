@@ -1,5 +1,6 @@
 //! kube-rs as an independent client: its reflector contains the same objects as the server, whatever happens meanwhile.
 
+mod attribute;
 mod custom;
 mod embedded;
 mod pod;

@@ -64,8 +64,7 @@ pub async fn finds_a_cluster_below_a_path(kubectl: &Kubectl) {
     let place = Place::Prefix("/clusters/a".to_owned());
     let server = process.add("a", place, rowplane::Server::builder().memory()).await;
     let server = server.unwrap_or_else(|error| panic!("{}", error.one_line()));
-    let path = kubectl.dir().join("a.kubeconfig");
-    std::fs::write(&path, server.kubeconfig().expect("it listens")).expect("write");
+    let path = server.kubeconfig().expect("it listens");
     let flag = format!("--kubeconfig={}", path.display());
     kubectl.run_with(&format!("create -f - {flag}"), &configmap("c", "web")).await;
     kubectl

@@ -25,6 +25,7 @@ use crate::egress;
 use crate::kinds::behavior::format;
 use crate::server::config::{Config, IdentityConfig, Registration};
 use crate::server::datastore::Datastore;
+use crate::server::definitions::Source;
 
 /// The flags of `rowplane serve`, with kube-apiserver's names and headings where it has them.
 #[derive(Clone, Debug, Args)]
@@ -140,9 +141,10 @@ impl ServeArgs {
         self.storage.apply(&mut server)?;
         self.services.apply(&mut server);
         self.controllers.apply(&mut server);
+        server.crds = self.testing.crds.iter().cloned().map(Source::Path).collect();
         let log = LogConfig { verbosity: self.log.v, is_quiet: false, format: self.log.log_format };
         let lifetime = self.testing.lifetime();
-        Ok(ServeConfig { server, shown_kubeconfig, log, definitions: self.testing.crds, lifetime })
+        Ok(ServeConfig { server, shown_kubeconfig, log, lifetime })
     }
 }
 

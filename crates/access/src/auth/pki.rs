@@ -205,6 +205,12 @@ impl Sources {
         Ok(parts.collect())
     }
 
+    /// The path of the certificate, in PEM, by which clients verify the server: that of its own CA, or the one that was given.
+    pub fn server_ca(&self) -> PathBuf {
+        let given = self.overrides.serving.as_ref().map(|(certificate, _)| certificate.clone());
+        given.unwrap_or_else(|| self.dir.join("ca.crt"))
+    }
+
     /// Whether the own CA signs anything; otherwise its key need not exist.
     fn has_own_ca(&self) -> Result<bool, Error> {
         Ok(self.overrides.serving.is_none() || self.trusts_own_ca()?)

@@ -1,20 +1,15 @@
-//! CustomResourceDefinitions from files, which a server has before it is ready (`--crds`).
+//! CustomResourceDefinitions that a server has before it is ready.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Method, Request, StatusCode, header};
-use futures_util::FutureExt as _;
 
-use super::error::{Error, InvalidDefinition};
 use crate::codec::yaml;
 use crate::fields;
 use crate::http::in_process::Caller;
 use crate::http::server::Responder;
-use crate::server::application;
-use crate::server::environment::{Application, Build, Environment};
-use crate::server::error::BuildError;
 use crate::tree::{Map, Value};
 use crate::user::User;
 
@@ -23,39 +18,73 @@ const KIND: &str = "CustomResourceDefinition";
 /// The suffixes of files that are read, as envtest reads them.
 const SUFFIXES: [&str; 3] = ["yaml", "yml", "json"];
 
-/// A CustomResourceDefinition of a file.
+/// The source of definitions.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A file, or a directory with files.
+    Path(PathBuf),
+    /// A definition, or a List of them; the error if the value could not be written as JSON.
+    Object(Result<Value, String>),
+}
+
+/// The reason why a definition could not be read or applied, which is the text of the server's Status in the latter case.
+#[derive(Debug, thiserror::Error)]
+#[error("the definition {place} cannot be used: {why}")]
+pub struct Invalid {
+    /// The file, or the name in case of a value.
+    place: String,
+    why: String,
+}
+
+/// A CustomResourceDefinition.
 #[derive(Debug)]
-struct Definition {
-    path: PathBuf,
+pub(super) struct Definition {
+    /// See [`Invalid::place`].
+    place: String,
     name: String,
     object: Map,
 }
 
-/// The application of a server that has the definitions of these files and directories.
-pub fn build(paths: &[PathBuf]) -> Result<Build, Error> {
+/// Reads the definitions of all sources.
+pub(super) fn read(sources: &[Source]) -> Result<Vec<Definition>, Invalid> {
     let mut definitions = Vec::new();
-    for path in paths {
-        definitions.extend(read(path)?);
+    for source in sources {
+        let found = match source {
+            Source::Path(path) => read_path(path)?,
+            Source::Object(Ok(value)) => of_value(value)?,
+            Source::Object(Err(why)) => {
+                return Err(Invalid { place: "of a value".to_owned(), why: why.clone() });
+            }
+        };
+        definitions.extend(found);
     }
-    Ok(Box::new(move |environment| started(environment, definitions).boxed()))
+    Ok(definitions)
 }
 
-async fn started(environment: Environment, definitions: Vec<Definition>) -> Result<Application, BuildError> {
-    let application = application::build(environment).await?;
+/// Creates or replaces the definitions, and returns once they are served.
+pub(super) async fn apply_all(
+    responder: &Arc<dyn Responder>,
+    definitions: Vec<Definition>,
+) -> Result<(), Invalid> {
     for definition in definitions {
-        let path = definition.path.clone();
-        if let Err(why) = apply(&application.responder, definition).await {
-            application.stop.await;
-            return Err(Box::new(InvalidDefinition { path, why }));
-        }
+        let place = definition.place.clone();
+        apply(responder, definition).await.map_err(|why| Invalid { place, why })?;
     }
-    Ok(application)
+    Ok(())
+}
+
+fn of_value(value: &Value) -> Result<Vec<Definition>, Invalid> {
+    let mut found = Vec::new();
+    collect(None, value.clone(), &mut found);
+    match found.is_empty() {
+        true => Err(Invalid { place: "of a value".to_owned(), why: format!("it is no {KIND}") }),
+        false => Ok(found),
+    }
 }
 
 /// Reads a file, or the files of a directory, whose documents may be other objects, which are skipped.
-fn read(path: &Path) -> Result<Vec<Definition>, Error> {
-    let refused =
-        |path: &Path, why: String| Error::Definition(InvalidDefinition { path: path.to_owned(), why });
+fn read_path(path: &Path) -> Result<Vec<Definition>, Invalid> {
+    let refused = |path: &Path, why: String| Invalid { place: format!("in {}", path.display()), why };
     let io = |error: std::io::Error| refused(path, error.to_string());
     let mut files = vec![path.to_owned()];
     if std::fs::metadata(path).map_err(io)?.is_dir() {
@@ -74,7 +103,7 @@ fn read(path: &Path) -> Result<Vec<Definition>, Error> {
         let documents = yaml::documents(&text).map_err(|why| refused(file, why))?;
         for document in documents {
             let value = yaml::parse(&document).map_err(|why| refused(file, why))?;
-            collect(file, value, &mut found);
+            collect(Some(file), value, &mut found);
         }
     }
     match found.is_empty() {
@@ -88,12 +117,13 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 /// Takes in a definition, or the definitions of a List.
-fn collect(path: &Path, value: Value, found: &mut Vec<Definition>) {
+fn collect(path: Option<&Path>, value: Value, found: &mut Vec<Definition>) {
     let Value::Object(object) = value else { return };
     match fields::text(&object, &["kind"]) {
         KIND => {
             let name = fields::text(&object, &["metadata", "name"]).to_owned();
-            found.push(Definition { path: path.to_owned(), name, object });
+            let place = path.map_or_else(|| name.clone(), |path| format!("in {}", path.display()));
+            found.push(Definition { place, name, object });
         }
         "List" | "CustomResourceDefinitionList" => {
             fields::items(&object, &["items"]).iter().for_each(|item| collect(path, item.clone(), found));
