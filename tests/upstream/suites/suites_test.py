@@ -6,7 +6,7 @@ import unittest
 
 from judge import differs
 from report import Row, differences, left_out
-from verdicts import verdicts
+from verdicts import named_alike, verdicts
 
 LOG = """\x16=== RUN   TestPlain
 \x16=== RUN   TestPlain/part
@@ -44,6 +44,12 @@ class Verdicts(unittest.TestCase):
             junit.write_text(JUNIT)
             specs = {"[AfterSuite]": "FAIL", "[It] does a thing": "PASS", "[It] does a thing #2": "FAIL", "[It] waits": "SKIP"}
             self.assertEqual(verdicts(log, junit), go | specs)
+
+
+    def test_seeds_are_no_part_of_a_name(self):
+        found = {"TestA/random(1795916449914401480)": "PASS", "TestA/random(1795916436452894581)": "FAIL", "TestA/random(3)": "PASS"}
+        self.assertEqual(named_alike(found), {"TestA/random(N)": "FAIL", "TestA/random(3)": "PASS"})
+        self.assertEqual(named_alike(dict(reversed(found.items())))["TestA/random(N)"], "FAIL")
 
 
 class Differences(unittest.TestCase):

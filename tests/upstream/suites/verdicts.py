@@ -8,6 +8,7 @@ import xml.etree.ElementTree
 BEGUN = re.compile(rb"\x16=== RUN\s+(\S+)")
 ENDED = re.compile(rb"\x16\s*--- (PASS|FAIL|SKIP): (\S+) \(")
 RUNNING_SUITE = re.compile(rb"Running Suite: ")
+CHANCE = re.compile(r"\d{10,}")
 STATES = {"passed": "PASS", "skipped": "SKIP", "pending": "SKIP"}
 
 
@@ -27,7 +28,16 @@ def verdicts(log, junit):
     if specs:
         # The Go test that runs the specs is none beside them.
         found.pop(entry, None)
-    return found | dict(specs)
+    return named_alike(found | dict(specs))
+
+
+def named_alike(found):
+    """Verdicts by names without times and seeds, which differ in each run. Tests that have one name then count once, by the worst."""
+    alike = {}
+    for name, verdict in found.items():
+        name = CHANCE.sub("N", name)
+        alike[name] = verdict if verdict == "FAIL" else alike.get(name, verdict)
+    return alike
 
 
 def of_ginkgo(junit):
