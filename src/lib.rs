@@ -21,7 +21,7 @@ pub use rowplane_objects::{
 };
 pub use rowplane_store::{
     cache, egress, encryption, failpoints, grpc, identity, layered, metrics, private_files, random, relay,
-    runtime, scheduling, server_trust, storage, tasks, wall_clock, watched_file, webhook,
+    runtime, scheduling, server_trust, storage, tasks, traces, wall_clock, watched_file, webhook,
 };
 pub use rowplane_values::{gotext, json, jsonpath, quantity, regexp, tree};
 pub use rowplane_x509 as x509;

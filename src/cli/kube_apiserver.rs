@@ -168,8 +168,6 @@ impl<'a> Translation<'a> {
             (None, _) => self.serve.push(format!("--{name}={last}")),
             (Some(Effect::Ignored(reason)), _) => self.notes.push(format!("--{name} ({reason})")),
             // An empty value requests nothing.
-            (Some(Effect::Refused), _) if last.is_empty() => {}
-            (Some(Effect::Refused), _) => self.problems.push(format!("--{name} is not supported yet")),
             (Some(Effect::Own), form) => self.look_at(name, form, last),
         }
     }

@@ -6,6 +6,7 @@ pub(in crate::http) mod fair_share;
 mod identity;
 mod permission;
 mod reauthorization;
+mod trace;
 
 use std::future::poll_fn;
 use std::panic::resume_unwind;
@@ -41,6 +42,7 @@ use crate::auth::service_accounts::Unproven;
 use crate::flow_control::FlowControl;
 use crate::metrics::{Filter, Metrics};
 use crate::random::Random;
+use crate::traces::Tracer;
 use crate::user::User;
 use crate::wall_clock::WallClock;
 
@@ -57,6 +59,8 @@ pub struct Door {
     pub cluster: Option<Arc<str>>,
     /// `None` if nothing is recorded.
     pub audit: Option<Arc<Audit>>,
+    /// `None` if no request is traced.
+    pub tracer: Option<Tracer>,
     /// `None` if only the number of requests is limited.
     pub flow_control: Option<Arc<FlowControl>>,
     /// How long a request may take.
@@ -137,6 +141,7 @@ impl Door {
                     Ok(_) => Answering::of(&info),
                     Err(_) => Answering::Unauthenticated,
                 };
+                let span = self.trace(&mut parts, &info, user.as_ref().ok(), audit_id.as_ref());
                 let auditing = self.audit.as_ref().map(|_| Instant::now());
                 let Begun { record, storing } =
                     self.record(&mut parts, &info, &user, received, audit_id.as_ref(), &notes);
@@ -144,7 +149,7 @@ impl Door {
                     Some(storing) => storing.await,
                     None => Ok(()),
                 };
-                match stored {
+                let answered = match stored {
                     Ok(()) => {
                         if user.is_ok() {
                             let took = auditing.map_or(Duration::ZERO, |began| began.elapsed());
@@ -169,7 +174,9 @@ impl Door {
                         self.audit.iter().for_each(|audit| audit.rejected());
                         audited::refused(&parts)
                     }
-                }
+                };
+                span.iter().for_each(|span| span.answered(answered.status().as_u16()));
+                answered
             }
             Err(error) => {
                 let error = self.account_unknown(&parts).err().unwrap_or(error);

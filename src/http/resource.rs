@@ -12,6 +12,7 @@ mod page;
 mod passing;
 mod read;
 mod stream_end;
+mod traced;
 mod translation;
 mod tunnel;
 mod upgrade;
@@ -59,6 +60,7 @@ use crate::metrics::{RequestKind, RequestLabels, RequestMetrics, Scope, WebhookT
 use crate::schema::names::internal_package;
 use crate::schema::registry::Group;
 use crate::schema::resource::{Origin, ResourceDefinition, Storage};
+use crate::traces::Span;
 use crate::user::{MASTERS, User};
 use crate::warnings::Warnings;
 
@@ -82,6 +84,8 @@ struct Context<'a> {
     /// When the client gives up.
     deadline: OnceLock<Instant>,
     webhook_time: WebhookTime,
+    /// The verb's part of a trace, if the request is sampled.
+    span: Option<Span>,
     metrics: &'a RequestMetrics,
 }
 
@@ -123,7 +127,6 @@ async fn serve_found(
     body: Body,
 ) -> Outcome {
     let started = Instant::now();
-    let pretty = request::pretty(parts);
     let definition = &resource.definition;
     let query = request::query(parts);
     let user = request::user(parts);
@@ -159,12 +162,13 @@ async fn serve_found(
         query,
         user,
         action,
-        pretty,
+        pretty: request::pretty(parts),
         warnings: &warnings,
         is_long: AtomicBool::new(false),
         room: OnceLock::new(),
         deadline: OnceLock::new(),
         webhook_time: WebhookTime::default(),
+        span: traced::verb(action, parts, path),
         metrics: &metrics,
     };
     let running = action.is_long_running().then(|| metrics.long_running());
@@ -284,6 +288,7 @@ impl Context<'_> {
         let reading = Reading::new(body, limits.request_body, budget);
         let (bytes, room) = reading.read(|| seated.into_iter().for_each(Seated::give_back)).await?;
         self.metrics.received(bytes.len());
+        self.event("limitedReadBody succeeded");
         room.into_iter().for_each(|room| _ = self.room.set(room));
         if let Some(seated) = seated {
             seated.regain(self.parts, &self.user).await?;
@@ -316,6 +321,7 @@ impl Context<'_> {
             authorizer: &self.app.door.authorizer,
             foreseen: self.parts.extensions.get::<Arc<Foreseen>>().map(|foreseen| &**foreseen),
             audit: self.record(),
+            span: self.span.as_ref(),
             deadline: self.deadline.get().copied(),
             webhook_time: Some(&self.webhook_time),
             hooks: Hooks::See,

@@ -31,6 +31,7 @@ use crate::kinds::built_in::enablement::Enablement;
 use crate::metrics::AllowedLabels;
 use crate::schema::names::{GroupResource, GroupVersion};
 use crate::storage::{Compaction, MAX_OBJECT_BYTES};
+use crate::traces;
 
 /// The settings of a server. The defaults are those of an embedded server: requests come only in process, and nothing
 /// is left behind but the objects in its datastore.
@@ -89,6 +90,8 @@ pub struct Config {
     pub egress: Option<egress::config::Configuration>,
     /// CustomResourceDefinitions that are served before the server is ready.
     pub crds: Vec<definitions::Source>,
+    /// `None` traces nothing.
+    pub traces: Option<traces::config::Configuration>,
     /// The flags that the server was started with, as `/flagz` shows them.
     pub flags: BTreeMap<String, String>,
 }
@@ -126,6 +129,7 @@ impl Default for Config {
             audit: audit::config::Config::default(),
             egress: None,
             crds: Vec::new(),
+            traces: None,
             flags: BTreeMap::new(),
         }
     }

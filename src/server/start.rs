@@ -36,20 +36,21 @@ use crate::http::limits::InFlightLimits;
 use crate::http::router::Place;
 use crate::http::routes::Starting;
 use crate::http::server::{Ending, Routes};
+use crate::identity::ServerIdentity;
 use crate::runtime::Runtime;
 use crate::tasks::Tasks;
+use crate::traces::Tracer;
 
 /// Starts a server, behind a listener of its own or as a member of a process. Returns once requests are answered and the
 /// kubeconfig is written.
 pub(super) async fn start(
     config: Config,
-    mut runtime: Runtime,
+    runtime: Runtime,
     mut membership: Option<Membership>,
     build: Build,
 ) -> Result<Server, Error> {
     let definitions = definitions::read(&config.crds)?;
-    runtime.metrics.allow_labels(config.allowed_labels.clone());
-    runtime.egresses = egresses(&config, &runtime)?;
+    let runtime = configured(runtime, &config)?;
     let ending = Ending::new(config.shutdown_grace);
     let unfinished = Unfinished::new(&runtime.tasks, &ending);
     if let Some(dir) = &config.data_dir {
@@ -68,7 +69,7 @@ pub(super) async fn start(
     let identity = config.identity.as_ref().map(identity).transpose()?;
     let audit = Audit::start(&config.audit, &runtime)?;
     let place = (network.as_ref(), membership.as_ref());
-    let door = door(&config, place, audit.clone(), &ending.draining, &runtime);
+    let door = door(&config, place, (identity.as_ref(), audit.clone()), &ending.draining, &runtime);
     let (revocations, door) = (door.revocations.clone(), Arc::new(door));
     let startup = Startup::default();
     let own = network.as_ref().and_then(Network::own_certificate);
@@ -122,9 +123,12 @@ pub(super) async fn start(
     Ok(Server { listening, routes, under_way, metrics: runtime.metrics, audit, reloads, running, membership })
 }
 
-fn egresses(config: &Config, runtime: &Runtime) -> Result<Egresses, Error> {
-    let open = |configured| Egresses::open(configured, &runtime.metrics).map_err(Error::Egress);
-    config.egress.as_ref().map_or_else(|| Ok(Egresses::default()), open)
+/// The runtime with its ways to networks, and what its metrics may show.
+fn configured(runtime: Runtime, config: &Config) -> Result<Runtime, Error> {
+    runtime.metrics.allow_labels(config.allowed_labels.clone());
+    let open = |egress| Egresses::open(egress, &runtime.metrics).map_err(Error::Egress);
+    let egresses = config.egress.as_ref().map(open).transpose()?.unwrap_or_default();
+    Ok(Runtime { egresses, ..runtime })
 }
 
 /// Makes the application, with the definitions that it is to serve, unless one of the tasks fails meanwhile.
@@ -158,7 +162,7 @@ fn url(address: SocketAddr, membership: Option<&Membership>) -> String {
 fn door(
     config: &Config,
     (network, member): (Option<&Network>, Option<&Membership>),
-    audit: Option<Arc<Audit>>,
+    (identity, audit): (Option<&ServerIdentity>, Option<Arc<Audit>>),
     draining: &CancellationToken,
     runtime: &Runtime,
 ) -> Door {
@@ -177,6 +181,10 @@ fn door(
         impersonator: Arc::new(Impersonator::new(runtime.metrics.clone())),
         revocations: Revocations::default(),
         audit,
+        tracer: config.traces.as_ref().map(|traces| {
+            let instance = identity.map(ServerIdentity::id);
+            Tracer::start(traces, instance, runtime)
+        }),
         flow_control,
         request_time: config.limits.request_timeout,
         goaway_chance,

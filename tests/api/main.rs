@@ -80,6 +80,7 @@ mod system_objects;
 mod tables;
 mod tls;
 mod together;
+mod traces;
 mod undecodable;
 mod update;
 mod validation;

@@ -20,6 +20,7 @@ const ROWS: &[&[&str]] = &[
     &["storage"],
     &["relay"],
     &["webhook"],
+    &["traces"],
     &["runtime"],
     &["egress"],
     &["metrics"],

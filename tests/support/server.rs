@@ -75,6 +75,8 @@ pub struct Setup {
     pub kubelets: kubelets::Config,
     /// The proxies that connections go through.
     pub egress: Option<rowplane::egress::config::Configuration>,
+    /// The collector of spans.
+    pub traces: Option<rowplane::traces::config::Configuration>,
     /// None of these runs unless the test switches it on.
     pub certificate_controllers: CertificateControllers,
     /// All of them unless the test says so.
@@ -120,6 +122,7 @@ impl Setup {
             service_routes: service_routes::Config::default(),
             kubelets: kubelets::Config::default(),
             egress: None,
+            traces: None,
             certificate_controllers: CertificateControllers::default(),
             controllers: Controllers::Run,
             garbage_collection: true,
@@ -237,6 +240,7 @@ impl Setup {
             service_routes: self.service_routes.clone(),
             kubelets: self.kubelets.clone(),
             egress: self.egress.clone(),
+            traces: self.traces.clone(),
             certificate_controllers: self.certificate_controllers.clone(),
             controllers: self.controllers,
             garbage_collection: self.garbage_collection,

@@ -66,7 +66,7 @@ use rowplane_objects::{
     causes, codec, expression, kinds, long_work, patch, revision, schema, user, warnings,
 };
 use rowplane_store::{
-    cache, egress, encryption, failpoints, metrics, random, relay, runtime, server_trust, storage,
+    cache, egress, encryption, failpoints, metrics, random, relay, runtime, server_trust, storage, traces,
     wall_clock, webhook,
 };
 use rowplane_values::{gotext, json, quantity, tree};

@@ -18,6 +18,7 @@ use crate::options::write::{FieldValidation, Sent, WriteOptions};
 use crate::patch::apply::ownership::Conflicts;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
+use crate::traces::Span;
 use crate::user::User;
 use crate::warnings::Warnings;
 
@@ -41,6 +42,8 @@ pub struct Request<'a> {
     pub foreseen: Option<&'a Foreseen>,
     /// The record of the request, if an audit policy wants one.
     pub audit: Option<&'a Record>,
+    /// The request's part of a trace, if it is sampled.
+    pub span: Option<&'a Span>,
     /// When the client gives up; `None` for requests of the server's own.
     pub deadline: Option<Instant>,
     /// The sum of the time that webhooks take, if it is measured.
@@ -93,6 +96,7 @@ impl<'a> Request<'a> {
             authorizer: &AlwaysAllow,
             foreseen: None,
             audit: None,
+            span: None,
             deadline: None,
             webhook_time: None,
             hooks: Hooks::Pass,

@@ -13,6 +13,7 @@ use hyper::client::conn::http2;
 use hyper::http::uri::PathAndQuery;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tonic::client::Grpc;
 use tonic::{Code, Request, Status};
@@ -89,46 +90,65 @@ impl Client {
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        let path = PathAndQuery::try_from(format!("/{}/{method}", self.service));
-        let path = path.map_err(|error| Status::internal(error.to_string()))?;
-        let stream = TokioIo::new(self.connect().await);
-        let (mut sender, connection) =
-            http2::handshake(TokioExecutor::new(), stream).await.map_err(broken)?;
-        let service = service_fn(move |request| {
-            let answer = sender.send_request(request);
-            async { answer.await.map(|answer| answer.map(|body| body.map_err(broken))).map_err(broken) }
-        });
-        let mut client = Grpc::with_origin(service, Uri::from_static("http://localhost"));
-        let mut answer = pin!(client.unary(request, path, ProstCodec::default()));
-        // The connection is driven by the call that uses it.
-        let answer = tokio::select! {
-            answer = &mut answer => answer,
-            _ = connection => answer.await,
-        };
-        answer.map(tonic::Response::into_inner)
+        exchange(self.connect().await, self.service, method, request).await
     }
 
     /// Tries until somebody listens; the caller's time bounds that.
     async fn connect(&self) -> UnixStream {
         loop {
-            match self.try_connect().await {
+            match connect(&self.address).await {
                 Ok(stream) => return stream,
                 Err(error) => tracing::debug!(%error, address = self.address, "cannot reach a service"),
             }
             tokio::time::sleep(RECONNECT).await;
         }
     }
+}
 
-    async fn try_connect(&self) -> io::Result<UnixStream> {
-        #[cfg(target_os = "linux")]
-        if let Some(name) = self.address.strip_prefix('@') {
-            use std::os::linux::net::SocketAddrExt as _;
-            let stream = StdStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
-            stream.set_nonblocking(true)?;
-            return UnixStream::from_std(stream);
-        }
-        UnixStream::connect(&self.address).await
+/// The answer of a service at the other end of a connection, on which nothing was sent yet.
+pub async fn unary<S, Q, A>(stream: S, service: &str, method: &str, message: Q) -> Result<A, CallError>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    Ok(exchange(stream, service, method, Request::new(message)).await?)
+}
+
+async fn exchange<S, Q, A>(stream: S, service: &str, method: &str, request: Request<Q>) -> Result<A, Status>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    let path = PathAndQuery::try_from(format!("/{service}/{method}"));
+    let path = path.map_err(|error| Status::internal(error.to_string()))?;
+    let stream = TokioIo::new(stream);
+    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.map_err(broken)?;
+    let service = service_fn(move |request| {
+        let answer = sender.send_request(request);
+        async { answer.await.map(|answer| answer.map(|body| body.map_err(broken))).map_err(broken) }
+    });
+    let mut client = Grpc::with_origin(service, Uri::from_static("http://localhost"));
+    let mut answer = pin!(client.unary(request, path, ProstCodec::default()));
+    // The connection is driven by the call that uses it.
+    let answer = tokio::select! {
+        answer = &mut answer => answer,
+        _ = connection => answer.await,
+    };
+    answer.map(tonic::Response::into_inner)
+}
+
+/// Connects to a Unix socket: a path, or `@name` for an abstract one.
+pub async fn connect(address: &str) -> io::Result<UnixStream> {
+    #[cfg(target_os = "linux")]
+    if let Some(name) = address.strip_prefix('@') {
+        use std::os::linux::net::SocketAddrExt as _;
+        let stream = StdStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+        stream.set_nonblocking(true)?;
+        return UnixStream::from_std(stream);
     }
+    UnixStream::connect(address).await
 }
 
 fn broken(error: hyper::Error) -> Status {

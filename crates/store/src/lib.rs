@@ -17,6 +17,8 @@ pub mod webhook;
 
 pub mod answers;
 
+pub mod traces;
+
 pub mod runtime;
 
 pub mod egress;

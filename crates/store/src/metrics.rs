@@ -30,6 +30,7 @@ mod services;
 mod store;
 mod stored;
 mod tokens;
+mod traces;
 mod watch;
 
 use std::collections::HashMap;

@@ -8,6 +8,7 @@ mod kubeconfig;
 mod link;
 mod patient;
 mod redirect;
+mod sent;
 #[cfg(test)]
 mod tests;
 pub mod words;
@@ -28,6 +29,7 @@ pub use self::fetch::Fetcher;
 use self::link::{Link, Multiplexed, Opened, Response, with_http2};
 use crate::egress::{Egress, Route};
 use crate::server_trust::{self, Identity, Trusted};
+use crate::traces::TRACEPARENT;
 
 /// Connections that are kept while nobody uses them.
 const MOST_IDLE: usize = 4;
@@ -43,6 +45,7 @@ const LARGEST_ANSWER: usize = 16 << 20;
 
 pub use self::kubeconfig::{CurrentCluster, HostUsers, KubeconfigError};
 pub use self::patient::{Ended, Retries};
+pub use self::sent::Sent;
 
 /// Why a call failed, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -213,19 +216,19 @@ impl Webhook {
 
     /// Posts a body, within a time of its own that the hook is told. An answer that says when to come again is followed
     /// within that time.
-    pub async fn call(&self, route: FindRoute<'_>, body: &Bytes, time: Duration) -> Result<Bytes, Failed> {
+    pub async fn call(&self, route: FindRoute<'_>, sent: Sent<'_>, time: Duration) -> Result<Bytes, Failed> {
         let path = self.path_within(time);
         let failed = |why: &str| Failed { why: self.failed_within(time, why), status: None };
         let exchange = async {
             for _ in 1..MOST_REPETITIONS {
-                match self.exchange_at(route, &path, body).await? {
+                match self.exchange_at(route, &path, sent).await? {
                     Response { status: 429 | 500.., retry_after: Some(after), .. } => {
                         tokio::time::sleep(Duration::from_secs(after)).await;
                     }
                     response => return Ok(response),
                 }
             }
-            self.exchange_at(route, &path, body).await
+            self.exchange_at(route, &path, sent).await
         };
         match tokio::time::timeout(time, exchange).await {
             Ok(Ok(response)) => {
@@ -281,17 +284,22 @@ impl Webhook {
 
     /// A connection that was kept may have ended meanwhile, so the first failure of one leads to a new one.
     async fn exchange(&self, route: FindRoute<'_>, body: Bytes) -> Result<Response, String> {
-        self.exchange_at(route, &self.path(), &body).await
+        self.exchange_at(route, &self.path(), Sent::of(&body)).await
     }
 
     fn path(&self) -> String {
         format!("{}?timeout={}s", self.endpoint.path, self.timeout.as_secs())
     }
 
-    async fn exchange_at(&self, route: FindRoute<'_>, path: &str, body: &Bytes) -> Result<Response, String> {
+    async fn exchange_at(
+        &self,
+        route: FindRoute<'_>,
+        path: &str,
+        sent: Sent<'_>,
+    ) -> Result<Response, String> {
         let mut path = Cow::Borrowed(path);
         for _ in 0..=redirect::MOST {
-            let response = self.exchange_once(route, &path, body).await?;
+            let response = self.exchange_once(route, &path, sent).await?;
             match redirect::target(&response, &KEEPING_METHOD, &self.endpoint.url(&path))? {
                 Some(target) => path = target.into(),
                 None => return Ok(response),
@@ -304,16 +312,16 @@ impl Webhook {
         &self,
         route: FindRoute<'_>,
         path: &str,
-        body: &Bytes,
+        sent: Sent<'_>,
     ) -> Result<Response, String> {
         let shared = self.shared().clone().filter(Multiplexed::is_open);
         if let Some(shared) = shared
-            && let Ok(answer) = shared.exchange(self.request(path, body)?, LARGEST_ANSWER).await
+            && let Ok(answer) = shared.exchange(self.request(path, sent)?, LARGEST_ANSWER).await
         {
             return Ok(answer);
         }
         if let Some(mut link) = self.take()
-            && let Ok(answer) = link.exchange(self.request(path, body)?, LARGEST_ANSWER).await
+            && let Ok(answer) = link.exchange(self.request(path, sent)?, LARGEST_ANSWER).await
         {
             self.keep(link);
             return Ok(answer);
@@ -328,18 +336,18 @@ impl Webhook {
         };
         match opened {
             Opened::One(mut link) => {
-                let answer = link.exchange(self.request(path, body)?, LARGEST_ANSWER).await?;
+                let answer = link.exchange(self.request(path, sent)?, LARGEST_ANSWER).await?;
                 self.keep(link);
                 Ok(answer)
             }
             Opened::Many(link) => {
                 *self.shared() = Some(link.clone());
-                link.exchange(self.request(path, body)?, LARGEST_ANSWER).await
+                link.exchange(self.request(path, sent)?, LARGEST_ANSWER).await
             }
         }
     }
 
-    fn request(&self, path: &str, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
+    fn request(&self, path: &str, sent: Sent<'_>) -> Result<Request<Full<Bytes>>, String> {
         let request = Request::builder()
             .method(Method::POST)
             .uri(path)
@@ -352,7 +360,11 @@ impl Webhook {
             Some(authorization) => request.header(header::AUTHORIZATION, authorization),
             None => request,
         };
-        request.body(Full::new(body.clone())).map_err(|error| error.to_string())
+        let request = match sent.traceparent {
+            Some(traceparent) => request.header(TRACEPARENT, traceparent),
+            None => request,
+        };
+        request.body(Full::new(sent.body.clone())).map_err(|error| error.to_string())
     }
 
     fn shared(&self) -> MutexGuard<'_, Option<Multiplexed>> {

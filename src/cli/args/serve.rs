@@ -26,6 +26,7 @@ use crate::kinds::behavior::format;
 use crate::server::config::{Config, IdentityConfig, Registration};
 use crate::server::datastore::Datastore;
 use crate::server::definitions::Source;
+use crate::traces;
 
 /// The flags of `rowplane serve`, with kube-apiserver's names and headings where it has them.
 #[derive(Clone, Debug, Args)]
@@ -51,6 +52,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
+    traces: TraceArgs,
+    #[command(flatten)]
     services: ServiceArgs,
     #[command(flatten)]
     kubelets: KubeletArgs,
@@ -72,6 +75,16 @@ pub struct EgressArgs {
     /// plane
     #[arg(long, value_name = "FILE")]
     egress_selector_config_file: Option<PathBuf>,
+}
+
+/// Traces of requests.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Traces flags")]
+pub struct TraceArgs {
+    /// A file of kind TracingConfiguration: the collector that spans are sent to, by OTLP over gRPC, and the share of
+    /// requests that are sampled
+    #[arg(long, value_name = "FILE")]
+    tracing_config_file: Option<PathBuf>,
 }
 
 /// The amount and the form of log lines.
@@ -135,6 +148,7 @@ impl ServeArgs {
             kubelets: self.kubelets.into_config(),
             audit: self.audit.into_config(has_database)?,
             egress: self.egress.into_config()?,
+            traces: self.traces.into_config()?,
             ..Config::default()
         };
         self.generic.apply(&mut server);
@@ -153,6 +167,13 @@ impl EgressArgs {
         let path = self.egress_selector_config_file.filter(|path| !path.as_os_str().is_empty());
         let read = path.map(|path| egress::config::load(&path)).transpose();
         read.map_err(Error::Usage)
+    }
+}
+
+impl TraceArgs {
+    fn into_config(self) -> Result<Option<traces::config::Configuration>, Error> {
+        let path = self.tracing_config_file.filter(|path| !path.as_os_str().is_empty());
+        path.map(|path| traces::config::load(&path)).transpose().map_err(Error::Usage)
     }
 }
 

@@ -22,8 +22,6 @@ pub enum Effect {
     Own,
     /// No effect, for this reason.
     Ignored(&'static str),
-    /// The server does not start, since it would not do what the flag asks for.
-    Refused,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +35,7 @@ const fn flag(name: &'static str, form: Form, effect: Effect) -> Flag {
     Flag { name, form, effect }
 }
 
-use Effect::{Ignored, Own, Refused};
+use Effect::{Ignored, Own};
 use Form::{Bool, List, Number, Scalar};
 
 const NO_ETCD: &str = "there is no etcd here";
@@ -131,7 +129,6 @@ pub const FLAGS: &[(&str, &[Flag])] = &[
             flag("vmodule", List, Ignored(LOGS)),
         ],
     ),
-    ("Traces flags", &[flag("tracing-config-file", Scalar, Refused)]),
     (
         "Misc flags",
         &[

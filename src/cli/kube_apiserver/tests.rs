@@ -175,12 +175,16 @@ fn only_the_version_that_is_served_can_be_emulated() {
 /// 17 of `docs/spec/admission.md`, among others.
 #[test]
 fn refusals() {
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["--insecure-port=0"], "unknown flag: --insecure-port"),
         (&["x"], "\"kube-apiserver\" does not take any arguments, got [\"x\"]"),
         (
             &["--egress-selector-config-file=x"],
             "unable to read egress selector configuration from \"x\" [open x: no such file or directory]",
+        ),
+        (
+            &["--tracing-config-file=x"],
+            "unable to read tracing configuration from \"x\": open x: no such file or directory",
         ),
         (
             &["--authorization-mode=Webhook"],

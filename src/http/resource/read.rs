@@ -35,6 +35,7 @@ impl Context<'_> {
         let negotiated = self.negotiate(Shape::Single)?;
         let options = GetOptions::parse(&self.query)?;
         let target = self.target()?;
+        self.event("About to Get from storage");
         let object = self.app.api.get(target, options).await?;
         if self.is_scale() {
             let scale = scale::read(target.resource, &target.resource.decode(&object)?)?;
@@ -51,7 +52,9 @@ impl Context<'_> {
         let keys = self.app.api.token_keys_for(self.query.get("continue")).await?;
         let options = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
         let encoder = self.encoder(&negotiated)?;
+        self.event("About to List from storage");
         let list = self.app.api.list(resource, self.path.namespace.as_deref(), options).await?;
+        self.event("Listing from storage done");
         let body = self.list_body(encoder, list).await?;
         Ok(response::encoded(StatusCode::OK, negotiated.media, body))
     }

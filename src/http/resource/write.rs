@@ -48,7 +48,9 @@ impl Context<'_> {
             return self.value(&negotiated, StatusCode::CREATED, Value::Object(answer));
         }
         let encoder = self.encoder(&negotiated)?;
+        self.event("About to store object in database");
         let answer = self.app.api.create(&self.request(&options), decode::Body::Encoded(&body)).await?;
+        self.event("Write to database call succeeded");
         self.answered(StatusCode::CREATED, encoder, answer).await
     }
 
@@ -58,7 +60,9 @@ impl Context<'_> {
         let options = WriteOptions::parse_update(&self.query)?.or_agent(self.agent());
         let body = Encoded { media, bytes: self.read(body).await? };
         let request = self.request(&options);
+        self.event("About to store object in database");
         let modified = self.app.api.update(&request, decode::Body::Encoded(&body)).await?;
+        self.event("Write to database call succeeded");
         self.modified(&negotiated, modified).await
     }
 
@@ -72,6 +76,7 @@ impl Context<'_> {
         }
         let options = WriteOptions::parse_patch(&self.query, kind)?.or_agent(self.agent());
         let modified = self.app.api.patch(&self.request(&options), kind, &bytes).await?;
+        self.event("Object stored in database");
         self.modified(&negotiated, modified).await
     }
 
@@ -85,10 +90,14 @@ impl Context<'_> {
     pub async fn delete(&self, body: Body) -> Result<Response, Error> {
         let negotiated = self.negotiate(Shape::Single)?;
         let options = self.delete_options(body).await?;
+        self.event("Decoded delete options");
         let target = self.target()?;
         self.warn_of_deletion(target.resource, &options);
         let encoder = self.encoder(&negotiated)?;
-        match self.app.api.delete(&self.request(&options)).await? {
+        self.event("About to delete object from database");
+        let deleted_object = self.app.api.delete(&self.request(&options)).await?;
+        self.event("Object deleted from database");
+        match deleted_object {
             Deleted::Gone { uid } => {
                 let status = deleted(&target.resource.group_resource(), target.name, &uid);
                 self.value(&negotiated, StatusCode::OK, status)
@@ -161,6 +170,7 @@ impl Context<'_> {
         encoder: Encoder,
         answer: Answer,
     ) -> Result<Response, Error> {
+        self.event("About to write a response");
         let media = encoder.media;
         if let Some(record) = self.record().filter(|record| record.wants_response()) {
             let value = encoder.value(&answer)?;

@@ -20,7 +20,7 @@ pub fn dial(address: &str, error: &io::Error) -> String {
 }
 
 /// An error of the operating system.
-pub(super) fn system(error: &io::Error) -> String {
+pub fn system(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file or directory".to_owned(),
         io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),

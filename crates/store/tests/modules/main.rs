@@ -12,3 +12,4 @@ mod random;
 mod relay_tunnel;
 mod storage_mark;
 mod tasks;
+mod traces_config;

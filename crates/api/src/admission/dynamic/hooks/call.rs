@@ -15,6 +15,8 @@ use crate::gotext::quote;
 use crate::metrics::{HookCall, HookRejection};
 use crate::options::DryRun;
 use crate::request::Request;
+use crate::traces::Span;
+use crate::webhook::Sent;
 
 /// Why a webhook did not allow a request.
 #[derive(Debug)]
@@ -53,7 +55,11 @@ impl Caller<'_> {
         };
         let uid = self.cluster.runtime.random.uuid().to_string();
         let body = payload.body(version, &uid);
-        let answer = self.post(hook, &body).await?;
+        let span = self.span(hook, &uid);
+        let answer = self.post(hook, &body, span.as_ref()).await?;
+        if let Some(span) = &span {
+            span.event("Request completed");
+        }
         let unusable = |why: String| Refusal::Call { why, code: 503 };
         let answer = review::read(&answer, version, &uid, self.mutates).map_err(|wrong| match wrong {
             Wrong::Undecodable(why) => unusable(format!("failed to call webhook: {why}")),
@@ -70,9 +76,29 @@ impl Caller<'_> {
         Ok(answer)
     }
 
-    async fn post(&self, hook: &Hook, body: &Bytes) -> Result<Bytes, Refusal> {
+    /// The call's part of the request's trace.
+    fn span(&self, hook: &Hook, uid: &str) -> Option<Span> {
+        let name = if self.mutates { "Call mutating webhook" } else { "Call validating webhook" };
+        let Request { target, subresource, span, .. } = *self.request;
+        let resource = target.resource.definition.gvr().to_string();
+        Some(span?.child(
+            name,
+            &[
+                ("configuration", hook.configuration.as_str().into()),
+                ("webhook", hook.name.as_str().into()),
+                ("resource", resource.as_str().into()),
+                ("subresource", subresource.into()),
+                ("operation", self.operation.into()),
+                ("UID", uid.into()),
+            ],
+        ))
+    }
+
+    async fn post(&self, hook: &Hook, body: &Bytes, span: Option<&Span>) -> Result<Bytes, Refusal> {
         let left = self.time_left().unwrap_or(hook.timeout);
-        let answer = hook.post(self.cluster, self.credentials, body, hook.timeout.min(left)).await;
+        let traceparent = span.and_then(Span::traceparent);
+        let sent = Sent { body, traceparent: traceparent.as_ref() };
+        let answer = hook.post(self.cluster, self.credentials, sent, hook.timeout.min(left)).await;
         answer.map_err(|unanswered| match unanswered {
             Unanswered::NoClient(why) => {
                 Refusal::Call { why: format!("could not get REST client: {why}"), code: 500 }

@@ -9,7 +9,7 @@ use super::credentials::Credentials;
 use crate::egress::{Network, Route};
 use crate::service_routes::ServicePort;
 use crate::tree::Value;
-use crate::webhook::{Endpoint, Failed, Webhook};
+use crate::webhook::{Endpoint, Failed, Sent, Webhook};
 use crate::{Cluster, ObjectMap, fields};
 
 /// Calls of one webhook at a time: what a webhook that hangs, or answers with too much, can hold of the server.
@@ -76,7 +76,7 @@ impl Client {
         &self,
         cluster: &Cluster,
         place: &Place,
-        body: &Bytes,
+        sent: Sent<'_>,
         time: Duration,
     ) -> Result<Bytes, Unanswered> {
         let webhook = self.webhook.as_ref().map_err(|why| Unanswered::NoClient(why.clone()))?;
@@ -95,6 +95,6 @@ impl Client {
         let slot = tokio::time::timeout(time, self.slots.acquire()).await;
         let Ok(Ok(_slot)) = slot else { return Err(failed("context deadline exceeded")) };
         let left = time.saturating_sub(began.elapsed());
-        webhook.call(&route, body, left).await.map_err(Unanswered::Failed)
+        webhook.call(&route, sent, left).await.map_err(Unanswered::Failed)
     }
 }

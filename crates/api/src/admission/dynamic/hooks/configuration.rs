@@ -17,6 +17,7 @@ use crate::codec::object::Object;
 use crate::gotext::decode_base64;
 use crate::kinds::behavior::rules::expression::Admission;
 use crate::tree::Value;
+use crate::webhook::Sent;
 use crate::{Cluster, ObjectMap, fields, long_work};
 
 /// All webhooks of one kind of configurations.
@@ -133,12 +134,12 @@ impl Hook {
         &self,
         cluster: &Cluster,
         credentials: &Credentials,
-        body: &Bytes,
+        sent: Sent<'_>,
         time: Duration,
     ) -> Result<Bytes, Unanswered> {
         let make = || Client::new(&self.place, &self.ca_bundle, self.timeout, credentials);
         let client = self.client.get_or_init(|| long_work::run(make));
-        client.post(cluster, &self.place, body, time).await
+        client.post(cluster, &self.place, sent, time).await
     }
 
     fn of(origin: &str, configuration: &str, hook: &ObjectMap, same: usize) -> Self {
