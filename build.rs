@@ -5,7 +5,8 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-#[path = "build/descriptions.rs"]
+#[cfg_attr(feature = "descriptions", path = "build/descriptions.rs")]
+#[cfg_attr(not(feature = "descriptions"), path = "build/no_descriptions.rs")]
 mod descriptions;
 #[path = "build/gnostic.rs"]
 mod gnostic;

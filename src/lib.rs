@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
 
+#[cfg(feature = "cli")]
 pub mod cli;
 
 pub mod server;

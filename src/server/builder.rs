@@ -35,11 +35,13 @@ impl Builder {
     }
 
     /// Keeps the state in this SQLite file, which is created if it does not exist.
+    #[cfg(feature = "sqlite")]
     pub fn sqlite(self, path: impl Into<PathBuf>) -> Self {
         self.datastore(Datastore::Sqlite(path.into()))
     }
 
     /// Keeps the state in a PostgreSQL database, `postgres://USER@HOST/DATABASE`.
+    #[cfg(feature = "postgres")]
     pub fn postgres(self, url: &str) -> Self {
         self.datastore(Datastore::Postgres(url.into()))
     }

@@ -8,7 +8,9 @@ use crate::http::limits::Printing;
 use crate::long_work::Lanes;
 use crate::scheduling::Scheduling;
 use crate::storage::memory;
+#[cfg(feature = "postgres")]
 use crate::storage::postgres::Databases;
+#[cfg(feature = "sqlite")]
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{Backend, OpenError};
 
@@ -26,6 +28,7 @@ pub struct Commons {
     /// The threads for answers that take long to print.
     pub printing: Printing,
     /// The connections to databases of PostgreSQL.
+    #[cfg(feature = "postgres")]
     databases: Databases,
 }
 
@@ -39,7 +42,14 @@ impl Commons {
         }
         Ok(match &config.datastore {
             Datastore::Memory => memory::open(),
+            #[cfg(feature = "sqlite")]
             Datastore::Sqlite(path) => Arc::new(Sqlite::open_beside(path, self.scheduling.clone()).await?),
+            #[cfg(not(feature = "sqlite"))]
+            Datastore::Sqlite(_) => {
+                let reason = "rowplane is compiled without its feature `sqlite`".to_owned();
+                return Err(OpenError::Refused { url: config.datastore.to_string(), reason });
+            }
+            #[cfg(feature = "postgres")]
             Datastore::Postgres(address) => Arc::new(self.databases.open(address.clone(), schema).await?),
         })
     }

@@ -4,6 +4,15 @@
 //! A module imports only from modules below it in this list.
 #![deny(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
+#![cfg_attr(
+    not(all(feature = "postgres", feature = "sqlite")),
+    allow(
+        dead_code,
+        unused_macros,
+        unused_imports,
+        reason = "the databases share parts that nothing else needs"
+    )
+)]
 
 pub mod cache;
 

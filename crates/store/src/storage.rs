@@ -23,10 +23,14 @@ mod judge;
 mod layer;
 mod mark;
 pub mod memory;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod migrations;
+#[cfg(feature = "postgres")]
 pub mod postgres;
 mod registration;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod shared;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod stale;
 mod stream;

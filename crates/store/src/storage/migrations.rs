@@ -5,7 +5,12 @@ use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 
 use super::OpenError;
-use super::postgres::{lacks_rights, waited_in_vain};
+
+/// The SQLSTATE of a statement that the role may not execute.
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
+
+/// The SQLSTATE of a statement that has waited for a lock for longer than its session wants to.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 /// The migrations of one kind of database, in order, put into the program. `sqlx::migrate!` does the same, but the macro
 /// crate of sqlx compiles both databases' drivers once more for the compiler itself, a twentieth of a cold build.
@@ -79,6 +84,18 @@ fn open_error(url: &str, error: MigrateError) -> OpenError {
         }
         other => OpenError::ForeignSchema(other.to_string()),
     }
+}
+
+pub fn lacks_rights(error: &sqlx::Error) -> bool {
+    has_code(error, INSUFFICIENT_PRIVILEGE)
+}
+
+fn waited_in_vain(error: &sqlx::Error) -> bool {
+    has_code(error, LOCK_NOT_AVAILABLE)
+}
+
+fn has_code(error: &sqlx::Error, code: &str) -> bool {
+    error.as_database_error().is_some_and(|told| told.code().as_deref() == Some(code))
 }
 
 #[cfg(test)]

@@ -44,7 +44,6 @@ pub use self::address::Address;
 use self::charged::Remembered;
 pub use self::database::{Database, Databases};
 use self::database::{make_schema, schema_named};
-pub(super) use self::error::{lacks_rights, waited_in_vain};
 use self::flight::Flights;
 use self::holder::Through;
 use self::lent::Lent;

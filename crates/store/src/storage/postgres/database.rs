@@ -8,7 +8,6 @@ use sqlx::postgres::PgConnection;
 use tokio::sync::OnceCell;
 
 use super::address::Address;
-use super::error::lacks_rights;
 use super::hosts::{Host, Hosts, Use};
 use super::lineage::ClusterId;
 use super::listener::Listeners;
@@ -17,6 +16,7 @@ use super::pool::Sessions;
 use super::session::{Connector, Schema, Ways};
 use super::{Postgres, pooler, unreachable, warn_of_settings, whole};
 use crate::storage::OpenError;
+use crate::storage::migrations::lacks_rights;
 
 /// The longest name of a schema, in bytes. PostgreSQL cuts off the rest.
 const LONGEST_NAME: usize = 63;

@@ -29,11 +29,11 @@ use sqlx::{Executor as _, Row as _};
 
 pub use self::refusal::{Error, Refusal};
 use super::address::Wanted;
-use super::error::lacks_rights;
 use super::whole;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::storage::mark::{HighWaterMark, SAFETY_GAP, Sighting};
+use crate::storage::migrations::lacks_rights;
 
 /// A cluster's system identifier, which `initdb` makes, and its present timeline, for example `7711040465732606656/1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
