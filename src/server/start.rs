@@ -47,10 +47,7 @@ pub(super) async fn start(
     runtime.metrics.allow_labels(config.allowed_labels.clone());
     let ending = Ending::new(config.shutdown_grace);
     let unfinished = Unfinished::new(&runtime.tasks, &ending);
-    if let Some(dir) = &config.data_dir {
-        data_dir::create(dir)?;
-        private::narrow(dir);
-    }
+    prepare_data_dir(&config)?;
     let commons = membership.as_ref().map_or_else(Commons::default, |member| member.commons().clone());
     let network = match &membership {
         Some(member) => {
@@ -83,6 +80,7 @@ pub(super) async fn start(
         path: membership.as_ref().map(|member| member.place().path().to_owned()).unwrap_or_default(),
         trust: network.as_ref().map(|network| network.trust.clone()).unwrap_or_default(),
         server_authority: network.as_ref().map(|network| network.server_authority.clone()),
+        proxy_identity: network.as_ref().map(Network::proxy_identity).unwrap_or_default(),
         door,
         identity,
         progress: startup.progress.clone(),
@@ -117,6 +115,14 @@ pub(super) async fn start(
         runtime: Handle::current(),
     };
     Ok(Server { listening, routes, under_way, metrics: runtime.metrics, audit, reloads, running, membership })
+}
+
+fn prepare_data_dir(config: &Config) -> Result<(), Error> {
+    if let Some(dir) = &config.data_dir {
+        data_dir::create(dir)?;
+        private::narrow(dir);
+    }
+    Ok(())
 }
 
 /// The URL for clients on this machine.
@@ -160,6 +166,7 @@ fn door(
         metrics: runtime.metrics.clone(),
         clock: runtime.clock.clone(),
         random: runtime.random.clone(),
+        remote_services: Arc::default(),
         shutdown: draining.clone(),
     }
 }

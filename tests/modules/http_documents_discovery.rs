@@ -14,7 +14,7 @@ fn registry() -> Registry {
 }
 
 fn documents() -> Documents {
-    Documents::build(&Arc::new(registry()), "10.0.0.1:6443", None)
+    Documents::build(&Arc::new(registry()), &Extensions::default(), "10.0.0.1:6443", None)
 }
 
 fn parse(document: &Document) -> Value {

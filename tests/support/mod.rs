@@ -47,6 +47,7 @@ pub mod cluster;
 pub mod conversion_hook;
 pub mod database;
 pub mod disk;
+pub mod extension;
 pub mod faulty;
 pub mod grpc;
 pub mod haproxy;

@@ -22,8 +22,8 @@ use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::build_with_api;
 use rowplane::server::config::{
-    ApiLimits, Authentication, Authorization, CertificateControllers, Config, Controllers, Https,
-    IdentityConfig, Registration,
+    Aggregation, ApiLimits, Authentication, Authorization, CertificateControllers, Config, Controllers,
+    Https, IdentityConfig, Registration,
 };
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
@@ -73,6 +73,8 @@ pub struct Setup {
     pub service_routes: service_routes::Config,
     /// How kubelets are reached.
     pub kubelets: kubelets::Config,
+    /// How requests are passed on to extension servers.
+    pub aggregation: Aggregation,
     /// None of these runs unless the test switches it on.
     pub certificate_controllers: CertificateControllers,
     /// All of them unless the test says so.
@@ -117,6 +119,7 @@ impl Setup {
             authentication: Authentication::default(),
             service_routes: service_routes::Config::default(),
             kubelets: kubelets::Config::default(),
+            aggregation: Aggregation::default(),
             certificate_controllers: CertificateControllers::default(),
             controllers: Controllers::Run,
             garbage_collection: true,
@@ -233,6 +236,7 @@ impl Setup {
             authentication: self.authentication.clone(),
             service_routes: self.service_routes.clone(),
             kubelets: self.kubelets.clone(),
+            aggregation: self.aggregation.clone(),
             certificate_controllers: self.certificate_controllers.clone(),
             controllers: self.controllers,
             garbage_collection: self.garbage_collection,

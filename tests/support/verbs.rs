@@ -87,6 +87,8 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         cache,
         resources: built_in,
         service_routes,
+        proxy_identity: Default::default(),
+        remote_services: Default::default(),
         kubelets: Kubelets::new(Default::default()).expect("settings"),
         token_keys: TokenKeys::new(TokenKey { id: 1, secret: vec![0; 32] }, Vec::new()),
         hidden,

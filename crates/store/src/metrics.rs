@@ -16,6 +16,7 @@ mod catalog;
 mod certificates;
 mod conversion;
 mod encryption;
+mod extensions;
 mod external_signer;
 mod features;
 mod flow_control;

@@ -43,7 +43,6 @@ use Form::{Bool, List, Number, Scalar};
 const NO_ETCD: &str = "there is no etcd here";
 const CACHE: &str = "the watch cache sizes itself";
 const NO_READER: &str = "nothing reads it, in kube-apiserver either";
-const NO_AGGREGATION: &str = "API servers are not aggregated yet";
 const NO_PEERS: &str = "all replicas serve the same resources";
 const NO_GO: &str = "there is no Go runtime to look into";
 const LOGS: &str = "logs are written at once, in one stream";
@@ -138,7 +137,6 @@ pub const FLAGS: &[(&str, &[Flag])] = &[
     (
         "Misc flags",
         &[
-            flag("aggregator-reject-forwarding-redirect", Bool, Ignored(NO_AGGREGATION)),
             flag("allow-privileged", Bool, Ignored("privileged containers are not forbidden")),
             flag("apiserver-count", Scalar, Ignored("replicas count themselves")),
             flag(
@@ -164,8 +162,6 @@ pub const FLAGS: &[(&str, &[Flag])] = &[
             flag("peer-advertise-ip", Scalar, Ignored(NO_PEERS)),
             flag("peer-advertise-port", Scalar, Ignored(NO_PEERS)),
             flag("peer-ca-file", Scalar, Ignored(NO_PEERS)),
-            flag("proxy-client-cert-file", Scalar, Ignored(NO_AGGREGATION)),
-            flag("proxy-client-key-file", Scalar, Ignored(NO_AGGREGATION)),
         ],
     ),
 ];
