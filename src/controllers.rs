@@ -7,10 +7,14 @@
 //! ([`servers::leader`]).
 
 mod aggregation;
+pub mod api_services;
+pub mod availability;
 pub mod bootstrap;
 pub mod certificates;
 mod definitions;
 mod events;
+mod extension_discovery;
+pub mod extension_openapi;
 pub mod flow_control;
 mod garbage;
 pub mod migration;
@@ -104,6 +108,8 @@ impl Runner {
     pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));
+        self.run_as(leader(), "api-services", |api| Box::pin(api_services::run(api)));
+        self.run_as(leader(), "availability", |api| Box::pin(availability::run(api)));
         // What is counted with writes is this server's own, whoever sets the limits.
         self.run_as(leader(), "quotas", |api| Box::pin(quotas::run(api)));
         self.run_as(leader(), "service-claims", |api| Box::pin(service_claims::run(api)));
@@ -144,6 +150,16 @@ impl Runner {
         let tasks = self.runtime.tasks.clone();
         self.run("identity-lease", move |api| {
             Box::pin(identity_lease::run(api, claimed.clone(), tasks.clone()))
+        });
+    }
+
+    /// Starts the loops that fetch the documents of extension servers, on every replica. `all_tried` is called when all were
+    /// asked for their resources.
+    pub fn spawn_extension_documents(&self, all_tried: impl Fn() + Send + Sync + 'static) {
+        let all_tried: Arc<dyn Fn() + Send + Sync> = Arc::new(all_tried);
+        self.run("extension-openapi", |api| Box::pin(extension_openapi::run(api)));
+        self.run("extension-discovery", move |api| {
+            Box::pin(extension_discovery::run(api, all_tried.clone()))
         });
     }
 

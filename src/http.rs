@@ -3,6 +3,7 @@
 pub mod app;
 pub mod documents;
 pub mod door;
+mod extension;
 pub mod health;
 pub mod in_process;
 pub mod limits;

@@ -32,6 +32,7 @@ mod network;
 pub mod open_files;
 mod private;
 pub mod process;
+mod proxy_client;
 pub mod reloads;
 mod replica;
 mod service_accounts;

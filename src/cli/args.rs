@@ -1,6 +1,7 @@
 //! The command line. Every flag can also be set by an environment variable `ROWPLANE_<FLAG>`.
 
 mod admission;
+mod aggregation;
 mod audit;
 mod authentication;
 mod authorization;

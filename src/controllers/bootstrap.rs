@@ -7,9 +7,9 @@ pub(in crate::controllers) mod rbac_policy;
 pub(in crate::controllers) mod service_cidr;
 
 use self::create::create;
-use super::aggregation;
 use super::servers::identity_lease_gc::Sightings;
 use super::servers::kubernetes_service::{self, Advertised};
+use super::{aggregation, api_services};
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::schema::names::Gvr;
@@ -22,6 +22,7 @@ pub async fn create_system_objects(api: &Api, advertised: &Advertised) -> Result
     create_system_namespaces(api).await?;
     create_missing(api, priority_classes()).await?;
     rbac_policy::reconcile(api).await?;
+    api_services::register_built_in(api).await?;
     if api.config.cluster_controllers {
         aggregation::bring_up_to_date(api).await?;
     }

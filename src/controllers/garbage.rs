@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
+use self::collect::remote::{self, Asking};
 use self::collect::{CollectResult, Collector, Elsewhere};
 use self::graph::{Graph, Node};
 use crate::api::Api;
@@ -67,30 +69,25 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     let mut queue = reporters.follow(&served.borrow_and_update().clone(), &mut graph);
     // Dependents to look at when something else is served: owners of a formerly unknown kind may turn out to be gone.
     let mut undecided: HashSet<Node> = HashSet::new();
+    let mut asking = Asking::new();
+    let mut again = tokio::time::interval(remote::PERIOD);
+    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let mut retry = Vec::new();
-        while let Some(node) = queue.pop() {
-            undecided.remove(&node);
-            let state = api.cache.any();
-            if state.loaded_at != loaded_at {
-                // The graph does not know what has happened. The reporters notice it, too, and then it is built anew.
-                retry.push(node);
+        let retry = collect_all(&api, &graph, &elsewhere, loaded_at, (queue, &mut undecided)).await;
+        elsewhere.remote.ask(&api, &mut asking);
+        let report = tokio::select! {
+            Some(answered) = asking.join_next() => {
+                elsewhere.remote.answered(answered.map_err(|died| Error::Internal(died.to_string()))?);
+                queue = retry;
+                queue.extend(undecided.drain());
                 continue;
             }
-            let collector = Collector { api: &api, elsewhere: &elsewhere, decided_at: state.revision };
-            match collector.collect(&graph, &node).await {
-                Ok(CollectResult::Done) => {}
-                Ok(CollectResult::Undecided) => {
-                    undecided.insert(node);
-                }
-                Ok(CollectResult::Later) => retry.push(node),
-                Err(error) => {
-                    tracing::debug!(%error, name = node.name(), "not collected yet");
-                    retry.push(node);
-                }
+            // Owners of extension servers end without a word.
+            _ = again.tick(), if !undecided.is_empty() => {
+                queue = retry;
+                queue.extend(undecided.drain());
+                continue;
             }
-        }
-        let report = tokio::select! {
             // Without this reporter, the graph would miss changes.
             Some(ended) = reporters.running.join_next() => {
                 ended.map_err(|died| Error::Internal(died.to_string()))??;
@@ -128,6 +125,39 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
         queue.sort_unstable();
         queue.dedup();
     }
+}
+
+/// Collects these objects. Returns those that are to be tried again, and notes those that are undecided.
+async fn collect_all(
+    api: &Api,
+    graph: &Graph,
+    elsewhere: &Elsewhere,
+    loaded_at: Revision,
+    (mut queue, undecided): (Vec<Node>, &mut HashSet<Node>),
+) -> Vec<Node> {
+    let mut retry = Vec::new();
+    while let Some(node) = queue.pop() {
+        undecided.remove(&node);
+        let state = api.cache.any();
+        if state.loaded_at != loaded_at {
+            // The graph does not know what has happened. The reporters notice it, too, and then it is built anew.
+            retry.push(node);
+            continue;
+        }
+        let collector = Collector { api, elsewhere, decided_at: state.revision };
+        match collector.collect(graph, &node).await {
+            Ok(CollectResult::Done) => {}
+            Ok(CollectResult::Undecided) => {
+                undecided.insert(node);
+            }
+            Ok(CollectResult::Later) => retry.push(node),
+            Err(error) => {
+                tracing::debug!(%error, name = node.name(), "not collected yet");
+                retry.push(node);
+            }
+        }
+    }
+    retry
 }
 
 impl Reporters {

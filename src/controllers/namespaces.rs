@@ -1,6 +1,7 @@
 //! Empties namespaces that are being deleted: everything in them is deleted, Pods first (KEP-5080), then their last
 //! finalizer is removed. Meanwhile their conditions tell what is left.
 
+mod extensions;
 mod remains;
 mod waiting;
 
@@ -135,6 +136,7 @@ async fn delete_contents(api: &Api, served: &Served, namespace: &str) -> Result<
     let mut remains = delete_all(api, &pods, namespace).await?;
     if remains.is_nothing() {
         remains = delete_all(api, &others, namespace).await?;
+        extensions::delete_contents(api, namespace, &mut remains).await;
     }
     Ok(remains)
 }

@@ -24,6 +24,8 @@ pub struct App {
     pub zpages: Zpages,
     pub metrics: Arc<Metrics>,
     pub limits: Limits,
+    /// Whether extension servers may not answer with redirects.
+    pub rejects_redirects: bool,
     pub bodies: BodyBudget,
     /// The threads for answers that take long to print.
     pub printing: Printing,

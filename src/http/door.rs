@@ -12,6 +12,7 @@ use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -75,6 +76,8 @@ pub struct Door {
     pub metrics: Arc<Metrics>,
     pub clock: WallClock,
     pub random: Random,
+    /// The number of APIServices of extension servers, to which requests may be passed on.
+    pub remote_services: Arc<AtomicUsize>,
     /// Cancelled when the server starts to drain.
     pub shutdown: CancellationToken,
     /// Cancelled when the server or the listener of its process starts to drain; `None` without a process.
@@ -119,6 +122,7 @@ impl Door {
         let received = self.clock.timestamp();
         let (mut parts, body) = request.into_parts();
         let audit_id = audit_id(&parts.headers).or_else(|| new_audit_id(&self.random));
+        self.pass_audit_id(&mut parts, audit_id.as_ref());
         let mut notes = Notes::default();
         let origin = self.cors.as_ref().and_then(|cors| cors.origin(&parts.headers));
         let is_preflight = origin.is_some() && parts.method == Method::OPTIONS;
@@ -188,6 +192,15 @@ impl Door {
         }
         self.finish(&mut response, &notes, audit_id);
         response
+    }
+
+    /// Shows the audit id to extension servers, if there are any.
+    fn pass_audit_id(&self, parts: &mut Parts, audit_id: Option<&HeaderValue>) {
+        if let Some(audit_id) = audit_id
+            && self.remote_services.load(Ordering::Relaxed) > 0
+        {
+            parts.headers.entry(AUDIT_ID).or_insert_with(|| audit_id.clone());
+        }
     }
 
     /// Sets the headers of every response: warnings, an audit id, and no caching unless the handler allows it.

@@ -3,19 +3,19 @@
 mod act;
 mod action;
 mod computed;
-mod connect;
+pub(in crate::http) mod connect;
 mod custom;
-mod forward;
-mod hops;
+pub(in crate::http) mod forward;
+pub(in crate::http) mod hops;
 mod log;
 mod page;
-mod passing;
+pub(in crate::http) mod passing;
 mod read;
-mod stream_end;
+pub(in crate::http) mod stream_end;
 mod traced;
 mod translation;
 mod tunnel;
-mod upgrade;
+pub(in crate::http) mod upgrade;
 mod write;
 
 use std::pin::pin;

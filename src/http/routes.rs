@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::app::App;
 use super::documents;
+use super::documents::discovery::Extensions;
 use super::documents::openapi::OpenApi;
 use super::documents::publications::Publication;
 use super::door::{Door, Stage, is_health};
@@ -27,7 +28,7 @@ use super::response::compress::compress;
 use super::response::negotiate::{ROUTE_TYPES, check_route};
 use super::server::Responder;
 use super::zpages::Page;
-use super::{resource, response};
+use super::{extension, resource, response};
 use crate::api::error::Error;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::cache::serving;
@@ -55,15 +56,20 @@ impl Responder for Started {
     fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
         Box::pin(async move {
             let Self { app, health } = &*self;
-            let handler = async |info: &RequestInfo, parts: &Parts, body| match Route::of(info, parts) {
-                Route::Health => {
-                    let began = Instant::now();
-                    let response = health.clone().respond(Request::from_parts(parts.clone(), body)).await;
-                    count_document(app, parts, &response, began);
-                    response
+            let handler = async |info: &RequestInfo, parts: &Parts, body| {
+                if let Some(service) = app.api.extensions.at(&app.api.cache, parts.uri.path()) {
+                    return Box::pin(extension::serve(app, &service, info, parts, body)).await;
                 }
-                Route::Resource(path) => resource::serve(app, path, parts, body).await,
-                Route::Document(path) => serve_document(app, path, parts).await,
+                match Route::of(info, parts) {
+                    Route::Health => {
+                        let began = Instant::now();
+                        let response = health.clone().respond(Request::from_parts(parts.clone(), body)).await;
+                        count_document(app, parts, &response, began);
+                        response
+                    }
+                    Route::Resource(path) => resource::serve(app, path, parts, body).await,
+                    Route::Document(path) => serve_document(app, path, parts).await,
+                }
             };
             let mut answer = pin!(app.door.enter(Stage::Started, request, handler));
             match app.api.cache.arrival() {
@@ -191,7 +197,12 @@ async fn document(app: &App, path: Option<&ApiPath>, parts: &Parts) -> Result<Re
             return Err(Error::MethodNotAllowed);
         }
     }
-    let publication = app.publications.of(&served).await?;
+    let extensions = Extensions {
+        services: app.api.extensions.newest(&app.api.cache),
+        discovered: app.api.extensions.discovered.load_full(),
+        openapi: app.api.extensions.openapi.load_full(),
+    };
+    let publication = app.publications.of(&served, extensions).await?;
     let documents = &publication.documents;
     let answer = match path {
         Some(ApiPath::CoreVersions) => check_route(accept(headers), ROUTE_TYPES)
@@ -264,6 +275,9 @@ async fn metrics(app: &App) -> Response {
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     let mut text = app.metrics.render();
     app.metrics.render_objects(&mut text, &app.api.object_counts());
+    let services = app.api.extensions.newest(&app.api.cache);
+    let services = services.all.values().map(|service| (&*service.name, !service.condition.is_true()));
+    app.metrics.render_api_services(&mut text, services);
     app.metrics.render_service_ranges(&mut text, &app.api.service_ranges());
     // A database that does not answer hides no other metric.
     if let Ok(Ok(Some(bytes))) = timeout(DATABASE_TIME, app.api.cache.backend().size()).await {

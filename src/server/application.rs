@@ -5,7 +5,7 @@ mod opening;
 mod work;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
@@ -70,7 +70,7 @@ pub fn build_with_api(
 
 async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Result<WithApi, BuildError> {
     let Environment { config, address, server_authority, trust, door, identity, progress, .. } = environment;
-    let Environment { mut health, reloads, runtime, commons, path, .. } = environment;
+    let Environment { mut health, reloads, runtime, commons, path, proxy_identity, .. } = environment;
     if let Some(identity) = &identity {
         runtime.metrics.know_server(super::reloads::hash(identity.id().as_bytes()));
     }
@@ -81,7 +81,8 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     let (storing, controlling) = (opened.storing.clone(), runtime.group());
     let audiences = door.authenticator.audiences().clone();
     let (given, lanes) = ((server_authority, audiences), commons.lanes.part());
-    let cluster = opened.cluster(&config, address, given, lanes, &controlling).await?;
+    let extending = (proxy_identity, door.remote_services.clone());
+    let cluster = opened.cluster(&config, address, given, extending, lanes, &controlling).await?;
     let api = Arc::new(Api {
         cluster: Arc::new(cluster),
         admission: Chain::new(&config.admission, &runtime.metrics)?,
@@ -172,6 +173,7 @@ fn app(
             request_time: limits.request_timeout,
             in_flight: limits.in_flight,
         },
+        rejects_redirects: config.aggregation.rejects_redirects,
         bodies: BodyBudget::new(
             limits.max_request_body_bytes_inflight,
             limits.request_timeout,
@@ -197,12 +199,13 @@ async fn save_once(mark: &Arc<HighWaterMark>) {
     }
 }
 
-fn add_checks(health: &mut HealthChecks, api: &Api) {
+fn add_checks(health: &mut HealthChecks, api: &Arc<Api>) {
     let clock = api.cache.clone();
     health.add_shared("datastore", &[Endpoint::Readyz, Endpoint::Healthz], READINESS_PERIOD, move || {
         let cache = clock.clone();
         async move { cache.clock().await.map(drop).map_err(|error| error.to_string()) }
     });
+    add_registration_check(health, api);
     let cache = api.cache.clone();
     health.add("watch-cache", &[Endpoint::Readyz], move || {
         let result = cache.check(Instant::now());
@@ -216,6 +219,26 @@ fn add_checks(health: &mut HealthChecks, api: &Api) {
             async move { encryption.check().await }
         });
     }
+}
+
+/// Adds upstream's check that each built-in group version has an APIService, which was seen available once.
+fn add_registration_check(health: &mut HealthChecks, api: &Arc<Api>) {
+    let missing =
+        Arc::new(Mutex::new(controllers::api_services::names_of_built_in(api.resources.registry())));
+    let cluster = api.cluster.clone();
+    health.add("autoregister-completion", &Endpoint::ALL, move || {
+        let mut missing = missing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !missing.is_empty() {
+            let services = cluster.extensions.newest(&cluster.cache);
+            let is_available = |name: &str| services.all.get(name).is_some_and(|one| one.condition.is_true());
+            missing.retain(|name| !is_available(name));
+        }
+        let result = match missing.is_empty() {
+            true => Ok(()),
+            false => Err(format!("missing APIService: [{}]", missing.join(" "))),
+        };
+        async { result }
+    });
 }
 
 /// The address at which Pods find the server. A server without a port has none, unless the configuration names one.

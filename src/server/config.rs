@@ -73,6 +73,7 @@ pub struct Config {
     pub service_routes: service_routes::Config,
     /// How kubelets are reached.
     pub kubelets: kubelets::Config,
+    pub aggregation: Aggregation,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
     /// For how long a server that is stopped goes on as ever, only not ready, before it closes its listener.
@@ -120,6 +121,7 @@ impl Default for Config {
             services: services::Config::default(),
             service_routes: service_routes::Config::default(),
             kubelets: kubelets::Config::default(),
+            aggregation: Aggregation::default(),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
             shutdown_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(10),
@@ -133,6 +135,32 @@ impl Default for Config {
             flags: BTreeMap::new(),
         }
     }
+}
+
+/// How requests are passed on to extension API servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aggregation {
+    pub client: ProxyClient,
+    /// Whether a redirect is no answer.
+    pub rejects_redirects: bool,
+}
+
+impl Default for Aggregation {
+    fn default() -> Self {
+        Self { client: ProxyClient::Own, rejects_redirects: true }
+    }
+}
+
+/// The certificate that is shown to extension API servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProxyClient {
+    /// A certificate that a CA of the server's own issues, which other servers are told of; none without a port.
+    Own,
+    Files {
+        certificate: PathBuf,
+        key: PathBuf,
+    },
+    None,
 }
 
 /// How clients reach the server over the network.

@@ -10,7 +10,8 @@ use tokio::sync::watch;
 
 use super::announcement::Announcement;
 use super::error::Error;
-use crate::auth::authn::Authenticator;
+use super::proxy_client::ProxyClient;
+use crate::auth::authn::{Authenticator, FrontProxy};
 use crate::auth::pki::{Admin, Serving, Sources};
 use crate::auth::revocation::Revocations;
 use crate::auth::token_file::Tokens;
@@ -135,6 +136,9 @@ pub struct Loaded {
     pub served: Option<Served>,
     pub sources: Sources,
     pub token_file: Option<PathBuf>,
+    pub proxy_client: ProxyClient,
+    /// The headers of front proxies whose CAs the flags name.
+    pub front_proxy: FrontProxy,
     pub authorities: Authorities,
     /// The authorities, as other servers are told of them.
     pub trust: watch::Sender<Trust>,
@@ -165,7 +169,8 @@ impl Credentials {
 
     fn files(&self) -> Vec<PathBuf> {
         let loaded = self.loaded.lock().unwrap_or_else(|e| e.into_inner());
-        loaded.sources.overrides.files().chain(&loaded.token_file).cloned().collect()
+        let files = loaded.sources.overrides.files().chain(&loaded.token_file).cloned();
+        files.chain(loaded.proxy_client.files()).collect()
     }
 
     /// The text of the admin's kubeconfig, and the path of its file.
@@ -192,6 +197,7 @@ impl Loaded {
     fn reload(&mut self, now: SystemTime) {
         for (what, result) in [
             ("serving certificate", self.reload_serving(now)),
+            ("client certificate for extension servers", self.reload_proxy_client(now)),
             ("client CAs", self.reload_authorities(now)),
             ("admin's certificate", self.reload_admin(now)),
             ("tokens", self.reload_tokens()),
@@ -216,9 +222,12 @@ impl Loaded {
         }
     }
 
+    fn reload_proxy_client(&mut self, now: SystemTime) -> Result<bool, Refused> {
+        Ok(self.proxy_client.reload(now)?)
+    }
+
     fn reload_authorities(&mut self, now: SystemTime) -> Result<bool, Refused> {
-        let front_proxy = self.trust.borrow().front_proxy.clone();
-        let authorities = authorities(&self.sources, &front_proxy.allowed_names, now)?;
+        let authorities = authorities(&self.sources, &self.front_proxy.allowed_names, now)?;
         if authorities == self.authorities {
             return Ok(false);
         }
@@ -228,7 +237,8 @@ impl Loaded {
             }
             None => self.client_trust.replace(&authorities)?,
         }
-        self.trust.send_replace(authorities.trust(front_proxy));
+        let trust = authorities.trust(self.front_proxy.clone());
+        self.trust.send_replace(self.proxy_client.told(trust));
         self.authorities = authorities;
         Ok(true)
     }

@@ -10,6 +10,7 @@ use super::commons::Commons;
 use super::config::Config;
 use super::error::BuildError;
 use super::reloads::Reloads;
+use crate::api::followers::api_services::ProxyIdentity;
 use crate::auth::trust::Trust;
 use crate::cache::LoadProgress;
 use crate::http::door::Door;
@@ -30,6 +31,8 @@ pub struct Environment {
     pub path: String,
     /// The certificates in PEM by which clients verify the server; `None` without a port.
     pub server_authority: Option<String>,
+    /// The certificate that is shown to extension servers.
+    pub proxy_identity: ProxyIdentity,
     /// The CAs that clients' certificates are checked with at present.
     pub trust: watch::Sender<Trust>,
     pub door: Arc<Door>,

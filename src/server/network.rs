@@ -14,8 +14,10 @@ use super::credentials::{Credentials, Loaded, OwnCertificate, Served, authoritie
 use super::data_dir::Temporary;
 use super::error::Error;
 use super::hostname::hostname;
+use super::proxy_client::ProxyClient;
 use super::{Listening, open_files};
-use crate::auth::authn::Authenticator;
+use crate::api::followers::api_services::ProxyIdentity;
+use crate::auth::authn::{Authenticator, FrontProxy};
 use crate::auth::pki::{Admin, ServingNames, Sources};
 use crate::auth::revocation::Revocations;
 use crate::auth::token_file::Tokens;
@@ -44,6 +46,9 @@ pub struct Network {
     admin: Option<Admin>,
     pub authenticator: Authenticator,
     temporary: Option<Temporary>,
+    proxy_client: ProxyClient,
+    /// The headers of front proxies whose CAs the flags name.
+    front_proxy: FrontProxy,
 }
 
 impl Network {
@@ -55,11 +60,14 @@ impl Network {
         let admin = sources.ensure(runtime.clock.now())?.admin;
         let authorities = client_authorities(&sources, config, runtime)?;
         let served = Served::ensure(&sources, &authorities, https.tls.clone(), &runtime.clock)?;
+        let proxy_client = proxy_client(&sources, config, runtime)?;
         Ok(Self {
             server_authority: sources.server_authority(&served.serving)?,
             client_trust: served.tls.trust().clone(),
             served: Some(served),
-            trust: watch::Sender::new(authorities.trust(config.authentication.front_proxy.clone())),
+            trust: watch::Sender::new(told(&proxy_client, &authorities, config)),
+            proxy_client,
+            front_proxy: config.authentication.front_proxy.clone(),
             authenticator: Authenticator::new(settings(config), tokens(&https)?),
             ca: sources.server_ca(),
             https,
@@ -82,11 +90,14 @@ impl Network {
         let sources = sources(&https, config, dir);
         sources.ensure_clients(runtime.clock.now())?;
         let authorities = client_authorities(&sources, config, runtime)?;
+        let proxy_client = proxy_client(&sources, config, runtime)?;
         Ok(Self {
             served: None,
             admin: sources.admin(server_authority.clone(), runtime.clock.now())?,
             client_trust: ClientTrust::new(&authorities, runtime.clock.clone())?,
-            trust: watch::Sender::new(authorities.trust(config.authentication.front_proxy.clone())),
+            trust: watch::Sender::new(told(&proxy_client, &authorities, config)),
+            proxy_client,
+            front_proxy: config.authentication.front_proxy.clone(),
             authenticator: Authenticator::new(settings(config), tokens(&https)?),
             https,
             sources,
@@ -95,6 +106,11 @@ impl Network {
             authorities,
             temporary,
         })
+    }
+
+    /// The certificate that is shown to extension servers.
+    pub fn proxy_identity(&self) -> ProxyIdentity {
+        self.proxy_client.identity.clone()
     }
 
     pub fn own_certificate(&self) -> Option<OwnCertificate> {
@@ -127,8 +143,10 @@ impl Network {
         runtime: &Runtime,
     ) -> Listening {
         let Self { https, sources, served, server_authority, authorities, trust, client_trust, .. } = self;
-        let Self { admin, authenticator, temporary, ca, .. } = self;
+        let Self { admin, authenticator, temporary, ca, proxy_client, front_proxy, .. } = self;
         let loaded = Loaded {
+            proxy_client,
+            front_proxy,
             served,
             sources,
             token_file: https.token_auth_file,
@@ -187,6 +205,15 @@ fn with_kubeconfig(mut https: Https, temporary: Option<&Temporary>) -> Https {
 fn client_authorities(sources: &Sources, config: &Config, runtime: &Runtime) -> Result<Authorities, Error> {
     let proxy_names = &config.authentication.front_proxy.allowed_names;
     Ok(authorities(sources, proxy_names, runtime.clock.now())?)
+}
+
+fn proxy_client(sources: &Sources, config: &Config, runtime: &Runtime) -> Result<ProxyClient, Error> {
+    Ok(ProxyClient::load(&config.aggregation.client, sources, runtime.clock.now())?)
+}
+
+/// The CAs of clients and of front proxies as other servers are told of them.
+fn told(proxy_client: &ProxyClient, authorities: &Authorities, config: &Config) -> Trust {
+    proxy_client.told(authorities.trust(config.authentication.front_proxy.clone()))
 }
 
 fn sources(https: &Https, config: &Config, dir: PathBuf) -> Sources {

@@ -53,10 +53,7 @@ pub(super) async fn start(
     let runtime = configured(runtime, &config)?;
     let ending = Ending::new(config.shutdown_grace);
     let unfinished = Unfinished::new(&runtime.tasks, &ending);
-    if let Some(dir) = &config.data_dir {
-        data_dir::create(dir)?;
-        private::narrow(dir);
-    }
+    prepare_data_dir(&config)?;
     let commons = membership.as_ref().map_or_else(Commons::default, |member| member.commons().clone());
     let network = match &membership {
         Some(member) => {
@@ -90,6 +87,7 @@ pub(super) async fn start(
         path: membership.as_ref().map(|member| member.place().path().to_owned()).unwrap_or_default(),
         trust: network.as_ref().map(|network| network.trust.clone()).unwrap_or_default(),
         server_authority: network.as_ref().map(|network| network.server_authority.clone()),
+        proxy_identity: network.as_ref().map(Network::proxy_identity).unwrap_or_default(),
         door,
         identity,
         progress: startup.progress.clone(),
@@ -151,6 +149,14 @@ async fn application(
     }
 }
 
+fn prepare_data_dir(config: &Config) -> Result<(), Error> {
+    if let Some(dir) = &config.data_dir {
+        data_dir::create(dir)?;
+        private::narrow(dir);
+    }
+    Ok(())
+}
+
 /// The URL for clients on this machine.
 fn url(address: SocketAddr, membership: Option<&Membership>) -> String {
     match membership.map(Membership::place) {
@@ -196,6 +202,7 @@ fn door(
         metrics: runtime.metrics.clone(),
         clock: runtime.clock.clone(),
         random: runtime.random.clone(),
+        remote_services: Arc::default(),
         shutdown: draining.clone(),
         listener_shutdown: member.map(Membership::draining).cloned(),
     }

@@ -27,7 +27,7 @@ fn trusting(setup: &Setup, kubelet: &Kubelet) -> Config {
 }
 
 /// Makes a certificate and its key in these files of the data directory. Returns the certificate.
-fn certificate(setup: &Setup, name: &str) -> Vec<u8> {
+pub fn certificate(setup: &Setup, name: &str) -> Vec<u8> {
     let key = rcgen::KeyPair::generate().expect("a key");
     let made = rcgen::CertificateParams::new(vec!["client".to_owned()]).expect("a name");
     let made = made.self_signed(&key).expect("signed");

@@ -98,9 +98,9 @@ async fn wire_52_the_order_of_versions(setup: Setup) {
         "coordination.k8s.io",
         "node.k8s.io",
         "discovery.k8s.io",
+        "resource.k8s.io",
         "flowcontrol.apiserver.k8s.io",
         "internal.apiserver.k8s.io",
-        "resource.k8s.io",
         "storagemigration.k8s.io",
     ];
     assert_eq!(names, want);

@@ -9,6 +9,7 @@
 mod support;
 
 mod actions;
+mod aggregation;
 mod apply;
 mod apply_rules;
 mod at_rest;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rowplane::http::documents::discovery::{Documents, legacy};
+use rowplane::http::documents::discovery::{Documents, Extensions, legacy};
 use rowplane::http::documents::document::Document;
 use rowplane_objects::kinds::built_in;
 use rowplane_objects::schema::names::GroupVersion;
@@ -14,7 +14,7 @@ fn registry() -> Registry {
 }
 
 fn documents() -> Documents {
-    Documents::build(&Arc::new(registry()), "10.0.0.1:6443", None)
+    Documents::build(&Arc::new(registry()), &Extensions::default(), "10.0.0.1:6443", None)
 }
 
 fn parse(document: &Document) -> Value {

@@ -188,7 +188,7 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, handler: Handler, s
 
 /// Asks for certificates and takes all of them.
 #[derive(Debug)]
-struct Anybody;
+pub struct Anybody;
 
 impl ClientCertVerifier for Anybody {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {

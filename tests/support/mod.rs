@@ -48,6 +48,7 @@ pub mod conversion_hook;
 pub mod database;
 pub mod disk;
 pub mod egress;
+pub mod extension;
 pub mod faulty;
 pub mod grpc;
 pub mod haproxy;

@@ -22,8 +22,8 @@ use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::build_with_api;
 use rowplane::server::config::{
-    ApiLimits, Authentication, Authorization, CertificateControllers, Config, Controllers, Https,
-    IdentityConfig, Registration,
+    Aggregation, ApiLimits, Authentication, Authorization, CertificateControllers, Config, Controllers,
+    Https, IdentityConfig, Registration,
 };
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
@@ -77,6 +77,8 @@ pub struct Setup {
     pub egress: Option<rowplane::egress::config::Configuration>,
     /// The collector of spans.
     pub traces: Option<rowplane::traces::config::Configuration>,
+    /// How requests are passed on to extension servers.
+    pub aggregation: Aggregation,
     /// None of these runs unless the test switches it on.
     pub certificate_controllers: CertificateControllers,
     /// All of them unless the test says so.
@@ -123,6 +125,7 @@ impl Setup {
             kubelets: kubelets::Config::default(),
             egress: None,
             traces: None,
+            aggregation: Aggregation::default(),
             certificate_controllers: CertificateControllers::default(),
             controllers: Controllers::Run,
             garbage_collection: true,
@@ -241,6 +244,7 @@ impl Setup {
             kubelets: self.kubelets.clone(),
             egress: self.egress.clone(),
             traces: self.traces.clone(),
+            aggregation: self.aggregation.clone(),
             certificate_controllers: self.certificate_controllers.clone(),
             controllers: self.controllers,
             garbage_collection: self.garbage_collection,

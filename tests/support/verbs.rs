@@ -87,6 +87,8 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         resources: built_in,
         service_routes,
         kubelets: Kubelets::new(Default::default(), Default::default()).expect("settings"),
+        proxy_identity: Default::default(),
+        remote_services: Default::default(),
         token_keys: TokenKeys::new(TokenKey { id: 1, secret: vec![0; 32] }, Vec::new()),
         hidden,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },

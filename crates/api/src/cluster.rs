@@ -1,6 +1,7 @@
 //! A cluster as a value.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use arc_swap::ArcSwap;
 
@@ -11,6 +12,7 @@ use crate::config::{Config, TokenIssuing};
 use crate::conversion::Converter;
 use crate::encryption::Encryption;
 use crate::followers::aggregation::Aggregation;
+use crate::followers::api_services::{Extensions, ProxyIdentity};
 use crate::followers::configured::Configured;
 use crate::followers::definitions::Definitions;
 use crate::followers::grace_ends::GraceEnds;
@@ -38,6 +40,8 @@ pub struct Cluster {
     pub service_routes: Arc<ServiceRoutes>,
     /// How kubelets are reached.
     pub kubelets: Kubelets,
+    /// The APIServices, and the way to extension servers.
+    pub extensions: Extensions,
     pub token_keys: ArcSwap<TokenKeys>,
     pub hidden: HiddenResources,
     /// When Pods that are being deleted are past their grace period.
@@ -68,6 +72,10 @@ pub struct Parts {
     pub hidden: HiddenResources,
     pub service_routes: ServiceRoutes,
     pub kubelets: Kubelets,
+    /// The certificate that is shown to extension servers.
+    pub proxy_identity: ProxyIdentity,
+    /// The number of remote APIServices, which is kept up to date here.
+    pub remote_services: Arc<AtomicUsize>,
     pub token_keys: TokenKeys,
     pub tokens: TokenIssuing,
     pub encryption: Encryption,
@@ -83,6 +91,7 @@ impl Cluster {
     pub fn new(parts: Parts) -> Self {
         let Parts { store, cache, resources, hidden, service_routes, kubelets, .. } = parts;
         let Parts { token_keys, tokens, encryption, rbac, runtime, lanes, config, .. } = parts;
+        let Parts { proxy_identity, remote_services, .. } = parts;
         let service_routes = Arc::new(service_routes);
         Self {
             store,
@@ -92,6 +101,7 @@ impl Cluster {
             aggregation: Aggregation::new(&resources, hidden.aggregations),
             grace_ends: GraceEnds::new(&resources),
             catalog: Catalog::new(resources.clone()),
+            extensions: Extensions::new(&resources, proxy_identity, remote_services),
             resources,
             service_routes,
             kubelets,

@@ -28,6 +28,8 @@ pub mod definitions;
 
 pub mod mutation;
 
+pub mod extensions;
+
 pub mod cluster;
 
 pub mod config;

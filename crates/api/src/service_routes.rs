@@ -4,6 +4,7 @@
 //! `--enable-aggregator-routing`, at a ready endpoint; before either, at the address that `--service-address` gives it,
 //! for servers that cannot reach the cluster's network.
 
+mod availability;
 mod fixed;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use std::net::SocketAddr;
 
 use rand::seq::SliceRandom as _;
 
+pub use self::availability::Problem;
 pub use self::fixed::{FixedAddress, FixedAddresses, parse_fixed};
 use crate::cache::{Cache, Range, State};
 use crate::egress::{Egress, Network, Route};
@@ -23,7 +25,7 @@ use crate::tree::Value;
 use crate::{ObjectMap, fields};
 
 /// The label of an EndpointSlice with the name of its Service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
+pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// The resources whose numbers [`ServiceRoutes::new`] takes.
 pub const RESOURCES: [Gvr; 2] =

@@ -48,6 +48,6 @@ pub mod tasks;
 pub mod wall_clock;
 pub mod watched_file;
 
-use rowplane_objects::{causes, codec, fields, revision, schema};
+use rowplane_objects::{causes, codec, fields, revision, schema, user};
 use rowplane_values::{gotext, tree};
 use rowplane_x509 as x509;

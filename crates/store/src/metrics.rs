@@ -17,6 +17,7 @@ mod certificates;
 mod conversion;
 mod egress;
 mod encryption;
+mod extensions;
 mod external_signer;
 mod features;
 mod flow_control;

@@ -1,8 +1,10 @@
-//! Connections that the server makes for its clients, to kubelets, Pods and Services: one for each request. What goes wrong is
-//! told in the words of Go's `net/http`, as clients of kube-apiserver read them.
+//! Connections that the server makes for its clients: to kubelets, Pods and Services one for each request, to extension
+//! servers those of a [`pool`]. What goes wrong is told in the words of Go's `net/http`, as clients of kube-apiserver read them.
 
+pub mod call;
 pub mod dial;
 pub mod exchange;
+pub mod pool;
 pub mod spdy;
 pub mod tunnel;
 

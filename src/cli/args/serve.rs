@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 
 use super::admission::{AdmissionArgs, Defaults};
+use super::aggregation::AggregationArgs;
 use super::audit::AuditArgs;
 use super::authentication::AuthenticationArgs;
 use super::authorization::AuthorizationArgs;
@@ -59,6 +60,8 @@ pub struct ServeArgs {
     kubelets: KubeletArgs,
     #[command(flatten)]
     egress: EgressArgs,
+    #[command(flatten)]
+    aggregation: AggregationArgs,
     #[command(flatten)]
     controllers: ControllerArgs,
     #[command(flatten)]
@@ -137,6 +140,7 @@ impl ServeArgs {
         https.kubeconfig = self.store.data_dir().map(|dir| dir.join("admin.kubeconfig"));
         let authentication = self.authentication.into_config(&mut https)?;
         let mut server = Config {
+            aggregation: self.aggregation.into_config(defaults),
             authorization: self.authorization.into_config()?,
             authentication,
             datastore,

@@ -41,7 +41,6 @@ use Form::{Bool, List, Number, Scalar};
 const NO_ETCD: &str = "there is no etcd here";
 const CACHE: &str = "the watch cache sizes itself";
 const NO_READER: &str = "nothing reads it, in kube-apiserver either";
-const NO_AGGREGATION: &str = "API servers are not aggregated yet";
 const NO_LEADERS: &str = "leadership is not coordinated here";
 const LOADING: &str = "requests are refused until objects are loaded";
 const NO_PEERS: &str = "all replicas serve the same resources";
@@ -132,7 +131,6 @@ pub const FLAGS: &[(&str, &[Flag])] = &[
     (
         "Misc flags",
         &[
-            flag("aggregator-reject-forwarding-redirect", Bool, Ignored(NO_AGGREGATION)),
             flag("allow-privileged", Bool, Ignored("privileged containers are not forbidden")),
             flag("apiserver-count", Scalar, Ignored("replicas count themselves")),
             flag("coordinated-leadership-lease-duration", Number, Ignored(NO_LEADERS)),
@@ -146,8 +144,6 @@ pub const FLAGS: &[(&str, &[Flag])] = &[
             flag("peer-advertise-ip", Scalar, Ignored(NO_PEERS)),
             flag("peer-advertise-port", Scalar, Ignored(NO_PEERS)),
             flag("peer-ca-file", Scalar, Ignored(NO_PEERS)),
-            flag("proxy-client-cert-file", Scalar, Ignored(NO_AGGREGATION)),
-            flag("proxy-client-key-file", Scalar, Ignored(NO_AGGREGATION)),
         ],
     ),
 ];

@@ -1,6 +1,7 @@
 //! The next step for one object: as a dependent, and as an owner that waits for its dependents.
 
 mod owners;
+pub mod remote;
 
 use std::sync::Arc;
 
@@ -74,7 +75,7 @@ impl Collector<'_> {
             return Ok(CollectResult::Undecided);
         }
         if owners.dangling.is_empty() && owners.waiting.is_empty() || strikes(Bug::DependentForgotten) {
-            return Ok(CollectResult::Done);
+            return Ok(if owners.remote { CollectResult::Undecided } else { CollectResult::Done });
         }
         if !owners.solid.is_empty() {
             let gone: Vec<&str> =

@@ -55,6 +55,8 @@ pub async fn api(directory: &std::path::Path) -> Api {
         resources: built_in,
         service_routes,
         kubelets: Kubelets::new(Default::default(), Default::default()).expect("settings"),
+        proxy_identity: Default::default(),
+        remote_services: Default::default(),
         token_keys: TokenKeys::new(key, Vec::new()),
         hidden,
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },

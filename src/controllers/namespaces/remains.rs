@@ -10,7 +10,7 @@ use crate::tree::{Value, json};
 
 /// Type, reason and message of each condition if nothing is left.
 const CONDITIONS: [[&str; 3]; 5] = [
-    ["NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"],
+    [DISCOVERY_FAILURE, "ResourcesDiscovered", "All resources successfully discovered"],
     [
         "NamespaceDeletionGroupVersionParsingFailure",
         "ParsedGroupVersions",
@@ -20,6 +20,7 @@ const CONDITIONS: [[&str; 3]; 5] = [
     [CONTENT_REMAINING, "ContentRemoved", "All content successfully removed"],
     [FINALIZERS_REMAINING, "ContentHasNoFinalizers", "All content-preserving finalizers finished"],
 ];
+const DISCOVERY_FAILURE: &str = "NamespaceDeletionDiscoveryFailure";
 const CONTENT_FAILURE: &str = "NamespaceDeletionContentFailure";
 const CONTENT_REMAINING: &str = "NamespaceContentRemaining";
 const FINALIZERS_REMAINING: &str = "NamespaceFinalizersRemaining";
@@ -31,6 +32,8 @@ pub struct Remains {
     /// Number of objects by finalizer.
     finalizers: BTreeMap<String, usize>,
     failures: Vec<String>,
+    /// The group versions of extension servers whose resources are not known.
+    undiscovered: Vec<String>,
 }
 
 impl Remains {
@@ -46,6 +49,24 @@ impl Remains {
         for finalizer in fields::items(&map, &["metadata", "finalizers"]).iter().filter_map(Value::as_str) {
             *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
         }
+    }
+
+    /// Adds an object of an extension server.
+    pub fn add_remote(&mut self, what: &str, finalizers: &[Value]) {
+        *self.objects.entry(what.to_owned()).or_default() += 1;
+        for finalizer in finalizers.iter().filter_map(Value::as_str) {
+            *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Notes that the resources of a group version are not known.
+    pub fn undiscovered(&mut self, version: &str) {
+        self.undiscovered.push(version.to_owned());
+    }
+
+    /// Notes an error at an extension server.
+    pub fn failed_with(&mut self, why: String) {
+        self.failures.push(why);
     }
 
     /// Notes an error of a deletion.
@@ -65,11 +86,11 @@ impl Remains {
 
     /// Whether a deletion has failed, or an object could not be read.
     pub fn has_failed(&self) -> bool {
-        !self.failures.is_empty()
+        !self.failures.is_empty() || !self.undiscovered.is_empty()
     }
 
     pub fn is_nothing(&self) -> bool {
-        self.objects.is_empty() && self.failures.is_empty()
+        self.objects.is_empty() && !self.has_failed()
     }
 
     /// The conditions that the namespace should have; `None` if it has them already.
@@ -103,6 +124,15 @@ impl Remains {
             each.collect::<Vec<_>>().join(", ")
         };
         match kind {
+            DISCOVERY_FAILURE if !self.undiscovered.is_empty() => {
+                let each = self.undiscovered.iter();
+                let each = each.map(|version| format!("{version}: stale GroupVersion discovery: {version}"));
+                let (count, all) = (self.undiscovered.len(), each.collect::<Vec<_>>().join(", "));
+                let message = format!(
+                    "Discovery failed for some groups, {count} failing: unable to retrieve the complete list of server APIs: {all}"
+                );
+                Some(("DiscoveryFailed", message))
+            }
             CONTENT_FAILURE if !self.failures.is_empty() => {
                 let (count, all) = (self.failures.len(), self.failures.join(", "));
                 let message = format!("Failed to delete all resource types, {count} remaining: {all}");

@@ -8,6 +8,9 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use super::document::Document;
+use crate::api::followers::api_services::ApiServices;
+use crate::api::followers::api_services::discovered::Discovered;
+use crate::api::followers::api_services::openapi::OpenApiParts;
 use crate::codec::yaml;
 use crate::http::response::encode::enveloped;
 use crate::schema::names::GroupVersion;
@@ -16,11 +19,14 @@ use crate::schema::resource::{Origin, ResourceDefinition, Subresource, Verb};
 use crate::tree::{Value, json};
 
 pub mod aggregated;
+mod extended;
 pub mod index;
 pub mod legacy;
+mod listed;
 mod parts;
 pub mod version;
 
+use listed::ListedGroup;
 use parts::Part;
 
 /// The parameters behind the media type in the content type of an aggregated answer; clients compare the values.
@@ -34,6 +40,8 @@ pub const AGGREGATED_VARY: &str = "Accept";
 /// document is made when somebody asks for it.
 pub struct Documents {
     registry: Arc<Registry>,
+    /// The APIServices that the documents show.
+    services: Arc<ApiServices>,
     pub api: Discovery,
     pub apis: Discovery,
     pub version: Document,
@@ -41,6 +49,14 @@ pub struct Documents {
     index: OnceLock<Document>,
     groups: HashMap<String, Encodings>,
     parts: HashMap<GroupVersion, Arc<Part>>,
+}
+
+/// The APIServices, and what extension servers have said of themselves.
+#[derive(Clone, Default)]
+pub struct Extensions {
+    pub services: Arc<ApiServices>,
+    pub discovered: Arc<Discovered>,
+    pub openapi: Arc<OpenApiParts>,
 }
 
 /// A path with a legacy and an aggregated form.
@@ -97,30 +113,40 @@ impl Encodings {
 impl Documents {
     /// `server_address` is `host:port`, which `/api` recommends to clients. `before` are the documents of an earlier
     /// generation.
-    pub fn build(registry: &Arc<Registry>, server_address: &str, before: Option<&Self>) -> Self {
+    pub fn build(
+        registry: &Arc<Registry>,
+        extensions: &Extensions,
+        server_address: &str,
+        before: Option<&Self>,
+    ) -> Self {
         let parts = parts_of(registry, before);
-        let groups = named(registry).map(|group| {
-            let shown = group.clone();
-            (group.name.to_string(), Encodings::new(move || legacy::group(&shown)))
+        let services = &extensions.services;
+        let listed = Arc::new(listed::groups(registry, services));
+        let of_registry = named(registry).map(|group| ListedGroup {
+            name: group.name.to_string(),
+            versions: group.versions.iter().map(|version| version.name.clone()).collect(),
         });
+        // What is listed replaces what the registry has alone: a group without an APIService still answers for itself.
+        let groups = of_registry
+            .chain(listed.iter().cloned())
+            .map(|group| (group.name.clone(), Encodings::new(move || legacy::group(&group))))
+            .collect();
         let (all, address) = (registry.clone(), server_address.to_owned());
         let documents = Self {
             api: Discovery {
                 legacy: Encodings::new(move || legacy::versions(&all, &address)),
-                aggregated: aggregated_of(registry, &parts, |group| group.name.is_empty()),
+                aggregated: aggregated_of(registry, extensions, &parts, str::is_empty),
             },
             apis: Discovery {
-                legacy: Encodings::new({
-                    let registry = registry.clone();
-                    move || legacy::group_list(&named(&registry).map(|group| &**group).collect::<Vec<_>>())
-                }),
-                aggregated: aggregated_of(registry, &parts, |group| !group.name.is_empty()),
+                legacy: Encodings::new(move || legacy::group_list(&listed)),
+                aggregated: aggregated_of(registry, extensions, &parts, |group| !group.is_empty()),
             },
             version: Document::indented(&version::document()),
             index: OnceLock::new(),
-            groups: groups.collect(),
+            groups,
             parts,
             registry: registry.clone(),
+            services: services.clone(),
         };
         // What most clients ask for.
         documents.apis.aggregated.json();
@@ -128,7 +154,7 @@ impl Documents {
     }
 
     pub fn index(&self) -> &Document {
-        self.index.get_or_init(|| Document::indented(&index::document(&self.registry)))
+        self.index.get_or_init(|| Document::indented(&index::document(&self.registry, &self.services)))
     }
 
     /// `/apis/<group>`.
@@ -159,13 +185,18 @@ fn parts_of(registry: &Registry, before: Option<&Documents>) -> HashMap<GroupVer
 /// The aggregated document of some groups, whose JSON is put together from that of their parts.
 fn aggregated_of(
     registry: &Arc<Registry>,
+    Extensions { services, discovered, .. }: &Extensions,
     parts: &HashMap<GroupVersion, Arc<Part>>,
-    shows: fn(&Group) -> bool,
+    shows: fn(&str) -> bool,
 ) -> Encodings {
+    if services.remote().next().is_some() {
+        let (registry, services, discovered) = (registry.clone(), services.clone(), discovered.clone());
+        return Encodings::new(move || extended::group_list(&registry, &services, &discovered, shows));
+    }
     let shown: Vec<(Arc<Group>, Vec<Arc<Part>>)> = registry
         .groups()
         .iter()
-        .filter(|group| shows(group))
+        .filter(|group| shows(&group.name))
         .map(|group| {
             let parts = group.versions.iter().filter_map(|version| parts.get(&version.name).cloned());
             (group.clone(), parts.collect())
@@ -174,7 +205,7 @@ fn aggregated_of(
     let all = registry.clone();
     let value = move || {
         let groups: Vec<&Group> =
-            all.groups().iter().map(|group| &**group).filter(|group| shows(group)).collect();
+            all.groups().iter().map(|group| &**group).filter(|group| shows(&group.name)).collect();
         aggregated::group_list(&groups)
     };
     let text = move || {

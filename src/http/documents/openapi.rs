@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use super::document::Document;
+use crate::api::followers::api_services::openapi::OpenApiParts;
 use crate::schema::registry::Registry;
 use crate::schema::resource::Origin;
 use crate::wall_clock::WallClock;
@@ -18,6 +19,7 @@ use crate::wall_clock::WallClock;
 mod custom;
 mod dialect;
 mod entries;
+mod extended;
 mod gnostic;
 mod names;
 mod operation;
@@ -84,6 +86,8 @@ pub struct OpenApi {
     /// The documents of custom resources by their paths without leading slash: `apis/ex.io/v1`.
     custom: BTreeMap<String, Arc<CustomVersion>>,
     v3_index: OnceLock<(Document, SystemTime)>,
+    /// The documents of extension servers.
+    extensions: Arc<OpenApiParts>,
     /// The clock, which tells when documents were made, and until when one may be kept.
     pub clock: WallClock,
 }
@@ -146,7 +150,12 @@ impl Made {
 }
 
 impl OpenApi {
-    pub fn new(registry: Arc<Registry>, clock: &WallClock, before: Option<&Self>) -> Self {
+    pub fn new(
+        registry: Arc<Registry>,
+        extensions: Arc<OpenApiParts>,
+        clock: &WallClock,
+        before: Option<&Self>,
+    ) -> Self {
         let custom = registry.groups().iter().filter(|group| group.origin == Origin::Custom);
         let custom = custom.flat_map(|group| &group.versions).map(|version| {
             let path = version.path();
@@ -160,6 +169,7 @@ impl OpenApi {
             built_in: before.map(|before| before.built_in.clone()).unwrap_or_default(),
             v3_index: OnceLock::new(),
             registry,
+            extensions,
             clock: clock.clone(),
         }
     }
@@ -167,7 +177,8 @@ impl OpenApi {
     /// `/openapi/v2`.
     pub fn v2(&self, form: Form) -> Kept<'_> {
         let V2 { modified, document } = self.v2.get_or_init(|| {
-            let (json, hash) = Packed::json(&Swagger::new(&self.registry, &Library::load()));
+            let (json, hash) =
+                Packed::json(&Swagger::new(&self.registry, &Library::load(), &self.extensions.v2));
             V2 { modified: self.clock.now(), document: Made::new(json, hash) }
         });
         document.kept(form, *modified, gnostic::encode_v2)
@@ -178,8 +189,10 @@ impl OpenApi {
         let (index, modified) = self.v3_index.get_or_init(|| {
             let built_in = self.built_in().by_path.iter().map(|(path, made)| (path, &*made.hash));
             let custom = self.custom.iter().map(|(path, version)| (path, &*version.hash));
-            let hashes: BTreeMap<&String, &str> = built_in.chain(custom).collect();
-            (Document::compact(&v3::index(hashes.into_iter())), self.clock.now())
+            let own = built_in.chain(custom).map(|(path, hash)| (path, Self::v3_url(path, hash)));
+            let remote = self.extensions.v3.iter().map(|(path, url)| (path, url.to_string()));
+            let urls: BTreeMap<&String, String> = own.chain(remote).collect();
+            (Document::compact(&v3::index(urls.into_iter())), self.clock.now())
         });
         (index, *modified)
     }

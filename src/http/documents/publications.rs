@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio::sync::Mutex;
 
-use super::discovery::Documents;
+use super::discovery::{Documents, Extensions};
 use super::openapi::OpenApi;
 use crate::api::catalog::Served;
 use crate::api::error::Error;
@@ -14,6 +14,8 @@ use crate::wall_clock::WallClock;
 /// The documents of one generation.
 pub struct Publication {
     generation: u64,
+    /// The generations of the APIServices, and of what extension servers have said.
+    extensions: [u64; 3],
     pub documents: Documents,
     /// Made on first use.
     pub openapi: Arc<OpenApi>,
@@ -31,44 +33,62 @@ pub struct Publications {
 
 impl Publication {
     /// Makes the publication of a generation. Documents that are the same as in the publication before are taken from there.
-    fn new(served: &Served, address: &str, clock: &WallClock, before: Option<&Self>) -> Self {
+    fn new(
+        served: &Served,
+        extensions: &Extensions,
+        (address, clock): (&str, &WallClock),
+        before: Option<&Self>,
+    ) -> Self {
         let registry = &served.registry().discoverable();
+        let documents = before.map(|before| &before.documents);
         Self {
             generation: served.generation,
-            documents: Documents::build(registry, address, before.map(|before| &before.documents)),
-            openapi: Arc::new(OpenApi::new(registry.clone(), clock, before.map(|before| &*before.openapi))),
+            extensions: generations(extensions),
+            documents: Documents::build(registry, extensions, address, documents),
+            openapi: Arc::new(OpenApi::new(
+                registry.clone(),
+                extensions.openapi.clone(),
+                clock,
+                before.map(|before| &*before.openapi),
+            )),
         }
     }
 }
 
 impl Publications {
     pub fn new(served: &Served, address: String, clock: WallClock) -> Self {
-        let first = Publication::new(served, &address, &clock, None);
+        let first = Publication::new(served, &Extensions::default(), (address.as_str(), &clock), None);
         Self { address, clock, newest: ArcSwap::from_pointee(first), turn: Mutex::new(()) }
     }
 
-    /// The documents of this generation or of a newer one.
-    pub async fn of(&self, served: &Arc<Served>) -> Result<Arc<Publication>, Error> {
-        if let Some(found) = self.kept(served) {
+    /// The documents of these generations or of newer ones.
+    pub async fn of(&self, served: &Arc<Served>, extensions: Extensions) -> Result<Arc<Publication>, Error> {
+        if let Some(found) = self.kept(served, &extensions) {
             return Ok(found);
         }
         let _turn = self.turn.lock().await;
-        if let Some(found) = self.kept(served) {
+        if let Some(found) = self.kept(served, &extensions) {
             return Ok(found);
         }
         // It takes some milliseconds, for which other requests need not wait.
         let (served, address, clock) = (served.clone(), self.address.clone(), self.clock.clone());
         let before = self.newest.load_full();
-        let made =
-            tokio::task::spawn_blocking(move || Publication::new(&served, &address, &clock, Some(&before)))
-                .await;
+        let made = tokio::task::spawn_blocking(move || {
+            Publication::new(&served, &extensions, (address.as_str(), &clock), Some(&before))
+        })
+        .await;
         let made = Arc::new(made.map_err(|died| Error::Internal(died.to_string()))?);
         self.newest.store(made.clone());
         Ok(made)
     }
 
-    fn kept(&self, served: &Served) -> Option<Arc<Publication>> {
+    fn kept(&self, served: &Served, extensions: &Extensions) -> Option<Arc<Publication>> {
         let newest = self.newest.load_full();
-        (newest.generation >= served.generation).then_some(newest)
+        let is_new = newest.extensions.iter().zip(generations(extensions)).all(|(own, other)| *own >= other);
+        (newest.generation >= served.generation && is_new).then_some(newest)
     }
+}
+
+fn generations(extensions: &Extensions) -> [u64; 3] {
+    [extensions.services.generation, extensions.discovered.generation, extensions.openapi.generation]
 }

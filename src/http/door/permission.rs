@@ -14,8 +14,8 @@ use crate::auth::authorizer::{Attributes, Grant, Reason, Refusal, authorize};
 use crate::auth::foreseen::Foreseen;
 use crate::auth::service_accounts::Unproven;
 use crate::failpoints::{Bug, strikes};
-use crate::http::request::audit_record;
 use crate::http::request::info::RequestInfo;
+use crate::http::request::{audit_record, user};
 use crate::http::response::{self, WordsOfWebhook};
 use crate::metrics;
 use crate::user::User;
@@ -76,6 +76,17 @@ impl Door {
             Ok(()) => response,
             Err(error) => response::failure(&error, parts),
         }
+    }
+
+    /// Confirms what let a request in by what this server knew, for a request that no commit confirms.
+    pub async fn confirm_now(&self, parts: &Parts, info: &RequestInfo) -> Result<(), Error> {
+        let Some(foreseen) = parts.extensions.get::<Arc<Foreseen>>() else { return Ok(()) };
+        if foreseen.is_open() {
+            foreseen.prove().await?;
+            self.authorize(Stage::Started, parts, info, &user(parts)).await?;
+            foreseen.confirmed();
+        }
+        Ok(())
     }
 
     /// Decides with what any server has answered.

@@ -77,7 +77,7 @@ impl Context<'_> {
 }
 
 /// Upstream's `IsUpgradeRequest`.
-fn wants_upgrade(headers: &HeaderMap) -> bool {
+pub fn wants_upgrade(headers: &HeaderMap) -> bool {
     let names = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
     names.into_iter().any(|names| names.to_ascii_lowercase().contains("upgrade"))
 }

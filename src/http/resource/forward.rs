@@ -27,13 +27,13 @@ use crate::relay::exchange::exchange;
 use crate::webhook::words;
 
 /// The headers by which this server alone may allow something to pages of other origins.
-const CORS: [HeaderName; 4] = [
+pub const CORS: [HeaderName; 4] = [
     header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
     header::ACCESS_CONTROL_ALLOW_HEADERS,
     header::ACCESS_CONTROL_ALLOW_METHODS,
     header::ACCESS_CONTROL_ALLOW_ORIGIN,
 ];
-const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+pub const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
 impl Context<'_> {
     pub(super) async fn forward(

@@ -22,7 +22,7 @@ const HOPS: [HeaderName; 9] = [
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The headers without those that are about one connection.
-pub(super) fn without_hops(headers: &HeaderMap) -> HeaderMap {
+pub fn without_hops(headers: &HeaderMap) -> HeaderMap {
     let mut kept = headers.clone();
     let named = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
     for name in named.flat_map(|names| names.split(',')) {
@@ -35,7 +35,7 @@ pub(super) fn without_hops(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// Names the client behind those that the request came through before.
-pub(super) fn forwarded_for(parts: &Parts, headers: &mut HeaderMap) {
+pub fn forwarded_for(parts: &Parts, headers: &mut HeaderMap) {
     let Some(connection) = parts.extensions.get::<std::sync::Arc<ConnectionInfo>>() else { return };
     let before = parts.headers.get_all(FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
     let all: Vec<&str> = before.chain([connection.client.as_str()]).collect();

@@ -11,26 +11,28 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use super::StreamEnd;
 use crate::metrics::LongRunning;
 
-pub struct Passing<B> {
+/// `G` is what counts the request as under way.
+pub struct Passing<B, G> {
     body: B,
     /// Whether clients are told how long it is.
     shows_length: bool,
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
     end: StreamEnd,
-    _active: LongRunning,
+    _active: G,
 }
 
 /// The body of an answer that passes through; it breaks off at `end`.
-pub(super) fn passing<B>(body: B, end: StreamEnd, active: LongRunning) -> Body
+pub fn passing<B, G>(body: B, end: StreamEnd, active: G) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    G: Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
     Body::new(Passing::new(body, true, end, active))
 }
 
 /// The same without its length.
-pub(super) fn streaming<B>(body: B, end: StreamEnd, active: LongRunning) -> Body
+pub fn streaming<B>(body: B, end: StreamEnd, active: LongRunning) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
@@ -38,16 +40,17 @@ where
     Body::new(Passing::new(body, false, end, active))
 }
 
-impl<B> Passing<B> {
-    fn new(body: B, shows_length: bool, end: StreamEnd, active: LongRunning) -> Self {
+impl<B, G> Passing<B, G> {
+    fn new(body: B, shows_length: bool, end: StreamEnd, active: G) -> Self {
         let ended = Box::pin(end.token.clone().cancelled_owned());
         Self { body, shows_length, ended, end, _active: active }
     }
 }
 
-impl<B> http_body::Body for Passing<B>
+impl<B, G> http_body::Body for Passing<B, G>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
+    G: Unpin,
     B::Error: Into<BoxError>,
 {
     type Data = Bytes;

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use axum::http::request::Parts;
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use crate::api::error::Error;
 use crate::auth::revocation::Permit;
+use crate::http::door::Door;
 use crate::http::server::ConnectionInfo;
 
 /// The reason why a stream ends.
@@ -17,6 +19,25 @@ pub struct StreamEnd {
 }
 
 impl StreamEnd {
+    /// The end of a stream that begins now: the drain of the connection's server, or that the request's permit is revoked.
+    /// Whoever asks a server that drains already is served as long as the connection stands.
+    pub fn of(door: &Door, parts: &Parts) -> Self {
+        let draining = draining(door, parts);
+        let draining = if draining.is_cancelled() { CancellationToken::new() } else { draining };
+        Self::with(&draining, parts)
+    }
+
+    /// The end of a stream that goes on while the server drains.
+    pub fn of_permit(parts: &Parts) -> Self {
+        Self::with(&CancellationToken::new(), parts)
+    }
+
+    fn with(other: &CancellationToken, parts: &Parts) -> Self {
+        let (token, permit) = (other.child_token(), parts.extensions.get::<Permit>().cloned());
+        permit.iter().for_each(|permit| permit.ends(token.clone()));
+        Self { token, permit }
+    }
+
     /// Runs until the end of the stream.
     pub async fn run_until<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.token.run_until_cancelled(work).await
@@ -34,45 +55,42 @@ impl StreamEnd {
 }
 
 impl Context<'_> {
-    /// The end of a stream that begins now: the drain of the connection's server, or that the request's permit is revoked.
-    /// Whoever asks a server that drains already is served as long as the connection stands.
     pub(super) fn stream_end(&self) -> StreamEnd {
-        let draining = self.draining();
-        let draining = if draining.is_cancelled() { CancellationToken::new() } else { draining };
-        self.ending_with(draining)
+        StreamEnd::of(&self.app.door, self.parts)
     }
 
-    /// The end of a stream that goes on while the server drains.
     pub(super) fn revocation(&self) -> StreamEnd {
-        self.ending_with(CancellationToken::new())
-    }
-
-    fn ending_with(&self, other: CancellationToken) -> StreamEnd {
-        let (token, permit) = (other.child_token(), self.permit());
-        permit.iter().for_each(|permit| permit.ends(token.clone()));
-        StreamEnd { token, permit }
+        StreamEnd::of_permit(self.parts)
     }
 
     /// Fails if the permit was revoked meanwhile. Asked before a stream begins: what changes later ends it.
     pub(super) async fn check_permit(&self) -> Result<(), Error> {
-        match self.permit() {
-            Some(permit) => Ok(permit.check().await?),
-            None => Ok(()),
-        }
+        check_permit(self.parts).await
     }
 
     pub(super) fn permit(&self) -> Option<Permit> {
         self.parts.extensions.get::<Permit>().cloned()
     }
 
-    /// When the request's server begins to drain, or its listener. A connection that leads to one server has a token of its
-    /// own; one that leads to several has that of each.
     pub(super) fn draining(&self) -> CancellationToken {
-        let door = &self.app.door;
-        match (self.parts.extensions.get::<Arc<ConnectionInfo>>(), &door.listener_shutdown) {
-            (Some(_), Some(shutdown)) => shutdown.clone(),
-            (Some(connection), None) => connection.draining.clone(),
-            (None, _) => door.shutdown.clone(),
-        }
+        draining(&self.app.door, self.parts)
+    }
+}
+
+/// Fails if the permit of a long-running request was revoked since the door has let it in.
+pub async fn check_permit(parts: &Parts) -> Result<(), Error> {
+    match parts.extensions.get::<Permit>() {
+        Some(permit) => Ok(permit.check().await?),
+        None => Ok(()),
+    }
+}
+
+/// When the request's server begins to drain, or its listener. A connection that leads to one server has a token of its
+/// own; one that leads to several has that of each.
+fn draining(door: &Door, parts: &Parts) -> CancellationToken {
+    match (parts.extensions.get::<Arc<ConnectionInfo>>(), &door.listener_shutdown) {
+        (Some(_), Some(shutdown)) => shutdown.clone(),
+        (Some(connection), None) => connection.draining.clone(),
+        (None, _) => door.shutdown.clone(),
     }
 }

@@ -1,5 +1,6 @@
 //! An upgrade that is passed on, and the bytes in both directions that follow it (upstream's `UpgradeAwareHandler`).
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -14,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use super::Context;
+use super::StreamEnd;
 use super::hops::{forwarded_for, without_hops};
 use crate::api::error::Error;
 use crate::api::subresource::connect::Location;
@@ -30,7 +32,7 @@ const LARGEST_REFUSAL: usize = 1 << 20;
 impl Context<'_> {
     /// Passes an upgrade on, and then bytes in both directions.
     pub(super) async fn upgrade(&self, location: &Location, active: LongRunning) -> Result<Response, Error> {
-        let client = self.client()?;
+        let client = client(self.parts)?;
         let request =
             upgrade_request(self.parts, location).map_err(|why| failed("error sending request", why))?;
         let answer = self.ask_for_upgrade(location, request).await?;
@@ -46,12 +48,8 @@ impl Context<'_> {
         }
     }
 
-    /// The client's connection, once an answer has given it away.
     pub(super) fn client(&self) -> Result<OnUpgrade, Error> {
-        self.parts.extensions.get::<OnUpgrade>().cloned().ok_or_else(|| {
-            let why = format!("{:?} has no upgrades", self.parts.version);
-            failed("request connection cannot be hijacked", why)
-        })
+        client(self.parts)
     }
 
     pub(super) async fn ask_for_upgrade(
@@ -74,23 +72,47 @@ impl Context<'_> {
     where
         C: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let (mut head, body) = answer.into_parts();
-        let (_, mut driven) = body.into_parts();
-        let Some(backend) = head.extensions.remove::<OnUpgrade>() else {
-            return Err(Error::Unclassified("the backend's connection cannot be upgraded".to_owned()));
-        };
-        let (limit, end) = (self.app.api.kubelets.config().most_bytes, self.stream_end());
-        let takeover = Takeover::new(async move {
-            let copied = async {
-                if let (Ok(client), Ok(backend)) = (client.await, driven.until(backend).await) {
-                    copy_both_ways(client, TokioIo::new(backend), limit).await;
-                }
-            };
-            end.run_until(copied).await;
-            drop(active);
-        });
-        Ok(takeover.response(headers, Body::empty()))
+        let limit = self.app.api.kubelets.config().most_bytes;
+        take_over(client, answer, headers, (self.stream_end(), active), limit)
     }
+}
+
+/// The client's connection, once an answer has given it away.
+pub fn client(parts: &Parts) -> Result<OnUpgrade, Error> {
+    parts.extensions.get::<OnUpgrade>().cloned().ok_or_else(|| {
+        let why = format!("{:?} has no upgrades", parts.version);
+        failed("request connection cannot be hijacked", why)
+    })
+}
+
+/// Answers with these headers, and passes bytes on between the client and who has answered, at most `limit` in a second,
+/// until the stream ends. `active` counts it as under way.
+pub fn take_over<C, G>(
+    client: impl Future<Output = hyper::Result<C>> + Send + 'static,
+    answer: Answer,
+    headers: HeaderMap,
+    (end, active): (StreamEnd, G),
+    limit: Option<NonZeroU64>,
+) -> Result<Response, Error>
+where
+    C: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    G: Send + 'static,
+{
+    let (mut head, body) = answer.into_parts();
+    let (_, mut driven) = body.into_parts();
+    let Some(backend) = head.extensions.remove::<OnUpgrade>() else {
+        return Err(Error::Unclassified("the backend's connection cannot be upgraded".to_owned()));
+    };
+    let takeover = Takeover::new(async move {
+        let copied = async {
+            if let (Ok(client), Ok(backend)) = (client.await, driven.until(backend).await) {
+                copy_both_ways(client, TokioIo::new(backend), limit).await;
+            }
+        };
+        end.run_until(copied).await;
+        drop(active);
+    });
+    Ok(takeover.response(headers, Body::empty()))
 }
 
 fn failed(what: &str, why: String) -> Error {
@@ -99,9 +121,14 @@ fn failed(what: &str, why: String) -> Error {
 
 /// The client's request, but for its target.
 pub(super) fn upgrade_request(parts: &Parts, location: &Location) -> Result<Request<Empty<Bytes>>, String> {
+    upgrade_request_to(parts, &location.target())
+}
+
+/// The client's request for another target.
+pub fn upgrade_request_to(parts: &Parts, target: &str) -> Result<Request<Empty<Bytes>>, String> {
     let mut request = Request::new(Empty::new());
     *request.method_mut() = parts.method.clone();
-    *request.uri_mut() = location.target().parse().map_err(|error| format!("{error}"))?;
+    *request.uri_mut() = target.parse().map_err(|error| format!("{error}"))?;
     *request.version_mut() = Version::HTTP_11;
     let headers = request.headers_mut();
     headers.clone_from(&parts.headers);
@@ -113,7 +140,7 @@ pub(super) fn upgrade_request(parts: &Parts, location: &Location) -> Result<Requ
 }
 
 /// The backend's own answer to an upgrade that it refuses.
-pub(super) async fn refused(answer: Answer) -> Result<Response, Error> {
+pub async fn refused(answer: Answer) -> Result<Response, Error> {
     let (head, body) = answer.into_parts();
     let read = timeout(REFUSAL_TIME, Limited::new(body, LARGEST_REFUSAL).collect()).await;
     let body = match read {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use sha2::{Digest, Sha256};
 
@@ -11,6 +12,7 @@ use crate::api::catalog::Served;
 use crate::api::cluster::{Cluster, Parts};
 use crate::api::concerns;
 use crate::api::config::TokenIssuing;
+use crate::api::followers::api_services::ProxyIdentity;
 use crate::api::hidden::HiddenResources;
 use crate::api::kubelets::Kubelets;
 use crate::api::meta::generate_name;
@@ -98,6 +100,7 @@ impl Opened {
         config: &Config,
         address: Option<SocketAddr>,
         (server_authority, audiences): (Option<String>, Arc<[String]>),
+        (proxy_identity, remote_services): (ProxyIdentity, Arc<AtomicUsize>),
         lanes: Lanes,
         runtime: &Runtime,
     ) -> Result<Cluster, BuildError> {
@@ -118,6 +121,8 @@ impl Opened {
             hidden,
             service_routes,
             kubelets: Kubelets::new(config.kubelets.clone(), runtime.egresses.to(Network::Cluster))?,
+            proxy_identity,
+            remote_services,
             token_keys: read_token_keys(&*backend, &runtime.clock).await?,
             tokens: TokenIssuing { issuer: service_accounts::issuer(config, runtime).await?, audiences },
             encryption,

@@ -76,6 +76,8 @@ impl Work<'_> {
                 runner.spawn_certificates(certificates, &gate, &election);
             }
         }
+        let asked = health.add_post_start_hook("apiservice-discovery-controller");
+        runner.spawn_extension_documents(move || asked.finish());
         if let (Some(replica), Some(identity), Some(IdentityConfig { leases, .. })) =
             (&replica, identity, &config.identity)
         {

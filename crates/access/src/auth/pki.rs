@@ -6,6 +6,7 @@
 //! Flags replace some of the files; a certificate that is not needed then is not created.
 
 mod files;
+mod front_proxy;
 mod issue;
 mod kubeconfig;
 mod token_keys;
@@ -18,8 +19,12 @@ use std::time::SystemTime;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+pub use front_proxy::{FrontProxyFiles, own_front_proxy};
 pub use kubeconfig::{Kubeconfig, client_url};
 pub use token_keys::{Retired, TokenKeys, token_key_file};
+
+/// The common name of the CA.
+const CA_NAME: &str = "rowplane-ca";
 
 /// An error, with the file that it is about.
 #[derive(Debug, thiserror::Error)]
@@ -132,7 +137,7 @@ impl Sources {
     pub fn ensure(&self, now: SystemTime) -> Result<Pki, Error> {
         if self.has_own_ca()? {
             files::create_dir(&self.dir)?;
-            issue::Ca::ensure(&self.dir, now)?;
+            issue::Ca::ensure(&self.dir, CA_NAME, now)?;
         }
         let serving = self.serving(now)?;
         let admin = self.admin(self.server_authority(&serving)?, now)?;
@@ -143,7 +148,7 @@ impl Sources {
     pub fn ensure_clients(&self, now: SystemTime) -> Result<(), Error> {
         if self.trusts_own_ca()? {
             files::create_dir(&self.dir)?;
-            issue::Ca::ensure(&self.dir, now)?;
+            issue::Ca::ensure(&self.dir, CA_NAME, now)?;
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ const ROWS: &[&[&str]] = &[
     &["namespace_contents", "protobuf_messages"],
     &["definitions"],
     &["mutation"],
+    &["extensions"],
     &["cluster"],
     &["config", "followers", "hidden", "kubelets", "unreadable"],
     &["catalog", "deletion", "ownership"],

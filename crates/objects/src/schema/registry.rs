@@ -182,6 +182,11 @@ impl Group {
         Self { name: definition.group().clone(), origin, priority, versions: Vec::new() }
     }
 
+    /// The priority among groups; the highest one comes first.
+    pub fn priority(&self) -> u32 {
+        self.priority
+    }
+
     /// Whether the group is the server's own, and clients are served some of it.
     pub fn is_built_in(&self) -> bool {
         let mut definitions = self.versions.iter().flat_map(|version| &version.resources);

@@ -83,7 +83,7 @@ pub fn parse(text: &[u8]) -> Result<Configuration, String> {
 
 fn networks(read: &[Selection], causes: &mut Vec<Cause>) -> Vec<Option<Network>> {
     let mut seen: Vec<String> = Vec::new();
-    let mut network = |(index, selection): (usize, &Selection)| {
+    let network = |(index, selection): (usize, &Selection)| {
         let name = selection.name.to_lowercase();
         if seen.contains(&name) {
             causes.push(Cause::duplicate(format!("{CONNECTION}[{index}]"), quote(&name)));
@@ -97,7 +97,7 @@ fn networks(read: &[Selection], causes: &mut Vec<Cause>) -> Vec<Option<Network>>
         seen.push(name);
         found
     };
-    read.iter().enumerate().map(|one| network(one)).collect()
+    read.iter().enumerate().map(network).collect()
 }
 
 /// A selection as its type has it, before its rules.

@@ -186,14 +186,15 @@ async fn carry(
     };
     let inwards = async {
         while let Ok(Some(packet)) = answers.message().await {
-            match packet.payload {
+            let is_taken = match packet.payload {
                 Some(Payload::Data(data)) if data.connection == connection => {
-                    if read.write_all(&data.data).await.is_err() {
-                        break;
-                    }
+                    read.write_all(&data.data).await.is_ok()
                 }
-                Some(Payload::CloseResponse(_)) => break,
-                _ => {}
+                Some(Payload::CloseResponse(_)) => false,
+                _ => true,
+            };
+            if !is_taken {
+                break;
             }
         }
         let _ = read.shutdown().await;

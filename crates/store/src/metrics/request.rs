@@ -62,12 +62,14 @@ pub enum Scope {
     Resource,
     Namespace,
     Cluster,
+    /// A resource of an extension server.
+    Aggregated,
 }
 
 impl Scope {
     pub fn as_str(self) -> &'static str {
         match self {
-            Scope::None | Scope::Unnamed => "",
+            Scope::None | Scope::Unnamed | Scope::Aggregated => "",
             Scope::Resource => "resource",
             Scope::Namespace => "namespace",
             Scope::Cluster => "cluster",
@@ -77,6 +79,7 @@ impl Scope {
     fn component(self) -> &'static str {
         match self {
             Scope::Unnamed => "",
+            Scope::Aggregated => "aggregator",
             _ => "apiserver",
         }
     }

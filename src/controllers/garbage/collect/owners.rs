@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
+use super::remote::{Asked, RemoteOwners, Verdict};
 use super::{Collector, waits_for_dependents};
 use crate::api::Target;
 use crate::cache::Range;
@@ -20,6 +21,15 @@ impl Collector<'_> {
     pub(super) fn owners<'a>(&self, dependent: Target<'_>, facts: &'a Facts) -> Owners<'a> {
         let mut owners = Owners::default();
         for owner in &facts.owner_references {
+            if let Some(asked) = self.remote_owner(dependent, owner) {
+                owners.remote = true;
+                match self.elsewhere.remote.verdict(asked) {
+                    Verdict::Exists => owners.solid.push(owner),
+                    Verdict::Gone => owners.dangling.push(owner),
+                    Verdict::Unknown => owners.unknown = true,
+                }
+                continue;
+            }
             match self.owner(dependent, owner) {
                 Owner::Solid => owners.solid.push(owner),
                 Owner::Dangling => owners.dangling.push(owner),
@@ -28,6 +38,22 @@ impl Collector<'_> {
             }
         }
         owners
+    }
+
+    /// The question for an owner of a group version that an extension server answers for, whatever this server stores under
+    /// the name.
+    fn remote_owner(&self, dependent: Target<'_>, owner: &OwnerReference) -> Option<Asked> {
+        let gvk = Gvk::parse(&owner.api_version, &owner.kind).ok()?;
+        let services = self.api.extensions.newest(&self.api.cache);
+        services.remote_of(&gvk.group_version)?;
+        let OwnerReference { api_version, kind, name, uid, .. } = owner;
+        Some(Asked {
+            api_version: api_version.clone(),
+            kind: kind.clone(),
+            namespace: dependent.namespace.to_owned(),
+            name: name.clone(),
+            uid: uid.clone(),
+        })
     }
 
     fn owner(&self, dependent: Target<'_>, owner: &OwnerReference) -> Owner {
@@ -111,9 +137,11 @@ impl Collector<'_> {
     }
 }
 
-/// Owners in other namespaces that have been looked for, so that each is looked for and told once.
+/// Owners at extension servers, and owners in other namespaces that have been looked for, so that each is looked for and told once.
 #[derive(Default)]
 pub struct Elsewhere {
+    /// Owners that extension servers have.
+    pub remote: RemoteOwners,
     /// The uids of owners that are in no namespace. A uid never comes back.
     absent: Mutex<HashSet<Box<str>>>,
     /// The uids of dependents with those of their owners.
@@ -150,4 +178,6 @@ pub(super) struct Owners<'a> {
     pub waiting: Vec<&'a OwnerReference>,
     /// At least one owner is undecided.
     pub unknown: bool,
+    /// At least one owner is an extension server's, which may end without a word.
+    pub remote: bool,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::api::followers::api_services::ApiServices;
 use crate::schema::registry::Registry;
 use crate::tree::{Value, json};
 
@@ -11,7 +12,7 @@ const DOCUMENTS: &[&str] =
 /// The paths that `/statusz` tells whoever looks for a fault.
 pub const DEBUGGING: &[&str] = &["/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/version"];
 
-pub fn document(registry: &Registry) -> Value {
+pub fn document(registry: &Registry, services: &ApiServices) -> Value {
     let mut paths: BTreeSet<String> =
         [DOCUMENTS, DEBUGGING].concat().into_iter().map(str::to_owned).collect();
     for group in registry.groups() {
@@ -19,6 +20,10 @@ pub fn document(registry: &Registry) -> Value {
             paths.insert(format!("/apis/{}", group.name));
         }
         paths.extend(group.versions.iter().map(|version| format!("/{}", version.path())));
+    }
+    for service in services.all.values().filter(|service| !service.version.group().is_empty()) {
+        let group = service.version.group();
+        paths.extend([format!("/apis/{group}"), format!("/apis/{group}/{}", service.version.version())]);
     }
     json!({"paths": paths})
 }

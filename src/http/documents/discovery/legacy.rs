@@ -4,9 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use sha2::{Digest, Sha256};
 
+use super::listed::ListedGroup;
 use super::{insert_nonempty, subresources, verbs};
 use crate::schema::kind::Kind;
-use crate::schema::registry::{Group, Registry, ServedVersion};
+use crate::schema::names::GroupVersion;
+use crate::schema::registry::{Registry, ServedVersion};
 use crate::schema::resource::{Origin, ResourceDefinition, Storage, Subresource};
 use crate::tree::{Value, json};
 
@@ -21,12 +23,12 @@ pub fn versions(registry: &Registry, server_address: &str) -> Value {
 }
 
 /// `/apis`: all groups but the core group.
-pub fn group_list(groups: &[&Group]) -> Value {
+pub fn group_list(groups: &[ListedGroup]) -> Value {
     let groups: Vec<Value> = groups
         .iter()
         .map(|group| {
             json!({
-                "name": &*group.name,
+                "name": group.name.as_str(),
                 "versions": group.versions.iter().map(group_version).collect::<Vec<_>>(),
                 "preferredVersion": group_version(&group.versions[0]),
             })
@@ -36,18 +38,18 @@ pub fn group_list(groups: &[&Group]) -> Value {
 }
 
 /// `/apis/<group>`.
-pub fn group(group: &Group) -> Value {
+pub fn group(group: &ListedGroup) -> Value {
     json!({
         "kind": "APIGroup",
         "apiVersion": "v1",
-        "name": &*group.name,
+        "name": group.name.as_str(),
         "versions": group.versions.iter().map(group_version).collect::<Vec<_>>(),
         "preferredVersion": group_version(&group.versions[0]),
     })
 }
 
-fn group_version(version: &ServedVersion) -> Value {
-    json!({"groupVersion": version.name.api_version().as_str(), "version": version.version()})
+fn group_version(version: &GroupVersion) -> Value {
+    json!({"groupVersion": version.api_version().as_str(), "version": version.version()})
 }
 
 /// `/api/v1`, `/apis/<group>/<version>`. The core group alone has no apiVersion in it, for old clients' sake.

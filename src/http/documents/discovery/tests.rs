@@ -7,7 +7,7 @@ fn registry() -> Registry {
 }
 
 fn documents() -> Documents {
-    Documents::build(&Arc::new(registry()), "10.0.0.1:6443", None)
+    Documents::build(&Arc::new(registry()), &Extensions::default(), "10.0.0.1:6443", None)
 }
 
 fn parse(document: &Document) -> Value {
@@ -69,11 +69,11 @@ fn aggregated_documents_split_core_from_the_rest() {
 #[test]
 fn aggregated_json_is_the_same_from_parts() {
     let registry = Arc::new(registry());
-    let documents = Documents::build(&registry, "10.0.0.1:6443", None);
+    let documents = Documents::build(&registry, &Extensions::default(), "10.0.0.1:6443", None);
     for discovery in [&documents.api, &documents.apis] {
         let whole = Document::compact(&(discovery.aggregated.value)());
         assert_eq!(discovery.aggregated.json().body, whole.body);
     }
-    let next = Documents::build(&registry, "10.0.0.1:6443", Some(&documents));
+    let next = Documents::build(&registry, &Extensions::default(), "10.0.0.1:6443", Some(&documents));
     assert!(next.parts.iter().all(|(version, part)| Arc::ptr_eq(part, &documents.parts[version])));
 }

@@ -4,7 +4,12 @@ use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
 fn openapi() -> OpenApi {
-    OpenApi::new(Arc::new(Registry::new(built_in::definitions())), &Default::default(), None)
+    OpenApi::new(
+        Arc::new(Registry::new(built_in::definitions())),
+        Default::default(),
+        &Default::default(),
+        None,
+    )
 }
 
 fn parse(document: Kept<'_>) -> Value {

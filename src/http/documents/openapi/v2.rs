@@ -1,14 +1,18 @@
 //! OpenAPI 2.0 (Swagger): one document for all group versions.
 
+use std::sync::Arc;
+
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::dialect::Dialect;
 use super::entries::Entries;
+use super::extended::Added;
 use super::operation::{Operation, PathItem};
 use super::parameters::{Parameter, Place};
 use super::schemas::{GVK, Library, Schemas, gvk};
 use super::shared::Shared;
 use super::{operations, overview};
+use crate::api::followers::api_services::openapi::V2Part;
 use crate::http::documents::discovery::version;
 use crate::schema::registry::Registry;
 use crate::schema::resource::Origin;
@@ -21,10 +25,12 @@ pub(super) struct Swagger<'a> {
     items: Vec<PathItem>,
     schemas: Schemas<'a>,
     shared: Shared,
+    /// The parts of extension servers.
+    added: Added,
 }
 
 impl<'a> Swagger<'a> {
-    pub fn new(registry: &'a Registry, library: &'a Library) -> Self {
+    pub fn new(registry: &'a Registry, library: &'a Library, parts: &[Arc<V2Part>]) -> Self {
         let mut items: Vec<PathItem> = overview::all(registry).into_iter().map(|(_, item)| item).collect();
         let mut versions = Vec::new();
         for group in registry.groups() {
@@ -41,7 +47,12 @@ impl<'a> Swagger<'a> {
         let of_operations = operations().flat_map(|operation| &operation.query);
         let plain = of_paths.chain(of_operations).map(|each| parameter(library, each));
         let shared = Shared::of(plain.chain(operations().filter_map(body)));
-        Self { library, items, schemas, shared }
+        let own_paths = items.iter().map(|item| item.path.as_str());
+        let added = match parts {
+            [] => Added::default(),
+            parts => Added::of(parts, own_paths, schemas.all()),
+        };
+        Self { library, items, schemas, shared, added }
     }
 
     fn paths(&self) -> impl Iterator<Item = (&str, Value)> {
@@ -72,8 +83,17 @@ impl Serialize for Swagger<'_> {
         let mut document = serializer.serialize_map(None)?;
         document.serialize_entry("swagger", "2.0")?;
         document.serialize_entry("info", &json!({"title": "Kubernetes", "version": version::emulated()}))?;
-        document.serialize_entry("paths", &Entries(|| self.paths()))?;
-        document.serialize_entry("definitions", &Entries(|| self.schemas.all()))?;
+        let added = |map: &'_ Map| {
+            map.iter().map(|(name, value)| (name.to_string(), value.clone())).collect::<Vec<_>>()
+        };
+        let paths =
+            || self.paths().map(|(path, item)| (path.to_owned(), item)).chain(added(&self.added.paths));
+        document.serialize_entry("paths", &Entries(paths))?;
+        let definitions = || {
+            let own = self.schemas.all().map(|(name, schema)| (name.to_owned(), schema));
+            own.chain(added(&self.added.definitions))
+        };
+        document.serialize_entry("definitions", &Entries(definitions))?;
         document.serialize_entry("parameters", &self.shared.definitions)?;
         document.serialize_entry("securityDefinitions", &json!({"BearerToken": token}))?;
         document.serialize_entry("security", &json!([{"BearerToken": []}]))?;

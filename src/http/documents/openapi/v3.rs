@@ -7,17 +7,15 @@ use super::entries::Entries;
 use super::operation::{Operation, PathItem};
 use super::parameters::{Parameter, Place};
 use super::schemas::{GVK, Library, Schemas, gvk};
-use super::{OpenApi, operations, overview};
+use super::{operations, overview};
 use crate::http::documents::discovery::version;
 use crate::schema::registry::{Registry, ServedVersion};
 use crate::schema::resource::Origin;
 use crate::tree::{Map, Value, json};
 
-/// `hashes` by path without leading slash.
-pub(super) fn index<'a>(hashes: impl Iterator<Item = (&'a String, &'a str)>) -> Value {
-    let paths: Map = hashes
-        .map(|(path, hash)| (path.clone(), json!({"serverRelativeURL": OpenApi::v3_url(path, hash)})))
-        .collect();
+/// URLs by path without leading slash.
+pub(super) fn index<'a>(urls: impl Iterator<Item = (&'a String, String)>) -> Value {
+    let paths: Map = urls.map(|(path, url)| (path.clone(), json!({"serverRelativeURL": url}))).collect();
     json!({"paths": paths})
 }
 

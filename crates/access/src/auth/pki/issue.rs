@@ -18,6 +18,8 @@ use super::{Error, ServingNames, certificates};
 use crate::auth::jwt::keys::der;
 use crate::user::{ADMIN, MASTERS};
 
+/// The common name in the certificate of a front proxy; the same as kubeadm's.
+pub(super) const FRONT_PROXY_CLIENT: &str = "front-proxy-client";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const CA_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 const LEAF_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -45,6 +47,7 @@ const WELL_KNOWN_ADDRESSES: [IpAddr; 3] = [
 pub(super) enum Profile<'a> {
     Serving(&'a ServingNames),
     Admin,
+    FrontProxy,
 }
 
 /// A key and its certificate, both in PEM.
@@ -60,12 +63,12 @@ pub(super) struct Ca {
 }
 
 impl Ca {
-    /// Loads the CA. Creates it first if it does not exist.
-    pub(super) fn ensure(dir: &Path, now: SystemTime) -> Result<Self, Error> {
+    /// Loads the CA. Creates it first, with this common name, if it does not exist.
+    pub(super) fn ensure(dir: &Path, name: &str, now: SystemTime) -> Result<Self, Error> {
         let path = dir.join("ca.crt");
         let key = ensure_key(&dir.join("ca.key"))?;
         if files::try_read(&path)?.is_none() {
-            let made = ca_params(now).self_signed(&key).map_err(|error| cannot_issue(&path, &error))?;
+            let made = ca_params(name, now).self_signed(&key).map_err(|error| cannot_issue(&path, &error))?;
             files::create(&path, made.pem().as_bytes(), Access::Everybody)?;
         }
         Self::load(dir, now)
@@ -121,7 +124,7 @@ impl Ca {
 impl Profile<'_> {
     fn covered_by(&self, certificate: &X509Certificate<'_>) -> bool {
         match self {
-            Profile::Admin => true,
+            Profile::Admin | Profile::FrontProxy => true,
             Profile::Serving(names) => alternative_names(names).is_subset(&names_in(certificate)),
         }
     }
@@ -200,9 +203,9 @@ fn check_ca(der: &CertificateDer<'_>, key: &KeyPair, now: SystemTime, dir: &Path
     Ok(())
 }
 
-fn ca_params(now: SystemTime) -> CertificateParams {
+fn ca_params(name: &str, now: SystemTime) -> CertificateParams {
     let mut params = params(now, CA_LIFETIME);
-    params.distinguished_name.push(DnType::CommonName, "rowplane-ca");
+    params.distinguished_name.push(DnType::CommonName, name);
     // The CA signs servers and clients, but no other CA.
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages =
@@ -224,6 +227,10 @@ fn leaf_params(profile: &Profile<'_>, now: SystemTime) -> Result<CertificatePara
         Profile::Admin => {
             leaf.distinguished_name.push(DnType::OrganizationName, MASTERS);
             leaf.distinguished_name.push(DnType::CommonName, ADMIN);
+            leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        }
+        Profile::FrontProxy => {
+            leaf.distinguished_name.push(DnType::CommonName, FRONT_PROXY_CLIENT);
             leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         }
     }

@@ -83,7 +83,7 @@ async fn answers_are_read_as_go_reads_them() {
     for reply in alike {
         let sent = bytes(&reply.sent);
         let (server, hook) = saying(vec![sent]).await;
-        let found = hook.exchange_at(&|| server.at(), "/hook", &Bytes::from_static(b"{}")).await;
+        let found = hook.exchange_at(&|| server.at(), "/hook", Sent::of(&Bytes::from_static(b"{}"))).await;
         let is_right = match &found {
             Ok(answer) => answer.status == reply.status && answer.body == bytes(&reply.body),
             Err(_) => reply.status == 0,

@@ -37,9 +37,9 @@ fn a_parameter_or_a_reference() {
 fn no_member_is_lost() {
     let registry = Registry::new(built_in::definitions());
     let library = Library::load();
-    let document = Swagger::new(&registry, &library);
+    let document = Swagger::new(&registry, &library, &[]);
     assert!(!encode_v2(serde_json::to_string(&document).expect("JSON").as_bytes()).is_empty());
-    let openapi = OpenApi::new(Arc::new(registry), &Default::default(), None);
+    let openapi = OpenApi::new(Arc::new(registry), Default::default(), &Default::default(), None);
     for path in openapi.built_in().by_path.keys() {
         let kept = openapi.v3(path, crate::http::documents::openapi::Form::Json).expect("a document");
         assert!(!encode_v3(&kept.body()).is_empty());

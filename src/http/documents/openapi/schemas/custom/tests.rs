@@ -116,7 +116,7 @@ fn documents_are_upstreams() {
         let has_paths = !case["v3"]["paths"].is_null();
         let all = if has_paths { built_in::definitions() } else { Vec::new() };
         let registry = Arc::new(Registry::new(all.into_iter().chain(definitions).collect()));
-        let openapi = OpenApi::new(registry, &Default::default(), None);
+        let openapi = OpenApi::new(registry, Default::default(), &Default::default(), None);
         for (dialect, want) in [(Dialect::V2, &case["v2"]), (Dialect::V3, &case["v3"])] {
             let kept = match dialect {
                 Dialect::V2 => openapi.v2(Form::Json),

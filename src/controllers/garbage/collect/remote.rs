@@ -1,0 +1,136 @@
+//! Owners that extension servers have. They are asked for by name, since nobody tells of their end: what was found out counts
+//! for a while, and is asked again then.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hyper::Method;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::api::Api;
+use crate::relay::call::Call;
+use crate::schema::names::Gvk;
+use crate::tree::Value;
+use crate::user::User;
+
+/// How long an answer counts.
+pub const PERIOD: Duration = Duration::from_secs(30);
+/// Questions at a time.
+const WORKERS: usize = 8;
+/// The time of a question.
+const TIME: Duration = Duration::from_secs(5);
+/// Bytes of an owner that are read.
+const LIMIT: usize = 4 << 20;
+
+/// An owner that an extension server may have.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Asked {
+    pub api_version: String,
+    pub kind: String,
+    /// The namespace of the dependent.
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+}
+
+/// Whether an owner is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Exists,
+    Gone,
+    /// Nobody can say.
+    Unknown,
+}
+
+/// The answers, and the questions that are still to be asked.
+#[derive(Default)]
+pub struct RemoteOwners(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    answers: HashMap<Asked, (Verdict, Instant)>,
+    wanted: BTreeSet<Asked>,
+}
+
+/// The questions under way.
+pub type Asking = JoinSet<(Asked, Verdict)>;
+
+impl RemoteOwners {
+    /// The answer about an owner. It is asked for if there is none, or an old one.
+    pub fn verdict(&self, asked: Asked) -> Verdict {
+        let mut known = self.lock();
+        match known.answers.get(&asked) {
+            Some((verdict, at)) if at.elapsed() < PERIOD => *verdict,
+            _ => {
+                known.wanted.insert(asked);
+                Verdict::Unknown
+            }
+        }
+    }
+
+    /// Asks what is to be asked.
+    pub fn ask(&self, api: &Arc<Api>, asking: &mut Asking) {
+        let mut known = self.lock();
+        while asking.len() < WORKERS
+            && let Some(asked) = known.wanted.pop_first()
+        {
+            let api = api.clone();
+            asking.spawn(async move {
+                let verdict = look(&api, &asked).await.unwrap_or(Verdict::Unknown);
+                (asked, verdict)
+            });
+        }
+    }
+
+    /// Notes an answer. Old ones are forgotten.
+    pub fn answered(&self, (asked, verdict): (Asked, Verdict)) {
+        let mut known = self.lock();
+        known.answers.retain(|_, (_, at)| at.elapsed() < PERIOD);
+        known.answers.insert(asked, (verdict, Instant::now()));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks for an owner; `None` if nobody can say whether it is there.
+async fn look(api: &Api, asked: &Asked) -> Option<Verdict> {
+    let gvk = Gvk::parse(&asked.api_version, &asked.kind).ok()?;
+    let services = api.extensions.newest(&api.cache);
+    let service = services.remote_of(&gvk.group_version)?;
+    let discovered = api.extensions.discovered.load_full();
+    let found = discovered.versions.get(&gvk.group_version).filter(|found| found.is_current)?;
+    let resource = found.listed().find(|resource| resource.kind == asked.kind)?;
+    // A name of a client's own goes into a path.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+    if asked.name.is_empty() || !asked.name.chars().all(is_plain) || asked.name.starts_with('.') {
+        return None;
+    }
+    let (version, plural, name) = (&asked.api_version, resource.plural, &asked.name);
+    let path = match (resource.is_namespaced, asked.namespace.as_str()) {
+        (true, "") => return None,
+        (true, namespace) => format!("/apis/{version}/namespaces/{namespace}/{plural}/{name}"),
+        (false, _) => format!("/apis/{version}/{plural}/{name}"),
+    };
+    let user = User::apiserver();
+    let call = Call {
+        method: Method::GET,
+        path: &path,
+        user: &user,
+        accept: "application/json",
+        known: None,
+        time: TIME,
+        limit: LIMIT,
+    };
+    let answer = api.call_extension(service.remote.as_deref()?, &call).await.ok()?;
+    let body: Value = serde_json::from_slice(&answer.body).ok()?;
+    match answer.status {
+        200 if body["metadata"]["uid"] == asked.uid.as_str() => Some(Verdict::Exists),
+        200 if body["metadata"]["uid"].is_string() => Some(Verdict::Gone),
+        404 if body["reason"] == "NotFound" => Some(Verdict::Gone),
+        _ => None,
+    }
+}
