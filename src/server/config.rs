@@ -1,5 +1,7 @@
 //! The settings of a server, with a type for each module that they concern.
 
+mod aggregation;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -8,6 +10,7 @@ use std::time::Duration;
 
 use axum::http::HeaderValue;
 
+pub use self::aggregation::{Aggregation, ProxyClient};
 use super::datastore::Datastore;
 use super::definitions;
 pub use super::reloads::SettingsFile;
@@ -135,32 +138,6 @@ impl Default for Config {
             flags: BTreeMap::new(),
         }
     }
-}
-
-/// How requests are passed on to extension API servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Aggregation {
-    pub client: ProxyClient,
-    /// Whether a redirect is no answer.
-    pub rejects_redirects: bool,
-}
-
-impl Default for Aggregation {
-    fn default() -> Self {
-        Self { client: ProxyClient::Own, rejects_redirects: true }
-    }
-}
-
-/// The certificate that is shown to extension API servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProxyClient {
-    /// A certificate that a CA of the server's own issues, which other servers are told of; none without a port.
-    Own,
-    Files {
-        certificate: PathBuf,
-        key: PathBuf,
-    },
-    None,
 }
 
 /// How clients reach the server over the network.
