@@ -13,7 +13,9 @@ const KEY: &str = ".key";
 /// Removes other users' permissions from files that an earlier release, or somebody who copied them, has left readable.
 pub(super) fn narrow(data_dir: &Path) {
     narrow_in(data_dir, |name| OWN.iter().any(|own| name.starts_with(own)));
-    narrow_in(&data_dir.join("pki"), |name| name.ends_with(KEY));
+    for directory in ["pki", "pki/front-proxy"] {
+        narrow_in(&data_dir.join(directory), |name| name.ends_with(KEY));
+    }
 }
 
 /// Warns about directories that others can read. The directories are not changed.
