@@ -90,12 +90,7 @@ fn built_in(registry: &Registry) -> Wanted {
     let versions = groups.flat_map(|group| group.versions.iter().map(move |version| (group, version)));
     let wanted = versions.filter(|(_, version)| is_of(version, Origin::BuiltIn)).map(|(group, version)| {
         let name = &version.name;
-        let group_priority = match &*group.name {
-            // Upstream's table has two lines for the group.
-            "resource.k8s.io" => 16_200,
-            _ => group.priority(),
-        };
-        (name_of(name), (name.clone(), (group_priority, version_priority(name))))
+        (name_of(name), (name.clone(), (group.priority(), version_priority(name))))
     });
     wanted.collect()
 }

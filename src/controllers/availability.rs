@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use hyper::Method;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -257,15 +256,7 @@ async fn attempt(api: &Api, service: &ApiService, remote: &Remote) -> Result<(),
     let route = api.extension_route(remote)?;
     let path = path_of(service);
     let user = aggregator();
-    let call = Call {
-        method: Method::GET,
-        path: &path,
-        user: &user,
-        accept: "*/*",
-        known: None,
-        time: ATTEMPT_TIME,
-        limit: 0,
-    };
+    let call = Call { accept: "*/*", ..Call::get(&path, &user, ATTEMPT_TIME, 0) };
     let url = route.url(&path);
     match route.status(&call).await {
         Ok(200..300) => Ok(()),

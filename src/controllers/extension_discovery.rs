@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::{Method, header};
+use hyper::header;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -199,15 +199,7 @@ fn place(remote: &Remote) -> Place {
 async fn look(api: &Api, service: &ApiService, remote: &Remote, known: Option<Document>) -> Outcome {
     let user = aggregator();
     let tag = known.as_ref().map(|known| known.tag.as_str()).filter(|tag| !tag.is_empty());
-    let call = Call {
-        method: Method::GET,
-        path: "/apis",
-        user: &user,
-        accept: ACCEPT,
-        known: tag,
-        time: TIME,
-        limit: LIMIT,
-    };
+    let call = Call { accept: ACCEPT, known: tag, ..Call::get("/apis", &user, TIME, LIMIT) };
     let answer = match api.call_extension(remote, &call).await {
         Ok(answer) => answer,
         Err(why) => return Outcome::Failed(why),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::{Method, header};
+use hyper::header;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -153,15 +153,7 @@ fn path_of(service: &ApiService) -> String {
 
 async fn fetch(api: &Api, service: &ApiService, remote: &Remote, known: Fetched) -> Result<Fetched, String> {
     let user = fetcher();
-    let call = Call {
-        method: Method::GET,
-        path: "/openapi/v3",
-        user: &user,
-        accept: "application/json",
-        known: None,
-        time: INDEX_TIME,
-        limit: LIMIT,
-    };
+    let call = Call::get("/openapi/v3", &user, INDEX_TIME, LIMIT);
     let v3 = match api.call_extension(remote, &call).await? {
         Answered { status: 200, body, .. } => url_of(&body, &path_of(service)),
         // It has documents of v2 alone.

@@ -2,7 +2,7 @@
 
 use crate::codec::yaml;
 use crate::fields;
-use crate::gotext::quote;
+use crate::gotext::{json_kind, quote};
 use crate::tree::{Map, Value};
 
 /// Reads the document of one of these types (API version and kind).
@@ -114,14 +114,7 @@ impl Reader {
 
     /// Go's text, of the struct that has the field, and of the field's type.
     pub fn mistyped(&mut self, value: &Value, at: &str, wanted: (&str, &str)) {
-        let found = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
+        let found = json_kind(value);
         let (owner, wanted) = wanted;
         let mut inside = false;
         let path: String = at

@@ -117,3 +117,10 @@ impl ServerCertVerifier for ServerVerifier {
 
     x509::handshake_signatures!();
 }
+
+/// Settings that also offer HTTP/2.
+pub fn with_http2(tls: &ClientConfig) -> Arc<ClientConfig> {
+    let mut tls = tls.clone();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Arc::new(tls)
+}

@@ -26,7 +26,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
 pub use self::fetch::Fetcher;
-use self::link::{Link, Multiplexed, Opened, Response, with_http2};
+use self::link::{Link, Multiplexed, Opened, Response};
 use crate::egress::{Egress, Route};
 use crate::server_trust::{self, Identity, Trusted};
 use crate::traces::TRACEPARENT;
@@ -186,7 +186,7 @@ impl Webhook {
     /// The same, over HTTP/2 if the hook speaks it. Upstream offers it to hooks on its own machine, and to whatever a
     /// kubeconfig names: with others, requests are to be spread over the replicas of a Service.
     pub fn over_http2(mut self) -> Self {
-        self.tls = self.tls.map(|tls| with_http2(&tls));
+        self.tls = self.tls.map(|tls| server_trust::with_http2(&tls));
         self
     }
 

@@ -7,7 +7,7 @@ use hyper::Method;
 use super::remains::Remains;
 use crate::api::followers::api_services::{ApiService, Remote};
 use crate::api::{Api, fields};
-use crate::relay::call::{Answered, Call};
+use crate::relay::call::{Answered, Call, is_segment};
 use crate::tree::Value;
 use crate::user::User;
 
@@ -59,8 +59,7 @@ impl Collection<'_> {
         } else if has(verbs, "delete") {
             for object in self.list().await? {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                // A name of an extension server's own goes into a path.
-                if !name.is_empty() && !name.contains(['/', '?', '#', '%']) {
+                if is_segment(name) {
                     self.call(Method::DELETE, &format!("/{name}")).await?;
                 }
             }
@@ -87,15 +86,7 @@ impl Collection<'_> {
         let (version, namespace) = (self.service.version.api_version(), self.namespace);
         let path = format!("/apis/{version}/namespaces/{namespace}/{}{below}", self.plural);
         let user = User::apiserver();
-        let call = Call {
-            method,
-            path: &path,
-            user: &user,
-            accept: "application/json",
-            known: None,
-            time: TIME,
-            limit: LIMIT,
-        };
+        let call = Call { method, ..Call::get(&path, &user, TIME, LIMIT) };
         let answer = self.api.call_extension(self.remote, &call).await?;
         match answer.status {
             200..300 | 404 => Ok(answer),

@@ -13,7 +13,7 @@ use crate::kinds::prelude::*;
 
 pub static GROUP: Group = Group {
     name: "resource.k8s.io",
-    priority: 15_900,
+    priority: 16_200,
     versions: &[Version {
         name: "v1",
         kinds: &[

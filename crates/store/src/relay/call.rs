@@ -37,6 +37,19 @@ pub struct Call<'a> {
     pub limit: usize,
 }
 
+impl<'a> Call<'a> {
+    /// A GET of JSON.
+    pub fn get(path: &'a str, user: &'a User, time: Duration, limit: usize) -> Self {
+        Self { method: Method::GET, path, user, accept: "application/json", known: None, time, limit }
+    }
+}
+
+/// Whether a name that is somebody else's word can stand in a path, and means no other path there.
+pub fn is_segment(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+    !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_plain)
+}
+
 /// An answer that was read to its end.
 #[derive(Clone, Debug)]
 pub struct Answered {
@@ -157,6 +170,12 @@ fn escaped(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn segments_mean_nothing_but_themselves() {
+        assert!(["a", "system:node.1", "a..b"].iter().all(|name| is_segment(name)));
+        assert!(!["", ".", "..", "a/b", "a?b", "a#b", "%2e", "a b", "é"].iter().any(|name| is_segment(name)));
+    }
 
     #[test]
     fn a_user_is_shown_in_headers_and_nobody_else() {

@@ -7,21 +7,21 @@ mod kept;
 
 use std::error::Error as StdError;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::client::conn::{http1, http2};
 use hyper::header::{self, HeaderValue};
 use hyper::{Request, Response, Uri};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 
 use self::kept::{Connection, Kept, Lease};
 use super::dial::dial_named;
-use crate::answers::client;
 use crate::answers::interim::{Interim, TOO_MANY};
+use crate::answers::{client, client_http2};
 use crate::egress::{Route, Stream};
+use crate::server_trust::with_http2;
 use crate::webhook::words;
 
 pub use self::kept::Receiving;
@@ -31,11 +31,6 @@ pub type Outgoing = UnsyncBoxBody<Bytes, Box<dyn StdError + Send + Sync>>;
 type Sender1 = http1::SendRequest<Outgoing>;
 type Sender2 = http2::SendRequest<Outgoing>;
 
-/// When a silent connection of HTTP/2 is pinged, and how long its answer may take, as client-go has it.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(15);
-/// Bytes of the headers of an answer over HTTP/2.
-const LARGEST_HEAD: u32 = 1 << 20;
 /// Bytes of an answer that may wait for its reader, over HTTP/2.
 const STREAM_WINDOW: u32 = 512 << 10;
 /// The window of a connection, as Go's client has it: readers that stall hold up nobody but themselves.
@@ -59,9 +54,7 @@ type Unsent = (String, Option<Box<Request<Outgoing>>>);
 impl Pool {
     /// `upgrading` are the settings of a client of HTTP/1.1; HTTP/2 is offered in addition.
     pub fn new(upgrading: Arc<ClientConfig>, server_name: String) -> Self {
-        let mut tls = ClientConfig::clone(&upgrading);
-        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Self { tls: Arc::new(tls), upgrading, server_name, kept: Kept::default() }
+        Self { tls: with_http2(&upgrading), upgrading, server_name, kept: Kept::default() }
     }
 
     /// Makes a connection of HTTP/1.1 that is to be upgraded.
@@ -99,14 +92,10 @@ impl Pool {
         let (address, stream, speaks_http2) = dial_named(to, &self.tls, &self.server_name).await?;
         // A driver ends with its connection, which ends with its last sender and stream.
         if speaks_http2 {
-            let mut builder = http2::Builder::new(TokioExecutor::new());
+            let mut builder = client_http2();
             builder
-                .timer(TokioTimer::new())
-                .keep_alive_interval(PING_INTERVAL)
-                .keep_alive_timeout(PING_TIMEOUT)
                 .initial_stream_window_size(STREAM_WINDOW)
-                .initial_connection_window_size(CONNECTION_WINDOW)
-                .max_header_list_size(LARGEST_HEAD);
+                .initial_connection_window_size(CONNECTION_WINDOW);
             let made = builder.handshake(TokioIo::new(stream)).await;
             let (sender, driver) = made.map_err(|error| words::broken(&error))?;
             tokio::spawn(driver);

@@ -11,9 +11,10 @@ use hyper::{Method, Request, header};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
-use super::link::{Multiplexed, Opened, Response, with_http2};
+use super::link::{Multiplexed, Opened, Response};
 use super::{CallError, client_config, redirect};
 use crate::egress::{Egress, Route};
+use crate::server_trust;
 
 /// Redirects of a request that has no body.
 const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
@@ -34,7 +35,7 @@ pub struct Fetcher {
 impl Fetcher {
     /// `authorities` is PEM; without any, those of the system are trusted. Blocks where these are read.
     pub fn new(authorities: &[u8], timeout: Duration) -> Self {
-        let tls = client_config(authorities, None).map(|tls| with_http2(&tls));
+        let tls = client_config(authorities, None).map(|tls| server_trust::with_http2(&tls));
         Self { tls, timeout, egress: Egress::default(), shared: Mutex::default() }
     }
 

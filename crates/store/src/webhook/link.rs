@@ -6,7 +6,6 @@ use std::io::Read as _;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
@@ -15,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper::header::HeaderName;
 use hyper::{Request, Uri, Version, header};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio_rustls::TlsConnector;
@@ -23,21 +22,14 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
 use super::words::broken;
-use crate::answers::client;
 use crate::answers::interim::{Interim, TOO_MANY};
 use crate::answers::lenient::{Lenient, LenientStream};
+use crate::answers::{client, client_http2};
 use crate::egress::{self, Route, words};
 
 /// A connection with TLS, or without.
 type Stream = LenientStream<Either<TlsStream<egress::Stream>, egress::Stream>>;
 type Driver = Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>;
-
-/// When a connection of HTTP/2 that says nothing is asked whether it is still there, and how long it may think about it, as
-/// client-go has it.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(15);
-/// Bytes of the headers of an answer over HTTP/2.
-const LARGEST_HEAD: u32 = 1 << 20;
 
 /// The answer of a hook.
 pub struct Response {
@@ -78,13 +70,6 @@ async fn connect(route: &Route) -> Result<egress::Stream, String> {
     Err(first.unwrap_or_else(|| "there is no address".to_owned()))
 }
 
-/// Settings that also offer HTTP/2.
-pub fn with_http2(tls: &ClientConfig) -> Arc<ClientConfig> {
-    let mut tls = tls.clone();
-    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Arc::new(tls)
-}
-
 impl Opened {
     /// Connects to the first address of the route where something listens. The error is that of the first.
     pub async fn at(
@@ -98,14 +83,8 @@ impl Opened {
         let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let stream = Lenient::over(Either::Left(stream));
         if speaks_http2 {
-            let mut builder = http2::Builder::new(TokioExecutor::new());
-            builder
-                .timer(TokioTimer::new())
-                .keep_alive_interval(PING_INTERVAL)
-                .keep_alive_timeout(PING_TIMEOUT)
-                .max_header_list_size(LARGEST_HEAD);
-            let (sender, connection) =
-                builder.handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+            let handshake = client_http2().handshake(TokioIo::new(stream)).await;
+            let (sender, connection) = handshake.map_err(|error| error.to_string())?;
             tokio::spawn(connection);
             return Ok(Self::Many(Multiplexed(sender)));
         }

@@ -5,12 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hyper::Method;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::api::Api;
-use crate::relay::call::Call;
+use crate::relay::call::{Call, is_segment};
 use crate::schema::names::Gvk;
 use crate::tree::Value;
 use crate::user::User;
@@ -104,9 +103,7 @@ async fn look(api: &Api, asked: &Asked) -> Option<Verdict> {
     let discovered = api.extensions.discovered.load_full();
     let found = discovered.versions.get(&gvk.group_version).filter(|found| found.is_current)?;
     let resource = found.listed().find(|resource| resource.kind == asked.kind)?;
-    // A name of a client's own goes into a path.
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
-    if asked.name.is_empty() || !asked.name.chars().all(is_plain) || asked.name.starts_with('.') {
+    if !is_segment(&asked.name) {
         return None;
     }
     let (version, plural, name) = (&asked.api_version, resource.plural, &asked.name);
@@ -116,15 +113,7 @@ async fn look(api: &Api, asked: &Asked) -> Option<Verdict> {
         (false, _) => format!("/apis/{version}/{plural}/{name}"),
     };
     let user = User::apiserver();
-    let call = Call {
-        method: Method::GET,
-        path: &path,
-        user: &user,
-        accept: "application/json",
-        known: None,
-        time: TIME,
-        limit: LIMIT,
-    };
+    let call = Call::get(&path, &user, TIME, LIMIT);
     let answer = api.call_extension(service.remote.as_deref()?, &call).await.ok()?;
     let body: Value = serde_json::from_slice(&answer.body).ok()?;
     match answer.status {
