@@ -113,10 +113,7 @@ fn resource(found: &Value) -> Option<Value> {
     let mut made = json!({
         "resource": name,
         "responseKind": kind(found),
-        "scope": match text(found, "scope") {
-            "Namespaced" => "Namespaced",
-            _ => "Cluster",
-        },
+        "scope": text(found, "scope"),
         "singularResource": text(found, "singularResource"),
         "verbs": texts(found, "verbs").collect::<Vec<_>>(),
     });
@@ -176,7 +173,7 @@ mod tests {
             {"resource": 5}, "things", null,
         ]}]}, 7]});
         let found = of_aggregated(lies.to_string().as_bytes()).expect("JSON");
-        let want = json!([{"resource": "things", "responseKind": empty_kind(), "scope": "Cluster",
+        let want = json!([{"resource": "things", "responseKind": empty_kind(), "scope": "",
             "singularResource": "", "verbs": ["get"],
             "subresources": [{"subresource": "status", "responseKind": empty_kind(), "verbs": []}]}]);
         assert_eq!(Value::from(found[&GroupVersion::new("g", "v1")].clone()), want);
