@@ -5,6 +5,7 @@ pub mod args;
 mod audit;
 pub mod auth;
 mod banner;
+mod certs;
 mod client;
 pub mod config;
 mod doctor;
@@ -125,6 +126,7 @@ fn execute(
             runtime(upkeep)?.block_on(transfer::migrate(&from, &to))?.print(output)?;
         }
         Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command))?,
+        Command::Certs(command) => certs::run(command)?,
         Command::Doctor(arguments) => runtime(upkeep)?.block_on(doctor::run(*arguments))?,
         Command::Healthcheck(arguments) => single_threaded()?.block_on(healthcheck::check(arguments))?,
         Command::Generate(command) => {

@@ -29,6 +29,7 @@ pub use self::admission::Defaults;
 use self::serve::ServeArgs;
 pub use self::test::TestArgs;
 use super::auth::AuthCommand;
+use super::certs::CertsCommand;
 use super::doctor::DoctorArgs;
 use super::error::Error;
 use super::generate::GenerateCommand;
@@ -119,6 +120,9 @@ pub enum Command {
     /// Show who may do what, and why, by the roles in a store
     #[command(subcommand)]
     Auth(AuthCommand),
+    /// Issue, list and renew certificates of a cluster's programs
+    #[command(subcommand)]
+    Certs(CertsCommand),
     /// Look for what is wrong, and name the step that mends it
     Doctor(Box<DoctorArgs>),
     /// Ask whether a server on this machine is ready

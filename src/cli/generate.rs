@@ -162,7 +162,9 @@ mod tests {
             let heading = name.strip_prefix("rowplane auth-").map(|name| format!("rowplane auth {name}"));
             assert!(
                 present.contains(
-                    &format!("# {}\n", heading.unwrap_or(name.clone())).replace("generate-", "generate ")
+                    &format!("# {}\n", heading.unwrap_or(name.clone()))
+                        .replace("generate-", "generate ")
+                        .replace("certs-", "certs ")
                 ),
                 "{name}"
             );

@@ -8,7 +8,7 @@ use super::args::Cli;
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Run", &["serve", "kube-apiserver", "etcd"]),
     ("Look", &["status", "doctor", "healthcheck", "audit", "auth"]),
-    ("Keep", &["backup", "restore", "migrate"]),
+    ("Keep", &["backup", "restore", "migrate", "certs"]),
     ("Test", &["test", "envtest-assets"]),
     ("More", &["generate"]),
 ];
@@ -31,7 +31,7 @@ pub(super) const FLAGS: [(&str, &str, &str); 10] = [
 pub fn text() -> String {
     let all = <Cli as CommandFactory>::command();
     let mut text = "rowplane, the Kubernetes API on SQLite or PostgreSQL\n\
-                    Usage: rowplane [COMMAND] [FLAGS]; without a command, it serves\n\n"
+                    Usage: rowplane [COMMAND] [FLAGS]; without a command, it serves\n"
         .to_owned();
     for (group, names) in GROUPS {
         for (index, name) in names.iter().enumerate() {

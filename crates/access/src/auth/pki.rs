@@ -5,6 +5,7 @@
 //! share the directory agree on them. Certificates are derived from the keys and issued again when they no longer fit.
 //! Flags replace some of the files; a certificate that is not needed then is not created.
 
+mod cluster;
 mod files;
 mod front_proxy;
 mod issue;
@@ -19,6 +20,7 @@ use std::time::SystemTime;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+pub use cluster::{CLUSTER_CERTIFICATES, ClusterCertificate, ClusterFiles, Issued, Renewal};
 pub use front_proxy::{FrontProxyFiles, own_front_proxy};
 pub use kubeconfig::{Kubeconfig, client_url};
 pub use token_keys::{Retired, TokenKeys, token_key_file};
@@ -196,7 +198,7 @@ impl Sources {
             return Ok(None);
         }
         let ca = issue::Ca::load(&self.dir, now)?;
-        let leaf = ca.leaf(&self.dir, "admin", &issue::Profile::Admin, now)?;
+        let leaf = ca.leaf(&self.dir, "admin", &issue::Profile::Client(issue::ADMINISTRATOR), now)?;
         Ok(Some(Admin { certificate: leaf.certificate, key: leaf.key, server_authority }))
     }
 

@@ -40,7 +40,7 @@ impl FrontProxyFiles {
             Self::Own { dir } => {
                 files::create_dir(dir)?;
                 let ca = issue::Ca::ensure(dir, CA_NAME, now)?;
-                ca.leaf(dir, "client", &issue::Profile::FrontProxy, now)?;
+                ca.leaf(dir, "client", &issue::Profile::Client(issue::FRONT_PROXY), now)?;
                 let Serving { chain, key, .. } =
                     Serving::load(&dir.join("client.crt"), &dir.join("client.key"))?;
                 Ok((Some(ca.der), chain, key))

@@ -46,9 +46,20 @@ const WELL_KNOWN_ADDRESSES: [IpAddr; 3] = [
 /// The purpose of a certificate.
 pub(super) enum Profile<'a> {
     Serving(&'a ServingNames),
-    Admin,
-    FrontProxy,
+    Client(Client),
 }
+
+/// The subject of a client's certificate.
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    /// The user's name.
+    pub common_name: &'static str,
+    /// The user's group.
+    pub organization: Option<&'static str>,
+}
+
+pub(super) const ADMINISTRATOR: Client = Client { common_name: ADMIN, organization: Some(MASTERS) };
+pub(super) const FRONT_PROXY: Client = Client { common_name: FRONT_PROXY_CLIENT, organization: None };
 
 /// A key and its certificate, both in PEM.
 pub(super) struct Leaf {
@@ -75,12 +86,16 @@ impl Ca {
     }
 
     pub(super) fn load(dir: &Path, now: SystemTime) -> Result<Self, Error> {
-        let path = dir.join("ca.crt");
-        let key = read_key(&dir.join("ca.key"))?;
-        let pem = files::read(&path)?;
-        let der = first(certificates(&path, &pem)?, &path)?;
-        check_ca(&der, &key, now, dir)?;
-        let issuer = Issuer::from_ca_cert_der(&der, key).map_err(|error| cannot_issue(&path, &error))?;
+        Self::load_files(&dir.join("ca.crt"), &dir.join("ca.key"), now)
+    }
+
+    /// Loads the CA from a certificate and a key in PEM, which may lie in different directories.
+    pub(super) fn load_files(path: &Path, key_path: &Path, now: SystemTime) -> Result<Self, Error> {
+        let key = read_key(key_path)?;
+        let pem = files::read(path)?;
+        let der = first(certificates(path, &pem)?, path)?;
+        check_ca(&der, &key, now, path, key_path)?;
+        let issuer = Issuer::from_ca_cert_der(&der, key).map_err(|error| cannot_issue(path, &error))?;
         Ok(Self { der, pem: String::from_utf8_lossy(&pem).into_owned(), issuer })
     }
 
@@ -100,10 +115,22 @@ impl Ca {
             let certificate = String::from_utf8_lossy(&certificate).into_owned();
             return Ok(Leaf { certificate, key: sec1(&key) });
         }
-        let params = leaf_params(profile, now).map_err(|error| cannot_issue(&path, &error))?;
-        let made = params.signed_by(&key, &self.issuer).map_err(|error| cannot_issue(&path, &error))?;
-        files::replace(&path, made.pem().as_bytes(), Access::Everybody)?;
-        Ok(Leaf { certificate: made.pem(), key: sec1(&key) })
+        let certificate = self.issue(&key, profile, &path, now)?;
+        files::replace(&path, certificate.as_bytes(), Access::Everybody)?;
+        Ok(Leaf { certificate, key: sec1(&key) })
+    }
+
+    /// A new certificate in PEM for a key. `path` is what errors name.
+    pub(super) fn issue(
+        &self,
+        key: &KeyPair,
+        profile: &Profile<'_>,
+        path: &Path,
+        now: SystemTime,
+    ) -> Result<String, Error> {
+        let params = leaf_params(profile, now).map_err(|error| cannot_issue(path, &error))?;
+        let made = params.signed_by(key, &self.issuer).map_err(|error| cannot_issue(path, &error))?;
+        Ok(made.pem())
     }
 
     fn still_fits(&self, pem: &[u8], key: &KeyPair, profile: &Profile<'_>, now: SystemTime) -> bool {
@@ -124,7 +151,7 @@ impl Ca {
 impl Profile<'_> {
     fn covered_by(&self, certificate: &X509Certificate<'_>) -> bool {
         match self {
-            Profile::Admin | Profile::FrontProxy => true,
+            Profile::Client(_) => true,
             Profile::Serving(names) => alternative_names(names).is_subset(&names_in(certificate)),
         }
     }
@@ -136,7 +163,7 @@ pub(super) fn ensure_key(path: &Path) -> Result<KeyPair, Error> {
     ensure_key_as(path, KeyPair::serialize_pem)
 }
 
-fn ensure_key_as(path: &Path, pem: fn(&KeyPair) -> String) -> Result<KeyPair, Error> {
+pub(super) fn ensure_key_as(path: &Path, pem: fn(&KeyPair) -> String) -> Result<KeyPair, Error> {
     if files::try_read(path)?.is_none() {
         let key = new_key(path)?;
         files::create(path, pem(&key).as_bytes(), Access::Owner)?;
@@ -146,7 +173,7 @@ fn ensure_key_as(path: &Path, pem: fn(&KeyPair) -> String) -> Result<KeyPair, Er
 
 /// A key in PEM, in the form of SEC 1 (`EC PRIVATE KEY`) if it is one on a curve: clients of Java (fabric8) know no other form
 /// of such keys.
-fn sec1(key: &KeyPair) -> String {
+pub(super) fn sec1(key: &KeyPair) -> String {
     match to_sec1(&key.serialize_der()) {
         Some(der) => pem::encode(&pem::Pem::new("EC PRIVATE KEY", der)).replace("\r\n", "\n"),
         None => key.serialize_pem(),
@@ -181,18 +208,29 @@ pub(super) fn new_key(path: &Path) -> Result<KeyPair, Error> {
     KeyPair::generate().map_err(|error| cannot_issue(path, &error))
 }
 
-fn read_key(path: &Path) -> Result<KeyPair, Error> {
+pub(super) fn read_key(path: &Path) -> Result<KeyPair, Error> {
+    key_of_pem(files::read(path)?, path)
+}
+
+/// `path` is what errors name.
+pub(super) fn key_of_pem(pem: Vec<u8>, path: &Path) -> Result<KeyPair, Error> {
     let bad = |reason: String| Error::BadKey { path: path.to_owned(), reason };
-    let pem = String::from_utf8(files::read(path)?).map_err(|error| bad(error.to_string()))?;
+    let pem = String::from_utf8(pem).map_err(|error| bad(error.to_string()))?;
     KeyPair::from_pem(&pem).map_err(|error| bad(error.to_string()))
 }
 
-fn check_ca(der: &CertificateDer<'_>, key: &KeyPair, now: SystemTime, dir: &Path) -> Result<(), Error> {
-    let path = dir.join("ca.crt");
+fn check_ca(
+    der: &CertificateDer<'_>,
+    key: &KeyPair,
+    now: SystemTime,
+    path: &Path,
+    key_path: &Path,
+) -> Result<(), Error> {
+    let path = path.to_owned();
     let (_, certificate) = X509Certificate::from_der(der)
         .map_err(|error| Error::BadCertificate { path: path.clone(), reason: error.to_string() })?;
     if certificate.public_key().raw != key.subject_public_key_info() {
-        return Err(Error::Mismatch { certificate: path, key: dir.join("ca.key") });
+        return Err(Error::Mismatch { certificate: path, key: key_path.to_owned() });
     }
     if !certificate.is_ca() {
         return Err(Error::BadCertificate { path, reason: "it is not a CA's".to_owned() });
@@ -224,13 +262,11 @@ fn leaf_params(profile: &Profile<'_>, now: SystemTime) -> Result<CertificatePara
             leaf.distinguished_name.push(DnType::CommonName, "kube-apiserver");
             leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         }
-        Profile::Admin => {
-            leaf.distinguished_name.push(DnType::OrganizationName, MASTERS);
-            leaf.distinguished_name.push(DnType::CommonName, ADMIN);
-            leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        }
-        Profile::FrontProxy => {
-            leaf.distinguished_name.push(DnType::CommonName, FRONT_PROXY_CLIENT);
+        Profile::Client(client) => {
+            if let Some(organization) = client.organization {
+                leaf.distinguished_name.push(DnType::OrganizationName, organization);
+            }
+            leaf.distinguished_name.push(DnType::CommonName, client.common_name);
             leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         }
     }

@@ -33,6 +33,11 @@ pub struct Kubeconfig {
 impl Kubeconfig {
     /// The admin's kubeconfig for the server at this URL.
     pub fn of(admin: &Admin, server: &str) -> Self {
+        Self::of_user("kubernetes-admin", admin, server)
+    }
+
+    /// The kubeconfig of a user with this name in the file.
+    pub(super) fn of_user(user: &str, admin: &Admin, server: &str) -> Self {
         let content = format!(
             "apiVersion: v1
 kind: Config
@@ -42,16 +47,16 @@ clusters:
     server: {server}
     certificate-authority-data: {ca}
 users:
-- name: kubernetes-admin
+- name: {user}
   user:
     client-certificate-data: {certificate}
     client-key-data: {key}
 contexts:
-- name: kubernetes-admin@rowplane
+- name: {user}@rowplane
   context:
     cluster: rowplane
-    user: kubernetes-admin
-current-context: kubernetes-admin@rowplane
+    user: {user}
+current-context: {user}@rowplane
 ",
             ca = STANDARD.encode(&admin.server_authority),
             certificate = STANDARD.encode(&admin.certificate),

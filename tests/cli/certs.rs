@@ -1,0 +1,94 @@
+//! `rowplane certs`: files, modes and subjects, and a server that believes them.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::Server;
+
+fn certs(dir: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rowplane"));
+    command.env_clear().arg("certs").args(arguments).arg("--data-dir").arg(dir).output().unwrap()
+}
+
+fn listed(dir: &Path, arguments: &[&str]) -> Vec<Value> {
+    let output = certs(dir, &[arguments, &["-o", "json"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice::<Value>(&output.stdout).unwrap().as_array().unwrap().clone()
+}
+
+/// Certificates are made before the first start, with keys for their owner alone; the server trusts them, and connects to
+/// kubelets with the one of the API server.
+#[test]
+fn certificates_are_issued_before_the_first_start() {
+    let dir = TempDir::new().unwrap();
+    let made = listed(dir.path(), &["issue", "all"]);
+    assert_eq!(made.len(), 5, "{made:?}");
+    assert!(made.iter().all(|one| one["written"] == true && one["name"] != "super-admin"));
+    let pki = dir.path().join("pki");
+    let key = pki.join("apiserver-kubelet-client.key");
+    for path in [&key, &pki.join("ca.key"), &dir.path().join("scheduler.conf")] {
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
+    }
+    assert!(std::fs::read_to_string(&key).unwrap().starts_with("-----BEGIN EC PRIVATE KEY-----"));
+    let certificate = pki.join("apiserver-kubelet-client.crt");
+    let flags = [
+        "--secure-port=0".to_owned(),
+        format!("--kubelet-client-certificate={}", certificate.display()),
+        format!("--kubelet-client-key={}", key.display()),
+    ];
+    let server = Server::of(&mut crate::rowplane(dir.path(), &flags.each_ref().map(String::as_str)));
+    let mut curl = Command::new("curl");
+    curl.args([
+        "-sS",
+        "--noproxy",
+        "*",
+        "--json",
+        "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"SelfSubjectReview\"}",
+    ]);
+    curl.arg("--cacert").arg(pki.join("ca.crt")).arg("--cert").arg(&certificate).arg("--key").arg(&key);
+    let output =
+        curl.arg(format!("{}/apis/authentication.k8s.io/v1/selfsubjectreviews", server.url)).output();
+    let review: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    assert_eq!(review.pointer("/status/userInfo/username").unwrap(), "kube-apiserver-kubelet-client");
+}
+
+/// A file that exists is never written over but by a renewal, which makes a new key on request alone.
+#[test]
+fn files_are_kept_until_they_are_renewed() {
+    let dir = TempDir::new().unwrap();
+    listed(dir.path(), &["issue", "apiserver-kubelet-client", "super-admin", "--server=https://h:1"]);
+    let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+    let files = ["pki/apiserver-kubelet-client.crt", "pki/apiserver-kubelet-client.key", "super-admin.conf"];
+    let before = files.map(read);
+    let again = listed(dir.path(), &["issue", "apiserver-kubelet-client", "super-admin"]);
+    assert!(again.iter().all(|one| one["written"] == false), "{again:?}");
+    assert_eq!(files.map(read), before);
+    listed(dir.path(), &["renew", "apiserver-kubelet-client", "super-admin"]);
+    let renewed = files.map(read);
+    assert!(renewed[0] != before[0] && renewed[1] == before[1] && renewed[2] != before[2]);
+    assert!(renewed[2].contains("https://h:1"), "{}", renewed[2]);
+    listed(dir.path(), &["renew", "apiserver-kubelet-client", "--new-key"]);
+    assert_ne!(read(files[1]), before[1]);
+    assert_eq!(listed(dir.path(), &["list"]).len(), 2);
+    let missing = certs(dir.path(), &["renew", "scheduler"]);
+    let text = String::from_utf8(missing.stderr).unwrap();
+    assert!(!missing.status.success() && text.contains("scheduler.conf: No such file"), "{text}");
+}
+
+/// The CA's key may lie elsewhere; a CA that is named has to exist.
+#[test]
+fn the_key_of_the_ca_can_stay_off_the_servers() {
+    let (home, server) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let [certificate, key] = ["ca.crt", "ca.key"].map(|name| home.path().join("pki").join(name));
+    let ca = [format!("--ca-cert={}", certificate.display()), format!("--ca-key={}", key.display())];
+    let issue = ["issue", "kube-proxy", &ca[0], &ca[1]];
+    assert!(!certs(server.path(), &issue).status.success());
+    assert!(!certificate.exists());
+    listed(home.path(), &["issue", "admin"]);
+    listed(server.path(), &issue);
+    assert!(server.path().join("kube-proxy.conf").exists() && !server.path().join("pki/ca.key").exists());
+}
