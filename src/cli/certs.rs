@@ -55,7 +55,7 @@ pub struct CaArgs {
 
 #[derive(Clone, Debug, Args)]
 pub struct NamesArgs {
-    /// The certificates; all stands for every one but super-admin
+    /// The certificates; all stands for every one but super-admin, and in a renewal for those that are there
     #[arg(value_name = "NAME", required = true, value_parser = PossibleValuesParser::new(names()))]
     names: Vec<String>,
 }
@@ -109,7 +109,12 @@ pub fn run(command: CertsCommand) -> Result<(), Error> {
         CertsCommand::Renew(RenewArgs { names, new_key, ca, files }) => {
             let places = files.places(Some(ca));
             let with = if new_key { Renewal::NewKey } else { Renewal::SameKey };
-            let renewed = names.chosen().map(|one| places.renew(one, with, now));
+            // `all` is what is there, that of super-admin too.
+            let is_all = names.names.iter().any(|name| name == ALL);
+            let found =
+                CLUSTER_CERTIFICATES.iter().filter(|one| is_all && !matches!(places.find(one), Ok(None)));
+            let named = names.chosen().filter(|_| !is_all);
+            let renewed = found.chain(named).map(|one| places.renew(one, with, now));
             show(renewed.collect::<Result<_, _>>(), files.output)
         }
     }

@@ -74,6 +74,7 @@ fn files_are_kept_until_they_are_renewed() {
     listed(dir.path(), &["renew", "apiserver-kubelet-client", "--new-key"]);
     assert_ne!(read(files[1]), before[1]);
     assert_eq!(listed(dir.path(), &["list"]).len(), 2);
+    assert_eq!(listed(dir.path(), &["renew", "all"]).len(), 2);
     let missing = certs(dir.path(), &["renew", "scheduler"]);
     let text = String::from_utf8(missing.stderr).unwrap();
     assert!(!missing.status.success() && text.contains("scheduler.conf: No such file"), "{text}");
