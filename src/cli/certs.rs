@@ -14,7 +14,7 @@ use crate::auth::pki::{CLUSTER_CERTIFICATES, ClusterCertificate, ClusterFiles, I
 use crate::server;
 use crate::tree::{Value, json};
 
-/// Every certificate but that of `super-admin`, which may do everything and is issued by its name alone.
+/// The name for several certificates: in `issue` all but `super-admin`, which may do everything; in `renew` those that are there.
 const ALL: &str = "all";
 const SUPER_ADMIN: &str = "super-admin";
 
@@ -98,7 +98,8 @@ pub fn run(command: CertsCommand) -> Result<(), Error> {
     match command {
         CertsCommand::Issue(IssueArgs { names, server, ca, files }) => {
             let places = files.places(Some(ca));
-            let issued = names.chosen().map(|one| places.issue(one, &server, now));
+            let chosen = names.chosen(|one| one.name != SUPER_ADMIN);
+            let issued = chosen.map(|one| places.issue(one, &server, now));
             show(issued.collect::<Result<_, _>>(), files.output)
         }
         CertsCommand::List(ListArgs { files }) => {
@@ -109,12 +110,8 @@ pub fn run(command: CertsCommand) -> Result<(), Error> {
         CertsCommand::Renew(RenewArgs { names, new_key, ca, files }) => {
             let places = files.places(Some(ca));
             let with = if new_key { Renewal::NewKey } else { Renewal::SameKey };
-            // `all` is what is there, that of super-admin too.
-            let is_all = names.names.iter().any(|name| name == ALL);
-            let found =
-                CLUSTER_CERTIFICATES.iter().filter(|one| is_all && !matches!(places.find(one), Ok(None)));
-            let named = names.chosen().filter(|_| !is_all);
-            let renewed = found.chain(named).map(|one| places.renew(one, with, now));
+            let chosen = names.chosen(|one| !matches!(places.find(one), Ok(None)));
+            let renewed = chosen.map(|one| places.renew(one, with, now));
             show(renewed.collect::<Result<_, _>>(), files.output)
         }
     }
@@ -125,9 +122,13 @@ fn names() -> Vec<&'static str> {
 }
 
 impl NamesArgs {
-    fn chosen(&self) -> impl Iterator<Item = &'static ClusterCertificate> {
-        let is_chosen = |one: &&ClusterCertificate| {
-            self.names.iter().any(|name| name == one.name || (name == ALL && one.name != SUPER_ADMIN))
+    /// The certificates that are named, and those that `all` stands for.
+    fn chosen(
+        &self,
+        is_of_all: impl Fn(&ClusterCertificate) -> bool,
+    ) -> impl Iterator<Item = &'static ClusterCertificate> {
+        let is_chosen = move |one: &&ClusterCertificate| {
+            self.names.iter().any(|name| name == one.name || (name == ALL && is_of_all(one)))
         };
         CLUSTER_CERTIFICATES.iter().filter(is_chosen)
     }

@@ -9,6 +9,9 @@ use clap_complete::Shell;
 use super::args::Cli;
 use super::error::Error;
 
+/// Characters of a line of the page of flags.
+const WIDTH: usize = 120;
+
 /// The text to make.
 #[derive(Debug, Subcommand)]
 pub enum GenerateCommand {
@@ -85,15 +88,16 @@ fn section(command: &Command, name: &str, text: &mut String) {
         if !heading.is_empty() {
             text.push_str(&format!("\n### {heading}\n"));
         }
-        text.push_str("\n| | |\n|---|---|\n");
-        arguments.into_iter().for_each(|argument| row(argument, text));
+        text.push('\n');
+        arguments.into_iter().for_each(|argument| item(argument, text));
     }
     for subcommand in command.get_subcommands().filter(|command| command.get_name() != "help") {
         section(subcommand, &format!("{name} {}", subcommand.get_name()), text);
     }
 }
 
-fn row(argument: &Arg, text: &mut String) {
+/// Adds an argument to a list, in lines of at most `WIDTH` characters.
+fn item(argument: &Arg, text: &mut String) {
     let names = argument.get_value_names().into_iter().flatten().map(|name| name.to_string());
     let value = names.collect::<Vec<_>>().join(" ");
     let is_switch = !argument.get_action().takes_values();
@@ -115,7 +119,15 @@ fn row(argument: &Arg, text: &mut String) {
     if !is_told && !matches!(argument.get_action(), ArgAction::SetTrue) {
         help.push_str(&format!(" [default: {}]", defaults.join(",")));
     }
-    text.push_str(&format!("| `{usage}` | {} |\n", help.replace('|', "\\|")));
+    let mut line = format!("- `{usage}`:");
+    for word in help.split_whitespace() {
+        if line.chars().count() + word.chars().count() >= WIDTH {
+            text.push_str(&format!("{line}\n"));
+            line = " ".to_owned();
+        }
+        line.push_str(&format!(" {word}"));
+    }
+    text.push_str(&format!("{line}\n"));
 }
 
 #[cfg(test)]

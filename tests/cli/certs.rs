@@ -20,8 +20,7 @@ fn listed(dir: &Path, arguments: &[&str]) -> Vec<Value> {
     serde_json::from_slice::<Value>(&output.stdout).unwrap().as_array().unwrap().clone()
 }
 
-/// Certificates are made before the first start, with keys for their owner alone; the server trusts them, and connects to
-/// kubelets with the one of the API server.
+/// Certificates are made before the first start, with keys for their owner alone; the server that starts then trusts them.
 #[test]
 fn certificates_are_issued_before_the_first_start() {
     let dir = TempDir::new().unwrap();
@@ -40,6 +39,10 @@ fn certificates_are_issued_before_the_first_start() {
         format!("--kubelet-client-certificate={}", certificate.display()),
         format!("--kubelet-client-key={}", key.display()),
     ];
+    std::fs::rename(&key, pki.join("elsewhere")).unwrap();
+    let (_, refusal) = crate::refused(dir.path(), &flags.each_ref().map(String::as_str));
+    assert!(refusal.contains("`rowplane certs issue apiserver-kubelet-client` makes the two"), "{refusal}");
+    std::fs::rename(pki.join("elsewhere"), &key).unwrap();
     let server = Server::of(&mut crate::rowplane(dir.path(), &flags.each_ref().map(String::as_str)));
     let mut curl = Command::new("curl");
     curl.args([
@@ -75,6 +78,10 @@ fn files_are_kept_until_they_are_renewed() {
     assert_ne!(read(files[1]), before[1]);
     assert_eq!(listed(dir.path(), &["list"]).len(), 2);
     assert_eq!(listed(dir.path(), &["renew", "all"]).len(), 2);
+    let without_key = read(files[2]).replace("client-key-data", "client-key");
+    std::fs::write(dir.path().join(files[2]), &without_key).unwrap();
+    assert!(!certs(dir.path(), &["renew", "super-admin", "--new-key"]).status.success());
+    assert_eq!(read(files[2]), without_key);
     let missing = certs(dir.path(), &["renew", "scheduler"]);
     let text = String::from_utf8(missing.stderr).unwrap();
     assert!(!missing.status.success() && text.contains("scheduler.conf: No such file"), "{text}");

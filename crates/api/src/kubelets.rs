@@ -161,11 +161,20 @@ impl Kubelets {
     }
 }
 
+/// The command that makes the certificate and key for kubelets, where `--data-dir` has its default.
+const ISSUED_BY: &str = "`rowplane certs issue apiserver-kubelet-client`";
+
 impl Files {
     fn read(config: &Config) -> Result<Self, String> {
         let read = |path: &Path| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
         let (certificate, key) = match &config.client_certificate {
-            Some((certificate, key)) => (read(certificate)?, read(key)?),
+            Some((certificate, key)) => {
+                let both = read(certificate).and_then(|chain| Ok((chain, read(key)?)));
+                both.map_err(|error| match certificate.exists() && key.exists() {
+                    true => error,
+                    false => format!("{error}; {ISSUED_BY} makes the two"),
+                })?
+            }
             None => Default::default(),
         };
         let authorities = config.authorities.as_deref().map(read).transpose()?;

@@ -7,7 +7,7 @@ use hyper::Method;
 use super::remains::Remains;
 use crate::api::followers::api_services::{ApiService, Remote};
 use crate::api::{Api, fields};
-use crate::relay::call::{Answered, Call, is_segment};
+use crate::relay::call::{Answered, Call, segment};
 use crate::tree::Value;
 use crate::user::User;
 
@@ -59,7 +59,7 @@ impl Collection<'_> {
         } else if has(verbs, "delete") {
             for object in self.list().await? {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                if is_segment(name) {
+                if let Some(name) = segment(name) {
                     self.call(Method::DELETE, &format!("/{name}")).await?;
                 }
             }

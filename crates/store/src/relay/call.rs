@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::time::timeout;
 
 use super::pool::{Outgoing, Pool, Receiving};
@@ -44,10 +45,14 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether a name that is somebody else's word can stand in a path, and means no other path there.
-pub fn is_segment(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
-    !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_plain)
+/// Bytes that stand for themselves in a segment of a path.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
+
+/// The segment of a path for an object's name, escaped; `None` if no object can have that name (apimachinery's
+/// `IsValidPathSegmentName`).
+pub fn segment(name: &str) -> Option<String> {
+    let is_name = !["", ".", ".."].contains(&name) && !name.contains(['/', '%']);
+    is_name.then(|| utf8_percent_encode(name, PLAIN).to_string())
 }
 
 /// An answer that was read to its end.
@@ -173,8 +178,12 @@ mod tests {
 
     #[test]
     fn segments_mean_nothing_but_themselves() {
-        assert!(["a", "system:node.1", "a..b"].iter().all(|name| is_segment(name)));
-        assert!(!["", ".", "..", "a/b", "a?b", "a#b", "%2e", "a b", "é"].iter().any(|name| is_segment(name)));
+        for (name, want) in
+            [("system:node.1", "system:node.1"), ("..a", "..a"), ("a?b#c", "a%3Fb%23c"), ("é", "%C3%A9")]
+        {
+            assert_eq!(segment(name).as_deref(), Some(want));
+        }
+        assert!(["", ".", "..", "a/b", "%2e"].iter().all(|name| segment(name).is_none()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::api::Api;
-use crate::relay::call::{Call, is_segment};
+use crate::relay::call::{Call, segment};
 use crate::schema::names::Gvk;
 use crate::tree::Value;
 use crate::user::User;
@@ -103,10 +103,7 @@ async fn look(api: &Api, asked: &Asked) -> Option<Verdict> {
     let discovered = api.extensions.discovered.load_full();
     let found = discovered.versions.get(&gvk.group_version).filter(|found| found.is_current)?;
     let resource = found.listed().find(|resource| resource.kind == asked.kind)?;
-    if !is_segment(&asked.name) {
-        return None;
-    }
-    let (version, plural, name) = (&asked.api_version, resource.plural, &asked.name);
+    let (version, plural, name) = (&asked.api_version, resource.plural, segment(&asked.name)?);
     let path = match (resource.is_namespaced, asked.namespace.as_str()) {
         (true, "") => return None,
         (true, namespace) => format!("/apis/{version}/namespaces/{namespace}/{plural}/{name}"),

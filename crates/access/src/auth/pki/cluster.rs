@@ -10,7 +10,7 @@ use rowplane_objects::codec::yaml;
 use rowplane_values::tree::{Value, json};
 
 use super::files::{self, Access};
-use super::issue::{self, Ca, Client, Profile};
+use super::issue::{self, Ca, ClientSubject, Profile};
 use super::{Admin, CA_NAME, Error, Kubeconfig, certificates};
 
 const CERTIFICATE: &str = "/users/0/user/client-certificate-data";
@@ -21,7 +21,7 @@ const KEY: &str = "/users/0/user/client-key-data";
 pub struct ClusterCertificate {
     /// The name on the command line, and that of the file: `NAME.crt` with `NAME.key`, or `NAME.conf`.
     pub name: &'static str,
-    pub client: Client,
+    pub subject: ClientSubject,
     is_kubeconfig: bool,
 }
 
@@ -31,7 +31,7 @@ const fn certificate(
     common_name: &'static str,
     organization: Option<&'static str>,
 ) -> ClusterCertificate {
-    ClusterCertificate { name, client: Client { common_name, organization }, is_kubeconfig }
+    ClusterCertificate { name, subject: ClientSubject { common_name, organization }, is_kubeconfig }
 }
 
 /// The certificates that can be issued, in the order in which they are listed.
@@ -84,13 +84,13 @@ impl ClusterFiles {
             return Ok(issued);
         }
         let (ca, path) = (self.ca(now)?, self.path(one));
-        let profile = Profile::Client(one.client);
+        let profile = Profile::Client(one.subject);
         files::create_dir(path.parent().unwrap_or(Path::new(".")))?;
         if one.is_kubeconfig {
             let key = issue::new_key(&path)?;
             let certificate = ca.issue(&key, &profile, &path, now)?;
             let user = Admin { certificate, key: issue::sec1(&key), server_authority: ca.pem };
-            let kubeconfig = Kubeconfig::of_user(one.client.common_name, &user, server);
+            let kubeconfig = Kubeconfig::of_user(one.subject.common_name, &user, server);
             files::create(&path, kubeconfig.text().as_bytes(), Access::Owner)?;
         } else {
             let key = issue::ensure_key_as(&path.with_extension("key"), issue::sec1)?;
@@ -103,12 +103,14 @@ impl ClusterFiles {
     pub fn renew(&self, one: &ClusterCertificate, with: Renewal, now: SystemTime) -> Result<Issued, Error> {
         self.present(one)?;
         let (ca, path) = (self.ca(now)?, self.path(one));
-        let profile = Profile::Client(one.client);
+        let profile = Profile::Client(one.subject);
         if one.is_kubeconfig {
             let mut kubeconfig = parse(&path)?;
+            // A kubeconfig that names a file instead of the key cannot be renewed in either way.
+            let old = embedded(&kubeconfig, KEY, &path)?;
             let key = match with {
                 Renewal::NewKey => issue::new_key(&path)?,
-                Renewal::SameKey => issue::key_of_pem(embedded(&kubeconfig, KEY, &path)?, &path)?,
+                Renewal::SameKey => issue::key_of_pem(old, &path)?,
             };
             let certificate = ca.issue(&key, &profile, &path, now)?;
             for (place, pem) in [(CERTIFICATE, certificate), (KEY, issue::sec1(&key))] {

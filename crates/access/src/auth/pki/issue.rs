@@ -46,20 +46,20 @@ const WELL_KNOWN_ADDRESSES: [IpAddr; 3] = [
 /// The purpose of a certificate.
 pub(super) enum Profile<'a> {
     Serving(&'a ServingNames),
-    Client(Client),
+    Client(ClientSubject),
 }
 
-/// The subject of a client's certificate.
+/// The subject of a client's certificate: the user's name and group.
 #[derive(Clone, Copy, Debug)]
-pub struct Client {
-    /// The user's name.
+pub struct ClientSubject {
     pub common_name: &'static str,
-    /// The user's group.
     pub organization: Option<&'static str>,
 }
 
-pub(super) const ADMINISTRATOR: Client = Client { common_name: ADMIN, organization: Some(MASTERS) };
-pub(super) const FRONT_PROXY: Client = Client { common_name: FRONT_PROXY_CLIENT, organization: None };
+pub(super) const ADMINISTRATOR: ClientSubject =
+    ClientSubject { common_name: ADMIN, organization: Some(MASTERS) };
+pub(super) const FRONT_PROXY: ClientSubject =
+    ClientSubject { common_name: FRONT_PROXY_CLIENT, organization: None };
 
 /// A key and its certificate, both in PEM.
 pub(super) struct Leaf {
