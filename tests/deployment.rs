@@ -79,7 +79,7 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
         assert_eq!(shown, "${PWD:-.}/rowplane-compose/admin.kubeconfig");
     }
     // The kubeconfig contains the port inside the container.
-    let address = &compose["services"]["address"];
+    let address = &compose["services"]["api"];
     assert_eq!(texts(&address["ports"]), ["127.0.0.1:6443:6443"]);
     let mounted = texts(&address["volumes"])[0].split(':').next().unwrap().to_owned();
     let proxy = file(&mounted);
@@ -97,6 +97,53 @@ fn volumes_of_the_compose_file_are_declared() {
     let volumes = texts(&compose["services"]["postgres"]["volumes"]);
     let (name, _) = volumes[0].split_once(':').unwrap();
     assert!(compose["volumes"].as_object().unwrap().contains_key(name));
+}
+
+/// Programs beside the servers find what the servers and `certs issue` write.
+#[test]
+fn identities_of_the_compose_file_are_issued_by_it() {
+    let compose = compose();
+    let services = &compose["services"];
+    let names = ["controller-manager", "scheduler"];
+    for name in names {
+        let flag = format!("--kubeconfig=/var/lib/rowplane/{name}.conf");
+        assert!(texts(&services[name]["command"]).contains(&&*flag), "{name}");
+    }
+    let proxy: Value = serde_saphyr::from_str(&file("docker/node/kube-proxy.yaml")).unwrap();
+    assert_eq!(proxy["clientConnection"]["kubeconfig"], "/run/join/kube-proxy.conf");
+    for (service, wanted) in [("certificates", &[][..]), ("node-certificates", &["kube-proxy.conf"])] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_str().unwrap();
+        let arguments = texts(&services[service]["command"]);
+        let arguments = arguments.iter().map(|argument| argument.replace("/run/join", path));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rowplane"));
+        assert!(command.args(arguments).arg("--data-dir").arg(path).status().unwrap().success(), "{service}");
+        let all = ["controller-manager.conf", "scheduler.conf", "pki/apiserver-kubelet-client.key"];
+        for name in if wanted.is_empty() { &all[..] } else { wanted } {
+            assert!(dir.path().join(name).exists(), "{service} {name}");
+        }
+    }
+}
+
+/// Nodes join by a token that is made where it runs, once, and is the one that the API knows.
+#[test]
+fn the_token_of_the_compose_file_is_made_where_it_runs() {
+    let maker = &compose()["services"]["token"];
+    let dir = tempfile::tempdir().unwrap();
+    let script = texts(&maker["command"])[0].replace("$$", "$").replace("/run/join", dir.path().to_str().unwrap());
+    let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+    let make = || {
+        let arguments = texts(&maker["entrypoint"]).into_iter().chain([&*script]).collect::<Vec<_>>();
+        assert!(Command::new(arguments[0]).args(&arguments[1..]).status().unwrap().success());
+        read("token").trim().to_owned()
+    };
+    let made = make();
+    let (id, secret) = made.split_once('.').unwrap();
+    assert_eq!((id.len(), secret.len()), (6, 16), "{made}");
+    let known: Value = serde_saphyr::from_str(&read("token.yaml")).unwrap();
+    assert_eq!(known["metadata"]["name"], format!("bootstrap-token-{id}"));
+    assert_eq!((&known["stringData"]["token-id"], &known["stringData"]["token-secret"]), (&id.into(), &secret.into()));
+    assert_eq!(make(), made);
 }
 
 /// The repository does not contain the password. It is created only once, since PostgreSQL keeps the first one.
