@@ -28,6 +28,7 @@ pub mod status;
 mod table;
 mod test_command;
 pub mod transfer;
+mod up;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -72,6 +73,9 @@ fn run(arguments: Vec<OsString>, upkeep: Upkeep) -> Result<ExitCode, Error> {
     // Files of this process are accessible only by their owner unless it says otherwise: they contain keys, tokens and
     // Secrets.
     let others_mode = umask(Mode::RWXG | Mode::RWXO);
+    if let Some((parent, program, arguments)) = up::tied::asked(&arguments) {
+        return Err(up::tied::become_program(parent, program, arguments));
+    }
     let arguments = as_called(arguments);
     if arguments.get(1..).is_some_and(|flags| flags == ["-h"]) {
         return print(&overview::text()).map(|()| ExitCode::SUCCESS);
@@ -100,6 +104,12 @@ fn execute(
             logging::init(config.log);
             let banner = Banner::Print { kubeconfig: config.shown_kubeconfig.take() };
             serve(config, banner, upkeep)?;
+        }
+        Command::Up(flags) => {
+            let runtime = runtime(upkeep)?;
+            let ended = runtime.block_on(up::run(*flags, arguments.get(2..).unwrap_or_default()));
+            runtime.shutdown_background();
+            ended?;
         }
         Command::Test(flags) => {
             let runtime = runtime(upkeep)?;

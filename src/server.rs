@@ -24,7 +24,7 @@ pub mod datastore;
 pub mod definitions;
 pub mod environment;
 pub mod error;
-mod hostname;
+pub mod hostname;
 mod listener;
 mod manifests;
 mod membership;

@@ -18,6 +18,7 @@ mod storage;
 mod test;
 mod testing;
 mod tls;
+pub mod up;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,6 +29,7 @@ use jiff::Timestamp;
 pub use self::admission::Defaults;
 use self::serve::ServeArgs;
 pub use self::test::TestArgs;
+use self::up::UpArgs;
 use super::auth::AuthCommand;
 use super::certs::CertsCommand;
 use super::doctor::DoctorArgs;
@@ -79,6 +81,9 @@ impl CommandFactory for Cli {
             .mut_args(server_flag)
             .mut_subcommand("serve", |serve| serve.mut_args(server_flag).after_help(AFTER_HELP))
             .mut_subcommand("test", |test| test.mut_args(|flag| TestArgs::flag(server_flag(flag))))
+            .mut_subcommand("up", |up| {
+                up.mut_args(|flag| UpArgs::flag(server_flag(flag))).after_help(AFTER_HELP)
+            })
     }
 
     fn command_for_update() -> clap::Command {
@@ -90,8 +95,8 @@ impl CommandFactory for Cli {
 /// none for true.
 fn server_flag(flag: Arg) -> Arg {
     let Some(name) = flag.get_long() else { return flag };
-    let variable = format!("ROWPLANE_{}", name.replace('-', "_").to_uppercase());
     let is_frequent = overview::FLAGS.iter().any(|(known, ..)| *known == name);
+    let variable = variable(name);
     let flag = flag.hide_short_help(!is_frequent).env(variable).hide_env(true);
     match flag.get_value_names() {
         Some([name]) if name == "BOOL" => {
@@ -101,10 +106,17 @@ fn server_flag(flag: Arg) -> Arg {
     }
 }
 
+/// The environment variable of a flag.
+fn variable(flag: &str) -> String {
+    format!("ROWPLANE_{}", flag.replace('-', "_").to_uppercase())
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve the API, the default
     Serve(Box<ServeArgs>),
+    /// Serve a cluster: the API, a controller manager and a scheduler
+    Up(Box<UpArgs>),
     /// Run a command beside a server of its own, in memory
     Test(Box<TestArgs>),
     /// Write the state of a store to a file, while servers run

@@ -21,7 +21,7 @@ fn banner(server: &Server, store: &Datastore, shown: Option<PathBuf>) -> String 
             let path = shown.unwrap_or_else(|| std::path::absolute(&path).unwrap_or(path));
             format!("export KUBECONFIG={}", for_shell(&path.to_string_lossy()))
         }
-        None => "  users  of --client-ca-file and --token-auth-file".to_owned(),
+        None => "  users  of certificates of the trusted CAs, and of --token-auth-file".to_owned(),
     };
     format!(
         "rowplane {} (Kubernetes {})\n  store  {store}\n  url    {}\n{clients}\n",
@@ -32,7 +32,7 @@ fn banner(server: &Server, store: &Datastore, shown: Option<PathBuf>) -> String 
 }
 
 /// Quotes a text if a shell would split or expand it.
-fn for_shell(text: &str) -> String {
+pub(super) fn for_shell(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

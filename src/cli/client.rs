@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use axum::http::request::Builder;
 use axum::http::{HeaderValue, Request, StatusCode, header};
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Full, Limited};
 use jiff::Timestamp;
 use url::Url;
 
@@ -65,17 +66,26 @@ impl Client {
 
     /// The answer to a GET of a path below the server's URL. The error is one for people.
     pub async fn get(&self, path: &str, timeout: Duration) -> Result<Answer, String> {
-        let asked = tokio::time::timeout(timeout, self.ask(path));
-        asked.await.unwrap_or_else(|_| Err(format!("no answer within {timeout:?}")))
+        within(timeout, self.ask(Request::get(self.path(path)), Bytes::new())).await
     }
 
-    async fn ask(&self, path: &str) -> Result<Answer, String> {
-        let path = format!("{}{path}", self.url.path().trim_end_matches('/'));
-        let mut request = Request::get(path).header(header::HOST, self.address.authority());
+    /// The answer to a server-side apply of an object in JSON, whose path is below the server's URL.
+    pub async fn apply(&self, path: &str, object: String, timeout: Duration) -> Result<Answer, String> {
+        let request =
+            Request::patch(self.path(path)).header(header::CONTENT_TYPE, "application/apply-patch+yaml");
+        within(timeout, self.ask(request, object.into())).await
+    }
+
+    fn path(&self, path: &str) -> String {
+        format!("{}{path}", self.url.path().trim_end_matches('/'))
+    }
+
+    async fn ask(&self, request: Builder, body: Bytes) -> Result<Answer, String> {
+        let mut request = request.header(header::HOST, self.address.authority());
         if let Some(authorization) = &self.authorization {
             request = request.header(header::AUTHORIZATION, authorization);
         }
-        let request = request.body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
+        let request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
         let (head, body) = exchange(dial(&self.address).await?, request).await?.into_parts();
         let body = Limited::new(body, LONGEST).collect().await.map_err(|error| error.to_string())?;
         let date = head
@@ -85,6 +95,14 @@ impl Client {
         let date = date.and_then(|date| Timestamp::try_from(date).ok());
         Ok(Answer { status: head.status, date, body: body.to_bytes() })
     }
+}
+
+async fn within(
+    timeout: Duration,
+    asked: impl Future<Output = Result<Answer, String>>,
+) -> Result<Answer, String> {
+    let asked = tokio::time::timeout(timeout, asked).await;
+    asked.unwrap_or_else(|_| Err(format!("no answer within {timeout:?}")))
 }
 
 fn parse(url: &str) -> Result<Url, String> {

@@ -6,7 +6,7 @@ use super::args::Cli;
 
 /// The commands in groups.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Run", &["serve", "kube-apiserver", "etcd"]),
+    ("Run", &["serve", "up", "kube-apiserver", "etcd"]),
     ("Look", &["status", "doctor", "healthcheck", "audit", "auth"]),
     ("Keep", &["backup", "restore", "migrate", "certs"]),
     ("Test", &["test", "envtest-assets"]),
@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// The flags of `rowplane serve` that most people need, with their values and their meanings in few words.
-pub(super) const FLAGS: [(&str, &str, &str); 10] = [
+pub(super) const FLAGS: [(&str, &str, &str); 9] = [
     ("data-dir", "DIR", "certificates, kubeconfig, SQLite"),
     ("datastore", "URL", "sqlite:PATH, postgres://…, or memory:"),
     ("bind-address", "IP", "address to listen on (127.0.0.1)"),
@@ -24,7 +24,6 @@ pub(super) const FLAGS: [(&str, &str, &str); 10] = [
     ("authorization-mode", "MODE", "authorizers, in order (Node,RBAC)"),
     ("encryption-provider-config", "FILE", "which objects are stored encrypted"),
     ("audit-policy-file", "FILE", "which requests are recorded"),
-    ("crds", "PATH", "definitions to apply at the start"),
 ];
 
 /// The text for `rowplane -h`, at most 30 lines of 80 columns.

@@ -71,7 +71,7 @@ pub(super) async fn serve_with(
 
 /// Tells the service manager that has started this process, if it waits for that (`NOTIFY_SOCKET`, as of systemd's
 /// `Type=notify`).
-fn notify(state: sd_notify::NotifyState<'_>) {
+pub(super) fn notify(state: sd_notify::NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::warn!(%error, "the service manager cannot be told how the server is");
     }

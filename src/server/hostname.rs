@@ -6,7 +6,7 @@ use crate::identity::ServerIdentity;
 use crate::kinds::behavior::format;
 
 /// Read from a file on Linux, or from a variable that shells often set, to avoid a dependency for one system call.
-pub(super) fn hostname() -> Option<String> {
+pub fn hostname() -> Option<String> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     kernel.or_else(|| std::env::var("HOSTNAME").ok()).map(|name| name.trim().to_owned())
 }

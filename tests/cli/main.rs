@@ -7,6 +7,7 @@ mod healthcheck;
 mod output;
 mod serve;
 mod test_command;
+mod up;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

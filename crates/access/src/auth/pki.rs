@@ -8,20 +8,26 @@
 mod cluster;
 mod files;
 mod front_proxy;
+mod inspect;
 mod issue;
 mod kubeconfig;
 mod token_keys;
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-pub use cluster::{CLUSTER_CERTIFICATES, ClusterCertificate, ClusterFiles, Issued, Renewal};
+use issue::CaFiles;
+
+pub use cluster::{
+    CLUSTER_CERTIFICATES, ClusterCertificate, ClusterFiles, Form, Issued, Renewal, cluster_certificate,
+};
 pub use front_proxy::{FrontProxyFiles, own_front_proxy};
+pub use inspect::{Described, public_key_pin};
 pub use kubeconfig::{Kubeconfig, client_url};
 pub use token_keys::{Retired, TokenKeys, token_key_file};
 
@@ -41,6 +47,15 @@ pub enum Error {
     BadCertificate { path: PathBuf, reason: String },
     #[error("certificate {} does not belong to key {}", certificate.display(), key.display())]
     Mismatch { certificate: PathBuf, key: PathBuf },
+    #[error("certificate {} is not signed by the CA {}", certificate.display(), ca.display())]
+    Foreign { certificate: PathBuf, ca: PathBuf },
+    #[error(
+        "{} is missing or does not fit, and the CA's key {} that could issue it is not here; where the key is, \
+         `rowplane certs issue` makes it",
+        path.display(),
+        key.display()
+    )]
+    NoCaKey { path: PathBuf, key: PathBuf },
     #[error("CA certificate {} is expired or not yet valid", path.display())]
     Expired { path: PathBuf },
     #[error(
@@ -59,6 +74,13 @@ pub struct ServingNames {
     pub hostname: Option<String>,
     /// Host names or addresses.
     pub extra: Vec<String>,
+}
+
+impl ServingNames {
+    /// The well-known names alone.
+    pub fn local() -> Self {
+        Self { bind_address: Ipv4Addr::LOCALHOST.into(), hostname: None, extra: Vec::new() }
+    }
 }
 
 /// Files that replace those of the data directory, by kube-apiserver's flags.
@@ -139,7 +161,7 @@ impl Sources {
     pub fn ensure(&self, now: SystemTime) -> Result<Pki, Error> {
         if self.has_own_ca()? {
             files::create_dir(&self.dir)?;
-            issue::Ca::ensure(&self.dir, CA_NAME, now)?;
+            issue::Ca::ensure(&self.ca_files(), CA_NAME, now)?;
         }
         let serving = self.serving(now)?;
         let admin = self.admin(self.server_authority(&serving)?, now)?;
@@ -150,7 +172,7 @@ impl Sources {
     pub fn ensure_clients(&self, now: SystemTime) -> Result<(), Error> {
         if self.trusts_own_ca()? {
             files::create_dir(&self.dir)?;
-            issue::Ca::ensure(&self.dir, CA_NAME, now)?;
+            issue::Ca::ensure(&self.ca_files(), CA_NAME, now)?;
         }
         Ok(())
     }
@@ -160,13 +182,13 @@ impl Sources {
         if let Some((certificate, key)) = &self.overrides.serving {
             return Serving::load(certificate, key);
         }
-        let ca = issue::Ca::load(&self.dir, now)?;
+        let ca = issue::Ca::load(&self.ca_files(), now)?;
         let leaf = ca.leaf(&self.dir, "apiserver", &issue::Profile::Serving(&self.names), now)?;
         if let Some(dir) = &self.overrides.published {
             publish(dir, &format!("{}{}", leaf.certificate, ca.pem), &leaf.key)?;
         }
         let serving = Serving::load(&self.dir.join("apiserver.crt"), &self.dir.join("apiserver.key"))?;
-        let own_until = serving.chain.first().and_then(issue::until);
+        let own_until = serving.chain.first().and_then(inspect::until);
         Ok(Serving { own_until, ..serving })
     }
 
@@ -181,7 +203,7 @@ impl Sources {
     pub fn client_roots(&self, now: SystemTime) -> Result<Vec<CertificateDer<'static>>, Error> {
         match &self.overrides.client_ca_file {
             Some(file) => certificates(file, &files::read(file)?),
-            None => Ok(vec![issue::Ca::load(&self.dir, now)?.der]),
+            None => Ok(vec![issue::Ca::load(&self.ca_files(), now)?.der]),
         }
     }
 
@@ -197,7 +219,10 @@ impl Sources {
         if !self.trusts_own_ca()? {
             return Ok(None);
         }
-        let ca = issue::Ca::load(&self.dir, now)?;
+        let ca = issue::Ca::load(&self.ca_files(), now)?;
+        if !ca.has_key() && files::try_read(&self.dir.join("admin.crt"))?.is_none() {
+            return Ok(None);
+        }
         let leaf = ca.leaf(&self.dir, "admin", &issue::Profile::Client(issue::ADMINISTRATOR), now)?;
         Ok(Some(Admin { certificate: leaf.certificate, key: leaf.key, server_authority }))
     }
@@ -216,6 +241,10 @@ impl Sources {
     pub fn server_ca(&self) -> PathBuf {
         let given = self.overrides.serving.as_ref().map(|(certificate, _)| certificate.clone());
         given.unwrap_or_else(|| self.dir.join("ca.crt"))
+    }
+
+    fn ca_files(&self) -> CaFiles {
+        CaFiles::named(&self.dir, "ca")
     }
 
     /// Whether the own CA signs anything; otherwise its key need not exist.

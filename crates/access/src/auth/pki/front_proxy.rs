@@ -6,12 +6,12 @@ use std::time::SystemTime;
 use http::HeaderName;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::issue::FRONT_PROXY_CLIENT;
+use super::issue::{CaFiles, FRONT_PROXY_CLIENT};
 use super::{Error, Serving, files, issue};
 use crate::auth::authn::FrontProxy;
 
 /// The common name of the CA, which signs nothing else.
-const CA_NAME: &str = "rowplane-front-proxy-ca";
+pub(super) const CA_NAME: &str = "rowplane-front-proxy-ca";
 
 /// The source of the certificate.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl FrontProxyFiles {
             }
             Self::Own { dir } => {
                 files::create_dir(dir)?;
-                let ca = issue::Ca::ensure(dir, CA_NAME, now)?;
+                let ca = issue::Ca::ensure(&CaFiles::named(dir, "ca"), CA_NAME, now)?;
                 ca.leaf(dir, "client", &issue::Profile::Client(issue::FRONT_PROXY), now)?;
                 let Serving { chain, key, .. } =
                     Serving::load(&dir.join("client.crt"), &dir.join("client.key"))?;

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PublicKeyData as _, SerialNumber,
 };
 use rustls::pki_types::CertificateDer;
-use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::files::{self, Access};
+use super::inspect::{describe, first, is_signed_by, names_in, until, valid_at};
 use super::{Error, ServingNames, certificates};
 use crate::auth::jwt::keys::der;
 use crate::user::{ADMIN, MASTERS};
@@ -67,36 +67,61 @@ pub(super) struct Leaf {
     pub(super) key: String,
 }
 
+/// The files of a CA. The key may be kept elsewhere, where certificates are issued.
+pub(super) struct CaFiles {
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
+}
+
+impl CaFiles {
+    pub(super) fn named(dir: &Path, name: &str) -> Self {
+        let [certificate, key] = ["crt", "key"].map(|suffix| dir.join(format!("{name}.{suffix}")));
+        Self { certificate, key }
+    }
+}
+
 pub(super) struct Ca {
     pub(super) der: CertificateDer<'static>,
     pub(super) pem: String,
-    issuer: Issuer<'static, KeyPair>,
+    until: SystemTime,
+    /// `None` if the key is kept elsewhere.
+    issuer: Option<Issuer<'static, KeyPair>>,
+    key_path: PathBuf,
 }
 
 impl Ca {
     /// Loads the CA. Creates it first, with this common name, if it does not exist.
-    pub(super) fn ensure(dir: &Path, name: &str, now: SystemTime) -> Result<Self, Error> {
-        let path = dir.join("ca.crt");
-        let key = ensure_key(&dir.join("ca.key"))?;
-        if files::try_read(&path)?.is_none() {
-            let made = ca_params(name, now).self_signed(&key).map_err(|error| cannot_issue(&path, &error))?;
-            files::create(&path, made.pem().as_bytes(), Access::Everybody)?;
+    pub(super) fn ensure(files: &CaFiles, name: &str, now: SystemTime) -> Result<Self, Error> {
+        let path = &files.certificate;
+        if files::try_read(path)?.is_none() {
+            let key = ensure_key(&files.key)?;
+            let made = ca_params(name, now).self_signed(&key).map_err(|error| cannot_issue(path, &error))?;
+            files::create(path, made.pem().as_bytes(), Access::Everybody)?;
         }
-        Self::load(dir, now)
+        Self::load(files, now)
     }
 
-    pub(super) fn load(dir: &Path, now: SystemTime) -> Result<Self, Error> {
-        Self::load_files(&dir.join("ca.crt"), &dir.join("ca.key"), now)
-    }
-
-    /// Loads the CA from a certificate and a key in PEM, which may lie in different directories.
-    pub(super) fn load_files(path: &Path, key_path: &Path, now: SystemTime) -> Result<Self, Error> {
-        let key = read_key(key_path)?;
+    /// Loads the CA, without its key if that is not there.
+    pub(super) fn load(CaFiles { certificate: path, key }: &CaFiles, now: SystemTime) -> Result<Self, Error> {
+        let key_path = key.clone();
         let pem = files::read(path)?;
         let der = first(certificates(path, &pem)?, path)?;
-        check_ca(&der, &key, now, path, key_path)?;
-        let issuer = Issuer::from_ca_cert_der(&der, key).map_err(|error| cannot_issue(path, &error))?;
-        Ok(Self { der, pem: String::from_utf8_lossy(&pem).into_owned(), issuer })
+        let key = files::try_read(&key_path)?.map(|pem| key_of_pem(pem, &key_path)).transpose()?;
+        check_ca(&der, key.as_ref(), now, path, &key_path)?;
+        let until = describe(path, &pem)?.until;
+        let issuer = key.map(|key| Issuer::from_ca_cert_der(&der, key)).transpose();
+        let issuer = issuer.map_err(|error| cannot_issue(path, &error))?;
+        Ok(Self { der, pem: String::from_utf8_lossy(&pem).into_owned(), until, issuer, key_path })
+    }
+
+    pub(super) fn has_key(&self) -> bool {
+        self.issuer.is_some()
+    }
+
+    /// Whether a certificate that is valid until then should be issued again: where the key is, some time before its end,
+    /// unless a new one would end as soon.
+    pub(super) fn should_renew(&self, until: SystemTime, now: SystemTime) -> bool {
+        self.has_key() && until < now + RENEW_BEFORE && until < self.until
     }
 
     /// Loads `<name>.key` and `<name>.crt`, and issues the certificate if it is missing or does not fit.
@@ -108,7 +133,10 @@ impl Ca {
         now: SystemTime,
     ) -> Result<Leaf, Error> {
         let (key_path, path) = (dir.join(format!("{name}.key")), dir.join(format!("{name}.crt")));
-        let key = ensure_key_as(&key_path, sec1)?;
+        let key = match self.has_key() {
+            true => ensure_key_as(&key_path, sec1)?,
+            false => read_key(&key_path)?,
+        };
         if let Some(certificate) = files::try_read(&path)?
             && self.still_fits(&certificate, &key, profile, now)
         {
@@ -128,23 +156,26 @@ impl Ca {
         path: &Path,
         now: SystemTime,
     ) -> Result<String, Error> {
-        let params = leaf_params(profile, now).map_err(|error| cannot_issue(path, &error))?;
-        let made = params.signed_by(key, &self.issuer).map_err(|error| cannot_issue(path, &error))?;
+        let Some(issuer) = &self.issuer else {
+            return Err(Error::NoCaKey { path: path.to_owned(), key: self.key_path.clone() });
+        };
+        let mut params = leaf_params(profile, now).map_err(|error| cannot_issue(path, &error))?;
+        params.not_after = params.not_after.min(self.until.into());
+        let made = params.signed_by(key, issuer).map_err(|error| cannot_issue(path, &error))?;
         Ok(made.pem())
     }
 
     fn still_fits(&self, pem: &[u8], key: &KeyPair, profile: &Profile<'_>, now: SystemTime) -> bool {
         let Ok(chain) = certificates(Path::new(""), pem) else { return false };
-        let Some(Ok((_, certificate))) = chain.first().map(|der| X509Certificate::from_der(der)) else {
-            return false;
-        };
+        let Some(der) = chain.first() else { return false };
+        let Ok((_, certificate)) = X509Certificate::from_der(der) else { return false };
         let Ok((_, ca)) = X509Certificate::from_der(&self.der) else { return false };
         certificate.public_key().raw == key.subject_public_key_info()
             && valid_at(&certificate, now)
-            && valid_at(&certificate, now + RENEW_BEFORE)
-            && certificate.issuer() == ca.subject()
-            && certificate.verify_signature(Some(ca.public_key())).is_ok()
-            && profile.covered_by(&certificate)
+            && !until(der).is_some_and(|until| self.should_renew(until, now))
+            && is_signed_by(&certificate, &ca)
+            // Where nothing can be issued, the names are up to whoever has issued this one.
+            && (!self.has_key() || profile.covered_by(&certificate))
     }
 }
 
@@ -221,7 +252,7 @@ pub(super) fn key_of_pem(pem: Vec<u8>, path: &Path) -> Result<KeyPair, Error> {
 
 fn check_ca(
     der: &CertificateDer<'_>,
-    key: &KeyPair,
+    key: Option<&KeyPair>,
     now: SystemTime,
     path: &Path,
     key_path: &Path,
@@ -229,7 +260,7 @@ fn check_ca(
     let path = path.to_owned();
     let (_, certificate) = X509Certificate::from_der(der)
         .map_err(|error| Error::BadCertificate { path: path.clone(), reason: error.to_string() })?;
-    if certificate.public_key().raw != key.subject_public_key_info() {
+    if key.is_some_and(|key| certificate.public_key().raw != key.subject_public_key_info()) {
         return Err(Error::Mismatch { certificate: path, key: key_path.to_owned() });
     }
     if !certificate.is_ca() {
@@ -294,44 +325,6 @@ fn alternative_names(names: &ServingNames) -> BTreeSet<String> {
 /// Whether a certificate can contain this name or address.
 fn is_host(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._*:".contains(&b))
-}
-
-fn names_in(certificate: &X509Certificate<'_>) -> BTreeSet<String> {
-    let Ok(Some(extension)) = certificate.subject_alternative_name() else { return BTreeSet::new() };
-    extension.value.general_names.iter().filter_map(name_text).collect()
-}
-
-fn name_text(name: &GeneralName<'_>) -> Option<String> {
-    match name {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
-        GeneralName::IPAddress(bytes) => {
-            let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
-            let address = v4.or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from));
-            address.ok().map(|address| address.to_string())
-        }
-        _ => None,
-    }
-}
-
-fn valid_at(certificate: &X509Certificate<'_>, time: SystemTime) -> bool {
-    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-    let validity = certificate.validity();
-    validity.not_before.timestamp() <= seconds && seconds <= validity.not_after.timestamp()
-}
-
-/// The end of a certificate's validity; `None` if it cannot be read.
-pub fn until(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
-    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let seconds = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0);
-    UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
-}
-
-fn first(chain: Vec<CertificateDer<'static>>, path: &Path) -> Result<CertificateDer<'static>, Error> {
-    chain.into_iter().next().ok_or_else(|| Error::BadCertificate {
-        path: path.to_owned(),
-        reason: "no PEM certificate in it".to_owned(),
-    })
 }
 
 fn cannot_issue(path: &Path, error: &rcgen::Error) -> Error {
