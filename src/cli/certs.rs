@@ -72,7 +72,7 @@ pub struct ServingArgs {
 
 #[derive(Clone, Debug, Args)]
 pub struct IssueArgs {
-    /// What to issue; all stands for everything but super-admin
+    /// The certificates to issue; all stands for everything but super-admin
     #[arg(value_name = "NAME", required = true, value_parser = PossibleValuesParser::new(names(|_| true)))]
     names: Vec<String>,
     /// The URL of the API server in kubeconfigs
@@ -94,7 +94,7 @@ pub struct ListArgs {
 
 #[derive(Clone, Debug, Args)]
 pub struct RenewArgs {
-    /// What to renew; all stands for what is there
+    /// The certificates to renew; all stands for those that are there
     #[arg(value_name = "NAME", required = true, value_parser = PossibleValuesParser::new(names(is_renewable)))]
     names: Vec<String>,
     /// Make new keys

@@ -1,8 +1,8 @@
 //! `rowplane up`: a server, and upstream's kube-controller-manager and kube-scheduler beside it, as children of this
 //! process.
 //!
-//! Each child is started again when it ends, after a pause that grows. The components stop before the server, which they
-//! need to give back their leases.
+//! Each child is started again when it ends, after a pause that grows. The components stop before the server, so that they
+//! can finish what they have begun.
 
 mod cluster;
 mod components;

@@ -19,7 +19,7 @@ use crate::server::config::Config;
 /// The port of each program's own HTTPS server.
 const CONTROLLER_MANAGER_PORT: u16 = 10257;
 const SCHEDULER_PORT: u16 = 10259;
-/// How long a component may take to end, which gives its leases back first.
+/// How long a component may take to end.
 const GRACE: Duration = Duration::from_secs(10);
 const KUBELET_CLIENT: &str = "apiserver-kubelet-client";
 

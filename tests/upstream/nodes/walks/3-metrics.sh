@@ -3,7 +3,7 @@ in_namespace walk-metrics
 metrics_server() {
     # Kubelets' certificates are verified.
     local more=--kubelet-certificate-authority=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt
-    kubectl kustomize "$NODES_CACHE/bin/metrics-server-base" |
+    kubectl kustomize "$NODES_CACHE/bin/metrics-server-base" 2>"$scratch/kustomize" |
         sed -e 's|image: .*/metrics-server:.*|image: registry.k8s.io/metrics-server/metrics-server:latest|' \
             -e "s|^\( *\)- --metric-resolution=.*|&\n\1- $more|"
 }

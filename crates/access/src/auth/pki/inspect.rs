@@ -14,7 +14,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::{Error, ServingNames, certificates, files};
 
-/// What a certificate says about itself.
+/// The end, subject and issuer of a certificate.
 #[derive(Debug)]
 pub struct Described {
     /// The end of its validity.
