@@ -3,6 +3,7 @@
 # Nobody is a member of system:masters but kubeadm's super-admin, who makes two bindings: the administrators' (the group
 # of admin.conf) and the server's right to use kubelets.
 data=$NODES_WORK/control-plane pki=$NODES_WORK/control-plane/pki
+masters=$NODES_WORK/logs/masters.log
 
 begin_control_plane() {
     mkdir -m 700 "$data"
@@ -26,7 +27,7 @@ server_flags=(
     --authorization-mode Node,RBAC --kubelet-preferred-address-types InternalIP
     --kubelet-client-certificate "$pki/apiserver-kubelet-client.crt"
     --kubelet-client-key "$pki/apiserver-kubelet-client.key" --kubelet-certificate-authority "$pki/ca.crt"
-    --audit-policy-file "$data/audit-policy.yaml" --audit-log-path "$data/masters.log"
+    --audit-policy-file "$data/audit-policy.yaml" --audit-log-path "$masters"
 )
 
 start_rowplane() {
@@ -57,7 +58,7 @@ bind_users() {
     on a kubectl --kubeconfig "$super_admin" create clusterrolebinding kubeadm:apiserver-kubelet-client \
         --clusterrole system:kubelet-api-admin --user kube-apiserver-kubelet-client
     rm "$super_admin"
-    masters_at_begin=$(wc -l <"$data/masters.log")
+    masters_at_begin=$(requests_of_masters)
 }
 
 start_controllers() {
@@ -84,7 +85,10 @@ prepare_for_joins() {
     ca_hash=$(on a kubeadm token create --print-join-command --ttl 1m | sed 's/.*sha256:\([0-9a-f]*\).*/\1/')
 }
 
+# kube-apiserver is a member itself, where it is a client of its own.
+requests_of_masters() { awk '!/"username":"system:apiserver"/' "$masters" | wc -l; }
+
 report_masters() {
     echo "requests of members of system:masters since the cluster was made:" \
-        $(($(wc -l <"$data/masters.log") - masters_at_begin))
+        $(($(requests_of_masters) - masters_at_begin))
 }
