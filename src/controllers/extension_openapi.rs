@@ -32,6 +32,8 @@ const LONGEST: Duration = Duration::from_secs(3600);
 #[derive(Clone, Default)]
 struct Fetched {
     v3: Option<Arc<str>>,
+    /// Whether the server has documents of v2 alone.
+    has_no_v3: bool,
     v2: Option<Arc<V2Part>>,
     /// The tag of the document of v2.
     tag: String,
@@ -138,11 +140,22 @@ fn publish(api: &Api, followed: &HashMap<Box<str>, Followed>) {
     let v2: Vec<Arc<V2Part>> = all.iter().filter_map(|one| one.fetched.v2.clone()).collect();
     let v3: BTreeMap<String, Arc<str>> =
         all.iter().filter_map(|one| Some((path_of(&one.service), one.fetched.v3.clone()?))).collect();
+    let converted: BTreeMap<String, Arc<V2Part>> = all
+        .iter()
+        .filter(|one| one.fetched.has_no_v3)
+        .filter_map(|one| Some((path_of(&one.service), one.fetched.v2.clone()?)))
+        .collect();
     let is_same = v3 == shown.v3
+        && converted.keys().eq(shown.converted.keys())
         && v2.len() == shown.v2.len()
         && v2.iter().zip(&shown.v2).all(|(one, other)| Arc::ptr_eq(one, other));
     if !is_same {
-        api.extensions.openapi.store(Arc::new(OpenApiParts { v3, v2, generation: shown.generation + 1 }));
+        api.extensions.openapi.store(Arc::new(OpenApiParts {
+            v3,
+            converted,
+            v2,
+            generation: shown.generation + 1,
+        }));
     }
 }
 
@@ -154,25 +167,25 @@ fn path_of(service: &ApiService) -> String {
 async fn fetch(api: &Api, service: &ApiService, remote: &Remote, known: Fetched) -> Result<Fetched, String> {
     let user = fetcher();
     let call = Call::get("/openapi/v3", &user, INDEX_TIME, LIMIT);
-    let v3 = match api.call_extension(remote, &call).await? {
-        Answered { status: 200, body, .. } => url_of(&body, &path_of(service)),
-        // It has documents of v2 alone.
-        Answered { status: 404, .. } => None,
+    let (v3, has_no_v3) = match api.call_extension(remote, &call).await? {
+        Answered { status: 200, body, .. } => (url_of(&body, &path_of(service)), false),
+        Answered { status: 404, .. } => (None, true),
         Answered { status, .. } => return Err(format!("/openapi/v3: the server answers with {status}")),
     };
     let tag = Some(known.tag.as_str()).filter(|tag| !tag.is_empty());
     let call = Call { path: "/openapi/v2", known: tag, time: TIME, ..call };
     let answer = api.call_extension(remote, &call).await?;
     match answer.status {
-        304 => Ok(Fetched { v3, ..known }),
-        404 => Ok(Fetched { v3, v2: None, tag: String::new() }),
+        304 => Ok(Fetched { v3, has_no_v3, ..known }),
+        404 => Ok(Fetched { v3, has_no_v3, v2: None, tag: String::new() }),
         200 => {
             let tag = answer.header(&header::ETAG).to_owned();
             let version = service.version.clone();
             let reading = tokio::task::spawn_blocking(move || V2Part::of(&version, &answer.body));
             let part = reading.await.map_err(|died| died.to_string())??;
             let same = known.v2.filter(|known| **known == part);
-            Ok(Fetched { v3, v2: Some(same.unwrap_or_else(|| Arc::new(part))), tag })
+            let v2 = Some(same.unwrap_or_else(|| Arc::new(part)));
+            Ok(Fetched { v3, has_no_v3, v2, tag })
         }
         status => Err(format!("/openapi/v2: the server answers with {status}")),
     }

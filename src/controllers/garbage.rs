@@ -1,11 +1,14 @@
 //! Garbage collection by ownerReferences: background, foreground and orphan (upstream's garbage collector).
 //!
 //! One task per resource reports changes to a single collector, which owns the graph of owners and dependents. The
-//! graph only tells the collector where to look: it acts on the newest state. An object that cannot be read decides
+//! graph only tells the collector where to look: it acts on the newest state. Objects of extension servers are collected
+//! by sweeps of their own, which ask the collector about dependents here. An object that cannot be read decides
 //! nothing: as an owner it is neither alive nor gone, and as a dependent it may have any owner.
 
 mod collect;
 mod graph;
+mod remote_objects;
+mod sweep;
 #[cfg(test)]
 pub(in crate::controllers) mod tests;
 
@@ -17,8 +20,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
+use self::collect::owners::Elsewhere;
 use self::collect::remote::{self, Asking};
-use self::collect::{CollectResult, Collector, Elsewhere};
+use self::collect::{CollectResult, Collector, Question};
 use self::graph::{Graph, Node};
 use crate::api::Api;
 use crate::api::catalog::Served;
@@ -35,6 +39,8 @@ const NAME: &str = "garbage-collector";
 /// How many reports may wait for the collector. A waiting reporter loses nothing: its events are in the watch cache's
 /// log.
 const REPORTS: usize = 1024;
+/// How many questions of sweeps may wait for the collector.
+const QUESTIONS: usize = 16;
 /// The pause before an object that could not be handled is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -52,7 +58,7 @@ enum Report {
     Removed(ResourceId),
 }
 
-/// The reporting tasks, one for each resource in the graph.
+/// The reporting tasks, one for each resource in the graph, and the sweeps.
 struct Reporters {
     api: Arc<Api>,
     reports: mpsc::Sender<Report>,
@@ -65,7 +71,9 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     let (sender, mut reports) = mpsc::channel(REPORTS);
     let mut reporters = Reporters { api: api.clone(), reports: sender, running: JoinSet::new() };
     let mut graph = Graph::default();
-    let elsewhere = Elsewhere::default();
+    let elsewhere = Arc::new(Elsewhere::default());
+    let (asker, mut questions) = mpsc::channel(QUESTIONS);
+    reporters.running.spawn(sweep::run(api.clone(), elsewhere.clone(), asker));
     let mut queue = reporters.follow(&served.borrow_and_update().clone(), &mut graph);
     // Dependents to look at when something else is served: owners of a formerly unknown kind may turn out to be gone.
     let mut undecided: HashSet<Node> = HashSet::new();
@@ -80,6 +88,11 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
                 elsewhere.remote.answered(answered.map_err(|died| Error::Internal(died.to_string()))?);
                 queue = retry;
                 queue.extend(undecided.drain());
+                continue;
+            }
+            Some(question) = questions.recv() => {
+                queue = retry;
+                answer(&api, &graph, &elsewhere, question, &mut queue);
                 continue;
             }
             // Owners of extension servers end without a word.
@@ -109,10 +122,10 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
         };
         queue = retry;
         let mut removed = matches!(report, Report::Removed(_));
-        let mut unknown = take_in(&api, &mut graph, report, &mut queue);
+        let mut unknown = take_in(&api, &mut graph, &elsewhere, report, &mut queue);
         while let Ok(report) = reports.try_recv() {
             removed |= matches!(report, Report::Removed(_));
-            unknown |= take_in(&api, &mut graph, report, &mut queue);
+            unknown |= take_in(&api, &mut graph, &elsewhere, report, &mut queue);
         }
         if removed {
             // The resource may have been added again before its reporter noticed the removal.
@@ -125,6 +138,16 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
         queue.sort_unstable();
         queue.dedup();
     }
+}
+
+/// Answers a question of a sweep, and has the dependents looked at that it is about.
+fn answer(api: &Api, graph: &Graph, elsewhere: &Elsewhere, question: Question, queue: &mut Vec<Node>) {
+    elsewhere.remote.forget(&question.uid);
+    queue.extend(graph.dependents(&question.uid).cloned());
+    let collector = Collector { api, elsewhere, decided_at: api.cache.any().revision };
+    let local = collector.local_dependents(graph, &question);
+    // A sweep that has ended does not wait any more.
+    let _ = question.answer.send(local);
 }
 
 /// Collects these objects. Returns those that are to be tried again, and notes those that are undecided.
@@ -236,13 +259,22 @@ fn load(api: &Api, state: &State, resources: &[Arc<Resource>], graph: &mut Graph
 }
 
 /// Returns whether an object is gone whose dependents are unknown.
-fn take_in(api: &Api, graph: &mut Graph, report: Report, queue: &mut Vec<Node>) -> bool {
+fn take_in(
+    api: &Api,
+    graph: &mut Graph,
+    elsewhere: &Elsewhere,
+    report: Report,
+    queue: &mut Vec<Node>,
+) -> bool {
     match report {
         Report::Change { node, current: Some(object), .. } => put(api, graph, node, &object, queue),
-        Report::Change { node, current: None, previous: Some(gone) } => match graph.remove(&node, &gone) {
-            Some(dependents) => queue.extend(dependents),
-            None => return true,
-        },
+        Report::Change { node, current: None, previous: Some(gone) } => {
+            elsewhere.owner_is_gone(&gone);
+            match graph.remove(&node, &gone) {
+                Some(dependents) => queue.extend(dependents),
+                None => return true,
+            }
+        }
         Report::Change { .. } => {}
         Report::Reached(resource, at) => graph.reach(resource, at),
         Report::Removed(resource) => graph.forget(resource),

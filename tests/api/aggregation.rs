@@ -2,8 +2,10 @@
 
 mod availability;
 mod discovery;
+mod garbage;
 mod objects;
 mod passing;
+mod services;
 
 use rowplane::api::service_routes::{self, FixedAddresses, parse_fixed};
 

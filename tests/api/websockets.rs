@@ -36,7 +36,7 @@ const GAUGE: &str = r#"apiserver_longrunning_requests{verb="WATCH",group="",vers
 
 type Tls = TlsStream<TcpStream>;
 /// A connection, and the subprotocol that the server has chosen.
-type Opened = Result<(WebSocketStream<Tls>, Option<String>), Error>;
+pub type Opened = Result<(WebSocketStream<Tls>, Option<String>), Error>;
 
 async fn open_on(stream: Tls, path: &str, headers: &[(&'static str, &str)]) -> Opened {
     let mut request = format!("wss://rowplane.example{path}").into_client_request()?;
@@ -48,7 +48,8 @@ async fn open_on(stream: Tls, path: &str, headers: &[(&'static str, &str)]) -> O
     Ok((socket, protocol.map(|value| value.to_str().expect("text").to_owned())))
 }
 
-async fn open(server: &TestServer, path: &str, headers: &[(&'static str, &str)]) -> Opened {
+/// Opens a WebSocket.
+pub async fn open(server: &TestServer, path: &str, headers: &[(&'static str, &str)]) -> Opened {
     open_on(connect(&server.kubeconfig, "http/1.1").await.expect("a connection"), path, headers).await
 }
 

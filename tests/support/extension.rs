@@ -1,5 +1,8 @@
 //! An extension API server's place, taken by a test: it serves `things` of `ext.example.io/v1`, and misbehaves as it is told.
 
+pub mod things;
+mod upgrades;
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +28,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use self::things::{Things, thing};
 use super::kubelet::Anybody;
 use super::server::TestServer;
 
@@ -61,7 +65,7 @@ impl Asked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Behavior {
     Serves,
-    /// Aggregated discovery is not found.
+    /// Neither aggregated discovery nor OpenAPI v3 is found.
     IsOld,
     Answers(u16, Vec<(&'static str, &'static str)>),
     /// Nobody is answered.
@@ -86,8 +90,7 @@ struct Shared {
     resources: Mutex<Vec<Value>>,
     /// The number of connections that were made.
     connections: AtomicUsize,
-    /// The names of the things that are there, in all namespaces.
-    things: Mutex<Vec<String>>,
+    things: Things,
 }
 
 /// The facts about a connection.
@@ -119,7 +122,7 @@ impl ExtensionServer {
             seen: Mutex::default(),
             resources: Mutex::new(vec![things()]),
             connections: AtomicUsize::new(0),
-            things: Mutex::default(),
+            things: Things::default(),
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(serve(listener, TlsAcceptor::from(Arc::new(config)), shared.clone()));
@@ -137,11 +140,22 @@ impl ExtensionServer {
 
     /// Puts things there, or removes them all.
     pub fn keep(&self, things: &[&str]) {
-        *self.shared.things.lock().expect("a lock") = things.iter().map(|name| (*name).to_owned()).collect();
+        self.shared.things.keep_only(things);
     }
 
+    /// Puts a thing there whose metadata has these members, too.
+    pub fn put(&self, name: &str, metadata: &Value) {
+        self.shared.things.put(name, metadata);
+    }
+
+    /// The names of the things that are there.
     pub fn things(&self) -> Vec<String> {
-        self.shared.things.lock().expect("a lock").clone()
+        self.shared.things.names()
+    }
+
+    /// The metadata of a thing; null if it is not there.
+    pub fn metadata(&self, name: &str) -> Value {
+        self.shared.things.get(name).map_or(Value::Null, |thing| thing["metadata"].clone())
     }
 
     /// How many connections there were.
@@ -246,14 +260,7 @@ async fn answer(shared: &Arc<Shared>, peer: Peer, mut request: Request<Incoming>
     };
     shared.seen.lock().expect("a lock").push(asked.clone());
     if let Some(upgrade) = upgrade {
-        tokio::spawn(async move {
-            let Ok(upgraded) = upgrade.await else { return };
-            let (mut reader, mut writer) = tokio::io::split(TokioIo::new(upgraded));
-            let _ = tokio::io::copy(&mut reader, &mut writer).await;
-        });
-        let response =
-            Response::builder().status(101).header("Connection", "Upgrade").header("Upgrade", "echo");
-        return response.body(text("")).expect("a response");
+        return upgrades::upgrade(&asked.headers, upgrade);
     }
     let behavior = shared.behavior.borrow().clone();
     match behavior {
@@ -280,6 +287,10 @@ async fn answer(shared: &Arc<Shared>, peer: Peer, mut request: Request<Incoming>
 
 fn served(shared: &Shared, asked: &Asked, is_old: bool) -> Response<Body> {
     let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
+    let name = path.strip_prefix(THINGS).and_then(|rest| rest.strip_prefix('/'));
+    if let Some((status, answer)) = name.and_then(|name| shared.things.answer(name, asked)) {
+        return json_of(status, &answer);
+    }
     match path {
         "/apis" if !is_old && asked.all("accept").concat().contains("g=apidiscovery.k8s.io;v=v2;") => {
             let resources = shared.resources.lock().expect("a lock").clone();
@@ -301,7 +312,7 @@ fn served(shared: &Shared, asked: &Asked, is_old: bool) -> Response<Body> {
             )
         }
         "/openapi/v2" => json_of(200, &openapi_v2()),
-        "/openapi/v3" => {
+        "/openapi/v3" if !is_old => {
             let url = json!({"serverRelativeURL": "/openapi/v3/apis/ext.example.io/v1?hash=E"});
             json_of(
                 200,
@@ -317,34 +328,17 @@ fn served(shared: &Shared, asked: &Asked, is_old: bool) -> Response<Body> {
             Response::new(StreamBody::new(first.chain(stream::pending())).boxed_unsync())
         }
         THINGS if asked.method == "DELETE" => {
-            shared.things.lock().expect("a lock").clear();
+            shared.things.remove_all();
             json_of(200, &json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}))
         }
-        THINGS if asked.method == "GET" => {
-            let items: Vec<Value> =
-                shared.things.lock().expect("a lock").iter().map(|name| thing(name)).collect();
-            json_of(
-                200,
-                &json!({"kind": "ThingList", "apiVersion": "ext.example.io/v1", "metadata": {}, "items": items}),
-            )
-        }
-        path if path.starts_with(&format!("{THINGS}/owner-")) => {
-            let name = path.rsplit('/').next().unwrap_or_default();
-            let is_there = shared.things.lock().expect("a lock").iter().any(|thing| thing == name);
-            match is_there {
-                true => json_of(200, &thing(name)),
-                false => json_of(404, &json!({"kind": "Status", "reason": "NotFound"})),
-            }
+        THINGS | "/apis/ext.example.io/v1/things" if asked.method == "GET" => {
+            json_of(200, &shared.things.list(query))
         }
         path if path.starts_with("/apis/ext.example.io/v1/") => {
             json_of(200, &json!({"kind": "Thing", "path": path}))
         }
         _ => json_of(404, &json!({"kind": "Status"})),
     }
-}
-
-fn thing(name: &str) -> Value {
-    json!({"kind": "Thing", "apiVersion": "ext.example.io/v1", "metadata": {"name": name, "namespace": "t", "uid": format!("uid-{name}")}})
 }
 
 fn openapi_v2() -> Value {

@@ -1,13 +1,18 @@
 //! The next step for one object: as a dependent, and as an owner that waits for its dependents.
 
-mod owners;
+pub mod decision;
+pub mod owners;
 pub mod remote;
 
 use std::sync::Arc;
 
-pub use self::owners::Elsewhere;
+use tokio::sync::oneshot;
+
+use self::decision::{OwnDependents, Step, decide};
+use self::owners::Elsewhere;
 use super::NAME;
-use super::graph::{Facts, Graph, Node, OwnerReference};
+use super::graph::{FOREGROUND, Facts, Graph, Node, ORPHAN, OwnerReference};
+use super::remote_objects::Since;
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
 use crate::api::request::Request;
@@ -17,22 +22,37 @@ use crate::api::{Api, Target};
 use crate::codec::object::Object;
 use crate::failpoints::{Bug, strikes};
 use crate::fields;
-use crate::kinds::behavior::deletion::{Dependents, Propagation};
+use crate::kinds::behavior::deletion::Dependents;
 use crate::patch::PatchKind;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
-
-/// Set by a foreground deletion: the owner waits for its blocking dependents.
-const FOREGROUND: &str = "foregroundDeletion";
-/// Set by an orphaning deletion: the owner waits until no dependent names it any more.
-const ORPHAN: &str = "orphan";
 
 pub struct Collector<'a> {
     pub api: &'a Api,
     pub elsewhere: &'a Elsewhere,
     /// The state in which owners and dependents were looked for, or an earlier one.
     pub decided_at: Revision,
+}
+
+/// A question about the dependents that an object of an extension server has in this cluster.
+pub struct Question {
+    pub uid: String,
+    pub namespace: String,
+    /// The state that has to be looked at.
+    pub at: Revision,
+    /// `None` if the dependents are not known.
+    pub answer: oneshot::Sender<Option<LocalDependents>>,
+}
+
+/// The dependents in this cluster of an object of an extension server.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalDependents {
+    pub own: OwnDependents,
+    /// At least one of them blocks a foreground deletion.
+    pub block: bool,
+    /// Whether an object that cannot be read may be one of them.
+    pub may_be_hidden: bool,
 }
 
 pub enum CollectResult {
@@ -71,31 +91,19 @@ impl Collector<'_> {
     ) -> Result<CollectResult, Error> {
         let owners = self.owners(target, facts);
         self.tell_of_other_namespaces(target, facts).await;
-        if owners.unknown {
-            return Ok(CollectResult::Undecided);
-        }
-        if owners.dangling.is_empty() && owners.waiting.is_empty() || strikes(Bug::DependentForgotten) {
-            return Ok(if owners.remote { CollectResult::Undecided } else { CollectResult::Done });
-        }
-        if !owners.solid.is_empty() {
-            let gone: Vec<&str> =
-                owners.dangling.iter().chain(&owners.waiting).map(|owner| owner.uid.as_str()).collect();
-            self.remove_references(target, object, facts, &gone).await?;
-            return Ok(CollectResult::Done);
-        }
-        let has_dependents = graph.dependents(&facts.uid).next().is_some();
-        let blocks = facts.owner_references.iter().any(OwnerReference::blocks);
-        if !owners.waiting.is_empty() && blocks && self.has_waiting_dependent(graph, facts) {
-            // There may be a cycle of objects that wait for each other. Upstream breaks it here, too.
-            self.unblock_owners(target, object, facts).await?;
-            return Ok(CollectResult::Later);
-        }
-        let policy = if !owners.waiting.is_empty() && has_dependents || facts.has_finalizer(FOREGROUND) {
-            Propagation::Foreground
-        } else if facts.has_finalizer(ORPHAN) {
-            Propagation::Orphan
-        } else {
-            Propagation::Background
+        let policy = match decide(&owners, facts, || self.dependents_of(graph, facts)) {
+            Step::Keep => return Ok(CollectResult::Done),
+            Step::Undecided => return Ok(CollectResult::Undecided),
+            _ if strikes(Bug::DependentForgotten) => return Ok(CollectResult::Done),
+            Step::Release(uids) => {
+                self.remove_references(target, object, facts, &uids).await?;
+                return Ok(CollectResult::Done);
+            }
+            Step::Unblock => {
+                self.unblock_owners(target, object, facts).await?;
+                return Ok(CollectResult::Later);
+            }
+            Step::Delete(policy) => policy,
         };
         let preconditions = Preconditions {
             uid: Some(facts.uid.clone()),
@@ -129,7 +137,10 @@ impl Collector<'_> {
         facts: &Facts,
     ) -> Result<CollectResult, Error> {
         // As of orphans: a dependent that was made before the owner was marked may not have been reported yet.
-        let mut waits = !self.knows_all(graph) || !graph.covers(owner.revision(), &self.api.cache.any());
+        let mut waits = !self.knows_all(graph)
+            || !graph.covers(owner.revision(), &self.api.cache.any())
+            || !self.covers_extensions(owner)
+            || self.elsewhere.objects.has_blocking_dependents(&facts.uid);
         for node in graph.dependents(&facts.uid) {
             let Some(resource) = self.resource(node) else { continue };
             let found = self.api.cache.any().get(node.resource, node.namespace(), node.name());
@@ -154,6 +165,9 @@ impl Collector<'_> {
             }
         }
         if waits && !strikes(Bug::OwnerGoesFirst) {
+            if self.elsewhere.objects.has_dependents(&facts.uid) {
+                self.elsewhere.objects.want();
+            }
             return Ok(CollectResult::Later);
         }
         self.remove_finalizer(target, owner, facts, FOREGROUND).await?;
@@ -172,6 +186,7 @@ impl Collector<'_> {
         if !self.knows_all(graph)
             || !graph.covers(owner.revision(), &self.api.cache.any())
             || graph.may_hide_dependents(target.namespace)
+            || !self.covers_extensions(owner)
         {
             return Ok(CollectResult::Later);
         }
@@ -183,15 +198,52 @@ impl Collector<'_> {
             let target = Target { resource: &resource, namespace: node.namespace(), name: node.name() };
             self.remove_references(target, &object, &dependent, &[&facts.uid]).await?;
         }
+        // Those at extension servers are released by a sweep.
+        if self.elsewhere.objects.has_dependents(&facts.uid) {
+            self.elsewhere.objects.want();
+            return Ok(CollectResult::Later);
+        }
         self.remove_finalizer(target, owner, facts, ORPHAN).await?;
         Ok(CollectResult::Done)
     }
 
-    fn has_waiting_dependent(&self, graph: &Graph, facts: &Facts) -> bool {
+    /// The dependents of an object, here and at extension servers.
+    pub fn dependents_of(&self, graph: &Graph, facts: &Facts) -> OwnDependents {
         let state = self.api.cache.any();
         let found = |node: &Node| state.get(node.resource, node.namespace(), node.name());
-        let mut dependents = graph.dependents(&facts.uid).filter_map(found);
-        dependents.any(|object| Facts::of(&object).is_ok_and(|facts| waits_for_dependents(&facts)))
+        let waits = |object: Arc<Object>| Facts::of(&object).is_ok_and(|facts| facts.waits_for_dependents());
+        let remote = self.elsewhere.objects.dependents(&facts.uid);
+        OwnDependents {
+            exist: !remote.is_empty() || graph.dependents(&facts.uid).next().is_some(),
+            one_waits: remote.iter().any(|object| object.facts.waits_for_dependents())
+                || graph.dependents(&facts.uid).filter_map(found).any(waits),
+        }
+    }
+
+    /// Answers a question; `None` if the graph does not have the state.
+    pub fn local_dependents(&self, graph: &Graph, question: &Question) -> Option<LocalDependents> {
+        let state = self.api.cache.any();
+        if !self.knows_all(graph) || !graph.covers(question.at, &state) {
+            return None;
+        }
+        let uid = &question.uid;
+        let found = |node: &Node| state.get(node.resource, node.namespace(), node.name());
+        let facts = |node: &Node| found(node).map(|object| Facts::of(&object));
+        let (mut one_waits, mut block) = (false, false);
+        for dependent in graph.dependents(uid).filter_map(facts) {
+            let blocks = |owner: &OwnerReference| owner.uid == *uid && owner.blocks();
+            // It was a dependent when it could last be read.
+            block |= dependent.as_ref().map_or(true, |facts| facts.owner_references.iter().any(blocks));
+            one_waits |= dependent.is_ok_and(|facts| facts.waits_for_dependents());
+        }
+        let own = OwnDependents { exist: graph.dependents(uid).next().is_some(), one_waits };
+        Some(LocalDependents { own, block, may_be_hidden: graph.may_hide_dependents(&question.namespace) })
+    }
+
+    /// Whether the extension servers have been listed since the owner was marked.
+    fn covers_extensions(&self, owner: &Object) -> bool {
+        let services = self.api.extensions.newest(&self.api.cache);
+        self.elsewhere.objects.covers(&services, Since::Revision(owner.revision()))
     }
 
     /// Makes the object's owners stop waiting for it.
@@ -280,8 +332,4 @@ impl Collector<'_> {
     fn resource(&self, node: &Node) -> Option<Arc<Resource>> {
         self.api.catalog.served().by_id(node.resource).cloned()
     }
-}
-
-fn waits_for_dependents(owner: &Facts) -> bool {
-    owner.is_deleting() && owner.has_finalizer(FOREGROUND)
 }

@@ -9,6 +9,11 @@ use crate::codec::object::{Object, Undecodable};
 use crate::revision::Revision;
 use crate::storage::ResourceId;
 
+/// The finalizer of a foreground deletion: the owner waits for its blocking dependents.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer of an orphaning deletion: the owner waits until no dependent names it any more.
+pub const ORPHAN: &str = "orphan";
+
 /// An object, identified by resource and key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node {
@@ -78,6 +83,16 @@ impl Facts {
 
     pub fn has_finalizer(&self, name: &str) -> bool {
         self.finalizers.iter().any(|finalizer| finalizer == name)
+    }
+
+    /// Whether the object is in a foreground deletion.
+    pub fn waits_for_dependents(&self) -> bool {
+        self.is_deleting() && self.has_finalizer(FOREGROUND)
+    }
+
+    /// Whether the object is in an orphaning deletion.
+    pub fn waits_to_orphan(&self) -> bool {
+        self.is_deleting() && self.has_finalizer(ORPHAN)
     }
 }
 

@@ -128,8 +128,14 @@ impl Overtaken {
         let current = api.cache.any().get(configmaps, "t", "owner");
         let at = api.cache.any().revision;
         let mut queue = Vec::new();
-        take_in(&api, &mut graph, Report::Change { node: node.clone(), current, previous: None }, &mut queue);
-        take_in(&api, &mut graph, Report::Reached(configmaps, at), &mut queue);
+        take_in(
+            &api,
+            &mut graph,
+            &Elsewhere::default(),
+            Report::Change { node: node.clone(), current, previous: None },
+            &mut queue,
+        );
+        take_in(&api, &mut graph, &Elsewhere::default(), Report::Reached(configmaps, at), &mut queue);
         assert_eq!(queue, std::slice::from_ref(&node));
         let known = Node { resource: secrets, key: dependent.key().into() };
         Self { api, graph, owner: node, dependent: (known, dependent), at }
@@ -139,9 +145,15 @@ impl Overtaken {
     fn report(&mut self) {
         let (node, dependent) = self.dependent.clone();
         let report = Report::Change { node, current: Some(dependent), previous: None };
-        take_in(&self.api, &mut self.graph, report, &mut Vec::new());
+        take_in(&self.api, &mut self.graph, &Elsewhere::default(), report, &mut Vec::new());
         for resource in self.api.catalog.served().stored() {
-            take_in(&self.api, &mut self.graph, Report::Reached(resource.id, self.at), &mut Vec::new());
+            take_in(
+                &self.api,
+                &mut self.graph,
+                &Elsewhere::default(),
+                Report::Reached(resource.id, self.at),
+                &mut Vec::new(),
+            );
         }
     }
 

@@ -16,6 +16,7 @@ use crate::schema::registry::Registry;
 use crate::schema::resource::Origin;
 use crate::wall_clock::WallClock;
 
+mod converted;
 mod custom;
 mod dialect;
 mod entries;
@@ -34,6 +35,7 @@ mod v2;
 mod v3;
 mod wording;
 
+use converted::Converted;
 use custom::CustomVersion;
 use packed::Packed;
 use schemas::Library;
@@ -85,6 +87,8 @@ pub struct OpenApi {
     built_in: Arc<OnceLock<BuiltIn>>,
     /// The documents of custom resources by their paths without leading slash: `apis/ex.io/v1`.
     custom: BTreeMap<String, Arc<CustomVersion>>,
+    /// The documents that are made for extension servers, by the same paths.
+    converted: BTreeMap<String, Arc<Converted>>,
     v3_index: OnceLock<(Document, SystemTime)>,
     /// The documents of extension servers.
     extensions: Arc<OpenApiParts>,
@@ -163,8 +167,14 @@ impl OpenApi {
             let known = known.filter(|known| known.is_of(version)).cloned();
             (path, known.unwrap_or_else(|| Arc::new(CustomVersion::new(version))))
         });
+        let converted = extensions.converted.iter().map(|(path, part)| {
+            let known = before.and_then(|before| before.converted.get(path));
+            let known = known.filter(|known| Arc::ptr_eq(&known.part, part)).cloned();
+            (path.clone(), known.unwrap_or_else(|| Arc::new(Converted::new(part))))
+        });
         Self {
             custom: custom.collect(),
+            converted: converted.collect(),
             v2: OnceLock::new(),
             built_in: before.map(|before| before.built_in.clone()).unwrap_or_default(),
             v3_index: OnceLock::new(),
@@ -189,7 +199,9 @@ impl OpenApi {
         let (index, modified) = self.v3_index.get_or_init(|| {
             let built_in = self.built_in().by_path.iter().map(|(path, made)| (path, &*made.hash));
             let custom = self.custom.iter().map(|(path, version)| (path, &*version.hash));
-            let own = built_in.chain(custom).map(|(path, hash)| (path, Self::v3_url(path, hash)));
+            let converted = self.converted.iter().map(|(path, one)| (path, one.hash(&self.clock)));
+            let own =
+                built_in.chain(custom).chain(converted).map(|(path, hash)| (path, Self::v3_url(path, hash)));
             let remote = self.extensions.v3.iter().map(|(path, url)| (path, url.to_string()));
             let urls: BTreeMap<&String, String> = own.chain(remote).collect();
             (Document::compact(&v3::index(urls.into_iter())), self.clock.now())
@@ -199,6 +211,9 @@ impl OpenApi {
 
     /// `/openapi/v3/<path>`, where `path` is for instance `api/v1`, `apis/<group>/<version>` or `version`.
     pub fn v3(&self, path: &str, form: Form) -> Option<Kept<'_>> {
+        if let Some(converted) = self.converted.get(path) {
+            return Some(converted.kept(form, &self.clock));
+        }
         if let Some(version) = self.custom.get(path) {
             return Some(version.kept(form, &self.clock));
         }

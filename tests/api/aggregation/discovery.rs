@@ -11,6 +11,7 @@ on_every_store! {
     cluster_16_a_server_without_aggregated_discovery,
     cluster_17_a_namespace_waits_for_a_group,
     cluster_18_documents_of_openapi,
+    cluster_18_a_server_that_has_openapi_v2_alone,
     lies_are_left_out,
     owners_of_an_extension_server,
 }
@@ -148,6 +149,36 @@ async fn cluster_18_documents_of_openapi(mut setup: Setup) {
     extension.stop().await;
     assert!(server.get("/openapi/v2").await.ok()["paths"].get(path).is_some());
     server.get("/openapi/v3/apis/apps/v1").await.ok();
+}
+
+async fn cluster_18_a_server_that_has_openapi_v2_alone(mut setup: Setup) {
+    let extension = ExtensionServer::start().await;
+    extension.behave(Behavior::IsOld);
+    let server = with_extension(&mut setup, &extension).await;
+    let url = loop {
+        let index = server.get("/openapi/v3").await.ok();
+        match index["paths"]["apis/ext.example.io/v1"]["serverRelativeURL"].as_str() {
+            Some(url) => break url.to_owned(),
+            None => tokio::task::yield_now().await,
+        }
+    };
+    assert!(url.starts_with("/openapi/v3/apis/ext.example.io/v1?hash="), "{url}");
+    let document = server.get(&url).await.ok();
+    assert_eq!((&document["openapi"], &document["info"]["title"]), (&json!("3.0.0"), &json!("ext")));
+    let paths = document["paths"].as_object().expect("paths");
+    assert_eq!(paths.keys().collect::<Vec<_>>(), ["/apis/ext.example.io/v1/things"]);
+    let thing = &document["components"]["schemas"]["example.Thing"];
+    let meta = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    assert_eq!(thing["properties"]["metadata"], json!({"$ref": meta}));
+    let packed = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
+    assert_eq!(server.get(&url).accept(packed).await.header("content-type"), Some(packed));
+    // Its own document is asked for again once it has one.
+    extension.behave(Behavior::Serves);
+    let patch = json!({"spec": {"versionPriority": 11}});
+    server.patch(format!("{API_SERVICES}/{NAME}"), &patch).await.ok();
+    while server.get("/openapi/v3/apis/ext.example.io/v1").await.text() == document.to_string() {
+        tokio::task::yield_now().await;
+    }
 }
 
 async fn cluster_17_a_namespace_waits_for_a_group(mut setup: Setup) {

@@ -1,10 +1,12 @@
 //! Requests that an extension server answers: 1.4 and 1.5.
 
+use futures_util::{SinkExt as _, StreamExt as _};
 use http::Method;
 use http_body_util::BodyExt as _;
 use rowplane::server::config::ProxyClient;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_tungstenite::tungstenite::Message;
 
 use super::{beside, with_extension};
 use crate::connect::certificate;
@@ -12,6 +14,7 @@ use crate::connect::streams::upgrade;
 use crate::support::client::patient;
 use crate::support::extension::{API_SERVICES, Behavior, ExtensionServer, NAME, THINGS, available};
 use crate::support::server::{ALICE, Setup, TestServer};
+use crate::websockets::open;
 
 on_every_store! {
     cluster_10_who_asks,
@@ -22,6 +25,8 @@ on_every_store! {
     cluster_14_the_server_itself,
     cluster_19_watches,
     cluster_19_upgrades,
+    cluster_19_websockets,
+    cluster_19_spdy,
     cluster_19_discovery_of_a_server_that_hangs,
     cluster_20_who_is_believed,
     cluster_21_another_certificate,
@@ -202,6 +207,42 @@ async fn cluster_19_upgrades(mut setup: Setup) {
     assert_eq!(asked.all("x-remote-user"), ["kubernetes-admin"]);
     assert_eq!(asked.path, format!("{THING}/exec?a=2&b=1"));
     assert!(!asked.is_http2 && asked.certificate.is_some());
+}
+
+async fn cluster_19_websockets(mut setup: Setup) {
+    let extension = ExtensionServer::start().await;
+    let server = with_extension(&mut setup, &extension).await;
+    let offered = [("sec-websocket-protocol", "v5.channel.k8s.io, v4.channel.k8s.io")];
+    let (mut socket, chosen) = open(&server, &format!("{THING}/exec"), &offered).await.expect("a handshake");
+    assert_eq!(chosen.as_deref(), Some("v5.channel.k8s.io"));
+    for message in [Message::binary(vec![0, 255]), Message::text("é"), Message::binary(vec![7; 1 << 20])] {
+        socket.send(message.clone()).await.expect("sent");
+        assert_eq!(patient("a message", socket.next()).await.expect("a message").expect("no error"), message);
+    }
+    socket.close(None).await.expect("closed");
+    let asked = extension.asked(&format!("{THING}/exec"));
+    assert_eq!(asked.all("sec-websocket-protocol"), ["v5.channel.k8s.io, v4.channel.k8s.io"]);
+    assert_eq!(asked.all("x-remote-user"), ["kubernetes-admin"]);
+}
+
+async fn cluster_19_spdy(mut setup: Setup) {
+    let extension = ExtensionServer::start().await;
+    let server = with_extension(&mut setup, &extension).await;
+    let headers = "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\
+        X-Stream-Protocol-Version: channel.k8s.io";
+    let (mut stream, head) = upgrade(&server.kubeconfig, &format!("POST {THING}/exec"), headers).await;
+    assert_eq!(head.line, "HTTP/1.1 101 Switching Protocols");
+    assert_eq!(head.all("upgrade"), ["SPDY/3.1"]);
+    assert_eq!(head.all("x-stream-protocol-version"), ["v4.channel.k8s.io"]);
+    // A ping of SPDY is answered by the same frame.
+    let ping = [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1];
+    stream.write_all(&ping).await.expect("written");
+    let mut pong = [0; 12];
+    patient("a pong", stream.read_exact(&mut pong)).await.expect("a pong");
+    assert_eq!(pong, ping);
+    let asked = extension.asked(&format!("{THING}/exec"));
+    assert_eq!(asked.method, "POST");
+    assert_eq!(asked.all("x-stream-protocol-version"), ["v4.channel.k8s.io", "channel.k8s.io"]);
 }
 
 async fn cluster_19_discovery_of_a_server_that_hangs(mut setup: Setup) {

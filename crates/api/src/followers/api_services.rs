@@ -1,5 +1,6 @@
 //! APIServices as this server follows them: which group versions extension servers answer for, and the way to these servers.
 
+pub mod converted;
 pub mod discovered;
 pub mod openapi;
 mod remote;
@@ -123,6 +124,10 @@ impl Extensions {
             return None;
         }
         let version = group_version(path)?;
+        let document = path.strip_prefix("/openapi/v3/");
+        if document.is_some_and(|path| self.openapi.load().converted.contains_key(path)) {
+            return None;
+        }
         follower.known().published.load().remote.get(&version).cloned()
     }
 }

@@ -32,16 +32,34 @@ pub struct Call<'a> {
     pub accept: &'a str,
     /// The tag of the document that is known already.
     pub known: Option<&'a str>,
+    pub content: Option<Content>,
     /// For the whole answer.
     pub time: Duration,
     /// Bytes of the answer that are read.
     pub limit: usize,
 }
 
+/// The body of a request.
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// The media type.
+    pub kind: &'static str,
+    pub bytes: Bytes,
+}
+
 impl<'a> Call<'a> {
     /// A GET of JSON.
     pub fn get(path: &'a str, user: &'a User, time: Duration, limit: usize) -> Self {
-        Self { method: Method::GET, path, user, accept: "application/json", known: None, time, limit }
+        Self {
+            method: Method::GET,
+            path,
+            user,
+            accept: "application/json",
+            known: None,
+            content: None,
+            time,
+            limit,
+        }
     }
 }
 
@@ -117,7 +135,14 @@ impl Route {
         if let Some(known) = call.known {
             request = request.header(header::IF_NONE_MATCH, known);
         }
-        let body: Outgoing = Full::new(Bytes::new()).map_err(|never| match never {}).boxed_unsync();
+        let bytes = match &call.content {
+            Some(content) => {
+                request = request.header(header::CONTENT_TYPE, content.kind);
+                content.bytes.clone()
+            }
+            None => Bytes::new(),
+        };
+        let body: Outgoing = Full::new(bytes).map_err(|never| match never {}).boxed_unsync();
         let mut request = request.body(body).map_err(|error| error.to_string())?;
         show_user(request.headers_mut(), call.user)?;
         self.pool.send(&self.to, request).await

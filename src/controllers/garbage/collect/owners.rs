@@ -3,11 +3,14 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use super::remote::{Asked, RemoteOwners, Verdict};
-use super::{Collector, waits_for_dependents};
+use super::Collector;
+use super::decision::{Owner, Owners};
+use super::remote::{Asked, RemoteOwners};
 use crate::api::Target;
 use crate::cache::Range;
+use crate::codec::object::Object;
 use crate::controllers::garbage::graph::{Facts, OwnerReference};
+use crate::controllers::garbage::remote_objects::RemoteObjects;
 use crate::controllers::recorder::{self, About, Told};
 use crate::gotext;
 use crate::schema::names::{Gvk, Gvr};
@@ -17,24 +20,30 @@ const CONTROLLER: &str = "garbage-collector-controller";
 /// The most owners, and the most references, that are remembered.
 const REMEMBERED: usize = 4096;
 
+/// A dependent, as its owners are looked for.
+#[derive(Clone, Copy)]
+pub struct Dependent<'a> {
+    pub is_namespaced: bool,
+    pub namespace: &'a str,
+    /// Whether it is an object of an extension server.
+    pub is_remote: bool,
+}
+
 impl Collector<'_> {
     pub(super) fn owners<'a>(&self, dependent: Target<'_>, facts: &'a Facts) -> Owners<'a> {
+        let dependent = Dependent {
+            is_namespaced: dependent.resource.definition.namespaced(),
+            namespace: dependent.namespace,
+            is_remote: false,
+        };
         let mut owners = Owners::default();
         for owner in &facts.owner_references {
-            if let Some(asked) = self.remote_owner(dependent, owner) {
-                owners.remote = true;
-                match self.elsewhere.remote.verdict(asked) {
-                    Verdict::Exists => owners.solid.push(owner),
-                    Verdict::Gone => owners.dangling.push(owner),
-                    Verdict::Unknown => owners.unknown = true,
+            match self.remote_owner(dependent.namespace, owner) {
+                Some(asked) => {
+                    owners.remote = true;
+                    owners.add(owner, self.elsewhere.remote.verdict(asked));
                 }
-                continue;
-            }
-            match self.owner(dependent, owner) {
-                Owner::Solid => owners.solid.push(owner),
-                Owner::Dangling => owners.dangling.push(owner),
-                Owner::Waiting => owners.waiting.push(owner),
-                Owner::Unknown => owners.unknown = true,
+                None => owners.add(owner, self.owner(dependent, owner)),
             }
         }
         owners
@@ -42,7 +51,7 @@ impl Collector<'_> {
 
     /// The question for an owner of a group version that an extension server answers for, whatever this server stores under
     /// the name.
-    fn remote_owner(&self, dependent: Target<'_>, owner: &OwnerReference) -> Option<Asked> {
+    pub fn remote_owner(&self, namespace: &str, owner: &OwnerReference) -> Option<Asked> {
         let gvk = Gvk::parse(&owner.api_version, &owner.kind).ok()?;
         let services = self.api.extensions.newest(&self.api.cache);
         services.remote_of(&gvk.group_version)?;
@@ -50,19 +59,20 @@ impl Collector<'_> {
         Some(Asked {
             api_version: api_version.clone(),
             kind: kind.clone(),
-            namespace: dependent.namespace.to_owned(),
+            namespace: namespace.to_owned(),
             name: name.clone(),
             uid: uid.clone(),
         })
     }
 
-    fn owner(&self, dependent: Target<'_>, owner: &OwnerReference) -> Owner {
+    /// The state of an owner that this server stores.
+    pub fn owner(&self, dependent: Dependent<'_>, owner: &OwnerReference) -> Owner {
         let gvk = Gvk::parse(&owner.api_version, &owner.kind).ok();
         let Some(resource) = gvk.and_then(|gvk| self.api.catalog.served().by_kind(&gvk).cloned()) else {
             return Owner::Unknown;
         };
         let namespaced = resource.definition.namespaced();
-        if namespaced && !dependent.resource.definition.namespaced() {
+        if namespaced && !dependent.is_namespaced {
             return Owner::Unknown;
         }
         let namespace = if namespaced { dependent.namespace } else { "" };
@@ -75,7 +85,8 @@ impl Collector<'_> {
         match self.facts(&found) {
             None => Owner::Unknown,
             Some(facts) if facts.uid != owner.uid => Owner::Dangling,
-            Some(facts) if waits_for_dependents(&facts) => Owner::Waiting,
+            Some(facts) if dependent.is_remote => Owner::of(&facts),
+            Some(facts) if facts.waits_for_dependents() => Owner::Waiting,
             Some(_) => Owner::Solid,
         }
     }
@@ -137,15 +148,29 @@ impl Collector<'_> {
     }
 }
 
-/// Owners at extension servers, and owners in other namespaces that have been looked for, so that each is looked for and told once.
+/// Owners and dependents at extension servers, and owners in other namespaces that have been looked for, so that each is
+/// looked for and told once.
 #[derive(Default)]
 pub struct Elsewhere {
     /// Owners that extension servers have.
     pub remote: RemoteOwners,
+    /// Objects of extension servers.
+    pub objects: RemoteObjects,
     /// The uids of owners that are in no namespace. A uid never comes back.
     absent: Mutex<HashSet<Box<str>>>,
     /// The uids of dependents with those of their owners.
     told: Mutex<HashSet<(Box<str>, Box<str>)>>,
+}
+
+impl Elsewhere {
+    /// Has the dependents of an object that is gone looked at, if extension servers have any.
+    pub fn owner_is_gone(&self, gone: &Object) {
+        if !self.objects.is_empty()
+            && Facts::of(gone).is_ok_and(|facts| self.objects.has_dependents(&facts.uid))
+        {
+            self.objects.want();
+        }
+    }
 }
 
 /// Remembers an item; returns whether it is new. When too much is remembered, all is forgotten.
@@ -155,29 +180,4 @@ fn remember<T: Eq + std::hash::Hash>(known: &Mutex<HashSet<T>>, item: T) -> bool
         known.clear();
     }
     known.insert(item)
-}
-
-/// The state of an owner.
-pub(super) enum Owner {
-    /// It exists and stays.
-    Solid,
-    /// It does not exist.
-    Dangling,
-    /// It waits for its dependents in a foreground deletion.
-    Waiting,
-    /// Undecided: this server does not know the kind, the kind cannot own the object, or the owner exists and cannot be
-    /// read.
-    Unknown,
-}
-
-/// The owners of a dependent by their state.
-#[derive(Default)]
-pub(super) struct Owners<'a> {
-    pub solid: Vec<&'a OwnerReference>,
-    pub dangling: Vec<&'a OwnerReference>,
-    pub waiting: Vec<&'a OwnerReference>,
-    /// At least one owner is undecided.
-    pub unknown: bool,
-    /// At least one owner is an extension server's, which may end without a word.
-    pub remote: bool,
 }

@@ -5,13 +5,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde::Deserialize;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::decision::Owner;
 use crate::api::Api;
+use crate::auth::service_accounts;
+use crate::controllers::garbage::graph::Facts;
 use crate::relay::call::{Call, segment};
 use crate::schema::names::Gvk;
-use crate::tree::Value;
 use crate::user::User;
 
 /// How long an answer counts.
@@ -34,39 +37,47 @@ pub struct Asked {
     pub uid: String,
 }
 
-/// Whether an owner is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Exists,
-    Gone,
-    /// Nobody can say.
-    Unknown,
-}
-
 /// The answers, and the questions that are still to be asked.
 #[derive(Default)]
 pub struct RemoteOwners(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    answers: HashMap<Asked, (Verdict, Instant)>,
+    answers: HashMap<Asked, (Owner, Instant)>,
     wanted: BTreeSet<Asked>,
 }
 
 /// The questions under way.
-pub type Asking = JoinSet<(Asked, Verdict)>;
+pub type Asking = JoinSet<(Asked, Owner)>;
 
 impl RemoteOwners {
     /// The answer about an owner. It is asked for if there is none, or an old one.
-    pub fn verdict(&self, asked: Asked) -> Verdict {
+    pub fn verdict(&self, asked: Asked) -> Owner {
         let mut known = self.lock();
         match known.answers.get(&asked) {
             Some((verdict, at)) if at.elapsed() < PERIOD => *verdict,
             _ => {
                 known.wanted.insert(asked);
-                Verdict::Unknown
+                Owner::Unknown
             }
         }
+    }
+
+    /// Asks for an owner now if there is no answer, or an old one.
+    pub async fn find_out(&self, api: &Api, asked: Asked) -> Owner {
+        match self.verdict(asked.clone()) {
+            Owner::Unknown => {}
+            known => return known,
+        }
+        let verdict = look(api, &asked).await.unwrap_or(Owner::Unknown);
+        self.lock().wanted.remove(&asked);
+        self.answered((asked, verdict));
+        verdict
+    }
+
+    /// Forgets the answers about an owner that is known to have changed.
+    pub fn forget(&self, uid: &str) {
+        self.lock().answers.retain(|asked, _| asked.uid != uid);
     }
 
     /// Asks what is to be asked.
@@ -77,14 +88,14 @@ impl RemoteOwners {
         {
             let api = api.clone();
             asking.spawn(async move {
-                let verdict = look(&api, &asked).await.unwrap_or(Verdict::Unknown);
+                let verdict = look(&api, &asked).await.unwrap_or(Owner::Unknown);
                 (asked, verdict)
             });
         }
     }
 
     /// Notes an answer. Old ones are forgotten.
-    pub fn answered(&self, (asked, verdict): (Asked, Verdict)) {
+    pub fn answered(&self, (asked, verdict): (Asked, Owner)) {
         let mut known = self.lock();
         known.answers.retain(|_, (_, at)| at.elapsed() < PERIOD);
         known.answers.insert(asked, (verdict, Instant::now()));
@@ -95,8 +106,23 @@ impl RemoteOwners {
     }
 }
 
+/// An object, or a Status.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Answer {
+    metadata: Facts,
+    reason: String,
+}
+
+/// The user that asks extension servers: the service account of upstream's garbage collector.
+pub fn garbage_collector() -> User {
+    let namespace = "kube-system";
+    let name = service_accounts::user_name(namespace, "generic-garbage-collector");
+    User { name, groups: service_accounts::groups(namespace), ..User::default() }.authenticated()
+}
+
 /// Asks for an owner; `None` if nobody can say whether it is there.
-async fn look(api: &Api, asked: &Asked) -> Option<Verdict> {
+async fn look(api: &Api, asked: &Asked) -> Option<Owner> {
     let gvk = Gvk::parse(&asked.api_version, &asked.kind).ok()?;
     let services = api.extensions.newest(&api.cache);
     let service = services.remote_of(&gvk.group_version)?;
@@ -109,14 +135,14 @@ async fn look(api: &Api, asked: &Asked) -> Option<Verdict> {
         (true, namespace) => format!("/apis/{version}/namespaces/{namespace}/{plural}/{name}"),
         (false, _) => format!("/apis/{version}/{plural}/{name}"),
     };
-    let user = User::apiserver();
+    let user = garbage_collector();
     let call = Call::get(&path, &user, TIME, LIMIT);
     let answer = api.call_extension(service.remote.as_deref()?, &call).await.ok()?;
-    let body: Value = serde_json::from_slice(&answer.body).ok()?;
+    let body: Answer = serde_json::from_slice(&answer.body).ok()?;
     match answer.status {
-        200 if body["metadata"]["uid"] == asked.uid.as_str() => Some(Verdict::Exists),
-        200 if body["metadata"]["uid"].is_string() => Some(Verdict::Gone),
-        404 if body["reason"] == "NotFound" => Some(Verdict::Gone),
+        200 if body.metadata.uid == asked.uid => Some(Owner::of(&body.metadata)),
+        200 if !body.metadata.uid.is_empty() => Some(Owner::Dangling),
+        404 if body.reason == "NotFound" => Some(Owner::Dangling),
         _ => None,
     }
 }

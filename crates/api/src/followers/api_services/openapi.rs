@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::schema::names::GroupVersion;
-use crate::tree::{Map, Value};
+use crate::tree::{Map, Value, json};
 
 /// The documents of all extension servers.
 #[derive(Debug, Default)]
 pub struct OpenApiParts {
     /// The URL of each group version's document of v3, by its path without leading slash: `apis/<group>/<version>`.
     pub v3: BTreeMap<String, Arc<str>>,
+    /// The documents of v2 of group versions whose servers have no v3, by the same paths.
+    pub converted: BTreeMap<String, Arc<V2Part>>,
     /// The documents of v2 in the order in which they are merged.
     pub v2: Vec<Arc<V2Part>>,
     /// Grows with every change.
@@ -20,6 +22,7 @@ pub struct OpenApiParts {
 /// The part of a document of v2 that is about one group version.
 #[derive(Debug, PartialEq)]
 pub struct V2Part {
+    pub info: Value,
     pub paths: Map,
     /// The definitions that the paths need.
     pub definitions: Map,
@@ -57,11 +60,13 @@ impl V2Part {
         }
         definitions.sort_keys();
         paths.sort_keys();
-        Ok(Self { paths, definitions })
+        let info = document.get("info").cloned().unwrap_or_else(|| json!({"title": "", "version": ""}));
+        Ok(Self { info, paths, definitions })
     }
 }
 
-const DEFINITION: &str = "#/definitions/";
+/// The beginning of references to definitions.
+pub const DEFINITION: &str = "#/definitions/";
 const PARAMETER: &str = "#/parameters/";
 
 /// Adds the names of the definitions to which a value refers.
