@@ -115,7 +115,7 @@ fn variable(flag: &str) -> String {
 pub enum Command {
     /// Serve the API, the default
     Serve(Box<ServeArgs>),
-    /// Serve a cluster: the API, a controller manager and a scheduler
+    /// Serve a cluster: API, controller manager, scheduler
     Up(Box<UpArgs>),
     /// Run a command beside a server of its own, in memory
     Test(Box<TestArgs>),

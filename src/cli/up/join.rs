@@ -111,7 +111,7 @@ mod tests {
             other => panic!("{other}"),
         };
         let paths: Vec<String> = documents.iter().map(parse).collect();
-        assert_eq!(paths.len(), 15, "{paths:?}");
+        assert_eq!(paths.len(), 16, "{paths:?}");
         assert_eq!(paths[1], "/api/v1/namespaces/kube-public/configmaps/cluster-info");
         let binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/kubeadm:get-nodes";
         assert!(paths.iter().any(|path| path == binding), "{paths:?}");
