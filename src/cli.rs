@@ -12,10 +12,12 @@ mod doctor;
 mod envtest_assets;
 pub mod error;
 mod etcd;
+pub mod export;
 pub mod feature_gates;
 mod flagz;
 mod generate;
 mod healthcheck;
+pub mod import;
 pub mod keys;
 mod kube_apiserver;
 mod logging;
@@ -126,6 +128,8 @@ fn execute(
             let (file, datastore, output) = arguments.into_config()?;
             runtime(upkeep)?.block_on(transfer::restore(&file, &datastore))?.print(output)?;
         }
+        Command::Export(arguments) => runtime(upkeep)?.block_on(export::run(arguments))?,
+        Command::Import(arguments) => runtime(upkeep)?.block_on(import::run(arguments))?,
         Command::Status(arguments) => {
             let (config, output) = arguments.into_config()?;
             runtime(upkeep)?.block_on(status::show(config, output))?;

@@ -198,7 +198,7 @@ async fn backup_of(values: usize, path: &Path) {
     };
     let batches = futures_util::stream::iter(0..values).map(move |n| Ok(vec![object(n)]));
     let revision = Revision(2 + values as u64);
-    let export = Export { revision, length: Length::Unknown, batches: Box::pin(batches) };
+    let export = Export { revision, gap: 1, length: Length::Unknown, batches: Box::pin(batches) };
     let file = std::fs::File::create(path).expect("create");
     format::write(export, file, &Meter::default()).await.expect("records").expect("written");
 }

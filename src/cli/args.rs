@@ -34,8 +34,10 @@ use super::auth::AuthCommand;
 use super::certs::CertsCommand;
 use super::doctor::DoctorArgs;
 use super::error::Error;
+use super::export::ExportArgs;
 use super::generate::GenerateCommand;
 use super::healthcheck::HealthcheckArgs;
+use super::import::ImportArgs;
 use super::keys::{BackupKeyArgs, KeyArgs};
 use super::output::{Output, OutputArgs};
 use super::overview;
@@ -123,6 +125,10 @@ pub enum Command {
     Backup(EncryptedBackupArgs),
     /// Fill a new store from a backup
     Restore(BackupArgs),
+    /// Fill a new store with a cluster that etcd has kept
+    Import(ImportArgs),
+    /// Write the state of a store as a snapshot for etcd
+    Export(ExportArgs),
     /// Show whether servers are well, and what the store holds
     Status(StatusArgs),
     /// Show who did what: the audit events in the database

@@ -67,7 +67,7 @@ pub async fn migrate(from: &Datastore, to: &Datastore) -> Result<Summary, Error>
     import(export(from).await?, to, shown.meter()).await
 }
 
-async fn export(datastore: &Datastore) -> Result<Export, Error> {
+pub(super) async fn export(datastore: &Datastore) -> Result<Export, Error> {
     Ok(match datastore {
         Datastore::Memory => return Err(Error::InMemory),
         Datastore::Sqlite(path) => Sqlite::export(path).await?,
@@ -75,7 +75,7 @@ async fn export(datastore: &Datastore) -> Result<Export, Error> {
     })
 }
 
-async fn import(export: Export, datastore: &Datastore, meter: &Meter) -> Result<Summary, Error> {
+pub(super) async fn import(export: Export, datastore: &Datastore, meter: &Meter) -> Result<Summary, Error> {
     let revision = export.revision;
     let imported = match datastore {
         Datastore::Memory => return Err(Error::InMemory),
@@ -101,13 +101,16 @@ async fn import(export: Export, datastore: &Datastore, meter: &Meter) -> Result<
 impl Summary {
     /// Prints the number of objects of each resource.
     pub fn print(&self, output: OutputArgs) -> Result<(), Error> {
-        let counts = self.objects.iter().map(|(resource, count)| (resource.to_string(), Value::from(*count)));
-        let revision = self.revision.to_string();
-        let value = json!({"revision": revision, "objects": Value::Object(counts.collect::<Map>())});
+        let value = json!({"revision": self.revision.to_string(), "objects": Value::Object(self.counts())});
         output.print(&value, |_| self.text())
     }
 
-    fn text(&self) -> String {
+    /// The number of objects by the names of the resources.
+    pub(super) fn counts(&self) -> Map {
+        self.objects.iter().map(|(resource, count)| (resource.to_string(), Value::from(*count))).collect()
+    }
+
+    pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for (resource, count) in &self.objects {
             text.push_str(&format!("{count:>10}  {resource}\n"));
@@ -120,21 +123,26 @@ impl Summary {
 
 /// A file under a temporary name, removed unless it is published. Only its owner may read it, since it contains
 /// secrets.
-struct Partial {
+pub(super) struct Partial {
     file: File,
     path: PathBuf,
 }
 
 impl Partial {
-    fn create(target: &Path) -> io::Result<Self> {
+    pub(super) fn create(target: &Path) -> io::Result<Self> {
         let mut name = target.as_os_str().to_owned();
         name.push(format!(".{:08x}.partial", rand::random::<u32>()));
         let path = PathBuf::from(name);
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         Ok(Self { file, path })
     }
 
-    fn publish(&self, target: &Path) -> io::Result<()> {
+    /// Another handle of the file.
+    pub(super) fn handle(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    pub(super) fn publish(&self, target: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         std::fs::rename(&self.path, target)?;
         let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -21,8 +21,10 @@ pub struct HiddenResources {
     pub aggregations: HiddenRows,
 }
 
+/// The resource of claimed node ports.
+pub(crate) const NODE_PORTS: &str = "nodeports";
 const PLURALS: [&str; 6] = [
-    "nodeports",
+    NODE_PORTS,
     "customresourcenames",
     "quotasets",
     "admissionconfigurations",

@@ -20,6 +20,7 @@ use crate::{Cluster, ObjectMap, Target, fields};
 mod cidrs;
 mod claims;
 mod families;
+pub mod imported;
 mod measured;
 mod release;
 mod wants;

@@ -242,15 +242,7 @@ impl Cluster {
         let Some(addresses) = self.resources.get(&Gvr::fixed("networking.k8s.io/v1", "ipaddresses")) else {
             return Ok(None);
         };
-        let object = json!({
-            "kind": "IPAddress",
-            "apiVersion": "networking.k8s.io/v1",
-            "metadata": {
-                "name": address.to_string(),
-                "labels": {FAMILY_LABEL: Family::of(address).as_str(), MANAGER_LABEL: MANAGER},
-            },
-            "spec": {"parentRef": parent_of(target)},
-        });
+        let object = address_object(address, target.namespace, target.name);
         let Value::Object(object) = object else { return Ok(None) };
         let name = address.to_string();
         let mutation =
@@ -277,12 +269,7 @@ impl Cluster {
     ) -> Result<Option<(ResourceId, Revision)>, Error> {
         let name = port.to_string();
         let uid = self.runtime.random.uuid().to_string();
-        let object = json!({
-            "kind": "NodePort",
-            "apiVersion": hidden_rows::VERSION,
-            "metadata": {"name": name, "uid": uid, "creationTimestamp": self.now()},
-            "spec": {"parentRef": parent_of(target)},
-        });
+        let object = port_object(port, &uid, &self.now(), target.namespace, target.name);
         let Value::Object(object) = object else { return Ok(None) };
         let change = Change::Put {
             uid: uid.as_str().into(),
@@ -303,6 +290,29 @@ impl Claim {
     }
 }
 
-fn parent_of(target: Target<'_>) -> Value {
-    json!({"resource": "services", "namespace": target.namespace, "name": target.name})
+/// The IPAddress that claims an address for a Service.
+pub(super) fn address_object(address: IpAddr, namespace: &str, service: &str) -> Value {
+    json!({
+        "kind": "IPAddress",
+        "apiVersion": "networking.k8s.io/v1",
+        "metadata": {
+            "name": address.to_string(),
+            "labels": {FAMILY_LABEL: Family::of(address).as_str(), MANAGER_LABEL: MANAGER},
+        },
+        "spec": {"parentRef": parent_of(namespace, service)},
+    })
+}
+
+/// The object that claims a node port for a Service.
+pub(super) fn port_object(port: u16, uid: &str, created: &str, namespace: &str, service: &str) -> Value {
+    json!({
+        "kind": "NodePort",
+        "apiVersion": hidden_rows::VERSION,
+        "metadata": {"name": port.to_string(), "uid": uid, "creationTimestamp": created},
+        "spec": {"parentRef": parent_of(namespace, service)},
+    })
+}
+
+fn parent_of(namespace: &str, service: &str) -> Value {
+    json!({"resource": "services", "namespace": namespace, "name": service})
 }

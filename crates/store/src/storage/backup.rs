@@ -9,13 +9,9 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
-use tokio::sync::mpsc;
 
-use super::stream::stream;
-use super::transfer::{
-    BATCHES_AHEAD, Batch, Counts, Error, Export, Length, Meter, Record, Step, StoredObject,
-};
-use super::{Revision, TokenKey, transfer};
+use super::transfer::{Counts, Error, Export, Length, Meter, Record, Step, StoredObject};
+use super::{Revision, SAFETY_GAP, TokenKey, transfer};
 use crate::schema::names::GroupResource;
 
 /// The last character before the line end is the version of the format.
@@ -64,15 +60,8 @@ pub async fn write(
 pub fn read(input: impl Read + Send + 'static, length: u64) -> Result<Export, Error> {
     let mut reader = Hashing { inner: input, hash: Sha256::new() };
     let revision = read_head(&mut reader)?;
-    let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-    let batches = stream(receiver, async move {
-        let (records, batches) = (Records { reader: Some(reader) }, sender.clone());
-        if let Err(died) = tokio::task::spawn_blocking(move || send(records, &batches)).await {
-            let died = super::Error::Unavailable(died.to_string().into());
-            let _ = sender.send(Err(died.into())).await;
-        }
-    });
-    Ok(Export { revision, length: Length::Bytes(length), batches })
+    let records = Records { reader: Some(reader) };
+    Ok(Export::of_records(revision, SAFETY_GAP, Length::Bytes(length), records))
 }
 
 /// Reads a whole backup only to find faults in it.
@@ -92,23 +81,6 @@ fn read_head(reader: &mut Hashing<impl Read>) -> Result<Revision, Error> {
         REVISION => Ok(Revision(read_number(reader)?)),
         other => Err(unknown(other)),
     }
-}
-
-/// Sends records until there are no more, or until the receiver is gone.
-fn send(records: Records<impl Read>, batches: &mpsc::Sender<Result<Vec<Record>, Error>>) {
-    let mut batch = Batch::default();
-    for record in records {
-        let full = match record {
-            Ok(record) => batch.add(record),
-            Err(error) => return drop(batches.blocking_send(Err(error))),
-        };
-        if let Some(full) = full
-            && batches.blocking_send(Ok(full)).is_err()
-        {
-            return;
-        }
-    }
-    let _ = batches.blocking_send(Ok(batch.rest()));
 }
 
 /// An iterator over the records of a backup. It ends after the first error.
@@ -320,7 +292,8 @@ mod tests {
     fn export(
         batches: impl IntoIterator<Item = Result<Vec<Record>, Error>, IntoIter: Send + 'static>,
     ) -> Export {
-        Export { revision: Revision(9), length: Length::Objects(2), batches: Box::pin(stream::iter(batches)) }
+        let batches = Box::pin(stream::iter(batches));
+        Export { revision: Revision(9), gap: SAFETY_GAP, length: Length::Objects(2), batches }
     }
 
     async fn written() -> Vec<u8> {

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 use tokio::sync::mpsc;
 
-use super::{OpenError, Revision, SAFETY_GAP, TokenKey};
+use super::stream::stream;
+use super::{OpenError, Revision, TokenKey};
 use crate::schema::names::GroupResource;
 
 pub use self::meter::{Length, Meter, Step};
@@ -27,6 +28,9 @@ pub(super) const BATCHES_AHEAD: usize = 4;
 /// The state of a store at one revision.
 pub struct Export {
     pub revision: Revision,
+    /// How far the clock of a store that is filled with the records is set ahead of them: beyond every revision that the
+    /// source may have acknowledged since.
+    pub gap: u64,
     /// The amount of data that the batches will bring.
     pub length: Length,
     /// The records. An error ends the stream; the records before the error are then not the whole state.
@@ -90,6 +94,9 @@ pub enum Error {
     TooLong { resource: GroupResource, name: String, bytes: usize, limit: usize },
     #[error("cannot encrypt the backup: {0}")]
     Sealed(String),
+    /// The records come from another program's store, which cannot be read.
+    #[error("{0}")]
+    Source(String),
     /// The number of objects written differs from the number read.
     #[error("{resource}: {read} objects were read and {written} written")]
     Counts { resource: GroupResource, read: u64, written: u64 },
@@ -140,6 +147,46 @@ pub(super) async fn send(
     let _ = batches.send(Ok(batch.rest())).await;
 }
 
+impl Export {
+    /// The records of an iterator, which a thread of its own reads ahead of their consumer.
+    pub fn of_records(
+        revision: Revision,
+        gap: u64,
+        length: Length,
+        records: impl Iterator<Item = Result<Record, Error>> + Send + 'static,
+    ) -> Self {
+        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+        let batches = stream(receiver, async move {
+            let batches = sender.clone();
+            if let Err(died) = tokio::task::spawn_blocking(move || send_records(records, &batches)).await {
+                let died = super::Error::Unavailable(died.to_string().into());
+                let _ = sender.send(Err(died.into())).await;
+            }
+        });
+        Self { revision, gap, length, batches }
+    }
+}
+
+/// Sends records until there are no more, or until the receiver is gone.
+fn send_records(
+    records: impl Iterator<Item = Result<Record, Error>>,
+    batches: &mpsc::Sender<Result<Vec<Record>, Error>>,
+) {
+    let mut batch = Batch::default();
+    for record in records {
+        let full = match record {
+            Ok(record) => batch.add(record),
+            Err(error) => return drop(batches.blocking_send(Err(error))),
+        };
+        if let Some(full) = full
+            && batches.blocking_send(Ok(full)).is_err()
+        {
+            return;
+        }
+    }
+    let _ = batches.blocking_send(Ok(batch.rest()));
+}
+
 /// Gathers records into batches.
 #[derive(Default)]
 pub(super) struct Batch {
@@ -178,14 +225,15 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub fn of(batch: Vec<Record>, read: &mut Counts, meter: &Meter) -> Self {
+    pub fn of(batch: Vec<Record>, received: &mut Received, meter: &Meter) -> Self {
         let mut arrivals = Self { keys: Vec::new(), objects: Vec::with_capacity(batch.len()) };
         for record in batch {
             meter.add(&record);
             match record {
                 Record::TokenKey(key) => arrivals.keys.push(key),
                 Record::Object(object) => {
-                    count(read, &object.resource);
+                    count(&mut received.counts, &object.resource);
+                    received.newest = received.newest.max(object.revision);
                     arrivals.objects.push(object);
                 }
             }
@@ -202,10 +250,23 @@ pub(super) fn count(counts: &mut Counts, resource: &GroupResource) {
     }
 }
 
-/// The clock of a target that holds the state of `revision`: beyond every revision that the source may have
-/// acknowledged since.
-pub(super) fn clock_after(revision: Revision) -> Revision {
-    Revision(revision.0 + SAFETY_GAP)
+/// Everything that has arrived in a store.
+pub(super) struct Received {
+    pub counts: Counts,
+    /// The revision of the state, or of an object that its source has made after it.
+    newest: Revision,
+    gap: u64,
+}
+
+impl Received {
+    pub fn nothing_of(export: &Export) -> Self {
+        Self { counts: Counts::new(), newest: export.revision, gap: export.gap }
+    }
+
+    /// The clock of the store.
+    pub fn clock(&self) -> Revision {
+        Revision(self.newest.0.saturating_add(self.gap))
+    }
 }
 
 /// Fails unless exactly those objects were written that were read.

@@ -22,8 +22,8 @@ use crate::storage::shared::snapshot_reads;
 use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::stream;
 use crate::storage::transfer::{
-    Arrivals, COUNTS, Counts, Error, Export, Length, Meter, ObjectRow, Record, Step, StoredObject,
-    clock_after, compare,
+    Arrivals, COUNTS, Counts, Error, Export, Length, Meter, ObjectRow, Received, Record, Step,
+    StoredObject, compare,
 };
 use crate::storage::{self, AuditQuery, TokenKey, migrations, transfer};
 
@@ -75,7 +75,8 @@ async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
 }
 
 async fn import(connection: &mut PgConnection, export: Export, meter: &Meter) -> Result<Counts, Error> {
-    let Export { revision, length, mut batches } = export;
+    let mut received = Received::nothing_of(&export);
+    let Export { length, mut batches, .. } = export;
     meter.expect(length);
     let mut transaction = connection.begin().await.map_err(unavailable)?;
     // The records may arrive slowly, and nobody may end the session for that (`holder.rs`).
@@ -84,24 +85,23 @@ async fn import(connection: &mut PgConnection, export: Export, meter: &Meter) ->
     refuse_used(&mut transaction).await?;
     sqlx::query("DELETE FROM token_keys").execute(&mut *transaction).await.map_err(unavailable)?;
     let mut ids = HashMap::new();
-    let mut read = Counts::new();
     while let Some(batch) = batches.next().await {
-        let Arrivals { keys, objects } = Arrivals::of(batch?, &mut read, meter);
+        let Arrivals { keys, objects } = Arrivals::of(batch?, &mut received, meter);
         for key in keys {
             insert_key(&mut transaction, key).await?;
         }
         copy_objects(&mut transaction, &objects, &mut ids).await?;
     }
     sqlx::query("UPDATE clock SET revision = $1, compacted = $1, made = NULL")
-        .bind(clock_after(revision).0 as i64)
+        .bind(received.clock().0 as i64)
         .execute(&mut *transaction)
         .await
         .map_err(unavailable)?;
     let written = sqlx::query_as(COUNTS).fetch_all(&mut *transaction).await.map_err(unavailable)?;
-    compare(&read, written)?;
+    compare(&received.counts, written)?;
     meter.step(Step::Syncing);
     transaction.commit().await.map_err(unavailable)?;
-    Ok(read)
+    Ok(received.counts)
 }
 
 /// Fails unless the store is new. Takes the clock's lock: a server that starts on this database waits, and then finds

@@ -20,8 +20,8 @@ use crate::storage::shared::snapshot_reads;
 use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::stream;
 use crate::storage::transfer::{
-    Arrivals, COUNTS, Counts, Error, Export, Length, Meter, ObjectRow, Record, Step, StoredObject,
-    clock_after, compare,
+    Arrivals, COUNTS, Counts, Error, Export, Length, Meter, ObjectRow, Received, Record, Step,
+    StoredObject, compare,
 };
 use crate::storage::{self, AuditQuery, OpenError, ResourceId, TokenKey, migrations, transfer};
 
@@ -79,16 +79,16 @@ async fn snapshot(path: &Path) -> Result<Snapshot, Error> {
 }
 
 async fn import(connection: &mut SqliteConnection, export: Export, meter: &Meter) -> Result<Counts, Error> {
-    let Export { revision, length, mut batches } = export;
+    let mut received = Received::nothing_of(&export);
+    let Export { length, mut batches, .. } = export;
     meter.expect(length);
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)?;
     refuse_used(&mut transaction).await?;
     sqlx::query("DELETE FROM token_keys").execute(&mut *transaction).await.map_err(unavailable)?;
     let indexes = drop_indexes(&mut transaction).await?;
     let mut ids = HashMap::new();
-    let mut read = Counts::new();
     while let Some(batch) = batches.next().await {
-        let Arrivals { keys, objects } = Arrivals::of(batch?, &mut read, meter);
+        let Arrivals { keys, objects } = Arrivals::of(batch?, &mut received, meter);
         for key in keys {
             insert_key(&mut transaction, key).await?;
         }
@@ -98,7 +98,7 @@ async fn import(connection: &mut SqliteConnection, export: Export, meter: &Meter
     for index in indexes {
         sqlx::query(AssertSqlSafe(index)).execute(&mut *transaction).await.map_err(unavailable)?;
     }
-    let clock = clock_after(revision).0 as i64;
+    let clock = received.clock().0 as i64;
     sqlx::query("UPDATE clock SET revision = ?, compacted = ?")
         .bind(clock)
         .bind(clock)
@@ -106,10 +106,10 @@ async fn import(connection: &mut SqliteConnection, export: Export, meter: &Meter
         .await
         .map_err(unavailable)?;
     let written = sqlx::query_as(COUNTS).fetch_all(&mut *transaction).await.map_err(unavailable)?;
-    compare(&read, written)?;
+    compare(&received.counts, written)?;
     meter.step(Step::Syncing);
     transaction.commit().await.map_err(unavailable)?;
-    Ok(read)
+    Ok(received.counts)
 }
 
 async fn refuse_used(connection: &mut SqliteConnection) -> Result<(), Error> {
