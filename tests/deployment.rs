@@ -130,7 +130,8 @@ fn identities_of_the_compose_file_are_issued_by_it() {
 fn the_token_of_the_compose_file_is_made_where_it_runs() {
     let maker = &compose()["services"]["token"];
     let dir = tempfile::tempdir().unwrap();
-    let script = texts(&maker["command"])[0].replace("$$", "$").replace("/run/join", dir.path().to_str().unwrap());
+    let script =
+        texts(&maker["command"])[0].replace("$$", "$").replace("/run/join", dir.path().to_str().unwrap());
     let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
     let make = || {
         let arguments = texts(&maker["entrypoint"]).into_iter().chain([&*script]).collect::<Vec<_>>();
@@ -142,7 +143,10 @@ fn the_token_of_the_compose_file_is_made_where_it_runs() {
     assert_eq!((id.len(), secret.len()), (6, 16), "{made}");
     let known: Value = serde_saphyr::from_str(&read("token.yaml")).unwrap();
     assert_eq!(known["metadata"]["name"], format!("bootstrap-token-{id}"));
-    assert_eq!((&known["stringData"]["token-id"], &known["stringData"]["token-secret"]), (&id.into(), &secret.into()));
+    assert_eq!(
+        (&known["stringData"]["token-id"], &known["stringData"]["token-secret"]),
+        (&id.into(), &secret.into())
+    );
     assert_eq!(make(), made);
 }
 

@@ -129,7 +129,12 @@ macro_rules! snapshot_reads {
                 let count: i64 = count.await.map_err(unavailable)?;
                 let (sender, receiver) = mpsc::channel(transfer::BATCHES_AHEAD);
                 let batches = stream(receiver, async move { send(&mut connection, &sender).await });
-                Ok(Export { revision, gap: storage::SAFETY_GAP, length: Length::Objects(count as u64), batches })
+                Ok(Export {
+                    revision,
+                    gap: storage::SAFETY_GAP,
+                    length: Length::Objects(count as u64),
+                    batches,
+                })
             }
 
             /// The contents of the store, from one snapshot. Takes no lock.

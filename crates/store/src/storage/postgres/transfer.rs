@@ -22,8 +22,8 @@ use crate::storage::shared::snapshot_reads;
 use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::stream;
 use crate::storage::transfer::{
-    Arrivals, COUNTS, Counts, Error, Export, Length, Meter, ObjectRow, Received, Record, Step,
-    StoredObject, compare,
+    Arrivals, COUNTS, Counts, Error, Export, Length, Meter, ObjectRow, Received, Record, Step, StoredObject,
+    compare,
 };
 use crate::storage::{self, AuditQuery, TokenKey, migrations, transfer};
 
