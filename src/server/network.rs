@@ -220,6 +220,7 @@ fn sources(https: &Https, config: &Config, dir: PathBuf) -> Sources {
     let service = config.services.first_address().map(|address| address.to_string());
     let mut sources = listener_sources(https, dir);
     sources.names.extra.extend(service);
+    sources.names.extra.extend(config.advertise_address.map(|address| address.to_string()));
     sources
 }
 
