@@ -47,6 +47,7 @@ use self::args::{Cli, Command, Defaults};
 use self::config::ServeConfig;
 use self::envtest_assets::STAND_INS;
 use self::error::Error;
+use self::kube_apiserver::etcd_servers::EtcdServers;
 use self::serve::Banner;
 
 /// Hooks by which memory that is not needed any more goes back to the system.
@@ -149,19 +150,16 @@ fn execute(
             generate::run(&command)?;
         }
         Command::EnvtestAssets(arguments) => envtest_assets::fill(&arguments.dir)?,
-        Command::KubeApiserver(others) => match kube_apiserver::parse(others.arguments)? {
-            kube_apiserver::ParsedCommand::Print(text) => print(&text)?,
-            kube_apiserver::ParsedCommand::Run(config, notes, _temporary) => {
-                logging::init(config.log);
-                if !notes.is_empty() {
-                    tracing::warn!(flags = notes.join(", "), "flags without effect here");
-                }
-                serve(*config, Banner::Omit, upkeep)?;
+        Command::KubeApiserver(others) => {
+            let ask = |servers: &EtcdServers| single_threaded()?.block_on(servers.ask());
+            match kube_apiserver::parse(others.arguments, ask)? {
+                kube_apiserver::ParsedCommand::Print(text) => print(&text)?,
+                kube_apiserver::ParsedCommand::Run(run) => serve_as_kube_apiserver(*run, upkeep)?,
             }
-        },
+        }
         Command::Etcd(others) => match etcd::parse(others.arguments)? {
             etcd::Asked::Print(text) => print(&text)?,
-            etcd::Asked::Serve(urls) => single_threaded()?.block_on(etcd::serve(urls))?,
+            etcd::Asked::Serve(config) => single_threaded()?.block_on(etcd::serve(*config))?,
         },
     }
     Ok(ExitCode::SUCCESS)
@@ -178,7 +176,27 @@ fn as_called(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
+fn serve_as_kube_apiserver(run: kube_apiserver::Run, upkeep: Upkeep) -> Result<(), Error> {
+    // The directory is removed when the server has ended.
+    let kube_apiserver::Run { config, notes, in_memory, temporary: _temporary } = run;
+    logging::init(config.log);
+    if !notes.is_empty() {
+        tracing::warn!(flags = notes.join(", "), "flags without effect here");
+    }
+    if let Some(why) = in_memory {
+        tracing::warn!(
+            why,
+            "THE STATE IS IN MEMORY and is lost when this process ends; --datastore or --data-dir keeps it \
+             (docs/kubeadm.md)"
+        );
+    }
+    serve(config, Banner::Omit, upkeep)
+}
+
 fn serve(config: ServeConfig, banner: Banner, upkeep: Upkeep) -> Result<(), Error> {
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
     let runtime = runtime(upkeep)?;
     let served = runtime.block_on(serve::serve(config, banner));
     // Tasks that did not end within the grace period are not waited for.

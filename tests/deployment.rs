@@ -222,7 +222,7 @@ fn the_root_of_the_image_has_what_the_program_needs() {
     let made = Command::new(script).arg(env!("CARGO_BIN_EXE_rowplane")).arg(dir.path()).output().unwrap();
     assert!(made.status.success(), "{made:?}");
     let root = dir.path().join("root");
-    for name in ["rowplane", "kube-apiserver"] {
+    for name in ["rowplane", "kube-apiserver", "etcd"] {
         let link = std::fs::read_link(root.join("usr/local/bin").join(name)).unwrap();
         assert_eq!(link, Path::new("/rowplane"));
     }

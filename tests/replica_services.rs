@@ -88,9 +88,9 @@ fn texts(list: &Value, pick: fn(&Value) -> &Value) -> BTreeSet<&str> {
     list["items"].as_array().unwrap().iter().map(|item| pick(item).as_str().unwrap()).collect()
 }
 
-/// The Service `kubernetes` leads to every running server.
+/// The Service `kubernetes` leads to every running server (52 of `docs/spec/cluster.md`, but for `kill -9`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_server_is_an_endpoint() {
+async fn cluster_52_every_server_is_an_endpoint() {
     let schema = Schema::create().await;
     let start = |address: &'static str| {
         let installation = Installation::postgres(&schema);

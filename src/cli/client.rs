@@ -13,7 +13,7 @@ use url::Url;
 use crate::relay::Address;
 use crate::relay::dial::dial;
 use crate::relay::exchange::exchange;
-use crate::server_trust::{Trusted, client_config};
+use crate::server_trust::{Identity, Trusted, client_config};
 use crate::webhook::CurrentCluster;
 
 /// The longest answer that is read, in bytes.
@@ -42,19 +42,21 @@ impl Client {
             [] => Trusted::system(),
             bundle => Trusted::of_bundle(bundle)?,
         };
-        let url = parse(&cluster.server)?;
-        let tls = client_config(Some(trusted), cluster.client.identity)?;
-        let mut address = address(&url)?;
-        address.tls = (url.scheme() == "https").then_some(tls);
-        Ok(Self { url, address, authorization: cluster.client.authorization })
+        let client = Self::new(&cluster.server, Some(trusted), cluster.client.identity)?;
+        Ok(Self { authorization: cluster.client.authorization, ..client })
     }
 
     /// An anonymous client that believes any certificate, as probes of kubelets do.
     pub fn anonymous(url: &str) -> Result<Self, String> {
+        Self::new(url, None, None)
+    }
+
+    /// A client of a server. Without authorities, every certificate is believed.
+    pub fn new(url: &str, trusted: Option<Trusted>, identity: Option<Identity>) -> Result<Self, String> {
         let url = parse(url)?;
         let mut address = address(&url)?;
         if url.scheme() == "https" {
-            address.tls = Some(client_config(None, None)?);
+            address.tls = Some(client_config(trusted, identity)?);
         }
         Ok(Self { url, address, authorization: None })
     }

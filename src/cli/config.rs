@@ -13,6 +13,8 @@ pub struct ServeConfig {
     /// The path of the kubeconfig in the message that the server is ready, if it differs from the server's own.
     pub shown_kubeconfig: Option<PathBuf>,
     pub log: LogConfig,
+    /// Lines with which the log begins.
+    pub warnings: Vec<&'static str>,
     pub lifetime: Lifetime,
 }
 

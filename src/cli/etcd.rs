@@ -1,105 +1,92 @@
-//! `etcd`: a stand-in for programs that start an etcd beside kube-apiserver, as test environments do. It answers health
-//! checks on the given addresses, and stores nothing (`docs/spec/cluster.md`, 4.3).
+//! `etcd`: a stand-in for programs that start an etcd beside kube-apiserver, as kubeadm and test environments do. It
+//! stores nothing: it answers health checks, and tells rowplane in kube-apiserver's place where state is to be kept
+//! (`docs/spec/cluster.md`, 4.3).
 
-use std::net::SocketAddr;
+mod command_line;
+pub mod datastore;
+mod listener;
+
+use std::io::Write as _;
 
 use axum::Router;
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+pub use self::command_line::{Asked, Config, parse};
+use self::datastore::Place;
 use super::config::Lifetime;
 use super::error::Error;
 use super::signals::Ends;
 
 /// The version of etcd that this program claims to be.
 const VERSION: &str = "3.6.0";
-/// The default address.
-const LISTEN: &str = "http://localhost:2379";
-const HELP: &str = "rowplane's stand-in for etcd: it answers health checks and keeps nothing.
-
-Usage:
-  etcd [flags]
-
-Any flag of etcd's is accepted. These count:
-  --listen-client-urls 'http://localhost:2379'
-    Where health checks are answered.
-
-These do not, and test environments look for them here:
-  --unsafe-no-fsync 'false'
-";
-
-/// The action that a command line requests.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Asked {
-    Serve(Vec<Uri>),
-    Print(String),
-}
-
-/// Parses `--x=y`, `--x y` and `-x y`. All flags but one are ignored.
-pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Asked, Error> {
-    let mut urls = LISTEN.to_owned();
-    let mut arguments = arguments.into_iter().peekable();
-    while let Some(argument) = arguments.next() {
-        let flag = argument.trim_start_matches('-');
-        let (name, inline) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
-        match name {
-            "help" | "h" => return Ok(Asked::Print(HELP.to_owned())),
-            "version" => return Ok(Asked::Print(format!("etcd Version: {VERSION}\n"))),
-            "listen-client-urls" => {
-                urls = inline.map(str::to_owned).or_else(|| arguments.next()).unwrap_or_default();
-            }
-            _ => {}
-        }
-    }
-    let parse = |url: &str| match url.trim().parse::<Uri>() {
-        Ok(url) if url.scheme_str() == Some("http") && url.host().is_some() => Ok(url),
-        _ => Err(Error::Refused(format!("--listen-client-urls: {url:?} is no URL with http"))),
-    };
-    Ok(Asked::Serve(urls.split(',').map(parse).collect::<Result<_, _>>()?))
-}
+/// The answer to all that is neither health nor a version.
+const REFUSAL: &str = "this is rowplane's stand-in for etcd";
+/// gRPC's status UNIMPLEMENTED.
+const UNIMPLEMENTED: &str = "12";
 
 /// Answers requests until a signal arrives.
-pub async fn serve(urls: Vec<Uri>) -> Result<(), Error> {
+pub async fn serve(config: Config) -> Result<(), Error> {
     let mut ends = Ends::catch(Lifetime::UntilSignal).map_err(Error::Signals)?;
+    let tls = config.tls.as_ref().map(listener::tls).transpose()?;
+    let mut bound = Vec::new();
+    for (url, routes) in config.clients.iter().map(|url| (url, Routes::All)).chain(config.metrics()) {
+        let tls = (url.scheme_str() == Some("https")).then(|| tls.clone()).flatten();
+        bound.push((listener::bind(url).await?, tls, routes));
+    }
+    let place = Place::of_etcd(&config);
+    // Whoever starts this in etcd's place has to know it. A standard error that is closed is no reason to end.
+    let _ = writeln!(std::io::stderr(), "etcd: {REFUSAL}, and stores nothing; {place}");
     let mut serving = JoinSet::new();
-    for url in urls {
-        let listener = bind(&url).await?;
-        serving.spawn(async move { axum::serve(listener, router()).await });
+    for (listener, tls, routes) in bound {
+        serving.spawn(listener::accept(listener, tls, routes.router(&place)));
     }
     // Running requests need not finish.
     ends.next().await;
     Ok(())
 }
 
-async fn bind(url: &Uri) -> Result<TcpListener, Error> {
-    let address = (url.host().unwrap_or_default(), url.port_u16().unwrap_or(2379));
-    let failed = |error| Error::Refused(format!("cannot listen on {url}: {error}"));
-    let mut last = None;
-    for address in tokio::net::lookup_host(address).await.map_err(failed)? {
-        let address: SocketAddr = address;
-        match TcpListener::bind(address).await {
-            Ok(listener) => return Ok(listener),
-            Err(error) => last = Some(error),
-        }
-    }
-    Err(failed(last.unwrap_or_else(|| std::io::ErrorKind::AddrNotAvailable.into())))
+/// The paths that are answered at an address.
+#[derive(Clone, Copy)]
+enum Routes {
+    Health,
+    All,
 }
 
-fn router() -> Router {
-    let health = || get(async || json(r#"{"health":"true","reason":""}"#.to_owned()));
-    let version = format!(
-        r#"{{"etcdserver":"{VERSION}","etcdcluster":"{VERSION}","storage":"{VERSION}","rowplane":"{}"}}"#,
-        env!("CARGO_PKG_VERSION")
-    );
-    Router::new()
-        .route("/health", health())
-        .route("/livez", health())
-        .route("/readyz", health())
-        .route("/version", get(async move || json(version)))
-        .fallback(async || (StatusCode::NOT_FOUND, "this is rowplane's stand-in for etcd\n"))
+impl Routes {
+    fn router(self, place: &Place) -> Router {
+        let health = || get(async || json(r#"{"health":"true","reason":""}"#.to_owned()));
+        let router = Router::new()
+            .route("/health", health())
+            .route("/livez", health())
+            .route("/readyz", health())
+            .fallback(refuse);
+        match self {
+            Routes::Health => router,
+            Routes::All => {
+                let version = format!(
+                    r#"{{"etcdserver":"{VERSION}","etcdcluster":"{VERSION}","storage":"{VERSION}","rowplane":"{}"}}"#,
+                    env!("CARGO_PKG_VERSION")
+                );
+                let place = place.to_json();
+                router
+                    .route("/version", get(async move || json(version)))
+                    .route(datastore::PATH, get(async move || json(place)))
+            }
+        }
+    }
+}
+
+/// A call by gRPC gets gRPC's status.
+async fn refuse(headers: HeaderMap) -> Response {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if content_type.is_some_and(|of_type| of_type.starts_with("application/grpc")) {
+        let status = [("grpc-status", UNIMPLEMENTED), ("grpc-message", REFUSAL)];
+        return ([(header::CONTENT_TYPE, "application/grpc")], status, ()).into_response();
+    }
+    (StatusCode::NOT_FOUND, format!("{REFUSAL}\n")).into_response()
 }
 
 fn json(text: String) -> Response {
@@ -114,30 +101,34 @@ mod tests {
 
     use super::*;
 
-    fn parse_all(arguments: &[&str]) -> Result<Asked, Error> {
-        parse(arguments.iter().map(|argument| (*argument).to_owned()))
-    }
-
-    #[test]
-    fn one_flag_counts_however_it_is_written() {
-        let url: Uri = "http://127.0.0.1:7".parse().unwrap();
-        for arguments in [
-            &["--data-dir=d", "--listen-client-urls=http://127.0.0.1:7", "--unsafe-no-fsync=true"][..],
-            &["-data-dir", "d", "--listen-client-urls", "http://127.0.0.1:7"],
-        ] {
-            assert_eq!(parse_all(arguments).unwrap(), Asked::Serve(vec![url.clone()]));
-        }
-        let Asked::Print(help) = parse_all(&["--help"]).unwrap() else { panic!("help") };
-        // envtest searches the help for this flag.
-        assert!(help.lines().any(|line| line.trim_start().starts_with("--unsafe-no-fsync")));
-        assert!(parse_all(&["--listen-client-urls=unix://x"]).is_err());
+    async fn answer(routes: Routes, path: &str, content_type: &str) -> Response {
+        let Ok(Asked::Serve(config)) = parse(["--unsafe-no-fsync".to_owned()]) else { panic!("it is fine") };
+        let request = Request::get(path).header(header::CONTENT_TYPE, content_type).body(Body::empty());
+        routes.router(&Place::of_etcd(&config)).oneshot(request.unwrap()).await.unwrap()
     }
 
     #[tokio::test]
-    async fn health_is_answered_and_nothing_else() {
-        for (path, status) in [("/health", 200), ("/readyz", 200), ("/version", 200), ("/v3/kv/range", 404)] {
-            let request = Request::get(path).body(Body::empty()).unwrap();
-            assert_eq!(router().oneshot(request).await.unwrap().status(), status, "{path}");
+    async fn health_is_answered_and_nothing_stored() {
+        let cases = [
+            ("/health", 200, 200),
+            ("/livez", 200, 200),
+            ("/readyz", 200, 200),
+            ("/version", 200, 404),
+            ("/rowplane/v1/datastore", 200, 404),
+            ("/v3/kv/range", 404, 404),
+        ];
+        for (path, to_clients, of_metrics) in cases {
+            let all = answer(Routes::All, path, "application/json").await.status();
+            let health = answer(Routes::Health, path, "application/json").await.status();
+            assert_eq!((all.as_u16(), health.as_u16()), (to_clients, of_metrics), "{path}");
         }
+    }
+
+    #[tokio::test]
+    async fn calls_by_grpc_are_unimplemented() {
+        let answer = answer(Routes::All, "/etcdserverpb.Cluster/MemberList", "application/grpc").await;
+        let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        assert_eq!((answer.status().as_u16(), header("content-type")), (200, Some("application/grpc")));
+        assert_eq!((header("grpc-status"), header("grpc-message")), (Some("12"), Some(REFUSAL)));
     }
 }

@@ -6,6 +6,8 @@
 //! user relies on.
 
 mod command_line;
+mod datastore;
+pub mod etcd_servers;
 mod flags;
 
 use std::any::TypeId;
@@ -17,10 +19,12 @@ use std::time::Duration;
 use clap::{Arg, ArgAction, CommandFactory, Parser as _};
 
 use self::command_line::{Asked, Values};
+use self::etcd_servers::EtcdServers;
 use self::flags::{Effect, FLAGS, Form};
 use super::args::{Cli, Command, Defaults};
 use super::config::ServeConfig;
 use super::error::Error;
+use super::etcd::datastore::Place;
 use super::feature_gates::FeatureGates;
 use super::flagz;
 use crate::api::admission::plugins;
@@ -33,22 +37,34 @@ use crate::server::data_dir::Temporary;
 const COMPONENT: &str = "kube";
 const CERT_DIR: &str = "/var/run/kubernetes";
 const BIND_ADDRESS: &str = "0.0.0.0";
-const DATASTORE: &str = "memory:";
 
 /// The result of parsing a command line.
 pub enum ParsedCommand {
-    /// The configuration, notes about flags for the log, and the data directory if it goes with the server.
-    Run(Box<ServeConfig>, Vec<String>, Option<Temporary>),
+    Run(Box<Run>),
     Print(String),
 }
 
-/// Parses a command line without the program's name.
-pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<ParsedCommand, Error> {
+/// A server to run.
+pub struct Run {
+    pub config: ServeConfig,
+    /// Notes about flags, for the log.
+    pub notes: Vec<String>,
+    /// Why the state is in memory, if nobody asked for that.
+    pub in_memory: Option<String>,
+    /// The data directory, if it goes with the server.
+    pub temporary: Option<Temporary>,
+}
+
+/// Parses a command line without the program's name. `ask` asks the servers of etcd that it names.
+pub fn parse(
+    arguments: impl IntoIterator<Item = String>,
+    ask: impl FnOnce(&EtcdServers) -> Result<Place, Error>,
+) -> Result<ParsedCommand, Error> {
     let flags = Flags::all();
     match command_line::read(arguments, |name| flags.form(name)).map_err(Error::Refused)? {
         Asked::Help => Ok(ParsedCommand::Print(flags.help())),
         Asked::Version(kind) => Ok(ParsedCommand::Print(version_text(&kind))),
-        Asked::Run(values) => Translation::new(&flags, &values).into_config(),
+        Asked::Run(values) => Translation::new(&flags, &values).into_config(ask),
     }
 }
 
@@ -185,7 +201,7 @@ impl<'a> Translation<'a> {
                 "--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'"
                     .to_owned(),
             ),
-            ("cert-dir", _) => {}
+            ("cert-dir" | "etcd-servers" | "etcd-cafile" | "etcd-certfile" | "etcd-keyfile", _) => {}
             ("emulated-version" | "min-compatibility-version", _) => self.check_versions(name, &list),
             ("feature-gates", _) => self.switch_features(&list),
             ("admission-control", _) => self.only_plugins(&list),
@@ -256,16 +272,21 @@ impl<'a> Translation<'a> {
         self.values.get(name)?.last().map(String::as_str)
     }
 
-    /// Sets kube-apiserver's default, unless the flag or its environment variable is set.
-    fn set_default(&mut self, name: &str, value: &str) {
+    /// Whether the flag or its environment variable is set.
+    fn is_set(&self, name: &str) -> bool {
         let variable = format!("ROWPLANE_{}", name.replace('-', "_").to_uppercase());
-        let is_set = match (self.last(name), self.flags.form(name)) {
+        let is_given = match (self.last(name), self.flags.form(name)) {
             (None, _) => false,
             (Some(_), Some(Form::List)) => !self.list(name).is_empty(),
             (Some(value), Some(Form::Scalar)) => !value.is_empty(),
             (Some(_), _) => true,
         };
-        if !is_set && std::env::var_os(variable).is_none() {
+        is_given || std::env::var_os(variable).is_some()
+    }
+
+    /// Sets kube-apiserver's default, unless the flag or its environment variable is set.
+    fn set_default(&mut self, name: &str, value: &str) {
+        if !self.is_set(name) {
             self.serve.push(format!("--{name}={value}"));
         }
     }
@@ -281,8 +302,12 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn into_config(mut self) -> Result<ParsedCommand, Error> {
+    fn into_config(
+        mut self,
+        ask: impl FnOnce(&EtcdServers) -> Result<Place, Error>,
+    ) -> Result<ParsedCommand, Error> {
         self.check_files();
+        let in_memory = if self.problems.is_empty() { self.choose_datastore(ask)? } else { None };
         // Upstream lets everybody do everything unless it is told otherwise.
         if self.last("authorization-config").is_none_or(str::is_empty) {
             self.set_default("authorization-mode", "AlwaysAllow");
@@ -295,7 +320,6 @@ impl<'a> Translation<'a> {
         let cert_dir =
             published.as_deref().or(unnamed.as_ref().map(Temporary::path)).unwrap_or(Path::new(""));
         self.set_default("bind-address", BIND_ADDRESS);
-        self.set_default("datastore", DATASTORE);
         self.set_default("cluster-controllers", "false");
         self.set_default("audit-database-retention", "0");
         self.set_default("data-dir", &cert_dir.to_string_lossy());
@@ -318,7 +342,7 @@ impl<'a> Translation<'a> {
             *serving = serving.take().or(serving_pair);
             https.certificates.published = published;
         }
-        Ok(ParsedCommand::Run(Box::new(config), notes, unnamed))
+        Ok(ParsedCommand::Run(Box::new(Run { config, notes, in_memory, temporary: unnamed })))
     }
 }
 

@@ -7,6 +7,7 @@ pub(in crate::controllers) mod rbac_policy;
 pub(in crate::controllers) mod service_cidr;
 
 use self::create::create;
+use self::service_cidr::Inconsistency;
 use super::servers::identity_lease_gc::Sightings;
 use super::servers::kubernetes_service::{self, Advertised};
 use super::{aggregation, api_services};
@@ -29,7 +30,9 @@ pub async fn create_system_objects(api: &Api, advertised: &Advertised) -> Result
     // Two servers may conflict here. Nobody needs these objects at once, and a controller tries again.
     let mut sightings = Sightings::default();
     let service = async { kubernetes_service::reconcile(api, advertised, &mut sightings).await };
-    for made in [service_cidr::reconcile(api).await, service.await] {
+    // The controller tells of an inconsistency.
+    let network = service_cidr::reconcile(api, &mut Inconsistency::Told).await;
+    for made in [network, service.await] {
         if let Err(error) = made {
             tracing::warn!(%error, "cannot bring the Service \"kubernetes\" up to date");
         }

@@ -44,6 +44,45 @@ impl Endpoint {
     }
 }
 
+/// Names of kube-apiserver's checks, and of the checks here that ask the same.
+const ALIASES: [(&str, &str); 2] = [("etcd", "datastore"), ("etcd-readiness", "datastore")];
+
+/// Names of kube-apiserver's checks that are not needed here: by the first answer, all that they wait for is done.
+/// Callers may exclude them all the same.
+const NOT_NEEDED: [&str; 27] = [
+    "informer-sync",
+    "log",
+    "poststarthook/aggregator-reload-proxy-client-cert",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-status-local-available-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/kube-apiserver-autoregistration",
+    "poststarthook/max-in-flight-filter",
+    "poststarthook/priority-and-fairness-config-consumer",
+    "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/priority-and-fairness-filter",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/start-kubernetes-service-cidr-controller",
+    "poststarthook/start-legacy-token-tracking-controller",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/storage-object-count-tracker-hook",
+    "poststarthook/storage-readiness",
+];
+
+fn name_here(name: &str) -> &str {
+    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own)
+}
+
 type CheckFn = dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync;
 
 /// The time and result of a shared check's last run.
@@ -58,12 +97,14 @@ struct Check {
 /// The named checks of a server, in the order in which they run.
 pub struct HealthChecks {
     checks: Vec<Check>,
+    /// Lines for operators in the verbose answer of `/readyz`, which change no status.
+    warnings: Vec<String>,
 }
 
 impl Default for HealthChecks {
     /// Contains upstream's check `ping`, which always passes.
     fn default() -> Self {
-        let mut checks = Self { checks: Vec::new() };
+        let mut checks = Self { checks: Vec::new(), warnings: Vec::new() };
         checks.add("ping", &Endpoint::ALL, || async { Ok(()) });
         checks
     }
@@ -116,6 +157,11 @@ impl HealthChecks {
         hook
     }
 
+    /// Adds a line to the verbose answer of `/readyz`, in the form of upstream's about checks that cannot be excluded.
+    pub fn warn(&mut self, text: &str) {
+        self.warnings.push(format!("warn: {text}\n"));
+    }
+
     /// Answers `/readyz`, `/readyz/<check>` and the like; `None` if the path does not exist.
     pub async fn answer(&self, path: &str, query: &str) -> Option<Answer> {
         let path = path.strip_prefix('/')?;
@@ -132,7 +178,7 @@ impl HealthChecks {
 
     async fn all(&self, endpoint: Endpoint, query: &Query) -> Answer {
         let name = endpoint.name();
-        let mut excluded: BTreeSet<&str> = query.all("exclude").collect();
+        let mut excluded: BTreeSet<&str> = query.all("exclude").map(name_here).collect();
         let mut lines = String::new();
         let mut healthy = true;
         for check in self.checks.iter().filter(|check| check.endpoints.contains(&endpoint)) {
@@ -146,10 +192,14 @@ impl HealthChecks {
                 lines.push_str(&format!("[+]{} ok\n", check.name));
             }
         }
+        excluded.retain(|name| !NOT_NEEDED.contains(name));
         if !excluded.is_empty() {
             let names: Vec<String> = excluded.into_iter().map(quote).collect();
             let names = names.join(",");
             lines.push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
+        }
+        if endpoint == Endpoint::Readyz {
+            lines.extend(self.warnings.iter().map(String::as_str));
         }
         match (healthy, query.get("verbose")) {
             (false, _) => Answer::failed(format!("{lines}{name} check failed\n")),
@@ -159,6 +209,7 @@ impl HealthChecks {
     }
 
     async fn single(&self, endpoint: Endpoint, name: &str) -> Option<Answer> {
+        let name = name_here(name);
         let check = self.checks.iter().find(|c| c.name == name && c.endpoints.contains(&endpoint))?;
         Some(match (check.run)().await {
             Ok(()) => Answer::passed("ok".to_owned()),

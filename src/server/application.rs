@@ -16,6 +16,7 @@ use self::opening::Opened;
 use self::work::Work;
 use super::commons::Commons;
 use super::config::Config;
+use super::datastore::Datastore;
 use super::environment::{Application, Environment};
 use super::error::BuildError;
 use super::service_accounts;
@@ -56,6 +57,10 @@ pub async fn build_on(
 ) -> Result<Application, BuildError> {
     Ok(build_with_api(backend, environment).await?.0)
 }
+
+/// The line for operators about a store in memory.
+const IN_MEMORY: &str =
+    "the state is in memory and is lost when the server ends; --datastore or --data-dir keeps it";
 
 /// An application and its verbs.
 type WithApi = (Application, Arc<Api>);
@@ -116,6 +121,9 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         work.compact(&backend, compaction, replica.as_ref());
     }
     add_checks(&mut health, &api);
+    if config.datastore == Datastore::Memory {
+        health.warn(IN_MEMORY);
+    }
     access.authenticate(&api, token_objects, &controlling)?;
     // When clients are let in, the gate is usually open already, unless registration takes more than one attempt.
     gate.tried().await;
@@ -244,7 +252,11 @@ fn add_registration_check(health: &mut HealthChecks, api: &Arc<Api>) {
 /// The address at which Pods find the server. A server without a port has none, unless the configuration names one.
 fn advertised(config: &Config, address: Option<SocketAddr>) -> Advertised {
     match address {
-        Some(address) => Advertised::new(config.advertise_address, address),
-        None => Advertised { address: config.advertise_address, port: NOWHERE.port() },
+        Some(address) => Advertised::new(config.advertise_address, address, config.endpoints),
+        None => Advertised {
+            address: config.advertise_address,
+            port: NOWHERE.port(),
+            endpoints: config.endpoints,
+        },
     }
 }

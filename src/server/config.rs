@@ -25,6 +25,7 @@ use crate::auth::oidc;
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
+use crate::controllers::servers::kubernetes_service::Endpoints;
 use crate::egress;
 use crate::encryption;
 use crate::http::door::cors::Cors;
@@ -50,6 +51,8 @@ pub struct Config {
     pub https: Option<Https>,
     /// The address at which other hosts reach this server, if it differs from the bound one.
     pub advertise_address: Option<IpAddr>,
+    /// The keeper of the endpoints of the Service `kubernetes`.
+    pub endpoints: Endpoints,
     pub authentication: Authentication,
     pub authorization: Authorization,
     pub controllers: Controllers,
@@ -109,6 +112,7 @@ impl Default for Config {
             data_dir: None,
             https: None,
             advertise_address: None,
+            endpoints: Endpoints::default(),
             authentication: Authentication::default(),
             authorization: Authorization::default(),
             controllers: Controllers::Run,

@@ -84,6 +84,13 @@ async fn health_checks(setup: Setup) {
         assert_eq!(text_of(&server.get(format!("{path}/ping")).await), "ok");
         assert_eq!(verbose.contains("[+]loopback-serving-certificate ok\n"), path != "/readyz", "{verbose}");
     }
+    let verbose = text_of(&server.get("/readyz?verbose").await);
+    assert_eq!(verbose.contains("warn: the state is in memory"), setup.is_in_memory(), "{verbose}");
+    let other = text_of(&server.get("/readyz?verbose&exclude=etcd").await);
+    assert!(
+        !other.contains("cannot be excluded") && other.contains("[+]datastore excluded: ok\n"),
+        "{other}"
+    );
     let excluded = text_of(&server.get("/readyz?verbose&exclude=ping&exclude=none").await);
     assert!(excluded.contains("[+]ping excluded: ok\n"), "{excluded}");
     assert!(excluded.contains("cannot be excluded: no matches for \"none\""), "{excluded}");

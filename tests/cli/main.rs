@@ -2,9 +2,13 @@
 
 mod certs;
 mod doctor;
+mod etcd;
 mod first_errors;
 mod healthcheck;
+mod installers;
+mod kube_apiserver;
 mod output;
+mod pki;
 mod serve;
 mod test_command;
 mod up;

@@ -34,6 +34,16 @@ async fn healthy() {
 }
 
 #[tokio::test]
+async fn warnings_are_for_those_who_read_and_change_no_status() {
+    let mut checks = checks(Ok(()));
+    checks.warn("the state is in memory");
+    let verbose = "[+]ping ok\n[+]database ok\n[+]poststarthook/crd ok\nwarn: the state is in memory\nreadyz check passed\n";
+    assert_eq!(answer(&checks, "/readyz", "verbose").await, (200, verbose.into()));
+    assert_eq!(answer(&checks, "/readyz", "").await, (200, "ok".into()));
+    assert_eq!(answer(&checks, "/livez", "verbose").await.1, "[+]ping ok\nlivez check passed\n");
+}
+
+#[tokio::test]
 async fn failing_is_always_verbose_and_withholds_the_reason() {
     let checks = checks(Err("secret"));
     let text = "[+]ping ok\n[-]database failed: reason withheld\nhealthz check failed\n";
@@ -84,6 +94,19 @@ async fn excluding() {
     assert_eq!(answer(&checks, "/healthz", query).await, (200, text.into()));
     let escaped = "exclude=database&exclude=poststarthook%2Fcrd";
     assert_eq!(answer(&checks, "/readyz", escaped).await, (200, "ok".into()));
+}
+
+/// 57 of `docs/spec/cluster.md`, of names that kube-apiserver has.
+#[tokio::test]
+async fn cluster_57_checks_that_are_elsewhere() {
+    let mut checks = HealthChecks::default();
+    checks.add("datastore", &[Endpoint::Readyz], || async { Err("down".to_owned()) });
+    assert_eq!(answer(&checks, "/readyz/etcd", "").await.0, 500);
+    let query = "verbose&exclude=etcd&exclude=etcd-readiness&exclude=informer-sync&exclude=poststarthook/crd-informer-synced";
+    let text = "[+]ping ok\n[+]datastore excluded: ok\nreadyz check passed\n";
+    assert_eq!(answer(&checks, "/readyz", query).await, (200, text.into()));
+    let (_, text) = answer(&checks, "/livez", "verbose&exclude=etcd").await;
+    assert!(text.contains("no matches for"), "it is no check of this endpoint: {text}");
 }
 
 #[tokio::test]

@@ -12,9 +12,11 @@ use rowplane::api::Api;
 use rowplane::api::admission::Settings;
 use rowplane::api::kubelets;
 use rowplane::api::service_routes;
+use rowplane::api::services::{self, Network};
 use rowplane::auth::pki::Overrides;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
+use rowplane::controllers::servers::kubernetes_service::Endpoints;
 use rowplane::http;
 use rowplane::http::door::cors::Cors;
 use rowplane::kinds::built_in::enablement::Enablement;
@@ -73,6 +75,10 @@ pub struct Setup {
     pub service_routes: service_routes::Config,
     /// How kubelets are reached.
     pub kubelets: kubelets::Config,
+    /// The networks of Services.
+    pub networks: Vec<Network>,
+    /// Who keeps the endpoints of the Service `kubernetes`.
+    pub endpoints: Endpoints,
     /// The proxies that connections go through.
     pub egress: Option<rowplane::egress::config::Configuration>,
     /// The collector of spans.
@@ -123,6 +129,8 @@ impl Setup {
             authentication: Authentication::default(),
             service_routes: service_routes::Config::default(),
             kubelets: kubelets::Config::default(),
+            networks: services::Config::default().networks,
+            endpoints: Endpoints::default(),
             egress: None,
             traces: None,
             aggregation: Aggregation::default(),
@@ -147,6 +155,10 @@ impl Setup {
 
     pub fn is_sqlite(&self) -> bool {
         matches!(self.database, Database::Sqlite(_))
+    }
+
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.database, Database::Memory(_))
     }
 
     /// Starts a server without a client.
@@ -225,6 +237,8 @@ impl Setup {
             }),
             // Fixed, so that tests are the same on every host.
             advertise_address: Some([192, 0, 2, 7].into()),
+            endpoints: self.endpoints,
+            services: services::Config { networks: self.networks.clone(), ..services::Config::default() },
             datastore: self.detour.clone().unwrap_or_else(|| self.database.datastore()),
             storage_media_type: self.storage_media_type,
             limits: self.limits,

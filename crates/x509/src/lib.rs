@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
 
+pub mod alerts;
 mod alternative_names;
 mod certificate;
 mod constrained_chain;

@@ -19,6 +19,8 @@ use super::storage::StorageArgs;
 use super::testing::TestingArgs;
 use super::tls::TlsArgs;
 use super::{StoreArgs, positive_duration};
+use crate::auth::authn::Anonymous;
+use crate::auth::authorizer::mode::Mode;
 use crate::cli::config::{LogConfig, LogFormat, ServeConfig};
 use crate::cli::error::Error;
 use crate::controllers::IdentityLeases;
@@ -157,13 +159,28 @@ impl ServeArgs {
         };
         self.generic.apply(&mut server);
         self.storage.apply(&mut server)?;
-        self.services.apply(&mut server);
+        self.services.apply(&mut server)?;
         self.controllers.apply(&mut server);
         server.crds = self.testing.crds.iter().cloned().map(Source::Path).collect();
         let log = LogConfig { verbosity: self.log.v, is_quiet: false, format: self.log.log_format };
         let lifetime = self.testing.lifetime();
-        Ok(ServeConfig { server, shown_kubeconfig, log, lifetime })
+        let warnings = forbid_anonymous(&mut server).into_iter().collect();
+        Ok(ServeConfig { server, shown_kubeconfig, log, warnings, lifetime })
     }
+}
+
+/// Whoever may do everything has to show a credential, as upstream's `ApplyAuthorization` has it. Returns what the log is
+/// to say.
+fn forbid_anonymous(server: &mut Config) -> Option<&'static str> {
+    let anonymous = &mut server.authentication.anonymous;
+    if *anonymous != Anonymous::Everywhere || !server.authorization.has(Mode::AlwaysAllow) {
+        return None;
+    }
+    *anonymous = Anonymous::Nowhere;
+    Some(
+        "AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false. You should use a \
+         different authorizer",
+    )
 }
 
 impl EgressArgs {

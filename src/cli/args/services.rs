@@ -4,8 +4,11 @@ use std::ops::RangeInclusive;
 
 use clap::{ArgAction, Args};
 
+use crate::api::config::service_ranges::Family;
 use crate::api::service_routes::{self, FixedAddress, FixedAddresses, Routing, parse_fixed};
 use crate::api::services::{self, Network};
+use crate::cli::error::Error;
+use crate::controllers::servers::kubernetes_service::Endpoints;
 use crate::server::config::Config;
 
 /// Addresses, ports and routes of Services.
@@ -20,6 +23,11 @@ pub struct ServiceArgs {
     #[arg(long, value_name = "FIRST-LAST", default_value = "30000-32767", value_parser = port_range)]
     service_node_port_range: RangeInclusive<u16>,
 
+    /// The keeper of the endpoints of the Service kubernetes: lease for the servers, by their leases (master-count means
+    /// the same), none for others
+    #[arg(long, value_name = "TYPE", default_value = "lease", value_parser = endpoints)]
+    endpoint_reconciler_type: Endpoints,
+
     /// Sends requests for Services to ready endpoints instead of the cluster IP
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     enable_aggregator_routing: bool,
@@ -31,7 +39,17 @@ pub struct ServiceArgs {
 }
 
 impl ServiceArgs {
-    pub fn apply(self, config: &mut Config) {
+    pub fn apply(self, config: &mut Config) -> Result<(), Error> {
+        if let (Some(advertised), [first, ..]) =
+            (config.advertise_address, self.service_cluster_ip_range.0.as_slice())
+            && self.endpoint_reconciler_type == Endpoints::Servers
+            && first.family() != Family::of(advertised)
+        {
+            let why =
+                format!("service IP family \"{first}\" must match public address family \"{advertised}\"");
+            return Err(Error::Refused(why));
+        }
+        config.endpoints = self.endpoint_reconciler_type;
         config.services = services::Config {
             networks: self.service_cluster_ip_range.0,
             node_ports: self.service_node_port_range,
@@ -42,6 +60,7 @@ impl ServiceArgs {
         };
         config.service_routes =
             service_routes::Config { routing, fixed: FixedAddresses::new(self.service_address) };
+        Ok(())
     }
 }
 
@@ -59,6 +78,14 @@ fn networks(text: &str) -> Result<ServiceNetworks, String> {
         _ => return Err("one network, or one of IPv4 and one of IPv6".to_owned()),
     }
     Ok(ServiceNetworks(networks))
+}
+
+fn endpoints(text: &str) -> Result<Endpoints, String> {
+    match text {
+        "lease" | "master-count" => Ok(Endpoints::Servers),
+        "none" => Ok(Endpoints::Others),
+        _ => Err("allowed values: lease, master-count, none".to_owned()),
+    }
 }
 
 fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {

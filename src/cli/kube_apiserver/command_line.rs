@@ -86,8 +86,9 @@ mod tests {
         })
     }
 
+    /// 60 of `docs/spec/cluster.md`.
     #[test]
-    fn forms() {
+    fn cluster_60_forms() {
         let arguments = [
             "--secure-port=1",
             "--secure_port",
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn cluster_60_refusals() {
         let cases: [(&[&str], &str); 5] = [
             (&["--insecure-port=0"], "unknown flag: --insecure-port"),
             (&["--secure-port"], "flag needs an argument: --secure-port"),

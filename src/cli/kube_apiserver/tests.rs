@@ -5,8 +5,17 @@ use crate::auth::authorizer::Mode;
 use crate::server::config::{Config, Registration};
 
 fn run(arguments: &[&str]) -> Result<(Config, String), String> {
-    match parse(arguments.iter().map(|argument| (*argument).to_owned())) {
-        Ok(ParsedCommand::Run(config, notes, _)) => Ok((config.server, notes.join(", "))),
+    run_beside(arguments, "http://127.0.0.1:2379 does not answer")
+        .map(|run| (run.config.server, run.notes.join(", ")))
+}
+
+/// `etcd` is the answer of what `--etcd-servers` names.
+fn run_beside(arguments: &[&str], etcd: &str) -> Result<Run, String> {
+    let arguments = arguments.iter().map(|argument| (*argument).to_owned());
+    let ask =
+        |_: &EtcdServers| Place::from_json(etcd.as_bytes()).ok_or_else(|| Error::Refused(etcd.to_owned()));
+    match parse(arguments, ask) {
+        Ok(ParsedCommand::Run(run)) => Ok(*run),
         Ok(ParsedCommand::Print(text)) => panic!("{text}"),
         Err(error) => Err(error.one_line()),
     }
@@ -37,7 +46,10 @@ fn envtest() {
         "--service-cluster-ip-range=10.0.0.0/24",
     ]
     .map(with_dir);
-    let (config, notes) = run(&arguments.each_ref().map(String::as_str)).unwrap();
+    let stand_in = r#"{"datastore":"memory:","durability":"none"}"#;
+    let run = run_beside(&arguments.each_ref().map(String::as_str), stand_in).unwrap();
+    let (config, notes) = (run.config.server, run.notes.join(", "));
+    assert_eq!((config.datastore.to_string().as_str(), run.in_memory), ("memory:", None));
     assert_eq!(config.authorization, vec![Mode::Rbac].into());
     assert_eq!(config.data_dir.as_deref(), Some(dir.path()));
     let https = config.https.unwrap();
@@ -76,6 +88,84 @@ fn the_last_of_a_scalar_counts_and_underscores_are_dashes() {
     assert_eq!(config.datastore.to_string(), "sqlite:a.db");
     assert!(config.compaction.is_none());
     assert_eq!(config.audit.database, None);
+}
+
+/// 61 of `docs/spec/cluster.md`: which place is taken.
+#[test]
+fn cluster_61_the_place_of_the_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().display();
+    std::fs::write(dir.path().join("rowplane-etcd"), "mark").unwrap();
+    let (seen, unseen, volatile) = (
+        format!(r#"{{"datastore":"sqlite:{path}/state.db","durability":"full","mark":"mark"}}"#),
+        format!(r#"{{"datastore":"sqlite:{path}/state.db","durability":"full","mark":"another"}}"#),
+        r#"{"datastore":"memory:","durability":"none"}"#.to_owned(),
+    );
+    let (http, data_dir) = ("--etcd-servers=http://127.0.0.1:2379", "--data-dir=/var/lib/rowplane");
+    let in_etcd = format!("sqlite:{path}/state.db");
+    let cases: [(&[&str], &str, &str, Option<&str>); 9] = [
+        (&[http], &seen, &in_etcd, None),
+        (&[http, data_dir], &seen, &in_etcd, None),
+        (&[http], &unseen, "memory:", Some("http://127.0.0.1:2379 is not mounted here")),
+        (&[http, data_dir], &unseen, "sqlite:/var/lib/rowplane/state.db", None),
+        (&[http, data_dir], &volatile, "memory:", None),
+        (&[], "", "memory:", Some("no flag names another place")),
+        (&[data_dir], "", "sqlite:/var/lib/rowplane/state.db", None),
+        (&["--etcd-servers=postgres://u@h:1,i:2/d"], "", "postgres://u@h:1,i:2/d", None),
+        (&[http, "--datastore=sqlite:a.db"], "", "sqlite:a.db", None),
+    ];
+    for (arguments, etcd, datastore, why) in cases {
+        let run = run_beside(arguments, etcd).unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
+        assert_eq!(run.config.server.datastore.to_string(), datastore, "{arguments:?}");
+        let in_memory = run.in_memory.unwrap_or_default();
+        assert!(in_memory.ends_with(why.unwrap_or_default()), "{arguments:?}: {in_memory}");
+        assert_eq!(in_memory.is_empty(), why.is_none(), "{arguments:?}: {in_memory}");
+    }
+    let (_, notes) = run(&[http, "--datastore=sqlite:a.db", "--etcd-cafile=/nowhere"]).unwrap();
+    for named in ["--etcd-servers (--datastore says", "--etcd-cafile (--datastore says"] {
+        assert!(notes.contains(named), "{named}: {notes}");
+    }
+    assert!(run(&[http]).unwrap_err().contains("does not answer"));
+    let bad = run(&[http, "--secure-port=0"]).unwrap_err();
+    assert!(bad.starts_with("--secure-port 0"), "etcd is asked last: {bad}");
+}
+
+/// 66 of `docs/spec/cluster.md`, of flags.
+#[test]
+fn cluster_66_who_may_do_everything_is_known() {
+    use crate::auth::authn::Anonymous;
+    let anonymous = |flags: &[&str]| {
+        let run = run_beside(flags, "").unwrap();
+        (run.config.server.authentication.anonymous, run.config.warnings.len())
+    };
+    assert_eq!(anonymous(&[]), (Anonymous::Nowhere, 1));
+    assert_eq!(
+        anonymous(&["--authorization-mode=RBAC,AlwaysAllow", "--anonymous-auth=true"]),
+        (Anonymous::Nowhere, 1)
+    );
+    assert_eq!(anonymous(&["--authorization-mode=RBAC"]), (Anonymous::Everywhere, 0));
+    assert_eq!(anonymous(&["--authorization-mode=RBAC", "--anonymous-auth=false"]), (Anonymous::Nowhere, 0));
+}
+
+/// 53 and 54 of `docs/spec/cluster.md`, of flags.
+#[test]
+fn cluster_53_54_who_keeps_endpoints_and_of_which_family() {
+    use crate::controllers::servers::kubernetes_service::Endpoints;
+    let kept = |flags: &[&str]| run(flags).map(|(config, _)| config.endpoints);
+    assert_eq!(kept(&[]), Ok(Endpoints::Servers));
+    assert_eq!(
+        kept(&["--endpoint-reconciler-type=master-count", "--apiserver-count=3"]),
+        Ok(Endpoints::Servers)
+    );
+    assert!(kept(&["--endpoint-reconciler-type=nope"]).unwrap_err().contains("lease, master-count, none"));
+    let other = ["--advertise-address=::1", "--service-cluster-ip-range=10.0.0.0/24"];
+    let why = "service IP family \"10.0.0.0/24\" must match public address family \"::1\"";
+    assert_eq!(kept(&other), Err(why.to_owned()));
+    assert_eq!(kept(&[&other[..], &["--endpoint-reconciler-type=none"]].concat()), Ok(Endpoints::Others));
+    assert_eq!(
+        kept(&["--advertise-address=::1", "--service-cluster-ip-range=fd00::/112"]),
+        Ok(Endpoints::Servers)
+    );
 }
 
 #[test]
@@ -205,7 +295,7 @@ fn refusals() {
 
 /// `testdata/flags.txt` has the type, name and heading of each flag that `kube-apiserver --help` of v1.37.2 prints.
 #[test]
-fn flags_of_kube_apiserver_have_its_headings_and_forms() {
+fn cluster_58_flags_of_kube_apiserver_have_its_headings_and_forms() {
     let flags = Flags::all();
     for line in include_str!("../../../testdata/flags.txt").lines() {
         let [kind, name, heading] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
@@ -222,20 +312,26 @@ fn flags_of_kube_apiserver_have_its_headings_and_forms() {
     }
 }
 
+fn nobody(_: &EtcdServers) -> Result<Place, Error> {
+    panic!("no etcd is named")
+}
+
 #[test]
-fn help_shows_what_is_accepted() {
-    let Ok(ParsedCommand::Print(help)) = parse(["--help".to_owned()]) else { panic!("no help") };
+fn cluster_59_help_shows_what_is_accepted() {
+    let Ok(ParsedCommand::Print(help)) = parse(["--help".to_owned()], nobody) else { panic!("no help") };
     for flag in ["--etcd-servers", "--cert-dir", "--datastore", "--v", "--help"] {
         assert!(help.lines().any(|line| line.split_whitespace().next() == Some(flag)), "{flag}");
     }
     // envtest would pass this flag if the help contained it.
     assert!(!help.contains("--insecure-port"));
-    let Ok(ParsedCommand::Print(version)) = parse(["--version".to_owned()]) else { panic!("no version") };
+    let Ok(ParsedCommand::Print(version)) = parse(["--version".to_owned()], nobody) else {
+        panic!("no version")
+    };
     assert_eq!(version, "Kubernetes v1.37.0\n");
 }
 
 #[test]
-fn features_of_upstreams_that_cannot_be_switched_here_are_named() {
+fn cluster_63_features_of_upstreams_that_cannot_be_switched_here_are_named() {
     let (config, notes) =
         run(&["--feature-gates=WatchList=false,StorageVersionAPI=false,AllAlpha=true"]).unwrap();
     let registration = config.identity.map(|identity| identity.registration);

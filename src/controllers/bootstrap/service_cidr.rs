@@ -8,6 +8,7 @@ use crate::api::options::write::WriteOptions;
 use crate::api::request::Request;
 use crate::api::services::OF_FLAGS as NAME;
 use crate::api::{Api, ObjectMap, Target, fields};
+use crate::controllers::recorder::{self, About, Told};
 use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
 use crate::schema::names::Gvr;
@@ -17,8 +18,15 @@ use crate::tree::{Value, json};
 const RESOURCE: Gvr = Gvr::fixed("networking.k8s.io/v1", "servicecidrs");
 const MANAGER: &str = "kubernetes-service-cidr-controller";
 
+/// Whether an event has told that the flags name other networks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inconsistency {
+    Untold,
+    Told,
+}
+
 /// Creates it if it is missing, adds a second network that the flags have gained, and sets its condition to ready.
-pub async fn reconcile(api: &Api) -> Result<(), Error> {
+pub async fn reconcile(api: &Api, inconsistency: &mut Inconsistency) -> Result<(), Error> {
     let Some(resource) = api.resources.get(&RESOURCE) else { return Ok(()) };
     let networks: Vec<String> = api.config.services.networks.iter().map(ToString::to_string).collect();
     let target = Target { resource, namespace: "", name: NAME };
@@ -54,11 +62,28 @@ pub async fn reconcile(api: &Api) -> Result<(), Error> {
         fields::object_mut(&mut found, "spec").insert("cidrs", json!(networks));
         api.update(&Request::own(Verb::Update, target), Body::Object(&found)).await?;
     } else if own != networks {
-        tracing::warn!(?own, flags = ?networks, "the ServiceCIDR \"kubernetes\" is not what the flags say");
+        if *inconsistency == Inconsistency::Untold {
+            tell(api, &found, &own, &networks).await;
+            *inconsistency = Inconsistency::Told;
+        }
     } else if !says(&found, "True") && !says(&found, "False") {
         apply_ready(api, target).await?;
     }
     Ok(())
+}
+
+async fn tell(api: &Api, found: &ObjectMap, own: &[&str], networks: &[String]) {
+    let (own, flags) = (own.join(" "), networks.join(" "));
+    let message = format!(
+        "The default ServiceCIDR [{own}] does not match the controller flag configurations [{flags}]"
+    );
+    tracing::warn!("{message}");
+    let uid = fields::at(found, &["metadata", "uid"]).and_then(Value::as_str).unwrap_or_default();
+    let about =
+        About { api_version: "networking.k8s.io/v1", kind: "ServiceCIDR", namespace: "", name: NAME, uid };
+    let told =
+        Told { kind: "Warning", reason: "KubernetesDefaultServiceCIDRInconsistent", message: &message };
+    recorder::record(api, MANAGER, about, told).await;
 }
 
 enum Found {

@@ -18,7 +18,7 @@ use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::State;
 use crate::codec::object::Undecodable;
 use crate::controllers::bootstrap::create::create;
-use crate::controllers::bootstrap::service_cidr;
+use crate::controllers::bootstrap::service_cidr::{self, Inconsistency};
 use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
@@ -39,15 +39,25 @@ pub struct Advertised {
     /// `None` if the host has only loopback addresses.
     pub address: Option<IpAddr>,
     pub port: u16,
+    pub endpoints: Endpoints,
+}
+
+/// The keeper of the Endpoints and the EndpointSlice `kubernetes`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Endpoints {
+    #[default]
+    Servers,
+    /// Somebody else, or nobody: the servers never touch them.
+    Others,
 }
 
 impl Advertised {
     /// The address of the flag; without it, the bound one; if that is unspecified or loopback, the address from which
     /// this host reaches others.
-    pub fn new(flag: Option<IpAddr>, bound: SocketAddr) -> Self {
+    pub fn new(flag: Option<IpAddr>, bound: SocketAddr, endpoints: Endpoints) -> Self {
         let own = bound.ip();
         let address = if own.is_unspecified() || own.is_loopback() { outgoing(own) } else { Some(own) };
-        Self { address: flag.or(address), port: bound.port() }
+        Self { address: flag.or(address), port: bound.port(), endpoints }
     }
 }
 
@@ -68,10 +78,10 @@ fn outgoing(family: IpAddr) -> Option<IpAddr> {
 
 /// Restores the objects regularly, in case they were changed or deleted.
 pub async fn run(api: Arc<Api>, advertised: Advertised) -> Result<(), Error> {
-    let mut sightings = Sightings::default();
+    let (mut sightings, mut inconsistency) = (Sightings::default(), Inconsistency::Untold);
     loop {
         tokio::time::sleep(PERIOD).await;
-        service_cidr::reconcile(&api).await?;
+        service_cidr::reconcile(&api, &mut inconsistency).await?;
         reconcile(&api, &advertised, &mut sightings).await?;
     }
 }
@@ -88,6 +98,9 @@ pub(in crate::controllers) async fn reconcile(
         && let Some(address) = api.config.services.first_address()
     {
         create(api, &SERVICES, NAMESPACE, service(address, advertised.port)).await?;
+    }
+    if advertised.endpoints == Endpoints::Others {
+        return Ok(());
     }
     let (Some(known), Some(known_slice)) = (find(&ENDPOINTS), find(&SLICES)) else { return Ok(()) };
     let (servers, now) = (read(api, &state), Instant::now());
@@ -208,9 +221,13 @@ mod tests {
     fn the_flag_comes_before_the_address_that_is_bound() {
         let bound: SocketAddr = "10.1.2.3:6443".parse().expect("an address");
         let flag: IpAddr = "10.9.9.9".parse().expect("an address");
-        assert_eq!(Advertised::new(None, bound), Advertised { address: Some(bound.ip()), port: 6443 });
-        assert_eq!(Advertised::new(Some(flag), bound).address, Some(flag));
-        let local = Advertised::new(None, "127.0.0.1:1".parse().expect("an address"));
+        let endpoints = Endpoints::default();
+        assert_eq!(
+            Advertised::new(None, bound, endpoints),
+            Advertised { address: Some(bound.ip()), port: 6443, endpoints }
+        );
+        assert_eq!(Advertised::new(Some(flag), bound, endpoints).address, Some(flag));
+        let local = Advertised::new(None, "127.0.0.1:1".parse().expect("an address"), endpoints);
         assert!(local.address.is_none_or(|address| !address.is_loopback()));
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use http_body_util::BodyExt as _;
 use rowplane::api::kubelets::Config;
 use serde_json::json;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use super::{POD, certificate, trusting, with_pod};
@@ -19,11 +20,15 @@ on_every_store! {
     cluster_26_wrong_options,
     cluster_27_what_the_kubelet_is_asked,
     cluster_28_what_kubelets_answer,
+    a_kubelet_s_alert_in_go_s_words,
     cluster_29_whose_certificate_is_believed,
     cluster_31_the_client_certificate_is_read_again,
     cluster_32_lines_come_as_they_are_written,
     a_client_that_goes_frees_the_kubelet,
 }
+
+/// The record of a fatal alert: internal error. So answers a kubelet that has no serving certificate yet.
+const INTERNAL_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nline";
 
@@ -163,6 +168,25 @@ async fn cluster_28_what_kubelets_answer(setup: Setup) {
         "Get \"https://127.0.0.1:{port}/containerLogs/t/p/c?follow=true\": dial tcp 127.0.0.1:{port}: connect: connection refused"
     );
     refused.fails(500, "", &message, json!(null));
+}
+
+async fn a_kubelet_s_alert_in_go_s_words(setup: Setup) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("an address");
+    let port = listener.local_addr().expect("an address").port();
+    let kubelet = async {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        // The client's hello comes first.
+        stream.read_u8().await.expect("a byte");
+        stream.write_all(&INTERNAL_ERROR).await.expect("written");
+        while let Ok(1..) = stream.read(&mut [0; 1024]).await {}
+    };
+    let server = setup.start().await;
+    node(&server, port).await;
+    pod(&server, "p", Some("n"), &["c"]).await;
+    let (answer, ()) = tokio::join!(server.get(format!("{POD}/log")), kubelet);
+    let message =
+        format!("Get \"https://127.0.0.1:{port}/containerLogs/t/p/c\": remote error: tls: internal error");
+    answer.fails(500, "", &message, json!(null));
 }
 
 async fn cluster_29_whose_certificate_is_believed(mut setup: Setup) {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::x509;
+use crate::x509::{self, alerts};
 
 /// A connection that could not be made.
 pub fn dial(address: &str, error: &io::Error) -> String {
@@ -37,6 +37,9 @@ pub fn handshake(error: &io::Error) -> String {
         }
         Some(refused) => return format!("tls: failed to verify certificate: {refused}"),
         None => {}
+    }
+    if let Some(alert) = alerts::received(error) {
+        return alert;
     }
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {

@@ -8,11 +8,15 @@ use bytes::Bytes;
 use super::CallError;
 use super::link::Response;
 use crate::tree::Value;
+use crate::x509::alerts;
 
 /// A connection that ended before the answer.
 pub fn broken(error: &hyper::Error) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
+        if let Some(alert) = cause.downcast_ref().and_then(alerts::received) {
+            return alert;
+        }
         match cause.downcast_ref::<io::Error>().map(io::Error::kind) {
             Some(io::ErrorKind::UnexpectedEof) => return "EOF".to_owned(),
             Some(io::ErrorKind::ConnectionReset) => return "read: connection reset by peer".to_owned(),
