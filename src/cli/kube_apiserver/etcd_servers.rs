@@ -1,4 +1,4 @@
-//! What answers at the URLs of `--etcd-servers`: rowplane's stand-in for etcd, which tells where state is to be kept,
+//! Servers at the URLs of `--etcd-servers`: rowplane's stand-in for etcd, which tells where state is to be kept,
 //! or an etcd, which this server does not use (`docs/spec/cluster.md`, 3.3).
 
 use std::path::{Path, PathBuf};
