@@ -12,7 +12,7 @@ use crate::api::services::Network;
 use crate::auth::pki::{ClusterFiles, ServingNames, client_url, cluster_certificate, token_key_file};
 use crate::cli::args::up::{DEFAULTS, UpConfig, data_dir, server_arguments, server_environment};
 use crate::cli::error::Error;
-use crate::controllers::servers::kubernetes_service::Advertised;
+use crate::controllers::servers::kubernetes_service;
 use crate::server;
 use crate::server::config::Config;
 
@@ -215,7 +215,8 @@ impl Cluster {
 /// which nodes elsewhere do not reach, that one.
 fn host(server: &Config, listening: SocketAddr) -> IpAddr {
     let own = if listening.ip().is_loopback() { Some(listening.ip()) } else { None };
-    let found = server.advertise_address.or(own).or_else(|| Advertised::new(None, listening).address);
+    let found =
+        server.advertise_address.or(own).or_else(|| kubernetes_service::address(None, listening.ip()));
     found.unwrap_or(match listening.ip() {
         IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),

@@ -52,13 +52,16 @@ pub enum Endpoints {
 }
 
 impl Advertised {
-    /// The address of the flag; without it, the bound one; if that is unspecified or loopback, the address from which
-    /// this host reaches others.
+    /// The endpoint of a server that is bound to an address.
     pub fn new(flag: Option<IpAddr>, bound: SocketAddr, endpoints: Endpoints) -> Self {
-        let own = bound.ip();
-        let address = if own.is_unspecified() || own.is_loopback() { outgoing(own) } else { Some(own) };
-        Self { address: flag.or(address), port: bound.port(), endpoints }
+        Self { address: address(flag, bound.ip()), port: bound.port(), endpoints }
     }
+}
+
+/// The address of the flag; without it, the bound one; if that is unspecified or loopback, the address from which
+/// this host reaches others.
+pub fn address(flag: Option<IpAddr>, bound: IpAddr) -> Option<IpAddr> {
+    flag.or_else(|| if bound.is_unspecified() || bound.is_loopback() { outgoing(bound) } else { Some(bound) })
 }
 
 /// The address from which the host would send. Nothing is sent.
