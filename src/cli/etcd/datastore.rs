@@ -115,7 +115,7 @@ mod tests {
     fn a_directory_is_used_by_those_who_see_it() {
         let dir = tempfile::tempdir().unwrap();
         let flag = format!("--data-dir={}/etcd", dir.path().display());
-        let place = place(&[flag.clone()]);
+        let place = place(std::slice::from_ref(&flag));
         let file = dir.path().join("etcd/state.db");
         assert_eq!(place.datastore, format!("sqlite:{}", file.display()));
         let told = Place::from_json(place.to_json().as_bytes()).unwrap();

@@ -176,7 +176,7 @@ async fn cluster_18_a_server_that_has_openapi_v2_alone(mut setup: Setup) {
     extension.behave(Behavior::Serves);
     let patch = json!({"spec": {"versionPriority": 11}});
     server.patch(format!("{API_SERVICES}/{NAME}"), &patch).await.ok();
-    while server.get("/openapi/v3/apis/ext.example.io/v1").await.text() == document.to_string() {
+    while server.get("/openapi/v3/apis/ext.example.io/v1").await.text() == document {
         tokio::task::yield_now().await;
     }
 }

@@ -69,7 +69,10 @@ fn open(bytes: &[u8]) -> Result<Arc<Database>, Error> {
     Database::open(file).map(Arc::new)
 }
 
-fn entries(database: &Arc<Database>, name: &[u8]) -> Result<Option<Vec<(Vec<u8>, Vec<u8>)>>, Error> {
+/// A key and its value.
+type Entry = (Vec<u8>, Vec<u8>);
+
+fn entries(database: &Arc<Database>, name: &[u8]) -> Result<Option<Vec<Entry>>, Error> {
     let entries = database.bucket(name)?;
     entries
         .map(|entries| entries.map(|entry| entry.map(|entry| (entry.key, entry.value))).collect())

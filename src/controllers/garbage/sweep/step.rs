@@ -82,9 +82,10 @@ impl RemoteCollector<'_> {
                 self.rewrite(object, "ownerReferences", |all| all.retain(stays)).await
             }
             Step::Unblock => {
-                let unblock = |owner: &mut Value| match owner.get_mut("blockOwnerDeletion") {
-                    Some(blocks) => *blocks = false.into(),
-                    None => {}
+                let unblock = |owner: &mut Value| {
+                    if let Some(blocks) = owner.get_mut("blockOwnerDeletion") {
+                        *blocks = false.into();
+                    }
                 };
                 self.rewrite(object, "ownerReferences", |all| all.iter_mut().for_each(unblock)).await
             }
