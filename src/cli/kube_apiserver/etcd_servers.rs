@@ -94,7 +94,7 @@ fn read(url: &str, answer: &Answer) -> Result<Place, String> {
 fn refusal(url: &str) -> String {
     format!(
         "rowplane keeps its state in SQLite or PostgreSQL; {url} is an etcd. Set ROWPLANE_DATASTORE or --datastore; \
-         no command takes over the objects of an etcd yet"
+         \"rowplane import\" fills a store with the objects of an etcd"
     )
 }
 
