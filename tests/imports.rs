@@ -45,7 +45,7 @@ async fn import(from: &Path, datastore: &Datastore) -> Imported {
     origin(from).import(datastore).await.unwrap_or_else(|error| panic!("import: {error}"))
 }
 
-/// What kube-apiserver served: the items by the path of their list.
+/// The items that kube-apiserver served, by the path of their list.
 fn served() -> BTreeMap<String, Vec<Value>> {
     serde_json::from_slice(&unzipped("served.json.gz")).expect("JSON")
 }

@@ -77,7 +77,7 @@ pub struct Setup {
     pub kubelets: kubelets::Config,
     /// The networks of Services.
     pub networks: Vec<Network>,
-    /// Who keeps the endpoints of the Service `kubernetes`.
+    /// The keeper of the endpoints of the Service `kubernetes`.
     pub endpoints: Endpoints,
     /// The proxies that connections go through.
     pub egress: Option<rowplane::egress::config::Configuration>,

@@ -122,8 +122,8 @@ fn without_password(url: &str) -> String {
 /// Makes records of keys, in the order of their revisions.
 struct Objects {
     keys: KeyMap,
-    /// The object before, without its value.
-    previous: Option<KeyValue>,
+    /// The key of the object before, and its revision.
+    previous: Option<(Vec<u8>, u64)>,
     found: Found,
 }
 
@@ -141,19 +141,17 @@ impl Objects {
 }
 
 /// Fails if a key was written together with the one before it: no two objects of a store have the same revision.
-fn in_order(previous: &mut Option<KeyValue>, next: KeyValue) -> Result<KeyValue, transfer::Error> {
+fn in_order(previous: &mut Option<(Vec<u8>, u64)>, next: KeyValue) -> Result<KeyValue, transfer::Error> {
     let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
-    if let Some(previous) = previous
-        && previous.mod_revision == next.mod_revision
-    {
+    let revision = next.mod_revision;
+    if let Some((key, _)) = previous.as_ref().filter(|(_, written)| *written == revision) {
         return Err(transfer::Error::Source(format!(
-            "{} and {} have the same revision {}: write one of them again, and take another snapshot",
-            text(&previous.key),
-            text(&next.key),
-            next.mod_revision
+            "{} and {} have the same revision {revision}: write one of them again, and take another snapshot",
+            text(key),
+            text(&next.key)
         )));
     }
-    *previous = Some(KeyValue { value: Vec::new(), ..next.clone() });
+    *previous = Some((next.key.clone(), revision));
     Ok(next)
 }
 
