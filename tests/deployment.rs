@@ -60,6 +60,8 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
         assert_eq!(address.url, format!("postgres://{user}@postgres/{user}?sslmode=disable"));
         assert_eq!(address.password_file.as_deref(), Some(Path::new(password)));
 
+        // It would be a name in the certificate that they share, which each would issue again.
+        assert_eq!(config.advertise_address, None);
         hostnames.push(config.identity.unwrap().hostname_override.unwrap());
         let secret = format!("password:{}:ro", Path::new(password).parent().unwrap().display());
         assert_eq!(texts(&service["volumes"]), [format!("./rowplane-compose:{data_dir}"), secret]);

@@ -22,7 +22,6 @@ use crate::auth::pki::{Admin, ServingNames, Sources};
 use crate::auth::revocation::Revocations;
 use crate::auth::token_file::Tokens;
 use crate::auth::trust::Trust;
-use crate::controllers::servers::kubernetes_service;
 use crate::http::router::Router;
 use crate::http::server::{self as listener, Ending, Routes};
 use crate::http::tls::{Authorities, ClientTrust, Tls};
@@ -218,8 +217,8 @@ fn told(proxy_client: &ProxyClient, authorities: &Authorities, config: &Config) 
 }
 
 fn sources(https: &Https, config: &Config, dir: PathBuf) -> Sources {
-    let advertised = kubernetes_service::address(config.advertise_address, https.address.ip());
-    let addresses = config.services.first_address().into_iter().chain(advertised);
+    // Not the address that is found without the flag: replicas that share a directory share the names.
+    let addresses = config.services.first_address().into_iter().chain(config.advertise_address);
     let mut sources = listener_sources(https, dir);
     sources.names.extra.extend(addresses.map(|address| address.to_string()));
     sources
