@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::request::Builder;
-use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use jiff::Timestamp;
 use url::Url;
@@ -69,6 +69,22 @@ impl Client {
     /// The answer to a GET of a path below the server's URL. The error is one for people.
     pub async fn get(&self, path: &str, timeout: Duration) -> Result<Answer, String> {
         within(timeout, self.ask(Request::get(self.path(path)), Bytes::new())).await
+    }
+
+    /// The answer to a request with a body of a media type, or without one. The path is below the server's URL.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, String)>,
+        timeout: Duration,
+    ) -> Result<Answer, String> {
+        let request = Request::builder().method(method).uri(self.path(path));
+        let (request, body) = match body {
+            Some((media, body)) => (request.header(header::CONTENT_TYPE, media), body.into()),
+            None => (request, Bytes::new()),
+        };
+        within(timeout, self.ask(request, body)).await
     }
 
     /// The answer to a server-side apply of an object in JSON, whose path is below the server's URL.

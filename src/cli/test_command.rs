@@ -95,7 +95,7 @@ fn is_in_foreground() -> bool {
     group == Some(rustix::process::getpgrp())
 }
 
-fn of_status(status: ExitStatus) -> ExitCode {
+pub fn of_status(status: ExitStatus) -> ExitCode {
     match (status.code(), status.signal()) {
         (Some(code), _) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
         (None, Some(signal)) => exit_code(signal),
@@ -103,12 +103,12 @@ fn of_status(status: ExitStatus) -> ExitCode {
     }
 }
 
-fn exit_code(signal: i32) -> ExitCode {
+pub fn exit_code(signal: i32) -> ExitCode {
     ExitCode::from(SIGNALED.saturating_add(u8::try_from(signal).unwrap_or_default()))
 }
 
 /// The signals that the command is to get, caught from creation on.
-struct Signals {
+pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
     quit: Signal,
@@ -116,7 +116,7 @@ struct Signals {
 }
 
 impl Signals {
-    fn catch() -> io::Result<Self> {
+    pub fn catch() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -125,7 +125,7 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Kind {
+    pub async fn next(&mut self) -> Kind {
         tokio::select! {
             _ = self.terminate.recv() => Kind::TERM,
             _ = self.interrupt.recv() => Kind::INT,

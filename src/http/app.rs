@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::branches::Branches;
 use super::documents::publications::Publications;
 use super::door::Door;
 use super::limits::{BodyBudget, InFlightLimits, Printing};
@@ -22,6 +23,7 @@ pub struct App {
     pub issuer_documents: Option<IssuerDocuments>,
     pub publications: Publications,
     pub zpages: Zpages,
+    pub branches: Branches,
     pub metrics: Arc<Metrics>,
     pub limits: Limits,
     /// Whether extension servers may not answer with redirects.

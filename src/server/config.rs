@@ -80,6 +80,7 @@ pub struct Config {
     /// How kubelets are reached.
     pub kubelets: kubelets::Config,
     pub aggregation: Aggregation,
+    pub branches: BranchLimits,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
     /// For how long a server that is stopped goes on as ever, only not ready, before it closes its listener.
@@ -129,6 +130,7 @@ impl Default for Config {
             service_routes: service_routes::Config::default(),
             kubelets: kubelets::Config::default(),
             aggregation: Aggregation::default(),
+            branches: BranchLimits::default(),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
             shutdown_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(10),
@@ -332,6 +334,21 @@ impl Default for CertificateControllers {
         let longest = Duration::from_secs(8760 * 3600);
         let authorities = BTreeMap::new();
         Self { approving: false, signing: false, cleaning: false, authority: None, authorities, longest }
+    }
+}
+
+/// Limits of branches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchLimits {
+    /// The number of branches, those of branches included.
+    pub most: usize,
+    /// The bytes of values that one branch holds beyond what it was made from.
+    pub most_bytes: u64,
+}
+
+impl Default for BranchLimits {
+    fn default() -> Self {
+        Self { most: 100, most_bytes: 64 << 20 }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod known;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::Mutex;
@@ -27,18 +28,29 @@ pub struct Definitions {
     pub shown: Position,
     pub known: Mutex<Known>,
     pub schemas: Schemas,
-    numbers: AtomicU32,
+    numbers: SchemaNumbers,
+}
+
+/// The numbers of structural schemas. A cluster and its forks share them, since they share objects, and an object notes the
+/// number of the schema that it conforms to.
+#[derive(Clone)]
+pub struct SchemaNumbers(Arc<AtomicU32>);
+
+impl Default for SchemaNumbers {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU32::new(1)))
+    }
 }
 
 impl Definitions {
-    pub fn new(built_in: &Served, names: HiddenRows) -> Self {
+    pub fn new(built_in: &Served, names: HiddenRows, numbers: SchemaNumbers) -> Self {
         Self {
             resource: built_in.get(&DEFINITIONS).map(|resource| resource.id),
             names,
             shown: Position::default(),
             known: Mutex::default(),
             schemas: Schemas::new(builtin::types()),
-            numbers: AtomicU32::new(1),
+            numbers,
         }
     }
 
@@ -54,6 +66,11 @@ impl Definitions {
     }
 
     pub fn number(&self) -> u32 {
-        self.numbers.fetch_add(1, Ordering::Relaxed)
+        self.numbers.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The numbers, for a fork.
+    pub fn numbers(&self) -> SchemaNumbers {
+        self.numbers.clone()
     }
 }
