@@ -127,7 +127,8 @@ impl Parent {
             let replaced = replacements.of(&state.objects(secrets.id));
             state.replace(secrets.id, replaced);
         }
-        let backend = Arc::new(Memory::fork(Arc::new(state.clone()), resources, most_bytes));
+        let backend =
+            Arc::new(Memory::fork(Arc::new(state.clone()), resources, most_bytes, runtime.clock.clone()));
         let draining = door.listener_shutdown.clone().unwrap_or_else(|| door.shutdown.clone());
         let origin = Origin {
             state: state.clone(),

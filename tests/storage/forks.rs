@@ -15,6 +15,7 @@ use rowplane::storage::memory::Memory;
 use rowplane::storage::{
     Backend, ChangeKind, Error, Expect, Key, Outcome, Reads as _, ResourceId, Scan, Upkeep as _,
 };
+use rowplane::wall_clock::WallClock;
 
 use crate::support::object::{delete, put};
 
@@ -45,7 +46,7 @@ fn base() -> (State, Model) {
 }
 
 fn fork(state: &State, most_bytes: u64) -> Memory {
-    Memory::fork(Arc::new(state.clone()), HashMap::new(), most_bytes)
+    Memory::fork(Arc::new(state.clone()), HashMap::new(), most_bytes, WallClock::default())
 }
 
 struct Fork {
@@ -163,8 +164,8 @@ async fn a_full_fork_takes_deletions_alone() {
     let key = |name| Key::new(RESOURCE, "new", name);
     let mut n = 0;
     let full = loop {
-        let created = put(&key(&format!("n{n}")), Expect::Absent, 1);
-        match store.commit(&[created], Revision(0)).await {
+        let name = format!("n{n}");
+        match store.commit(&[put(&key(&name), Expect::Absent, 1)], Revision(0)).await {
             Ok(_) => n += 1,
             Err(error) => break error,
         }

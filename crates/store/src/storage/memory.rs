@@ -7,6 +7,7 @@
 //! A [fork](Memory::fork) is a store over another one's state, which shares the objects of that state.
 
 mod base;
+mod history;
 mod reads;
 mod tables;
 
@@ -31,17 +32,17 @@ use super::{
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
+use crate::wall_clock::WallClock;
 
 /// An empty store in memory.
-#[derive(Default)]
 pub struct Memory {
     held: Mutex<Held>,
     /// The most bytes of values; `None` without a limit.
     most_bytes: Option<u64>,
+    clock: WallClock,
 }
 
 /// All tables of the store.
-#[derive(Default)]
 struct Held {
     tables: Tables,
     resources: HashMap<GroupResource, ResourceId>,
@@ -56,12 +57,29 @@ pub fn open() -> Arc<dyn Backend> {
     Arc::new(Memory::default())
 }
 
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new(WallClock::default())
+    }
+}
+
 impl Memory {
+    /// An empty store whose commits are stamped by this clock.
+    pub fn new(clock: WallClock) -> Self {
+        let tables = Tables::new(clock.millis());
+        Self { held: Mutex::new(Held::new(tables, HashMap::new())), most_bytes: None, clock }
+    }
+
     /// A store that begins with a state, whose resources have these numbers, and writes beside it. It takes at most so many
     /// bytes of values beyond the state.
-    pub fn fork(base: Arc<dyn Base>, resources: HashMap<GroupResource, ResourceId>, most_bytes: u64) -> Self {
-        let held = Held { tables: Tables::over(base), resources, ..Held::default() };
-        Self { held: Mutex::new(held), most_bytes: Some(most_bytes) }
+    pub fn fork(
+        base: Arc<dyn Base>,
+        resources: HashMap<GroupResource, ResourceId>,
+        most_bytes: u64,
+        clock: WallClock,
+    ) -> Self {
+        let held = Held::new(Tables::over(base, clock.millis()), resources);
+        Self { held: Mutex::new(held), most_bytes: Some(most_bytes), clock }
     }
 
     /// Fails if the values of a batch do not fit.
@@ -114,7 +132,7 @@ impl Commits for Memory {
         let compacted = held.tables.clock.compacted;
         let found = Found { live: &live, counted: &counted, registered, compacted };
         let (verdict, registry) = judge_under(mutations, base, found, terms)?;
-        held.tables.write(mutations, &verdict.writes);
+        held.tables.write(mutations, &verdict.writes, self.clock.millis());
         held.add_audit_rows(audit_rows(mutations, &verdict.writes).into_iter().cloned());
         if let Some(change) = registry {
             held.register(change);
@@ -320,6 +338,16 @@ impl AuditRows {
 }
 
 impl Held {
+    fn new(tables: Tables, resources: HashMap<GroupResource, ResourceId>) -> Self {
+        Self {
+            tables,
+            resources,
+            servers: HashMap::new(),
+            token_keys: Vec::new(),
+            audit: AuditRows::default(),
+        }
+    }
+
     fn is_registered(&self, fence: &Fence) -> bool {
         self.servers.get(&fence.server).is_some_and(|found| found.incarnation == fence.incarnation)
     }
