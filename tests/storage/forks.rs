@@ -161,7 +161,7 @@ async fn no_state_before_the_base_can_be_read() {
 #[tokio::test]
 async fn a_full_fork_takes_deletions_alone() {
     let store: Arc<dyn Backend> = Arc::new(fork(&base().0, 100));
-    let key = |name| Key::new(RESOURCE, "new", name);
+    let key = |name: &str| Key::new(RESOURCE, "new", name);
     let mut n = 0;
     let full = loop {
         let name = format!("n{n}");
