@@ -13,7 +13,7 @@ use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
 use rowplane::storage::memory::Memory;
 use rowplane::storage::{
-    Backend, ChangeKind, Error, Expect, Key, Outcome, Reads as _, ResourceId, Scan, Upkeep as _,
+    Backend, ChangeKind, Error, Expect, History as _, Key, Outcome, Reads as _, ResourceId, Scan, Upkeep as _,
 };
 use rowplane::wall_clock::WallClock;
 
@@ -142,6 +142,7 @@ async fn forks_behave_like_their_models_and_leave_their_base_alone() {
             let fork = &forks[one];
             // Swept rows do not bring those of the base back.
             fork.store.compact(Revision(fork.newest)).await.expect("compacted");
+            fork.store.raise_floors(Revision(fork.newest), &[]).await.expect("raised");
             fork.store.sweep(u32::MAX).await.expect("swept");
         }
         for fork in &forks {
