@@ -8,6 +8,7 @@ mod banner;
 mod certs;
 mod client;
 pub mod config;
+mod console;
 mod doctor;
 mod envtest_assets;
 pub mod error;
@@ -141,6 +142,7 @@ fn execute(
             runtime(upkeep)?.block_on(transfer::migrate(&from, &to))?.print(output)?;
         }
         Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command))?,
+        Command::Console(arguments) => runtime(upkeep)?.block_on(console::run(arguments))?,
         Command::Certs(command) => certs::run(command)?,
         Command::Doctor(arguments) => runtime(upkeep)?.block_on(doctor::run(*arguments))?,
         Command::Healthcheck(arguments) => single_threaded()?.block_on(healthcheck::check(arguments))?,

@@ -1,6 +1,7 @@
 //! HTTP: routes, media types, streaming bodies, discovery, health. This module knows nothing of SQL.
 
 pub mod app;
+pub mod console;
 pub mod documents;
 pub mod door;
 mod extension;

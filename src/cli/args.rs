@@ -32,6 +32,7 @@ pub use self::test::TestArgs;
 use self::up::UpArgs;
 use super::auth::AuthCommand;
 use super::certs::CertsCommand;
+use super::console::ConsoleArgs;
 use super::doctor::DoctorArgs;
 use super::error::Error;
 use super::export::ExportArgs;
@@ -138,6 +139,8 @@ pub enum Command {
     /// Show who may do what, and why, by the roles in a store
     #[command(subcommand)]
     Auth(AuthCommand),
+    /// Look at a cluster, and at its past, in a browser
+    Console(ConsoleArgs),
     /// Issue, list and renew certificates of a cluster's programs
     #[command(subcommand)]
     Certs(CertsCommand),

@@ -22,6 +22,8 @@ pub struct App {
     pub issuer_documents: Option<IssuerDocuments>,
     pub publications: Publications,
     pub zpages: Zpages,
+    /// Whether `/console/` is offered.
+    pub has_console: bool,
     pub metrics: Arc<Metrics>,
     pub limits: Limits,
     /// Whether extension servers may not answer with redirects.

@@ -15,6 +15,7 @@ use http_body::Body as _;
 use tokio::time::timeout;
 
 use super::app::App;
+use super::console;
 use super::documents;
 use super::documents::discovery::Extensions;
 use super::documents::openapi::OpenApi;
@@ -56,6 +57,12 @@ impl Responder for Started {
     fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
         Box::pin(async move {
             let Self { app, health } = &*self;
+            if app.has_console
+                && let Some(mut response) = console::answer(&request)
+            {
+                app.door.secure(&mut response);
+                return response;
+            }
             let handler = async |info: &RequestInfo, parts: &Parts, body| {
                 if let Some(service) = app.api.extensions.at(&app.api.cache, parts.uri.path()) {
                     return Box::pin(extension::serve(app, &service, info, parts, body)).await;

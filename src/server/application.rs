@@ -175,6 +175,7 @@ fn app(
             runtime.clock.clone(),
         ),
         zpages: Zpages::new(config.flags.clone(), runtime),
+        has_console: config.console.is_offered(address.is_some_and(|address| address.ip().is_loopback())),
         metrics: runtime.metrics.clone(),
         limits: Limits {
             request_body: limits.max_request_body_bytes,

@@ -28,6 +28,7 @@ use crate::controllers::IdentityLeases;
 use crate::controllers::servers::kubernetes_service::Endpoints;
 use crate::egress;
 use crate::encryption;
+use crate::http::console::Console;
 use crate::http::door::cors::Cors;
 use crate::http::limits::InFlightLimits;
 use crate::http::{server, tls};
@@ -80,6 +81,7 @@ pub struct Config {
     /// How kubelets are reached.
     pub kubelets: kubelets::Config,
     pub aggregation: Aggregation,
+    pub console: Console,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
     /// For how long a server that is stopped goes on as ever, only not ready, before it closes its listener.
@@ -129,6 +131,7 @@ impl Default for Config {
             service_routes: service_routes::Config::default(),
             kubelets: kubelets::Config::default(),
             aggregation: Aggregation::default(),
+            console: Console::default(),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
             shutdown_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(10),

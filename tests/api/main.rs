@@ -27,6 +27,7 @@ mod client_certificates;
 mod cluster_controllers;
 mod configured;
 mod connect;
+mod console;
 mod credentials;
 mod custom_resources;
 mod decoding;
