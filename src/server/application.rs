@@ -32,7 +32,7 @@ use crate::http::app::{App, Limits};
 use crate::http::documents::publications::Publications;
 use crate::http::door::Door;
 use crate::http::health::{Endpoint, HealthChecks};
-use crate::http::limits::BodyBudget;
+use crate::http::limits::{BodyBudget, PastReads};
 use crate::http::routes::responder;
 use crate::http::zpages::Zpages;
 use crate::storage::{Backend, HighWaterMark};
@@ -46,7 +46,7 @@ const MARK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Opens the store and builds the application on it.
 pub async fn build(environment: Environment) -> Result<Application, BuildError> {
-    let backend = environment.commons.open(&environment.config).await?;
+    let backend = environment.commons.open(&environment.config, environment.runtime.clock.clone()).await?;
     build_on(backend, environment).await
 }
 
@@ -189,6 +189,7 @@ fn app(
             runtime.metrics.limit_reached("request-bodies"),
         ),
         printing: commons.printing.part(),
+        past_reads: PastReads::new(limits.asof_max_concurrent),
         lanes: commons.body_lanes.part(),
     }
 }
