@@ -21,6 +21,9 @@ export class ApiError extends Error {
   }
 }
 
+/// Whether an error says that the server has no such path, and not that it has no such object.
+export const isLack = ({ status, reason }) => (status === 404 && !reason) || status === 405;
+
 /// The URL of a path of the API, as it was at a time if one is given.
 export function url(path, when = at.value) {
   const door = when ? `asof/${encodeURIComponent(when).replaceAll('%3A', ':')}/` : '';
@@ -50,6 +53,18 @@ export async function ask(path, { when = at.value, accept = 'application/json', 
 export const get = async (path, options) => (await ask(path, options)).json();
 
 export const asTable = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
+
+const moments = new Map();
+
+/// The commit `{time, revision}` that is shown at a past time: every answer through the door names it.
+export async function momentAt(when, signal) {
+  if (!moments.has(when)) {
+    const header = (await ask('version', { when, signal })).headers.get('Rowplane-As-Of') || '';
+    const [, time, revision] = /^(\S+); revision=(\d+)/.exec(header) || [];
+    moments.set(when, { time, revision: Number(revision) });
+  }
+  return moments.get(when);
+}
 
 /// What a request of a view has given: `{data, error, isLoading}`. It is asked again when an input, the time, the
 /// credential or the turn changes; what was there stays until the new answer comes.

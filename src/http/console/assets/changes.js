@@ -1,8 +1,8 @@
 // The first view: what has just happened, newest first.
 
-import { at, go, html, link, parameter, useEffect, useMemo, useRef, useState } from './base.js';
-import { ask, get, kinds, turn, useAnswer } from './api.js';
-import { ago, clock, day, plural, stamp } from './format.js';
+import { at, go, html, link, parameter, useEffect, useMemo, useState } from './base.js';
+import { get, isLack, kinds, momentAt, useAnswer } from './api.js';
+import { clock, day, plural, stamp } from './format.js';
 import { Answer, Field, Notice, Saving, Table, Tabs, Time, Toggle, say, usePoll } from './parts.js';
 
 const page = 200;
@@ -24,18 +24,20 @@ export function ChangesView() {
     ${shown === 'events' ? html`<${Events} />` : html`<${Changes} />`}`;
 }
 
-const names = ['ns', 'resource', 'user', 'q', 'status', 'from'];
+const names = ['ns', 'resource', 'user', 'q', 'status', 'all'];
+/// Kinds that are written all the time, and tell little.
+const noise = 'leases.coordination.k8s.io,events,events.events.k8s.io';
 const filters = () => Object.fromEntries(names.map(name => [name, parameter(name)]));
 
 /// The question for a page of changes.
-export function changesPath({ ns, resource, user, status, from }, more = {}) {
+function changesPath({ ns, resource, user, status, all }, more = {}) {
   const query = new URLSearchParams({ limit: page });
   const add = (name, value) => { if (value) query.set(name, value); };
   add('namespace', ns);
   add('resource', resource);
   add('user', user);
   add('notStatus', status ? '' : 'true');
-  add('after', from);
+  add('exclude', all || resource ? '' : noise);
   Object.entries(more).forEach(([name, value]) => add(name, value));
   return `history?${query}`;
 }
@@ -45,22 +47,26 @@ function Changes() {
   const [more, setMore] = useState({ items: [], next: null, isLoading: false });
   const [fresh, setFresh] = useState([]);
   const key = JSON.stringify(asked);
-  const state = useAnswer(signal => get(changesPath(asked), { signal }), [key]);
+  // The history is one, whatever time is looked at; of a past time it is what came before.
+  const first = async signal => {
+    const before = at.value ? { before: (await momentAt(at.value, signal)).revision + 1 } : {};
+    return get(changesPath(asked, before), { when: '', signal });
+  };
+  const state = useAnswer(first, [key]);
   useEffect(() => { setMore({ items: [], next: null }); setFresh([]); }, [state.data]);
-  const first = state.data?.items || [];
-  const items = [...fresh, ...first, ...more.items];
+  const items = [...fresh, ...(state.data?.items || []), ...more.items];
   const next = more.next ?? (state.data?.metadata?.continue || '');
   usePoll(async () => {
     const newest = items[0]?.revision ?? state.data?.metadata?.resourceVersion;
     if (!state.data || !newest) return;
-    const answer = await get(changesPath(asked, { after: newest })).catch(() => null);
+    const answer = await get(changesPath(asked, { after: newest }), { when: '' }).catch(() => null);
     if (!answer?.items.length) return;
     setFresh(old => [...answer.items, ...old].slice(0, 2000));
     say(`${plural(answer.items.length, 'new change')}.`);
-  }, 3000, [items[0]?.revision, state.data, key]);
+  }, 5000, [items[0]?.revision, state.data, key]);
   const load = async () => {
     setMore(old => ({ ...old, isLoading: true }));
-    const answer = await get(changesPath(asked, { continue: next }));
+    const answer = await get(changesPath(asked, { continue: next }), { when: '' });
     setMore(old => ({ items: [...old.items, ...answer.items], next: answer.metadata?.continue || '' }));
   };
   return html`<${Filters} items=${items} />
@@ -68,7 +74,7 @@ function Changes() {
       <${ChangeTable} items=${items} text=${asked.q} cutBelow=${next ? items.length : 0} />
       ${next && html`<p class="more"><button onClick=${load} disabled=${more.isLoading}>Older changes</button>
         <span class="quiet">The newest ${items.length} are shown; there are older ones.</span></p>`}`}<//>
-    ${state.error?.status === 404 && html`<${Events} />`}`;
+    ${state.error && isLack(state.error) && html`<${Events} />`}`;
 }
 
 function Filters({ items }) {
@@ -81,6 +87,7 @@ function Filters({ items }) {
     <${Field} name="user" label="User" value=${parameter('user')} placeholder="anybody" list="users" />
     <${Field} name="q" label="Containing" value=${parameter('q')} placeholder="name or field" />
     <${Toggle} name="status" label="Status updates" value=${parameter('status')} />
+    <${Toggle} name="all" label="Leases and Events" value=${parameter('all')} />
     ${list('users', users)} ${list('spaces', spaces)} ${list('kinds', [...kinds.value.keys()])}
   </form>`;
 }

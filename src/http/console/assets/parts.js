@@ -2,7 +2,7 @@
 
 import { Fragment, at, go, html, signal, useEffect, useRef, useState } from './base.js';
 import { csv, moment, ago, save, text } from './format.js';
-import { turn } from './api.js';
+import { isLack, turn } from './api.js';
 
 /// A message in place of what cannot be shown.
 export function Notice({ title, children, kind = 'info' }) {
@@ -13,7 +13,7 @@ export function Notice({ title, children, kind = 'info' }) {
 
 /// Why a request has failed. A path that the server does not have is no failure: it says which option offers it.
 export function Failure({ error, offer }) {
-  if ([404, 405].includes(error.status) && offer) return html`<${Notice} title=${offer.title}>${offer.text}<//>`;
+  if (isLack(error) && offer) return html`<${Notice} title=${offer.title}>${offer.text}<//>`;
   if (error.status === 410) return html`<${Notice} title="Not kept any more">${error.message}<//>`;
   if (error.status === 403) return html`<${Notice} title="Not allowed" kind="warn">${error.message}<//>`;
   return html`<${Notice} title=${error.reason || 'Failed'} kind="bad">

@@ -1,21 +1,17 @@
 // The time that the cluster is looked at: a slider over the kept history, over a histogram of changes.
 
-import { at, go, html, useEffect, useRef, useState } from './base.js';
-import { get, url, useAnswer, token, turn } from './api.js';
+import { at, go, html, useEffect, useState } from './base.js';
+import { get, isLack, momentAt, token, turn } from './api.js';
 import { ago, count, moment, span, stamp } from './format.js';
 import { marks } from './marks.js';
 
 const buckets = 120;
 
-/// The time behind a parameter of the address, in milliseconds; `null` for now or a revision whose time is unknown.
-function milliseconds(when, times) {
-  if (!when) return null;
-  if (when.startsWith('rv-')) return times.get(when) ?? null;
-  const value = Date.parse(when);
+/// The time of a parameter of the address, in milliseconds; `null` for a revision.
+function milliseconds(when) {
+  const value = when.startsWith('rv-') ? NaN : Date.parse(when);
   return Number.isNaN(value) ? null : value;
 }
-
-const known = new Map();
 
 export function TimeBar() {
   const when = at.value;
@@ -23,6 +19,7 @@ export function TimeBar() {
   const [typed, setTyped] = useState('');
   const [error, setError] = useState('');
   const [moved, setMoved] = useState(null);
+  const [exact, setExact] = useState(null);
   const load = async () => {
     try {
       setRange({ data: await get(`history/range?buckets=${buckets}`, { when: '' }) });
@@ -38,18 +35,24 @@ export function TimeBar() {
   useEffect(() => {
     setMoved(null);
     setError('');
-    const value = milliseconds(when, known);
-    setTyped(when.startsWith('rv-') ? when : value === null ? '' : moment(value));
+    setExact(null);
+    const value = milliseconds(when);
+    setTyped(value === null ? when : moment(value));
+    if (!when) return undefined;
+    const controller = new AbortController();
+    momentAt(when, controller.signal).then(setExact, () => {});
+    return () => controller.abort();
   }, [when]);
+  const time = milliseconds(when) ?? (exact?.time ? Date.parse(exact.time) : null);
   const data = range.data;
   if (!data?.oldest?.time) {
-    return when ? html`<${Banner} when=${when} value=${milliseconds(when, known)} />`
-      : range.error && html`<p class="timebar none quiet">No history: ${range.error.status === 404 ? 'this server does not offer it' : range.error.message}</p>`;
+    return when ? html`<${Banner} when=${when} time=${time} exact=${exact} />`
+      : range.error && html`<p class="timebar none quiet">No history: ${isLack(range.error) ? 'this server does not offer it' : range.error.message}</p>`;
   }
   const from = Date.parse(data.oldest.time);
   // Whole seconds from the beginning, so that the slider can reach its end.
   const to = from + 1000 * Math.max(1, Math.ceil((Date.parse(data.now.time) - from) / 1000));
-  const value = moved ?? milliseconds(when, known) ?? to;
+  const value = moved ?? time ?? to;
   const seek = next => {
     const clamped = Math.max(from, Math.min(next, to));
     go({ at: clamped >= to - 1000 ? '' : stamp(Math.floor(clamped / 1000) * 1000) });
@@ -65,7 +68,7 @@ export function TimeBar() {
     return go({ at: parsed });
   };
   return html`<section class=${when ? 'timebar past' : 'timebar'} aria-label="Time">
-    ${when && html`<${Banner} when=${when} value=${milliseconds(when, known)} />`}
+    ${when && html`<${Banner} when=${when} time=${time} exact=${exact} />`}
     <div class="track">
       <${Histogram} data=${data} from=${from} to=${to} value=${value} isPast=${Boolean(when) || moved !== null} />
       <input type="range" aria-label="Time that is looked at" min=${from} max=${to} step="1000" value=${value}
@@ -106,24 +109,9 @@ export function parse(text, now = Date.now()) {
   return Number.isNaN(value) ? null : stamp(value);
 }
 
-function Banner({ when, value }) {
-  const [exact, setExact] = useState('');
-  useEffect(() => {
-    setExact('');
-    const controller = new AbortController();
-    // Every answer through the door says which commit it shows.
-    fetch(url('version', when), { signal: controller.signal, headers: token.value ? { Authorization: `Bearer ${token.value}` } : {} })
-      .then(response => {
-        const header = response.headers.get('Rowplane-As-Of') || '';
-        const time = header.split(';')[0].trim();
-        if (time) { known.set(when, Date.parse(time)); setExact(header); }
-      }).catch(() => {});
-    return () => controller.abort();
-  }, [when]);
-  const revision = /revision=(\d+)/.exec(exact)?.[1];
-  const time = value ?? known.get(when);
-  return html`<p class="banner" role="status"><strong>The cluster as it was ${time ? html`at ${moment(time)}` : html`at ${when}`}</strong>
-    <span>${time ? ago(time) : ''}${revision ? `, revision ${revision}` : ''}. Nothing here changes any more.</span>
+function Banner({ when, time, exact }) {
+  return html`<p class="banner" role="status"><strong>The cluster as it was at ${time === null ? when : moment(time)}</strong>
+    <span>${time === null ? '' : ago(time)}${exact?.revision ? `, revision ${exact.revision}` : ''}. Nothing here changes any more.</span>
     <button onClick=${() => go({ at: '' })}>Back to now</button></p>`;
 }
 

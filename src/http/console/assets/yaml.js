@@ -10,26 +10,13 @@ export function scalar(value) {
   return isSafe ? value : JSON.stringify(value);
 }
 
+/// The path of a member or an item.
+export const below = (path, step) => (path ? `${path}\0${step}` : String(step));
+
 const kindOf = value => (value === null ? 'null' : typeof value);
 
-/// The part of a path that names a member: letters as they are, all else in quotes.
-export const member = name => (/^[\w-]+$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`);
-
-/// The members that name an item of a list, in the order in which they are tried.
-const keys = ['name', 'type', 'containerPort', 'port', 'mountPath', 'ip', 'uid', 'key', 'topologyKey'];
-
-/// The part of a path that names an item: by its key where all items have one of their own, else by its position.
-export function itemPart(list, index) {
-  for (const key of keys) {
-    const values = list.map(item => item?.[key]);
-    if (values.every(value => value !== undefined && typeof value !== 'object') && new Set(values).size === values.length) {
-      return `[${key}=${values[index]}]`;
-    }
-  }
-  return `[${index}]`;
-}
-
-/// Lines `{indent, key, value, kind, path, isLeaf}` of an object; `prefix` is `- ` where an item begins.
+/// Lines `{indent, prefix, key, value, kind, path, isLeaf}` of an object; `prefix` is `- ` where an item begins. A path is a
+/// list of names and positions, joined by NUL.
 export function yaml(object) {
   const lines = [];
   const put = (indent, prefix, key, value, path) => {
@@ -56,14 +43,14 @@ export function yaml(object) {
   const inside = (value, indent, path, prefix) => {
     if (Array.isArray(value)) {
       value.forEach((item, index) => {
-        const place = path + itemPart(value, index);
+        const place = below(path, index);
         put(indent + (prefix && index ? 1 : 0), (index ? '' : prefix) + '- ', undefined, item, place);
       });
       return;
     }
     Object.entries(value).forEach(([key, child], index) => {
       const deeper = prefix ? prefix.length / 2 : 0;
-      const place = path + (path ? member(key) : member(key).replace(/^\./, ''));
+      const place = below(path, key);
       if (index === 0) put2(indent, prefix, key, child, place);
       else put2(indent + deeper, '', key, child, place);
     });
