@@ -28,7 +28,7 @@ use super::response::compress::compress;
 use super::response::negotiate::{ROUTE_TYPES, check_route};
 use super::server::Responder;
 use super::zpages::Page;
-use super::{extension, resource, response};
+use super::{extension, resource, response, sql};
 use crate::api::error::Error;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::cache::serving;
@@ -68,6 +68,7 @@ impl Responder for Started {
                         response
                     }
                     Route::Resource(path) => resource::serve(app, path, parts, body).await,
+                    Route::Sql => sql::serve(app, parts, body).await,
                     Route::Document(path) => serve_document(app, path, parts).await,
                 }
             };
@@ -125,6 +126,7 @@ async fn refuse_while_starting(request: Request) -> Response {
 enum Route<'a> {
     Health,
     Resource(&'a ResourcePath),
+    Sql,
     /// Discovery, OpenAPI, metrics and whatever else is no resource; `None` for other paths than those of the API.
     Document(Option<&'a ApiPath>),
 }
@@ -134,6 +136,7 @@ impl<'a> Route<'a> {
         match &info.route {
             _ if is_health(parts.uri.path()) => Self::Health,
             Some(ApiPath::Resource(path)) => Self::Resource(path),
+            None if parts.uri.path() == sql::PATH => Self::Sql,
             other => Self::Document(other.as_ref()),
         }
     }

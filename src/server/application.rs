@@ -34,6 +34,7 @@ use crate::http::door::Door;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::BodyBudget;
 use crate::http::routes::responder;
+use crate::http::sql::Sql;
 use crate::http::zpages::Zpages;
 use crate::storage::{Backend, HighWaterMark};
 
@@ -176,6 +177,7 @@ fn app(
         ),
         zpages: Zpages::new(config.flags.clone(), runtime),
         metrics: runtime.metrics.clone(),
+        sql: Sql::new(limits.sql, runtime.metrics.sql()),
         limits: Limits {
             request_body: limits.max_request_body_bytes,
             request_time: limits.request_timeout,

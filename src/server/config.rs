@@ -30,6 +30,7 @@ use crate::egress;
 use crate::encryption;
 use crate::http::door::cors::Cors;
 use crate::http::limits::InFlightLimits;
+use crate::http::sql::SqlConfig;
 use crate::http::{server, tls};
 use crate::kinds::built_in::enablement::Enablement;
 use crate::metrics::AllowedLabels;
@@ -355,6 +356,7 @@ pub struct ApiLimits {
     pub event_ttl: Duration,
     /// How many objects a migration of stored objects writes per second.
     pub migration_rate: u32,
+    pub sql: SqlConfig,
 }
 
 impl Default for ApiLimits {
@@ -370,6 +372,7 @@ impl Default for ApiLimits {
             min_request_timeout: Duration::from_secs(1800),
             event_ttl: Duration::from_secs(3600),
             migration_rate: 8000,
+            sql: SqlConfig::default(),
         }
     }
 }

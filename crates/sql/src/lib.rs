@@ -75,14 +75,18 @@ pub enum ColumnType {
     Integer,
     Real,
     Text,
+    /// Values of several types.
+    Any,
 }
 
 impl ColumnType {
+    /// The type as SQLite declares it; empty for values of any type.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Integer => "INTEGER",
             Self::Real => "REAL",
             Self::Text => "TEXT",
+            Self::Any => "",
         }
     }
 }
