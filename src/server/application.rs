@@ -47,7 +47,7 @@ const MARK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Opens the store and builds the application on it.
 pub async fn build(environment: Environment) -> Result<Application, BuildError> {
-    let backend = environment.commons.open(&environment.config).await?;
+    let backend = environment.commons.open(&environment.config, environment.runtime.clock.clone()).await?;
     build_on(backend, environment).await
 }
 

@@ -180,7 +180,9 @@ impl Setup {
         let server = self.builder().start_with(async move |environment| {
             let backend = match in_memory {
                 Some(store) => store,
-                None => environment.commons.open(&environment.config).await?,
+                None => {
+                    environment.commons.open(&environment.config, environment.runtime.clock.clone()).await?
+                }
             };
             let (application, api) = build_with_api(backend.clone(), environment).await?;
             assert!(slot.set((backend, api)).is_ok(), "built once");
