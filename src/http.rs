@@ -8,6 +8,7 @@ mod extension;
 pub mod health;
 pub mod in_process;
 pub mod limits;
+pub(crate) mod past;
 mod request;
 mod resource;
 mod response;

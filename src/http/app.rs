@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::documents::publications::Publications;
 use super::door::Door;
-use super::limits::{BodyBudget, InFlightLimits, Printing};
+use super::limits::{BodyBudget, InFlightLimits, PastReads, Printing};
 use super::sql::Sql;
 use super::zpages::Zpages;
 use crate::api::Api;
@@ -31,6 +31,7 @@ pub struct App {
     pub bodies: BodyBudget,
     /// The threads for answers that take long to print.
     pub printing: Printing,
+    pub past_reads: PastReads,
     /// The lanes for requests with large bodies. A request may hold one of them while it waits for one of the API's.
     pub lanes: Lanes,
 }

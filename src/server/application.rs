@@ -32,7 +32,7 @@ use crate::http::app::{App, Limits};
 use crate::http::documents::publications::Publications;
 use crate::http::door::Door;
 use crate::http::health::{Endpoint, HealthChecks};
-use crate::http::limits::BodyBudget;
+use crate::http::limits::{BodyBudget, PastReads};
 use crate::http::routes::responder;
 use crate::http::sql::Sql;
 use crate::http::zpages::Zpages;
@@ -190,6 +190,7 @@ fn app(
             runtime.metrics.limit_reached("request-bodies"),
         ),
         printing: commons.printing.part(),
+        past_reads: PastReads::new(limits.asof_max_concurrent),
         lanes: commons.body_lanes.part(),
     }
 }

@@ -354,6 +354,8 @@ pub struct ApiLimits {
     /// A watch without `timeoutSeconds` ends after a random time between this and twice this.
     pub min_request_timeout: Duration,
     pub event_ttl: Duration,
+    /// How many reads of the past run at the same time.
+    pub asof_max_concurrent: usize,
     /// How many objects a migration of stored objects writes per second.
     pub migration_rate: u32,
     pub sql: SqlConfig,
@@ -371,6 +373,7 @@ impl Default for ApiLimits {
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             event_ttl: Duration::from_secs(3600),
+            asof_max_concurrent: 4,
             migration_rate: 8000,
             sql: SqlConfig::default(),
         }

@@ -60,6 +60,7 @@ mod object_length;
 mod oidc;
 mod openapi;
 mod paging;
+mod past;
 mod patch;
 mod patch_formats;
 mod patch_limits;

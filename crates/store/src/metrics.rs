@@ -25,6 +25,7 @@ mod histograms;
 mod kubelets;
 mod objects;
 mod order;
+mod past;
 mod process;
 mod request;
 mod services;

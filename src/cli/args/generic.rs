@@ -58,6 +58,11 @@ pub struct GenericArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 128 * 1024 * 1024)]
     pub(super) max_request_body_bytes_inflight: usize,
 
+    /// The maximum number of reads of past states at a time; more wait, and are answered with 429 if that takes longer
+    /// than a request may
+    #[arg(long, value_name = "READS", default_value_t = 4)]
+    pub(super) asof_max_concurrent: usize,
+
     /// The maximum number of connections of authenticated clients; requests on further ones are answered with 429
     #[arg(long, value_name = "CONNECTIONS", default_value_t = server::Limits::default().connections)]
     pub(super) max_connections: usize,
@@ -126,6 +131,7 @@ impl GenericArgs {
             goaway_chance: self.goaway_chance,
             request_timeout: self.request_timeout,
             min_request_timeout: Duration::from_secs(self.min_request_timeout.into()),
+            asof_max_concurrent: self.asof_max_concurrent,
             ..config.limits
         };
     }

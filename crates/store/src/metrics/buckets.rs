@@ -6,7 +6,7 @@ use metrics_exporter_prometheus::PrometheusRecorder;
 use super::catalog;
 use super::{
     admission, authorization, certificates, conversion, egress, encryption, external_signer, flow_control,
-    objects, request, services, sql, store, tokens, watch,
+    objects, past, request, services, sql, store, tokens, watch,
 };
 
 /// The buckets of Prometheus' clients, in seconds.
@@ -36,6 +36,7 @@ const HISTOGRAMS: &[(&str, &[f64])] = &[
     (objects::COMPARISON_SECONDS, &objects::COMPARISON_BUCKETS),
     (objects::COMPILATION_SECONDS, &DEFAULT_BUCKETS),
     (objects::EVALUATION_SECONDS, &DEFAULT_BUCKETS),
+    (past::SECONDS, &past::BUCKETS),
     (request::BODY_SIZES, &request::BODY_SIZE_BUCKETS),
     (request::REQUEST_SECONDS, &request::REQUEST_BUCKETS),
     (request::REQUEST_SLI_SECONDS, &request::REQUEST_SLI_BUCKETS),
