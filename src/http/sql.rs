@@ -143,25 +143,29 @@ async fn answer(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Response, E
     let deadline = Instant::now() + request.time(app.sql.config.timeout)?;
     let permit = app.sql.thread(deadline).await?;
     let state = app.api.cache.fresh_for_request().await?;
-    let served = app.api.served_as_known().await;
+    let mut served = app.api.served_as_known().await;
     let told_as_of = request.as_of.clone();
+    let as_of = match &request.as_of {
+        Some(time) => Some(past::revision(app, time).await?),
+        None => None,
+    };
+    if let Some(revision) = as_of {
+        served = app.api.served_as_of(revision).await?;
+    }
     let (sender, mut pieces) = mpsc::channel(PIECES_AHEAD);
     let parts_of_session = session::Parts {
         app: app.clone(),
         user,
         served,
         state,
-        as_of: None,
+        as_of,
         namespaces: request.namespaces.clone(),
         is_strict: request.strict,
         skips_broken: request.skip_broken,
         runtime: Handle::current(),
         deadline,
     };
-    let mut session = Session::new(parts_of_session);
-    if let Some(time) = &request.as_of {
-        session.as_of = Some(past::revision(&session, time)?);
-    }
+    let session = Session::new(parts_of_session);
     let revision = session.as_of.unwrap_or(session.state.revision);
     let told = Told { revision: revision.0.to_string(), as_of: told_as_of };
     let work = Work { session: Arc::new(session), request, form, told, answer: sender, _permit: permit };

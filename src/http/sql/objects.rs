@@ -10,11 +10,12 @@ use super::cells;
 use super::columns::{Columns, NAME, NAMESPACE, Source};
 use super::past;
 use super::rights::Visible;
-use super::session::Session;
+use super::session::{Session, full_name};
 use crate::api::error::Error;
 use crate::api::resource::Resource;
 use crate::cache::{Objects, Range};
 use crate::codec::object::Object;
+use crate::http::past::LOOK_BACK;
 
 /// Objects that are taken from a state at a time.
 const CHUNK: usize = 256;
@@ -27,6 +28,8 @@ pub struct ObjectTable {
     resource: Arc<Resource>,
     columns: Arc<Columns>,
     visible: Visible,
+    /// Known once a statement asks for a time.
+    past: OnceLock<Visible>,
     objects: Objects,
 }
 
@@ -43,7 +46,7 @@ impl ObjectTable {
     pub fn new(session: Arc<Session>, resource: Arc<Resource>, visible: Visible) -> Self {
         let columns = Arc::new(Columns::of(&resource));
         let objects = session.state.objects(resource.id);
-        Self { session, resource, columns, visible, objects }
+        Self { session, resource, columns, visible, past: OnceLock::new(), objects }
     }
 
     pub fn visible(&self) -> &Visible {
@@ -52,19 +55,31 @@ impl ObjectTable {
 
     /// The objects that a lookup wants and the user may see.
     pub fn find(&self, lookup: &Lookup) -> Result<Found, SqlError> {
-        let wanted = self.wanted(lookup);
         let revision = match &lookup.at {
-            Some(time) => Some(past::revision(&self.session, time).map_err(SqlError::table)?),
+            Some(time) => Some(self.session.revision_of(time).map_err(SqlError::table)?),
             None => self.session.as_of,
         };
         let found: Found = match revision {
-            None => Box::new(wanted.of(self.objects.clone())),
+            None => Box::new(self.wanted(lookup, &self.visible).of(self.objects.clone())),
             Some(revision) => {
-                past::objects(&self.session, &self.resource, &self.visible, wanted, revision)?
+                let wanted = self.wanted(lookup, self.visible_past()?);
+                past::objects(&self.session, &self.resource, wanted, revision)?
             }
         };
         let session = self.session.clone();
         Ok(Box::new(found.filter(move |found| !is_skipped(&session, found)).map(readable)))
+    }
+
+    /// The part of the resource whose past the user may see.
+    fn visible_past(&self) -> Result<&Visible, SqlError> {
+        if let Some(visible) = self.past.get() {
+            return Ok(visible);
+        }
+        let session = &self.session;
+        let visible = session.runtime.block_on(session.visible(&self.resource, &["list", LOOK_BACK]));
+        let visible = visible.map_err(SqlError::table)?;
+        session.warn_of(&format!("{} of the past", full_name(&self.resource)), &visible);
+        Ok(self.past.get_or_init(|| visible))
     }
 
     pub fn row(&self, object: Arc<Object>) -> ObjectRow {
@@ -72,15 +87,15 @@ impl ObjectTable {
         ObjectRow { object, resource, columns, converted: OnceLock::new() }
     }
 
-    fn wanted(&self, lookup: &Lookup) -> Wanted {
+    fn wanted(&self, lookup: &Lookup, visible: &Visible) -> Wanted {
         if !self.resource.definition.namespaced() {
-            return match (&self.visible, lookup.key.first()) {
+            return match (visible, lookup.key.first()) {
                 (Visible::Everything, None) => Wanted::ranges(None),
                 (Visible::Everything, Some(names)) => Wanted::keys([String::new()].into(), names),
                 _ => Wanted::default(),
             };
         }
-        let namespaces: Option<BTreeSet<String>> = match (&self.visible, lookup.key.first()) {
+        let namespaces: Option<BTreeSet<String>> = match (visible, lookup.key.first()) {
             (visible, Some(namespaces)) => {
                 Some(namespaces.iter().filter(|namespace| visible.has(namespace)).cloned().collect())
             }

@@ -3,109 +3,129 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use futures_util::stream::{self, BoxStream};
 use rowplane_sql::Error as SqlError;
 use tokio::time::timeout_at;
 
 use super::objects::{Found, Wanted};
-use super::rights::Visible;
 use super::session::{Session, timed_out};
+use crate::api::Target;
 use crate::api::error::Error;
+use crate::api::options::list::{ListAt, ListOptions, Selection};
+use crate::api::options::selector::field::FieldSelector;
+use crate::api::options::selector::label::LabelSelector;
+use crate::api::options::{GetOptions, ReadAt};
 use crate::api::resource::Resource;
-use crate::codec::object::{Draft, Object};
+use crate::api::verbs::list::Items;
+use crate::codec::object::Object;
+use crate::http::app::App;
+use crate::http::past::when::When;
 use crate::revision::Revision;
-use crate::storage::{self, Backend, Row, Scan};
 
-/// Rows that are taken from the store at a time.
-const CHUNK: usize = 256;
+/// The most keys that are read one by one. More are found in a scan of their namespaces.
+const MOST_KEYS: usize = 64;
 
 /// The revision of a time as a statement spells it.
-pub fn revision(_: &Session, time: &str) -> Result<Revision, Error> {
-    let revision = time.strip_prefix("rv-").and_then(|number| number.parse().ok()).map(Revision);
-    revision.ok_or_else(|| Error::BadRequest(format!("{time:?} is not a time: a revision such as rv-1234 is")))
+pub async fn revision(app: &App, time: &str) -> Result<Revision, Error> {
+    let when = When::parse(time).map_err(|error| Error::BadRequest(error.to_string()))?;
+    let moment = match when {
+        When::Time(time) => app.api.moment_at(time.as_millisecond()).await?,
+        When::Revision(revision) => app.api.moment_of(revision).await?,
+    };
+    Ok(moment.revision)
 }
 
 /// The wanted objects as of a revision.
 pub fn objects(
     session: &Arc<Session>,
-    resource: &Resource,
-    visible: &Visible,
+    resource: &Arc<Resource>,
     wanted: Wanted,
     at: Revision,
 ) -> Result<Found, SqlError> {
-    if at > session.state.revision {
-        let current = session.state.revision.0;
-        return Err(SqlError::table(Error::FutureRevision { requested: at.0, current }));
+    let Wanted { keys, mut namespaces } = wanted;
+    if keys.len() <= MOST_KEYS && namespaces.is_empty() {
+        let (session, resource) = (session.clone(), resource.clone());
+        let get = move |(namespace, name): (String, String)| {
+            let target = Target { resource: &resource, namespace: &namespace, name: &name };
+            let reading = session.app.api.get_as_of(target, GetOptions { at: ReadAt::Latest }, at);
+            match wait(&session, reading) {
+                Ok(Ok(object)) => Some(Ok(object)),
+                Ok(Err(Error::NotFound { .. })) => None,
+                Ok(Err(error)) | Err(error) => Some(Err(SqlError::table(error))),
+            }
+        };
+        return Ok(Box::new(keys.into_iter().filter_map(get)));
     }
-    let names = wanted.keys.iter().map(|(_, name)| name.clone()).collect::<std::collections::HashSet<_>>();
-    let is_by_key = !wanted.keys.is_empty();
-    let mut namespaces: Vec<Option<String>> = wanted.namespaces.into();
-    for (namespace, _) in wanted.keys {
-        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+    for (namespace, _) in &keys {
+        let namespace = Some(namespace.clone()).filter(|namespace| !namespace.is_empty());
         if !namespaces.contains(&namespace) {
-            namespaces.push(namespace);
+            namespaces.push_back(namespace);
         }
     }
-    debug_assert!(*visible != Visible::Nothing || namespaces.is_empty());
-    let backend = session.app.api.cache.backend().clone();
-    let scans = namespaces.into_iter().map({
-        let id = resource.id;
-        move |namespace| Scan { namespace: namespace.map(Into::into), ..Scan::all(id) }
-    });
-    let rows = rows(backend, scans.collect(), at);
-    let found = Blocking { session: session.clone(), rows, ready: Vec::new().into_iter() };
-    let is_wanted = move |found: &Result<Arc<Object>, SqlError>| {
-        !is_by_key || found.as_ref().map_or(true, |object| names.contains(object.name()))
-    };
-    Ok(Box::new(found.filter(is_wanted)))
+    Ok(Box::new(Lists {
+        session: session.clone(),
+        resource: resource.clone(),
+        at,
+        namespaces: namespaces.into_iter(),
+        items: None,
+        ready: Vec::new().into_iter(),
+    }))
 }
 
-type RowsOfScans = BoxStream<'static, Result<Row, storage::Error>>;
-
-/// The rows of several scans, one after the other.
-fn rows(backend: Arc<dyn Backend>, scans: Vec<Scan>, at: Revision) -> RowsOfScans {
-    stream::iter(scans)
-        .then(move |scan| {
-            let backend = backend.clone();
-            async move {
-                match backend.scan(scan, at).await {
-                    Ok(rows) => rows,
-                    Err(error) => stream::iter([Err(error)]).boxed(),
-                }
-            }
-        })
-        .flatten()
-        .boxed()
-}
-
-/// A stream of rows as an iterator, for the thread of a statement.
-struct Blocking {
+/// Lists of some namespaces, one after the other, for the thread of a statement.
+struct Lists {
     session: Arc<Session>,
-    rows: RowsOfScans,
-    ready: std::vec::IntoIter<Result<Row, storage::Error>>,
+    resource: Arc<Resource>,
+    at: Revision,
+    namespaces: std::collections::vec_deque::IntoIter<Option<String>>,
+    items: Option<Items>,
+    ready: std::vec::IntoIter<Arc<Object>>,
 }
 
-impl Iterator for Blocking {
+impl Lists {
+    /// The next objects; `None` behind the last ones.
+    fn fill(&mut self) -> Result<Option<Vec<Arc<Object>>>, Error> {
+        let Some(items) = &mut self.items else {
+            let Some(namespace) = self.namespaces.next() else { return Ok(None) };
+            let options = everything();
+            let listing =
+                self.session.app.api.list_as_of(&self.resource, namespace.as_deref(), options, self.at);
+            self.items = Some(wait(&self.session, listing)??.items);
+            return Ok(Some(Vec::new()));
+        };
+        let chunk = wait(&self.session, items.next())?.transpose()?;
+        if chunk.is_none() {
+            self.items = None;
+        }
+        Ok(Some(chunk.unwrap_or_default()))
+    }
+}
+
+impl Iterator for Lists {
     type Item = Result<Arc<Object>, SqlError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ready.len() == 0 {
-            let deadline = tokio::time::Instant::from_std(self.session.deadline);
-            let mut chunks = (&mut self.rows).ready_chunks(CHUNK);
-            let next = async { timeout_at(deadline, chunks.next()).await };
-            match self.session.runtime.block_on(next) {
-                Ok(Some(rows)) => self.ready = rows.into_iter(),
+        loop {
+            if let Some(object) = self.ready.next() {
+                return Some(Ok(object));
+            }
+            match self.fill() {
+                Ok(Some(objects)) => self.ready = objects.into_iter(),
                 Ok(None) => return None,
-                Err(_) => return Some(Err(SqlError::table(timed_out()))),
+                Err(error) => return Some(Err(SqlError::table(error))),
             }
         }
-        Some(match self.ready.next()? {
-            Ok(row) => Ok(object(row)),
-            Err(error) => Err(SqlError::table(Error::from(error))),
-        })
     }
 }
 
-fn object(row: Row) -> Arc<Object> {
-    Arc::new(Draft::parse(&row.namespace, &row.name, row.value).into_object(row.revision))
+fn everything() -> ListOptions {
+    let (labels, fields) = (LabelSelector::default(), FieldSelector::default());
+    let selection = Selection { labels, fields, namespace: None, name: None };
+    ListOptions { selection, at: ListAt::Latest, limit: None }
+}
+
+/// Waits on the thread of a statement, until its deadline.
+pub fn wait<T>(session: &Session, work: impl Future<Output = T>) -> Result<T, Error> {
+    let deadline = session.deadline.into();
+    let waiting = async { timeout_at(deadline, work).await };
+    session.runtime.block_on(waiting).map_err(|_| timed_out())
 }

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::objects::ObjectTable;
-use super::tables;
+use super::{past, tables};
 use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::api::resource::Resource;
@@ -21,6 +21,9 @@ use crate::schema::names::GroupVersion;
 use crate::schema::resource::Verb;
 use crate::storage::ResourceId;
 use crate::user::User;
+
+/// The most times that a statement may name.
+const MOST_TIMES: usize = 16;
 
 /// A statement's view of the cluster. It lives as long as the statement does, on the statement's thread.
 pub struct Session {
@@ -42,6 +45,7 @@ pub struct Session {
     pub broken: AtomicU64,
     resources: HashMap<String, Arc<Resource>>,
     opened: Mutex<HashMap<ResourceId, Arc<ObjectTable>>>,
+    times: Mutex<HashMap<String, Revision>>,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -64,7 +68,7 @@ impl Session {
         let Parts { app, user, served, state, as_of, namespaces, is_strict, .. } = parts;
         let Parts { skips_broken, runtime, deadline, .. } = parts;
         let resources = tables_of(&served);
-        let (opened, warnings) = (Mutex::default(), Mutex::default());
+        let (opened, times, warnings) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self {
             app,
             user,
@@ -79,6 +83,7 @@ impl Session {
             deadline,
             resources,
             opened,
+            times,
             warnings,
         }
     }
@@ -97,6 +102,20 @@ impl Session {
         let table = Arc::new(ObjectTable::new(self.clone(), resource.clone(), visible));
         lock(&self.opened).insert(resource.id, table.clone());
         Ok(table)
+    }
+
+    /// The revision of a time as the statement spells it. A statement may name a few times only, since each of them makes a
+    /// scan.
+    pub fn revision_of(&self, time: &str) -> Result<Revision, Error> {
+        if let Some(revision) = lock(&self.times).get(time) {
+            return Ok(*revision);
+        }
+        if lock(&self.times).len() >= MOST_TIMES {
+            return Err(Error::BadRequest(format!("a statement may name at most {MOST_TIMES} times")));
+        }
+        let revision = past::wait(self, past::revision(&self.app, time))??;
+        lock(&self.times).insert(time.to_owned(), revision);
+        Ok(revision)
     }
 
     /// The names of all namespaces.
