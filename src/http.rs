@@ -1,4 +1,5 @@
-//! HTTP: routes, media types, streaming bodies, discovery, health. This module knows nothing of SQL.
+//! HTTP: routes, media types, streaming bodies, discovery, health. This module knows nothing of the
+//! SQL of the store.
 
 pub mod app;
 pub mod console;
@@ -15,6 +16,7 @@ mod response;
 pub mod router;
 pub mod routes;
 pub mod server;
+pub mod sql;
 pub mod tls;
 mod websocket;
 pub mod zpages;

@@ -14,6 +14,7 @@ mod oidc_flags;
 mod serve;
 mod service_accounts;
 mod services;
+mod sql;
 mod storage;
 mod test;
 mod testing;

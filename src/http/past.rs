@@ -5,7 +5,7 @@
 
 pub mod door;
 mod read_only;
-mod when;
+pub mod when;
 
 use std::sync::Arc;
 use std::time::Instant;

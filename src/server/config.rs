@@ -31,6 +31,7 @@ use crate::encryption;
 use crate::http::console::Console;
 use crate::http::door::cors::Cors;
 use crate::http::limits::InFlightLimits;
+use crate::http::sql::SqlConfig;
 use crate::http::{server, tls};
 use crate::kinds::built_in::enablement::Enablement;
 use crate::metrics::AllowedLabels;
@@ -360,6 +361,7 @@ pub struct ApiLimits {
     pub asof_max_concurrent: usize,
     /// How many objects a migration of stored objects writes per second.
     pub migration_rate: u32,
+    pub sql: SqlConfig,
 }
 
 impl Default for ApiLimits {
@@ -376,6 +378,7 @@ impl Default for ApiLimits {
             event_ttl: Duration::from_secs(3600),
             asof_max_concurrent: 4,
             migration_rate: 8000,
+            sql: SqlConfig::default(),
         }
     }
 }

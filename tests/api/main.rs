@@ -77,6 +77,7 @@ mod revocations;
 mod service_accounts;
 mod services;
 mod signing_requests;
+mod sql;
 mod startup;
 mod statuses;
 mod system_objects;
