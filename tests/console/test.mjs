@@ -52,7 +52,7 @@ async function test(name, run) {
     console.log(`ok      ${name}`);
   } catch (error) {
     failures += 1;
-    console.log(`FAILED  ${name}\n${error.stack}`);
+    console.log(`FAILED  ${name}\n${error.message}`);
   }
 }
 
@@ -95,7 +95,7 @@ for (const [name, [address, selector]] of Object.entries(views)) {
         // The page's own policy forbids other scripts; the debugger may add one.
         await page.evaluate(axe);
         const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
-        assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html.slice(0, 160)).join(' | ')}`), []);
+        assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(node => node.html.slice(0, 160)).join(' | ')}`), []);
         assert.deepEqual(page.messages, []);
         assert.deepEqual(page.requests.filter(url => !url.startsWith(base.replace('console/', ''))), []);
         await page.close();
@@ -104,7 +104,7 @@ for (const [name, [address, selector]] of Object.entries(views)) {
   }
 }
 
-await test('time_and_sql_9 the first view is there within 300 ms', async () => {
+await test('the first view', async () => {
   const times = [];
   for (let turn = 0; turn < 5; turn += 1) {
     const page = await browser.newPage();

@@ -28,6 +28,11 @@ impl Upstream {
     /// Reads a kubeconfig and the files that it names.
     pub fn of_kubeconfig(path: &Path) -> Result<Self, String> {
         let cluster = CurrentCluster::read(path).map_err(|error| error.to_string())?;
+        if cluster.client.identity.is_none() && cluster.client.authorization.is_none() {
+            return Err("the user of the current context has no certificate, token or password; plugins for \
+                        credentials are not supported"
+                .to_owned());
+        }
         let url = Url::parse(&cluster.server).ok().filter(|url| url.scheme() == "https");
         let url = url.ok_or_else(|| format!("{:?} is no URL of https", cluster.server))?;
         let host = url.host_str().ok_or("the server's URL has no host")?;

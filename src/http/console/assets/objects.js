@@ -1,7 +1,7 @@
 // Kinds and lists of objects, as the server's tables show them; a watch keeps what is visible up to date.
 
 import { at, html, link, parameter, route, useEffect, useMemo, useState } from './base.js';
-import { ask, asTable, get, kinds, lines, listPath, url, useAnswer } from './api.js';
+import { ask, asTable, get, kinds, lines, listPath, turn, url, useAnswer } from './api.js';
 import { count, plural } from './format.js';
 import { Answer, Field, Notice, Saving, Table, say } from './parts.js';
 
@@ -74,7 +74,7 @@ function List({ kind }) {
   const [changed, setChanged] = useState(new Map());
   useEffect(() => { setMore(null); setChanged(new Map()); }, [state.data]);
   useEffect(() => (state.data && kind.canWatch && !at.value
-    ? watch(`${path}?${query}`, state.data.metadata.resourceVersion, setChanged) : undefined), [state.data]);
+    ? watch(`${path}?${selection(query)}`, state.data.metadata.resourceVersion, setChanged) : undefined), [state.data]);
   const load = async token => {
     const answer = await get(`${path}?${query}&continue=${encodeURIComponent(token)}`, { accept: asTable });
     setMore(old => ({ rows: [...(old?.rows || []), ...answer.rows], metadata: answer.metadata }));
@@ -96,21 +96,32 @@ function Namespaces() {
   return html`<datalist id="spaces">${(data?.items || []).map(item => html`<option value=${item.metadata.name} />`)}</datalist>`;
 }
 
-/// Follows changes of a list. Rows are by uid: `{row, event}`. Returns the end of the watch.
+/// The parameters that select objects.
+const selection = query => new URLSearchParams([...query].filter(([name]) => name !== 'limit'));
+
+/// Follows changes of a list, from its revision on. Rows are by uid: `{row, event}`. Returns the end of the watch.
 function watch(path, revision, set) {
   const controller = new AbortController();
+  const { signal } = controller;
   const follow = async () => {
-    const response = await ask(`${path.replace(/limit=\d+&?/, '')}&watch=true&resourceVersion=${revision}&allowWatchBookmarks=true`, { accept: asTable, signal: controller.signal });
+    const query = `watch=true&allowWatchBookmarks=true&resourceVersion=${revision}`;
+    const response = await ask(`${path}&${query}`, { accept: asTable, signal });
     for await (const { type, object } of lines(response)) {
-      if (type === 'ERROR') break;
+      // What is too old is listed anew.
+      if (type === 'ERROR') { controller.abort(); turn.value += 1; return; }
+      revision = object.metadata?.resourceVersion || object.rows?.[0]?.object.metadata.resourceVersion || revision;
       if (type === 'BOOKMARK') continue;
-      for (const row of object.rows || []) {
-        set(old => new Map(old).set(row.object.metadata.uid, { row, event: type }));
-        say('The list has changed.');
-      }
+      for (const row of object.rows || []) set(old => new Map(old).set(row.object.metadata.uid, { row, event: type }));
+      say('The list has changed.');
     }
   };
-  follow().catch(() => {});
+  const forever = async () => {
+    while (!signal.aborted) {
+      await follow().catch(() => {});
+      await new Promise(resolve => setTimeout(resolve, 1000));
+    }
+  };
+  forever();
   return () => controller.abort();
 }
 

@@ -5,7 +5,6 @@ import { ask, get, kinds, listPath, token, turn, useAnswer } from './api.js';
 import { ago, bytes, count, duration, plural, rate, span } from './format.js';
 import { Answer, Failure, Saving, Table, Time } from './parts.js';
 import { Scrape, growth, quantile } from './metrics.js';
-import { query } from './sql.js';
 
 /// The window of rates, and the time between two looks, in milliseconds.
 const window = 60_000;
@@ -49,10 +48,7 @@ export function ServerView() {
       ${now && html`<${Requests} now=${now} before=${before} seconds=${seconds} isRate=${isRate} />
         <${Clients} now=${now} before=${before} seconds=${seconds} isRate=${isRate} /><${Watches} now=${now} before=${before} seconds=${seconds} isRate=${isRate} />
         <${Objects} now=${now} /><${HistoryBytes} now=${now} />`}
-      <${StorageVersions} />
-      <${Rows} title="Watchers" statement="SELECT * FROM watchers LIMIT 200" />
-      <${Rows} title="Slow requests" statement="SELECT * FROM slow_requests LIMIT 200" />
-      <${Rows} title="How far the history reaches" statement="SELECT * FROM floors LIMIT 500" /></div>`;
+      <${StorageVersions} /></div>`;
 }
 
 const Tile = ({ name, value, note }) => html`<div class="tile"><dt>${name}</dt><dd>${value}${note && html` <small>${note}</small>`}</dd></div>`;
@@ -170,19 +166,4 @@ function StorageVersions() {
   }}<//>
     <${Answer} state=${migrations}>${({ items }) => (items.length ? html`<ul class="plain-list">${items.map(({ metadata, status }) => html`<li key=${metadata.name}>
       <a href=${link(['object', 'storageversionmigrations.storagemigration.k8s.io', '-', metadata.name])}>${metadata.name}</a> ${(status?.conditions || []).filter(condition => condition.status === 'True').map(condition => condition.type).join(', ') || 'waiting'}</li>`)}</ul>` : html`<p class="quiet">No migration of stored objects.</p>`)}<//><//>`;
-}
-
-/// A table that SQL has, if the server offers it.
-function Rows({ title, statement }) {
-  const [state, set] = useState({});
-  useEffect(() => {
-    const controller = new AbortController();
-    query(statement, { signal: controller.signal }).then(data => set({ data }), () => {});
-    return () => controller.abort();
-  }, [turn.value, token.value]);
-  if (!state.data) return null;
-  const { columns, rows } = state.data;
-  const names = columns.map(column => column.name);
-  return html`<${Card} title=${title} wide=${true}>${rows.length ? html`<${Table} label=${title} rows=${rows} columns=${names.map((name, index) => ({ name, value: row => row[index] }))} />
-    <p class="foot"><a href=${link(['sql'], { q: statement })}>Ask further in SQL</a> <${Saving} name=${title} columns=${names} rows=${rows} /></p>` : html`<p class="quiet">None.</p>`}<//>`;
 }

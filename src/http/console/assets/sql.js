@@ -1,7 +1,7 @@
 // SQL over the cluster, at one revision, now or then.
 
 import { at, go, html, parameter, signal, useEffect, useMemo, useRef, useState } from './base.js';
-import { ApiError, ask, kinds, lines } from './api.js';
+import { ApiError, ask, lines, useAnswer } from './api.js';
 import { Chart, chartable } from './chart.js';
 import { count, csv, duration, plural, save, text } from './format.js';
 import { Failure, Notice, Table } from './parts.js';
@@ -13,9 +13,10 @@ const offer = { title: 'This server does not offer SQL.', text: 'It runs with --
 const examples = [
   ['Pods of each node', 'SELECT spec_node_name AS node, count(*) AS pods\nFROM pods GROUP BY 1 ORDER BY 2 DESC'],
   ['Pods that do not run', "SELECT namespace, name, status_phase, age(created) AS seconds\nFROM pods WHERE status_phase NOT IN ('Running', 'Succeeded')"],
-  ['Who changed what, today', "SELECT username, resource, count(*) AS changes\nFROM changes WHERE time > ago('1d') GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 50"],
-  ['Images in use', "SELECT c.value->>'image' AS image, count(*) AS containers\nFROM pods, json_each(pods.spec, '$.containers') AS c GROUP BY 1 ORDER BY 2 DESC"],
+  ['Conditions that are not met', "SELECT resource, namespace, name, type, reason, since\nFROM conditions WHERE status <> 'True' ORDER BY since DESC"],
+  ['Images in use', 'SELECT image, count(*) AS containers\nFROM containers GROUP BY 1 ORDER BY 2 DESC'],
   ['Deployments without all replicas', 'SELECT namespace, name, spec_replicas, status_ready_replicas\nFROM deployments WHERE coalesce(status_ready_replicas, 0) < spec_replicas'],
+  ['Pods by zone of their nodes', "SELECT n.labels->>'topology.kubernetes.io/zone' AS zone, p.namespace, count(*) AS pods\nFROM pods p JOIN nodes n ON n.name = p.spec_node_name GROUP BY 1, 2 ORDER BY 3 DESC"],
 ];
 
 /// Runs a statement. Rows after the first `limit` are not read. Throws ApiError, also where the answer is broken off.
@@ -45,7 +46,15 @@ export async function query(statement, { limit = most, signal, onRows } = {}) {
   return answer;
 }
 
+/// The name of a table as a statement has it.
+const quoted = name => (/^\w+$/.test(name) ? name : `"${name}"`);
+
+/// Tables and views beside those of kinds.
+const others = ['conditions', 'containers', 'ownership', 'resources'];
+
 export function SqlView() {
+  const listed = useAnswer(signal => query('SELECT table_name FROM resources ORDER BY 1', { signal }), []);
+  const tables = useMemo(() => (listed.data ? [...listed.data.rows.map(([name]) => name), ...others] : []), [listed.data]);
   const asked = parameter('q');
   const [statement, setStatement] = useState(asked || examples[0][1]);
   const [state, setState] = useState({});
@@ -65,7 +74,7 @@ export function SqlView() {
   const run = () => go(statement === asked ? { run: String(Date.now() % 1e6) } : { q: statement, run: '' });
   return html`<header class="title"><h1>SQL</h1><p class="quiet">One statement sees one revision of the whole cluster${at.value ? ', as it was' : ''}.</p></header>
     <div class="split sql"><div class="main-part">
-      <${Editor} value=${statement} set=${setStatement} run=${run} />
+      <${Editor} value=${statement} set=${setStatement} run=${run} tables=${tables} />
       <p class="runs"><button class="primary" onClick=${run} disabled=${state.isRunning}>Run</button>
         ${state.isRunning && html`<button onClick=${() => controller.current?.abort()}>Stop</button>`}
         <span class="quiet">Ctrl+Enter</span>
@@ -73,7 +82,7 @@ export function SqlView() {
       ${state.error && html`<${Failure} error=${state.error} offer=${offer} />`}
       ${state.isRunning && html`<p class="quiet" aria-busy="true">Running …</p>`}
       ${state.data && html`<${Result} answer=${state.data} statement=${asked} />`}</div>
-      <${Aside} statement=${statement} set=${setStatement} /></div>`;
+      <${Aside} set=${setStatement} tables=${tables} /></div>`;
 }
 
 const words = 'SELECT FROM WHERE GROUP BY ORDER HAVING LIMIT JOIN LEFT USING count sum avg min max ago age quantity json_each DESC AND NOT NULL LIKE'.split(' ');
@@ -82,11 +91,11 @@ const words = 'SELECT FROM WHERE GROUP BY ORDER HAVING LIMIT JOIN LEFT USING cou
 const completes = signal(localStorage.getItem('completion') !== 'off');
 
 /// A text area that offers the names of tables.
-function Editor({ value, set, run }) {
+function Editor({ value, set, run, tables }) {
   const field = useRef();
   const [offered, setOffered] = useState([]);
   const [chosen, setChosen] = useState(0);
-  const names = useMemo(() => [...kinds.value.values()].map(kind => ([...kinds.value.values()].filter(other => other.resource === kind.resource).length > 1 && kind.group ? `"${kind.name}"` : kind.resource)).concat('changes', 'containers', 'conditions', words), [kinds.value]);
+  const names = useMemo(() => [...tables.map(quoted), ...words], [tables]);
   const look = () => {
     const word = /[\w"]+$/.exec(field.current.value.slice(0, field.current.selectionStart))?.[0] || '';
     const found = completes.value && word.length > 1 ? names.filter(name => name.toLowerCase().startsWith(word.toLowerCase()) && name !== word).slice(0, 8) : [];
@@ -116,11 +125,10 @@ function Editor({ value, set, run }) {
       onMouseDown=${event => { event.preventDefault(); take(name); }}>${name}</li>`)}</ul></div>`;
 }
 
-function Aside({ set }) {
-  const tables = [...kinds.value.values()].map(kind => kind.name).sort();
-  const insert = name => { const table = name.includes('.') ? `"${name}"` : name; go({ q: `SELECT * FROM ${table} LIMIT 50`, run: '' }); };
+function Aside({ set, tables }) {
+  const insert = name => go({ q: `SELECT * FROM ${quoted(name)} LIMIT 50`, run: '' });
   return html`<aside class="aside" aria-label="Examples and tables"><h2>Examples</h2><ul>${examples.map(([title, statement]) => html`<li key=${title}><button class="plain" onClick=${() => { set(statement); go({ q: statement, run: '' }); }}>${title}</button></li>`)}</ul>
-    <details><summary>${plural(tables.length, 'table')}</summary><ul>${tables.map(name => html`<li key=${name}><button class="plain" onClick=${() => insert(name)}>${name}</button></li>`)}</ul></details></aside>`;
+    ${tables.length > 0 && html`<details><summary>${plural(tables.length, 'table')}</summary><ul>${tables.map(name => html`<li key=${name}><button class="plain" onClick=${() => insert(name)}>${name}</button></li>`)}</ul></details>`}</aside>`;
 }
 
 function Result({ answer, statement }) {

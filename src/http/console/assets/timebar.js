@@ -46,8 +46,8 @@ export function TimeBar() {
   const time = milliseconds(when) ?? (exact?.time ? Date.parse(exact.time) : null);
   const data = range.data;
   if (!data?.oldest?.time) {
-    return when ? html`<${Banner} when=${when} time=${time} exact=${exact} />`
-      : range.error && html`<p class="timebar none quiet">No history: ${isLack(range.error) ? 'this server does not offer it' : range.error.message}</p>`;
+    return when ? html`<section class="timebar past" aria-label="Time"><${Banner} when=${when} time=${time} exact=${exact} /></section>`
+      : range.error && html`<section class="timebar none quiet" aria-label="Time">No history: ${isLack(range.error) ? 'this server does not offer it' : range.error.message}</section>`;
   }
   const from = Date.parse(data.oldest.time);
   // Whole seconds from the beginning, so that the slider can reach its end.
