@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::request::Builder;
-use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use jiff::Timestamp;
 use url::Url;
@@ -24,6 +24,7 @@ pub struct Answer {
     pub status: StatusCode,
     /// The time of the server's host, in whole seconds.
     pub date: Option<Timestamp>,
+    pub headers: HeaderMap,
     pub body: Bytes,
 }
 
@@ -37,7 +38,11 @@ pub struct Client {
 impl Client {
     /// The user of a kubeconfig's current context. Reads files.
     pub fn of_kubeconfig(path: &Path) -> Result<Self, String> {
-        let cluster = CurrentCluster::read(path).map_err(|error| error.to_string())?;
+        Self::of_cluster(CurrentCluster::read(path).map_err(|error| error.to_string())?)
+    }
+
+    /// The user of a cluster.
+    pub fn of_cluster(cluster: CurrentCluster) -> Result<Self, String> {
         let trusted = match cluster.authorities.as_slice() {
             [] => Trusted::system(),
             bundle => Trusted::of_bundle(bundle)?,
@@ -78,6 +83,24 @@ impl Client {
         within(timeout, self.ask(request, object.into())).await
     }
 
+    /// The answer to a request for a path below the server's URL, with a body in JSON unless that is empty.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &str,
+        body: String,
+        timeout: Duration,
+    ) -> Result<Answer, String> {
+        let mut request =
+            Request::builder().method(method).uri(self.path(path)).header(header::ACCEPT, accept);
+        request = request.header(header::USER_AGENT, concat!("rowplane/", env!("CARGO_PKG_VERSION")));
+        if !body.is_empty() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        within(timeout, self.ask(request, body.into())).await
+    }
+
     fn path(&self, path: &str) -> String {
         format!("{}{path}", self.url.path().trim_end_matches('/'))
     }
@@ -95,7 +118,7 @@ impl Client {
             .get(header::DATE)
             .and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
         let date = date.and_then(|date| Timestamp::try_from(date).ok());
-        Ok(Answer { status: head.status, date, body: body.to_bytes() })
+        Ok(Answer { status: head.status, date, headers: head.headers, body: body.to_bytes() })
     }
 }
 
