@@ -23,6 +23,7 @@ use tokio::net::TcpListener;
 use self::upstream::Upstream;
 use super::config::Lifetime;
 use super::error::Error;
+use super::past::kubeconfig::Kubeconfig;
 use super::signals::Ends;
 use crate::http::console;
 
@@ -47,9 +48,12 @@ const FORWARDED: [HeaderName; 6] = [
 /// Arguments of `rowplane console`.
 #[derive(Clone, Debug, Args)]
 pub struct ConsoleArgs {
-    /// The kubeconfig whose current context is used [default: $KUBECONFIG, or else ~/.kube/config]
+    /// The kubeconfig [default: $KUBECONFIG, or else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// The context to use [default: the current one]
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
     /// The port on 127.0.0.1; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
@@ -79,13 +83,6 @@ pub async fn run(arguments: ConsoleArgs) -> Result<(), Error> {
         served = axum::serve(listener, routes) => served.map_err(failed),
         _ = ends.next() => Ok(()),
     }
-}
-
-/// The kubeconfig that kubectl uses.
-fn kubeconfig() -> Option<PathBuf> {
-    let of_environment = || Some(PathBuf::from(std::env::var("KUBECONFIG").ok()?.split(':').next()?));
-    let of_home = || Some(PathBuf::from(std::env::var("HOME").ok()?).join(".kube/config"));
-    of_environment().filter(|path| !path.as_os_str().is_empty()).or_else(of_home)
 }
 
 /// A path that nobody guesses.

@@ -12,6 +12,7 @@ fn proxy() -> Proxy {
                 users: [{name: u, user: {token: t}}]\n";
     std::fs::write(&kubeconfig, text).expect("writes");
     let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 21499);
+    let kubeconfig = Kubeconfig::load(Some(&kubeconfig), None).expect("a kubeconfig");
     let upstream = Upstream::of_kubeconfig(&kubeconfig).expect("an upstream");
     Proxy { address, path: SECRET.to_owned(), upstream }
 }

@@ -8,12 +8,13 @@ use axum::http::{HeaderValue, Request, Response, Uri, header};
 use http_body_util::BodyExt as _;
 use url::Url;
 
+use super::super::past::kubeconfig::Kubeconfig;
 use crate::egress::Route;
 use crate::relay::pool::{Pool, Receiving};
 use crate::server_trust::{Trusted, client_config};
 use crate::webhook::CurrentCluster;
 
-/// The server of a kubeconfig's current context, and connections to it.
+/// The server of a kubeconfig's context, and connections to it.
 pub struct Upstream {
     route: Route,
     pool: Pool,
@@ -25,14 +26,9 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Reads a kubeconfig and the files that it names.
-    pub fn of_kubeconfig(path: &Path) -> Result<Self, String> {
-        let cluster = CurrentCluster::read(path).map_err(|error| error.to_string())?;
-        if cluster.client.identity.is_none() && cluster.client.authorization.is_none() {
-            return Err("the user of the current context has no certificate, token or password; plugins for \
-                        credentials are not supported"
-                .to_owned());
-        }
+    /// Reads the files that the kubeconfig names, and runs its plugin for credentials.
+    pub fn of_kubeconfig(kubeconfig: &Kubeconfig) -> Result<Self, String> {
+        let cluster = CurrentCluster::of(&kubeconfig.with_credentials()?, Path::new("/"))?;
         let url = Url::parse(&cluster.server).ok().filter(|url| url.scheme() == "https");
         let url = url.ok_or_else(|| format!("{:?} is no URL of https", cluster.server))?;
         let host = url.host_str().ok_or("the server's URL has no host")?;

@@ -17,7 +17,7 @@ export function Failure({ error, offer }) {
   if (error.status === 410) return html`<${Notice} title="Not kept any more">${error.message}<//>`;
   if (error.status === 403) return html`<${Notice} title="Not allowed" kind="warn">${error.message}<//>`;
   return html`<${Notice} title=${error.reason || 'Failed'} kind="bad">
-    ${error.message} <button onClick=${() => { turn.value += 1; }}>Try again</button>
+    ${error.message} ${error.status !== 400 && html`<button onClick=${() => { turn.value += 1; }}>Try again</button>`}
   <//>`;
 }
 
