@@ -26,8 +26,8 @@ async fn status(method: Method, path: &str, headers: &[(&str, &str)]) -> StatusC
     answered.map_or_else(|(status, _)| status, |response| response.status())
 }
 
-/// Assertion 67 of `docs/spec/time-and-sql.md`. Nothing listens at the server's address, so what is passed on is answered
-/// by 502.
+/// Assertion 67 of `docs/spec/time-and-sql.md`. Nothing listens at the server's address: requests that are passed on
+/// are answered by 502.
 #[tokio::test]
 async fn time_and_sql_67_only_the_page_is_answered_and_only_reads_are_passed_on() {
     let host = [("host", "127.0.0.1:21499")];

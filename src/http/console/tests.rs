@@ -18,8 +18,8 @@ fn get(path: &str, headers: &[(&str, &str)]) -> Option<Response> {
 fn time_and_sql_66_files_have_the_policy_of_the_page() {
     for path in ["/console/", "/console/app.js", "/console/vendor/preact.js", "/console/nothing"] {
         let response = get(path, &[]).expect("an answer");
-        let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri \
-                      'none'; frame-ancestors 'none'";
+        let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+                      base-uri 'none'; frame-ancestors 'none'";
         assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], policy, "{path}");
         assert_eq!(response.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff", "{path}");
         let found = if path.ends_with("nothing") { StatusCode::NOT_FOUND } else { StatusCode::OK };
