@@ -26,6 +26,7 @@ mod overview;
 mod progress;
 pub mod serve;
 mod signals;
+mod sql;
 pub mod status;
 mod table;
 mod test_command;
@@ -140,6 +141,7 @@ fn execute(
             let (from, to, output) = arguments.into_config()?;
             runtime(upkeep)?.block_on(transfer::migrate(&from, &to))?.print(output)?;
         }
+        Command::Sql(arguments) => sql::run(arguments, &single_threaded()?)?,
         Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command))?,
         Command::Certs(command) => certs::run(command)?,
         Command::Doctor(arguments) => runtime(upkeep)?.block_on(doctor::run(*arguments))?,

@@ -41,6 +41,7 @@ use super::healthcheck::HealthcheckArgs;
 use super::import::ImportArgs;
 use super::keys::{BackupKeyArgs, KeyArgs};
 use super::output::{Output, OutputArgs};
+use super::sql::StatementArgs;
 use super::overview;
 use super::status::WaitMigrations;
 use crate::gotext;
@@ -132,6 +133,8 @@ pub enum Command {
     Export(ExportArgs),
     /// Show whether servers are well, and what the store holds
     Status(StatusArgs),
+    /// Ask by SELECT: all kinds, joins, any time; a shell
+    Sql(StatementArgs),
     /// Show who did what: the audit events in the database
     Audit(AuditQueryArgs),
     /// Copy the store of stopped servers into a new one

@@ -7,7 +7,7 @@ use super::args::Cli;
 /// The commands in groups.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Run", &["serve", "up", "kube-apiserver", "etcd"]),
-    ("Look", &["status", "doctor", "healthcheck", "audit", "auth"]),
+    ("Look", &["status", "doctor", "healthcheck", "sql", "audit", "auth"]),
     ("Keep", &["backup", "restore", "migrate", "import", "export", "certs"]),
     ("Test", &["test", "envtest-assets"]),
     ("More", &["generate"]),
