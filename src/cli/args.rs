@@ -43,6 +43,11 @@ use super::keys::{BackupKeyArgs, KeyArgs};
 use super::output::{Output, OutputArgs};
 use super::sql::StatementArgs;
 use super::overview;
+use super::past::asof::AsofArgs;
+use super::past::blame::BlameArgs;
+use super::past::diff::DiffArgs;
+use super::past::history::HistoryArgs;
+use super::past::undo::UndoArgs;
 use super::status::WaitMigrations;
 use crate::gotext;
 use crate::server::datastore::Datastore;
@@ -137,6 +142,16 @@ pub enum Command {
     Sql(StatementArgs),
     /// Show who did what: the audit events in the database
     Audit(AuditQueryArgs),
+    /// Run a command that sees the cluster as it was
+    Asof(AsofArgs),
+    /// Show who has changed what, newest first
+    History(Box<HistoryArgs>),
+    /// Show what is different between two times
+    Diff(DiffArgs),
+    /// Show for each field of an object who has set it, and when
+    Blame(BlameArgs),
+    /// Make objects what they were: a plan first, then with --yes
+    Undo(Box<UndoArgs>),
     /// Copy the store of stopped servers into a new one
     Migrate(MigrateArgs),
     /// Show who may do what, and why, by the roles in a store

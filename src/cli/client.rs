@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::request::Builder;
-use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use jiff::Timestamp;
 use url::Url;
@@ -24,6 +24,7 @@ pub struct Answer {
     pub status: StatusCode,
     /// The time of the server's host, in whole seconds.
     pub date: Option<Timestamp>,
+    pub headers: HeaderMap,
     pub body: Bytes,
 }
 
@@ -37,7 +38,11 @@ pub struct Client {
 impl Client {
     /// The user of a kubeconfig's current context. Reads files.
     pub fn of_kubeconfig(path: &Path) -> Result<Self, String> {
-        let cluster = CurrentCluster::read(path).map_err(|error| error.to_string())?;
+        Self::of_cluster(CurrentCluster::read(path).map_err(|error| error.to_string())?)
+    }
+
+    /// The user of a cluster.
+    pub fn of_cluster(cluster: CurrentCluster) -> Result<Self, String> {
         let trusted = match cluster.authorities.as_slice() {
             [] => Trusted::system(),
             bundle => Trusted::of_bundle(bundle)?,
@@ -81,7 +86,25 @@ impl Client {
     /// The answer to a POST of JSON, whose body is read as it comes.
     pub async fn post(&self, path: &str, body: String) -> Result<exchange::Answer, String> {
         let request = Request::post(self.path(path)).header(header::CONTENT_TYPE, "application/json");
-        self.send(request, body.into()).await
+        self.exchange(request, body.into()).await
+    }
+
+    /// The answer to a request for a path below the server's URL, with a body in JSON unless that is empty.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &str,
+        body: String,
+        timeout: Duration,
+    ) -> Result<Answer, String> {
+        let mut request =
+            Request::builder().method(method).uri(self.path(path)).header(header::ACCEPT, accept);
+        request = request.header(header::USER_AGENT, concat!("rowplane/", env!("CARGO_PKG_VERSION")));
+        if !body.is_empty() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        within(timeout, self.ask(request, body.into())).await
     }
 
     fn path(&self, path: &str) -> String {
@@ -89,17 +112,17 @@ impl Client {
     }
 
     async fn ask(&self, request: Builder, body: Bytes) -> Result<Answer, String> {
-        let (head, body) = self.send(request, body).await?.into_parts();
+        let (head, body) = self.exchange(request, body).await?.into_parts();
         let body = Limited::new(body, LONGEST).collect().await.map_err(|error| error.to_string())?;
         let date = head
             .headers
             .get(header::DATE)
             .and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
         let date = date.and_then(|date| Timestamp::try_from(date).ok());
-        Ok(Answer { status: head.status, date, body: body.to_bytes() })
+        Ok(Answer { status: head.status, date, headers: head.headers, body: body.to_bytes() })
     }
 
-    async fn send(&self, request: Builder, body: Bytes) -> Result<exchange::Answer, String> {
+    async fn exchange(&self, request: Builder, body: Bytes) -> Result<exchange::Answer, String> {
         let mut request = request.header(header::HOST, self.address.authority());
         if let Some(authorization) = &self.authorization {
             request = request.header(header::AUTHORIZATION, authorization);

@@ -8,14 +8,13 @@ use std::io::{self, IsTerminal as _, Read as _, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use jiff::Timestamp;
-use rowplane_sql::parse_span;
 use tokio::runtime::Runtime;
 
 use self::ask::{Asker, Options};
 use self::print::Printer;
-use super::client::Client;
 use super::error::Error;
+use super::past::session::{ServerArgs, Session};
+use super::past::when::When;
 
 /// The format of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -37,7 +36,7 @@ pub struct StatementArgs {
     #[arg(long, short = 'o', value_name = "FORMAT", value_enum, default_value = "table", hide_possible_values = true)]
     output: Format,
 
-    /// The time of all tables that name none: 2026-11-22T10:00:00Z, rv-123456, or a length of time before now such as -15m
+    /// The time of all tables that name none: -15m, yesterday 18:00, 2026-11-22T10:00:00Z, rv-123456
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     as_of: Option<String>,
 
@@ -53,22 +52,27 @@ pub struct StatementArgs {
     #[arg(long)]
     skip_broken: bool,
 
-    /// The kubeconfig, whose current context is used [default: $KUBECONFIG, or ~/.kube/config]
+    /// The kubeconfig [default: those of the variable KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig [default: its current context]
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
 }
 
 /// Runs a statement, the statements of standard input, or a shell.
 pub fn run(arguments: StatementArgs, runtime: &Runtime) -> Result<(), Error> {
-    let path = kubeconfig(arguments.kubeconfig)?;
-    let client = Client::of_kubeconfig(&path).map_err(Error::Refused)?;
+    let server = ServerArgs::new(arguments.kubeconfig, arguments.context);
+    let session = runtime.block_on(Session::open(&server))?;
+    let as_of = arguments.as_of.as_deref().map(|text| time(&session, text)).transpose()?;
     let options = Options {
-        as_of: arguments.as_of.as_deref().map(time).transpose()?,
+        as_of: as_of.flatten(),
         namespaces: arguments.namespace,
         is_strict: arguments.strict,
         skips_broken: arguments.skip_broken,
     };
-    let mut asker = Asker { client, options };
+    let mut asker = Asker { session, options };
     if let Some(statement) = &arguments.statement {
         return runtime.block_on(execute(&asker, statement, arguments.output, &mut io::stdout().lock()));
     }
@@ -99,27 +103,9 @@ async fn execute(
     Ok(())
 }
 
-/// The file that kubectl would read first.
-fn kubeconfig(given: Option<PathBuf>) -> Result<PathBuf, Error> {
-    if let Some(path) = given {
-        return Ok(path);
-    }
-    let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
-    if let Some(path) = std::env::split_paths(&listed).find(|path| path.exists()) {
-        return Ok(path);
-    }
-    let home = std::env::home_dir().map(|home| home.join(".kube/config")).filter(|path| path.exists());
-    home.ok_or_else(|| {
-        Error::Usage("there is no kubeconfig; give --kubeconfig=FILE, such as the data directory's admin.kubeconfig".to_owned())
-    })
-}
-
-/// A time as the server takes it: a length of time before now becomes a time.
-fn time(text: &str) -> Result<String, Error> {
-    let Some(ago) = text.strip_prefix('-') else { return Ok(text.to_owned()) };
-    let then = parse_span(ago).and_then(|span| Timestamp::now().checked_sub(span).ok());
-    let then = then.ok_or_else(|| Error::Usage(format!("{text:?} is no time; one such as -15m or -1h30m is")))?;
-    Ok(then.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
+/// A time as the server takes it; `None` for the present.
+fn time(session: &Session, text: &str) -> Result<Option<String>, Error> {
+    Ok(When::parse(text, &session.now).map_err(Error::Usage)?.segment())
 }
 
 /// The statements of a text, which semicolons end.
@@ -171,12 +157,5 @@ mod tests {
         assert_eq!(found, ["SELECT ';' ", "SELECT \"a;\" -- ;\n FROM b", "/* ; */ SELECT 'it''s;'"]);
         assert_eq!(statements("SELECT 1").collect::<Vec<_>>(), ["SELECT 1"]);
         assert_eq!(end_of_statement("SELECT 'open;"), None);
-    }
-
-    #[test]
-    fn times_before_now_are_resolved() {
-        assert_eq!(time("rv-5").expect("a time"), "rv-5");
-        assert!(time("-1h").expect("a time").ends_with('Z'));
-        assert!(time("-soon").is_err());
     }
 }

@@ -4,6 +4,7 @@
 //! that. What answers is the same as for the present, with another state, generation and clock.
 
 pub mod door;
+pub mod history;
 mod read_only;
 pub mod when;
 
@@ -16,7 +17,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use jiff::Timestamp;
 
-use self::door::{AS_OF, Door};
+use self::door::{AS_OF, Door, View};
 use self::read_only::ReadOnly;
 pub use self::read_only::{LOOK_BACK, looks_back};
 use self::when::When;
@@ -31,6 +32,7 @@ use super::resource::action::Action;
 use super::{resource, response};
 use crate::api::catalog::Served;
 use crate::api::error::Error;
+use crate::api::verbs::past::time;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::schema::resource::{ResourceDefinition, Storage};
@@ -53,27 +55,44 @@ pub struct Past {
 /// Answers a request that was let in through a door.
 pub async fn serve(app: &App, door: &Door, info: &RequestInfo, parts: &Parts, body: Body) -> Response {
     let began = Instant::now();
-    let response = match look_back(app, door, parts).await {
+    let response = match door.view() {
+        View::History => history::serve(app, info, parts).await,
+        View::State(when) => state(app, when, info, parts, body).await,
+    };
+    app.metrics.past_answered(info.verb(), response.status().as_u16(), began.elapsed());
+    response
+}
+
+async fn state(
+    app: &App,
+    when: &Result<When, String>,
+    info: &RequestInfo,
+    parts: &Parts,
+    body: Body,
+) -> Response {
+    match look_back(app, when, parts).await {
         Ok((past, header)) => {
             let mut response = answer(app, &past, info, parts, body).await;
             response.headers_mut().insert(AS_OF, header);
             response
         }
         Err(error) => response::failure(&error, parts),
-    };
-    app.metrics.past_answered(info.verb(), response.status().as_u16(), began.elapsed());
-    response
+    }
 }
 
 /// The state that the door leads to, and the header that names it.
-async fn look_back(app: &App, door: &Door, parts: &Parts) -> Result<(Past, HeaderValue), Error> {
-    let when = door.when()?;
+async fn look_back(
+    app: &App,
+    when: &Result<When, String>,
+    parts: &Parts,
+) -> Result<(Past, HeaderValue), Error> {
+    let when = when.clone().map_err(Error::BadRequest)?;
     let moment = match when {
         When::Time(time) => app.api.moment_at(time.as_millisecond()).await?,
         When::Revision(revision) => app.api.moment_of(revision).await?,
     };
     let committed = Timestamp::from_millisecond(moment.committed_ms).unwrap_or_default();
-    let text = format!("{}; revision={}", committed.strftime("%Y-%m-%dT%H:%M:%S%.3fZ"), moment.revision);
+    let text = format!("{}; revision={}", time(moment.committed_ms), moment.revision);
     if let Some(record) = audit_record(parts) {
         record.annotate("rowplane.dev/as-of", text.clone());
     }

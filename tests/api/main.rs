@@ -46,6 +46,7 @@ mod field_validation;
 mod frames;
 mod garbage;
 mod heads;
+mod history;
 mod hostile_credentials;
 mod known_attacks;
 mod list;

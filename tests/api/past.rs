@@ -1,11 +1,13 @@
 //! The door to the past: assertions of `docs/spec/time-and-sql.md` by number.
 
+use rowplane::revision::Revision;
 use serde_json::{Value, json};
 
 use crate::support::client::{Answer, Client};
 use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, names, rv, token};
 
 on_every_store! {
+    time_01_the_state_between_two_writes,
     time_02_forms_of_a_revision,
     time_03_what_is_no_time,
     time_08_reads_equal_those_of_then,
@@ -36,6 +38,40 @@ impl TestServer {
         self.create("c", json!({})).await;
         then
     }
+}
+
+/// A time after everything that was answered until now, and before everything that is written from now on.
+async fn a_time(server: &TestServer) -> String {
+    let (moment, _) = server.backend.moment_of(Revision(server.revision().await)).await.expect("a moment");
+    let at = moment.committed_ms + 1;
+    // The next commit is later than that.
+    while server.backend.moment_at(at + 1).await.is_err() {}
+    jiff::Timestamp::from_millisecond(at).expect("a time").to_string()
+}
+
+async fn time_01_the_state_between_two_writes(setup: Setup) {
+    let server = setup.start().await;
+    let a = rv(&server.create("a", json!({})).await);
+    let then = a_time(&server).await;
+    server.remove("a").await;
+    server.create("b", json!({})).await;
+    let list = server.get(format!("/asof/{then}{CONFIGMAPS}")).await;
+    assert_eq!((names(&list.ok()), rv(&list.ok())), (vec!["a".into()], a));
+    let header = list.header("rowplane-as-of").expect("the header");
+    assert!(header.ends_with(&format!("Z; revision={a}")), "{header}");
+    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["b"]);
+    let time: jiff::Timestamp = then.parse().expect("a time");
+    let offset = time.to_zoned(jiff::tz::TimeZone::fixed(jiff::tz::offset(2)));
+    let with_offset = offset.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string();
+    for form in [with_offset.clone(), with_offset.replace('+', "%2B")] {
+        let same = server.get(format!("/asof/{form}{CONFIGMAPS}")).await;
+        assert_eq!(same.text(), list.text(), "{form}");
+    }
+    let future = server.get(format!("/asof/2999-01-01T00:00:00Z{CONFIGMAPS}")).await.failure();
+    assert_eq!(future["code"], 400, "{future}");
+    assert!(future["message"].as_str().expect("a message").contains("in the future; the clock of the store says"));
+    let before = server.get(format!("/asof/19991231T235959Z{CONFIGMAPS}")).await.failure();
+    assert_eq!((&before["code"], &before["reason"]), (&json!(410), &json!("Expired")));
 }
 
 async fn time_02_forms_of_a_revision(setup: Setup) {

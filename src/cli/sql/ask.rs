@@ -3,15 +3,15 @@
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
-use crate::cli::client::Client;
 use crate::cli::error::Error;
+use crate::cli::past::session::Session;
 
 /// The longest line that is read: one row.
 const LONGEST_LINE: usize = 256 << 20;
 
-/// A client with the options of its statements.
+/// A session with the options of its statements.
 pub struct Asker {
-    pub client: Client,
+    pub session: Session,
     pub options: Options,
 }
 
@@ -46,7 +46,7 @@ impl Asker {
         if !namespaces.is_empty() {
             body["namespaces"] = json!(namespaces);
         }
-        let answer = self.client.post("/rowplane/sql", body.to_string()).await.map_err(Error::Refused)?;
+        let answer = self.session.client().post("/rowplane/sql", body.to_string()).await.map_err(Error::Refused)?;
         let (head, mut body) = answer.into_parts();
         let mut buffer: Vec<u8> = Vec::new();
         while let Some(frame) = body.frame().await {

@@ -50,7 +50,7 @@ pub fn run(asker: &mut Asker, format: Format, runtime: &Runtime) -> Result<(), E
     if let Some(path) = &history {
         let _ = editor.load_history(path);
     }
-    println!("rowplane sql, {}; \\? for help", asker.client.url());
+    println!("rowplane sql, {}; \\? for help", asker.session.client().url());
     let mut shell = Shell { asker, runtime, format, file: None, last: String::new() };
     let mut text = String::new();
     loop {
@@ -100,11 +100,10 @@ impl Shell<'_> {
                 let table = argument.trim_matches('"').replace('\'', "''");
                 self.show(&format!("{COLUMNS}'{table}'"))?;
             }
-            "\\asof" if argument.is_empty() => self.asker.options.as_of = None,
             "\\asof" => {
-                let then = time(argument)?;
-                println!("as of {then}");
-                self.asker.options.as_of = Some(then);
+                let argument = if argument.is_empty() { "now" } else { argument };
+                self.asker.options.as_of = time(&self.asker.session, argument)?;
+                println!("as of {}", self.asker.options.as_of.as_deref().unwrap_or("now"));
             }
             "\\o" if argument.is_empty() => self.file = None,
             "\\o" => {

@@ -8,8 +8,8 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, Uri};
 
+use super::history::{CHANGES, RANGE};
 use super::when::When;
-use crate::api::error::Error;
 use crate::http::request::header_text;
 use crate::http::request::path::decode;
 use crate::http::router::without;
@@ -17,15 +17,24 @@ use crate::http::router::without;
 /// The header of a request that names a time, and of every answer from the past.
 pub const AS_OF: HeaderName = HeaderName::from_static("rowplane-as-of");
 const PREFIX: &str = "/asof/";
+const HISTORY: &str = "/history/";
 
 /// The time that a request asks for, in its extensions. Requests of the present have none.
 #[derive(Clone)]
 pub struct Door(Arc<Asked>);
 
 struct Asked {
-    when: Result<When, String>,
+    view: View,
     /// The URL with the prefix.
     uri: Uri,
+}
+
+/// What a request sees of the past.
+pub enum View {
+    /// The state at a time, or why the request names none.
+    State(Result<When, String>),
+    /// The changes of an object, or of many.
+    History,
 }
 
 impl Door {
@@ -37,6 +46,9 @@ impl Door {
     /// Takes the door off a request's URL, and notes it in the extensions.
     pub fn open(request: &mut Request) {
         let path = request.uri().path();
+        if path == CHANGES || path.starts_with(HISTORY) {
+            return Self::open_history(request);
+        }
         let header = request.headers().contains_key(AS_OF);
         let segment = path.strip_prefix(PREFIX).map(|rest| rest.split('/').next().unwrap_or_default());
         if !header && segment.is_none_or(str::is_empty) {
@@ -58,12 +70,25 @@ impl Door {
         {
             *request.uri_mut() = rest;
         }
-        request.extensions_mut().insert(Self(Arc::new(Asked { when, uri })));
+        request.extensions_mut().insert(Self(Arc::new(Asked { view: View::State(when), uri })));
     }
 
-    /// The time; 400 if the client named none.
-    pub fn when(&self) -> Result<When, Error> {
-        self.0.when.clone().map_err(Error::BadRequest)
+    fn open_history(request: &mut Request) {
+        let uri = request.uri().clone();
+        let is_of_an_object = !matches!(uri.path(), CHANGES | RANGE);
+        if let Some(rest) = without(&uri, CHANGES.len()).filter(|_| is_of_an_object) {
+            *request.uri_mut() = rest;
+        }
+        request.extensions_mut().insert(Self(Arc::new(Asked { view: View::History, uri })));
+    }
+
+    pub fn view(&self) -> &View {
+        &self.0.view
+    }
+
+    /// Whether the answer has only what the user may see anyway: the server asks for each kind who may list it.
+    pub fn is_filtered(&self) -> bool {
+        matches!((self.view(), self.uri().path()), (View::History, CHANGES | RANGE))
     }
 
     /// The URL as the client sent it.

@@ -253,7 +253,7 @@ impl Api {
             (true, Some(known)) => Some(known),
             (true, None) if !request.unfiltered() => Some(1),
             (true, None) => {
-                let all = self.cache.backend().count(&request.scan(), request.revision).await?;
+                let all = self.count(&request).await?;
                 Some(all.saturating_sub(page.len() as u64))
             }
         };
@@ -264,6 +264,13 @@ impl Api {
         match request.door {
             Some(_) => self.scan_as_of(request.resource, request.scan(), request.revision).await,
             None => Ok(self.cache.backend().scan(request.scan(), request.revision).await?),
+        }
+    }
+
+    async fn count(&self, request: &Request<'_>) -> Result<u64, Error> {
+        match request.door {
+            Some(_) => self.count_as_of(request.resource, &request.scan(), request.revision).await,
+            None => Ok(self.cache.backend().count(&request.scan(), request.revision).await?),
         }
     }
 

@@ -1,11 +1,14 @@
 //! GET, LIST and WATCH of the state at a past revision, which does not change any more.
 
+mod changed;
 mod frozen;
+pub mod history;
 
 use std::sync::Arc;
 
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use futures_util::TryStreamExt as _;
 
+pub use self::changed::path_text;
 pub use self::frozen::{Frozen, Step};
 use crate::cache::event::Event;
 use crate::catalog::Served;
@@ -16,15 +19,9 @@ use crate::options::{GetOptions, ReadAt};
 use crate::resource::Resource;
 use crate::revision::Revision;
 use crate::schema::names::Gvr;
-use crate::storage::{self, RowStream, Scan};
+use crate::storage::{self, ChangeFilter, ChangeOfPast, Moment, PastError, RowStream, Scan};
 use crate::verbs::list::{List, object};
 use crate::{Api, Target};
-
-/// tmp
-pub struct Moment {
-    pub revision: Revision,
-    pub committed_ms: i64,
-}
 
 const DEFINITIONS: Gvr = Gvr::fixed("apiextensions.k8s.io/v1", "customresourcedefinitions");
 
@@ -39,12 +36,9 @@ impl Api {
         if let ReadAt::AtLeast(wanted) = options.at {
             check_reached(wanted, at)?;
         }
-        let after = (target.namespace.into(), before(target.name).into());
-        let scan = Scan { after: Some(after), limit: Some(1), ..Scan::all(target.resource.id) };
-        let row = self.scan_as_of(target.resource, scan, at).await?.next().await.transpose()?;
-        let is_named =
-            |row: &storage::Row| *row.namespace == *target.namespace && *row.name == *target.name;
-        let row = row.filter(is_named).ok_or_else(|| target.not_found())?;
+        let key = storage::Key::new(target.resource.id, target.namespace, target.name);
+        let row = self.cache.backend().row_past(&key, at).await;
+        let row = row.map_err(|error| not_kept(target.resource, error))?.ok_or_else(|| target.not_found())?;
         self.converter.object(target.resource, object(row)).await
     }
 
@@ -66,14 +60,32 @@ impl Api {
         Ok(List { items: self.converter.items(resource, list.items), ..list })
     }
 
+    /// The newest commit at or before a time in milliseconds.
+    pub async fn moment_at(&self, ms: i64) -> Result<Moment, Error> {
+        self.cache.backend().moment_at(ms).await.map_err(no_moment)
+    }
+
     /// When a revision was committed.
     pub async fn moment_of(&self, revision: Revision) -> Result<Moment, Error> {
-        let clock = self.cache.clock().await?;
-        check_reached(revision, clock.revision)?;
-        Ok(Moment { revision, committed_ms: self.runtime.clock.timestamp().as_millisecond() })
+        let found = self.cache.backend().moment_of(revision).await;
+        found.map(|(moment, _)| moment).map_err(no_moment)
     }
-    pub async fn moment_at(&self, _ms: i64) -> Result<Moment, Error> {
-        Err(Error::bad_request("not yet"))
+
+    /// The oldest revision at which all objects of a resource can be read.
+    pub async fn floor(&self, resource: &Resource) -> Result<Revision, Error> {
+        let floor = self.cache.backend().floor(resource.id, None).await;
+        floor.map_err(|error| not_kept(resource, error))
+    }
+
+    /// Changes of the past without their values, newest first.
+    pub async fn changes_between(
+        &self,
+        filter: &ChangeFilter,
+        before: Option<Revision>,
+        after: Revision,
+        limit: u32,
+    ) -> Result<Vec<ChangeOfPast>, Error> {
+        self.cache.backend().changes_between(filter, before, after, limit).await.map_err(no_moment)
     }
 
     /// What was served at a revision.
@@ -94,8 +106,19 @@ impl Api {
         scan: Scan,
         at: Revision,
     ) -> Result<RowStream, Error> {
-        let rows = self.cache.backend().scan(scan, at).await;
+        let rows = self.cache.backend().scan_past(scan, at).await;
         rows.map_err(|error| not_kept(resource, error))
+    }
+
+    /// How many rows a scan at a past revision has.
+    pub(crate) async fn count_as_of(
+        &self,
+        resource: &Resource,
+        scan: &Scan,
+        at: Revision,
+    ) -> Result<u64, Error> {
+        let count = self.cache.backend().count_past(scan, at).await;
+        count.map_err(|error| not_kept(resource, error))
     }
 
     /// The changes of a resource after one revision and up to another one, in order.
@@ -108,7 +131,7 @@ impl Api {
         /// The most changes that are read at a time.
         const PAGE: u32 = 256;
         let changes = self.cache.backend().changes(after, Some(resource.id), PAGE).await;
-        let changes = changes.map_err(|error| not_kept(resource, error))?;
+        let changes = changes.map_err(|error| not_kept(resource, PastError::Store(error)))?;
         let rows = changes.rows.into_iter().take_while(|row| row.revision <= until);
         let events = rows.map(|row| {
             let storage::Key { resource, namespace, name } = row.key;
@@ -131,34 +154,41 @@ fn check_reached(wanted: Revision, at: Revision) -> Result<(), Error> {
     }
 }
 
-/// The 410 of a state that is not kept any more.
-fn not_kept(resource: &Resource, error: storage::Error) -> Error {
+/// The error of a resource that cannot be read at a revision: 410 if that state is not kept any more.
+fn not_kept(resource: &Resource, error: PastError) -> Error {
+    let before = match error {
+        PastError::Expired { floor, .. } => format!("{} (revision {})", time(floor.committed_ms), floor.revision),
+        PastError::Store(storage::Error::Compacted { oldest }) => format!("revision {oldest}"),
+        other => return no_moment(other),
+    };
+    expired(format!("history of {} before {before} is not kept", resource.group_resource()))
+}
+
+/// The error of a time that the store does not know.
+fn no_moment(error: PastError) -> Error {
     match error {
-        storage::Error::Compacted { oldest } => Error::Expired {
-            message: format!("history of {} before revision {oldest} is not kept", resource.group_resource()),
-            continue_token: None,
-        },
-        other => other.into(),
+        PastError::Future { now_ms } => Error::BadRequest(format!(
+            "the time is in the future; the clock of the store says {}",
+            time(now_ms)
+        )),
+        PastError::Store(storage::Error::Future { requested, current }) => Error::BadRequest(format!(
+            "revision {requested} is in the future; the newest one of the store is {current}"
+        )),
+        PastError::BeforeFirst => expired("history before the first commit whose time is known is not kept".to_owned()),
+        PastError::Expired { floor, .. } => {
+            let (time, revision) = (time(floor.committed_ms), floor.revision);
+            expired(format!("history before {time} (revision {revision}) is not kept"))
+        }
+        PastError::Store(error) => error.into(),
     }
 }
 
-/// A text directly before this name: no name is between them.
-fn before(name: &str) -> String {
-    let mut text = name.to_owned();
-    let last = text.pop().and_then(|last| char::from_u32(u32::from(last).checked_sub(1)?));
-    text.extend(last);
-    text.extend(last.map(|_| char::MAX));
-    text
+fn expired(message: String) -> Error {
+    Error::Expired { message, continue_token: None }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::before;
-
-    #[test]
-    fn nothing_is_between_a_name_and_the_text_before_it() {
-        assert!(before("web") < "web".to_owned());
-        assert!(before("web").as_str() > "wea-0");
-        assert!(before("web").as_str() > "we");
-    }
+/// A time in milliseconds as RFC 3339.
+pub fn time(ms: i64) -> String {
+    let time = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
+    time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

@@ -4,7 +4,7 @@ use axum::http::request::Parts;
 
 use super::changes::{oldest, permitted_all};
 use crate::api::error::Error;
-use crate::api::verbs::past::history::time;
+use crate::api::verbs::past::time;
 use crate::gotext;
 use crate::http::app::App;
 use crate::http::request::{query, user};

@@ -28,10 +28,11 @@ pub fn changed_paths(schema: &Schema, old: &ObjectMap, new: &ObjectMap) -> Vec<S
             highest.push(path);
         }
     }
-    highest.iter().map(|path| text(path)).collect()
+    highest.iter().map(|path| path_text(path)).collect()
 }
 
-fn text(path: &[PathElement]) -> String {
+/// A path as people read it: `spec.containers[name=app].image`.
+pub fn path_text(path: &[PathElement]) -> String {
     let mut text = String::new();
     for element in path {
         match element {

@@ -1,9 +1,8 @@
 //! The history of an object: its versions, who made them, and what each has changed.
 
-use std::sync::Arc;
-
 use super::changed::{changed_paths, json_patch};
-use super::{not_kept, object};
+use super::{not_kept, time};
+use crate::verbs::list::object;
 use crate::error::Error;
 use crate::fields;
 use crate::resource::Resource;
@@ -157,12 +156,6 @@ impl Api {
             Precision::Before => (Some(moment.committed_ms), Some("before".to_owned())),
         })
     }
-}
-
-/// A time in milliseconds as RFC 3339.
-pub fn time(ms: i64) -> String {
-    let time = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
-    time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
 fn event_type(event: ChangeKind) -> &'static str {
