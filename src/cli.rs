@@ -29,6 +29,7 @@ mod past;
 mod progress;
 pub mod serve;
 mod signals;
+mod sql;
 pub mod status;
 mod table;
 mod test_command;
@@ -148,6 +149,7 @@ fn execute(
             let (from, to, output) = arguments.into_config()?;
             runtime(upkeep)?.block_on(transfer::migrate(&from, &to))?.print(output)?;
         }
+        Command::Sql(arguments) => sql::run(arguments, &single_threaded()?)?,
         Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command))?,
         Command::Console(arguments) => runtime(upkeep)?.block_on(console::run(arguments))?,
         Command::Certs(command) => certs::run(command)?,

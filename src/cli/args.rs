@@ -42,6 +42,7 @@ use super::healthcheck::HealthcheckArgs;
 use super::import::ImportArgs;
 use super::keys::{BackupKeyArgs, KeyArgs};
 use super::output::{Output, OutputArgs};
+use super::sql::StatementArgs;
 use super::overview;
 use super::past::asof::AsofArgs;
 use super::past::blame::BlameArgs;
@@ -138,6 +139,8 @@ pub enum Command {
     Export(ExportArgs),
     /// Show whether servers are well, and what the store holds
     Status(StatusArgs),
+    /// Ask by SELECT: all kinds, joins, any time; a shell
+    Sql(StatementArgs),
     /// Show who did what: the audit events in the database
     Audit(AuditQueryArgs),
     /// Run a command that sees the cluster as it was

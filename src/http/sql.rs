@@ -30,7 +30,7 @@ use tokio::time::timeout_at;
 
 use self::answer::{Piece, Told, Writer};
 use self::request::{Form, SqlRequest};
-use self::session::{Limits, Session, Tables, timed_out};
+use self::session::{Limits, Session, Tables};
 use super::app::App;
 use super::door::fair_share::Seated;
 use super::request::body::Reading;
@@ -172,7 +172,7 @@ async fn answer(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Response, E
     tokio::task::spawn_blocking(move || work.run());
     let first = match pieces.recv().await {
         Some(first) => first?,
-        None => return Err(timed_out()),
+        None => return Err(Error::Internal("a statement ended without an answer".to_owned())),
     };
     let rest = stream::unfold(pieces, |mut pieces| async move { Some((pieces.recv().await?, pieces)) });
     let all = futures_util::StreamExt::chain(stream::iter([Ok::<Bytes, Error>(first)]), rest);

@@ -1,5 +1,7 @@
 //! Tables that are no kind's: of several kinds, and about the server.
 
+mod changes;
+mod columns;
 mod conditions;
 pub mod functions;
 mod listed;
@@ -14,7 +16,7 @@ use rowplane_sql::{Cell, Column, ColumnType, Error as SqlError, Lookup, Row, Row
 use super::session::Session;
 
 /// The names of the tables.
-pub const NAMES: &[&str] = &["conditions", "ownership", "resources"];
+pub const NAMES: &[&str] = &["changes", "columns", "conditions", "ownership", "resources"];
 
 /// Views, which need the rights of what they read.
 pub const VIEWS: &[(&str, &str)] = &[("containers", include_str!("tables/containers.sql"))];
@@ -22,6 +24,8 @@ pub const VIEWS: &[(&str, &str)] = &[("containers", include_str!("tables/contain
 /// A table by its name, if it is one of these.
 pub fn open(session: &Arc<Session>, name: &str) -> Option<Result<Arc<dyn Table>, SqlError>> {
     Some(match name {
+        "changes" => Ok(changes::table(session)),
+        "columns" => Ok(columns::table(session)),
         "conditions" => listed::table(session, conditions::COLUMNS, conditions::rows),
         "ownership" => listed::table(session, ownership::COLUMNS, ownership::rows),
         "resources" => Ok(Arc::new(Fixed { columns: columns(resources::COLUMNS), rows: resources::rows(session) })),

@@ -1,9 +1,10 @@
 //! Functions of statements that know Kubernetes: selectors of labels, and paths of kubectl.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, PoisonError};
 
 use rowplane_sql::{Cell, Function};
 
+use super::super::cells::of_json;
 use crate::api::options::selector::label::LabelSelector;
 use crate::jsonpath::{Budget, Found, JsonPath};
 use crate::tree::{Map, Value};
@@ -11,18 +12,44 @@ use crate::tree::{Map, Value};
 /// The work of one path on one object.
 const STEPS: usize = 100_000;
 
-thread_local! {
-    /// The selector and the path that the statement of this thread used last: most use one for all rows.
-    static SELECTOR: RefCell<Option<(String, LabelSelector)>> = const { RefCell::new(None) };
-    static PATH: RefCell<Option<(String, JsonPath)>> = const { RefCell::new(None) };
+/// The functions of a statement.
+pub fn all() -> Vec<Function> {
+    let (selector, path) = (Kept::default(), Kept::default());
+    vec![
+        Function::new("selects", 2, move |arguments| selects(&selector, arguments)),
+        Function::new("jsonpath", 2, move |arguments| jsonpath(&path, arguments)),
+    ]
 }
 
-pub fn all() -> Vec<Function> {
-    vec![Function::new("selects", 2, selects), Function::new("jsonpath", 2, jsonpath)]
+/// The text that was parsed last: most statements use one for all rows.
+struct Kept<T>(Mutex<Option<(String, T)>>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<T> Kept<T> {
+    fn with<A>(
+        &self,
+        text: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+        work: impl FnOnce(&T) -> A,
+    ) -> Result<A, String> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((known, parsed)) if known == text => Ok(work(parsed)),
+            _ => {
+                let (_, parsed) = kept.insert((text.to_owned(), parse(text)?));
+                Ok(work(parsed))
+            }
+        }
+    }
 }
 
 /// `selects(labels, 'app in (a,b)')`: whether labels, in JSON, match a selector.
-fn selects(arguments: &[Cell<'_>]) -> Result<Cell<'static>, String> {
+fn selects(kept: &Kept<LabelSelector>, arguments: &[Cell<'_>]) -> Result<Cell<'static>, String> {
     let selector = match &arguments[1] {
         Cell::Text(text) => text,
         Cell::Null => return Ok(Cell::Null),
@@ -35,47 +62,32 @@ fn selects(arguments: &[Cell<'_>]) -> Result<Cell<'static>, String> {
         },
         _ => Map::new(),
     };
-    SELECTOR.with_borrow_mut(|kept| {
-        if kept.as_ref().is_none_or(|(text, _)| text != selector) {
-            let parsed = LabelSelector::parse(selector).map_err(|error| format!("selects(): {error}"))?;
-            *kept = Some((selector.to_string(), parsed));
-        }
-        let matches = kept.as_ref().is_some_and(|(_, selector)| {
-            selector.matches(|key| labels.get(key).and_then(Value::as_str))
-        });
-        Ok(Cell::Integer(matches.into()))
+    let parse = |text: &str| LabelSelector::parse(text).map_err(|error| format!("selects(): {error}"));
+    kept.with(selector, parse, |selector| {
+        let matches = selector.matches(|key| labels.get(key).and_then(Value::as_str));
+        Cell::Integer(matches.into())
     })
 }
 
 /// `jsonpath(object, '{.spec.containers[0].image}')`: the first value that a path finds; NULL if there is none.
-fn jsonpath(arguments: &[Cell<'_>]) -> Result<Cell<'static>, String> {
+fn jsonpath(kept: &Kept<JsonPath>, arguments: &[Cell<'_>]) -> Result<Cell<'static>, String> {
     let (Cell::Text(object), Cell::Text(path)) = (&arguments[0], &arguments[1]) else {
         return Ok(Cell::Null);
     };
     let Ok(object) = serde_json::from_str::<Value>(object) else { return Ok(Cell::Null) };
-    PATH.with_borrow_mut(|kept| {
-        if kept.as_ref().is_none_or(|(text, _)| text != path) {
-            let parsed = JsonPath::parse(path).map_err(|error| format!("jsonpath(): {error}"))?;
-            *kept = Some((path.to_string(), parsed));
-        }
-        let Some((_, path)) = kept.as_ref() else { return Ok(Cell::Null) };
-        Ok(path.first(&object, &mut Budget::of(STEPS)).map_or(Cell::Null, found))
-    })
+    let parse = |text: &str| JsonPath::parse(text).map_err(|error| format!("jsonpath(): {error}"));
+    kept.with(path, parse, |path| path.first(&object, &mut Budget::of(STEPS)).map_or(Cell::Null, found))
 }
 
 fn found(found: Found<'_>) -> Cell<'static> {
     match found {
-        Found::Value(Value::Null) => Cell::Null,
         Found::Value(Value::String(text)) => Cell::text(text.as_str().to_owned()),
-        Found::Value(Value::Bool(value)) => Cell::Integer((*value).into()),
-        Found::Value(value) => {
-            let text = serde_json::to_string(value).unwrap_or_default();
-            match super::super::cells::of_json(text.as_bytes()) {
-                Cell::Integer(value) => Cell::Integer(value),
-                Cell::Real(value) => Cell::Real(value),
-                _ => Cell::text(text),
-            }
-        }
+        Found::Value(value) => match of_json(serde_json::to_string(value).unwrap_or_default().as_bytes()) {
+            Cell::Null => Cell::Null,
+            Cell::Integer(value) => Cell::Integer(value),
+            Cell::Real(value) => Cell::Real(value),
+            Cell::Text(text) => Cell::text(text.into_owned()),
+        },
         Found::Text(text) => Cell::text(text.to_owned()),
         Found::Integer(value) => Cell::Integer(value),
         Found::Float(value) => Cell::Real(value),
