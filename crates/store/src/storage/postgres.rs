@@ -10,6 +10,7 @@ mod engine;
 pub(super) mod error;
 mod fate;
 mod flight;
+mod history;
 mod holder;
 mod hosts;
 mod lent;
@@ -54,6 +55,7 @@ pub use self::places::Sizes;
 use self::pool::{LONG, Pool, SHORT, long, short};
 use self::session::{Connector, Purpose};
 use self::ticket::Tickets;
+use super::history::KnownAuthors;
 use super::migrations::embedded_migrations;
 use super::{
     Batch, BlockStream, Changes, Clock, Commit, Commits, DriverError, Error, Feed, OpenError, Reads,
@@ -75,6 +77,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0009_turns.sql",
     "0010_audit_other_events.sql",
     "0011_audit_event_sizes.sql",
+    "0012_history.sql",
 );
 
 /// A store in one PostgreSQL schema.
@@ -91,6 +94,7 @@ pub struct Postgres {
     /// The number of the format in which the last batch was written.
     format: AtomicI32,
     remembered: tokio::sync::Mutex<Remembered>,
+    authors: KnownAuthors,
 }
 
 impl Postgres {
@@ -131,6 +135,7 @@ impl Postgres {
             flights: Flights::new(),
             format: AtomicI32::new(ValueFormat::NEWEST.number()),
             remembered: tokio::sync::Mutex::default(),
+            authors: KnownAuthors::default(),
             channel,
         })
     }
