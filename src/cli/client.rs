@@ -76,6 +76,22 @@ impl Client {
         within(timeout, self.ask(Request::get(self.path(path)), Bytes::new())).await
     }
 
+    /// The answer to a request with a body of a media type, or without one. The path is below the server's URL.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, String)>,
+        timeout: Duration,
+    ) -> Result<Answer, String> {
+        let request = Request::builder().method(method).uri(self.path(path));
+        let (request, body) = match body {
+            Some((media, body)) => (request.header(header::CONTENT_TYPE, media), body.into()),
+            None => (request, Bytes::new()),
+        };
+        within(timeout, self.ask(request, body)).await
+    }
+
     /// The answer to a server-side apply of an object in JSON, whose path is below the server's URL.
     pub async fn apply(&self, path: &str, object: String, timeout: Duration) -> Result<Answer, String> {
         let request =

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::branches::Branches;
 use super::documents::publications::Publications;
 use super::door::Door;
 use super::limits::{BodyBudget, InFlightLimits, PastReads, Printing};
@@ -25,6 +26,7 @@ pub struct App {
     pub zpages: Zpages,
     /// Whether `/console/` is offered.
     pub has_console: bool,
+    pub branches: Branches,
     pub metrics: Arc<Metrics>,
     pub sql: Sql,
     pub limits: Limits,

@@ -73,7 +73,8 @@ async fn time_32_changes_of_nothing(setup: Setup) {
     assert_eq!(server.revision().await, before);
     // The same value from another manager changes who owns it.
     let path = format!("{CONFIGMAPS}/a?fieldManager=other&force=true");
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"n": "1"}});
+    let object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"n": "1"}});
     let body = serde_json::to_vec(&object).expect("JSON");
     server.request(http::Method::PATCH, path).body("application/apply-patch+yaml", body).await.ok();
     let history = server.get(format!("/history{CONFIGMAPS}/a")).await.ok();

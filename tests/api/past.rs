@@ -69,7 +69,9 @@ async fn time_01_the_state_between_two_writes(setup: Setup) {
     }
     let future = server.get(format!("/asof/2999-01-01T00:00:00Z{CONFIGMAPS}")).await.failure();
     assert_eq!(future["code"], 400, "{future}");
-    assert!(future["message"].as_str().expect("a message").contains("in the future; the clock of the store says"));
+    assert!(
+        future["message"].as_str().expect("a message").contains("in the future; the clock of the store says")
+    );
     let before = server.get(format!("/asof/19991231T235959Z{CONFIGMAPS}")).await.failure();
     assert_eq!((&before["code"], &before["reason"]), (&json!(410), &json!("Expired")));
 }
@@ -86,7 +88,9 @@ async fn time_02_forms_of_a_revision(setup: Setup) {
     let both = server.get(door(then, CONFIGMAPS)).header("rowplane-as-of", &format!("rv-{then}")).await;
     assert_eq!(both.text(), by_path.text());
     let differ = server.get(door(then, CONFIGMAPS)).header("rowplane-as-of", "rv-1").await;
-    differ.bad_request(&format!("the path asks for revision {then}, and the header rowplane-as-of for revision 1"));
+    differ.bad_request(&format!(
+        "the path asks for revision {then}, and the header rowplane-as-of for revision 1"
+    ));
     assert_eq!(server.get(CONFIGMAPS).await.header("rowplane-as-of"), None);
     assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["a", "c"]);
 }
@@ -124,7 +128,10 @@ async fn time_08_reads_equal_those_of_then(setup: Setup) {
         (format!("{DEPLOYMENTS}?fieldSelector=metadata.name%3Ddb"), "application/vnd.kubernetes.protobuf"),
         (DEPLOYMENTS.to_owned(), TABLE),
         (DEPLOYMENTS.to_owned(), "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
-        (format!("{DEPLOYMENTS}?limit=1"), "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
+        (
+            format!("{DEPLOYMENTS}?limit=1"),
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        ),
     ];
     let mut then = Vec::new();
     for (path, accept) in &paths {
@@ -135,7 +142,11 @@ async fn time_08_reads_equal_those_of_then(setup: Setup) {
     server.delete(format!("{DEPLOYMENTS}/db")).await.ok();
     for ((path, accept), then) in paths.iter().zip(&then) {
         let now = server.get(door(at, path)).accept(accept).await;
-        assert_eq!((now.status, now.header("content-type")), (then.status, then.header("content-type")), "{path}");
+        assert_eq!(
+            (now.status, now.header("content-type")),
+            (then.status, then.header("content-type")),
+            "{path}"
+        );
         let (mut now, mut then) = (now.body.clone(), then.body.clone());
         if path.contains("limit") {
             // The token is the door's.
@@ -155,7 +166,12 @@ async fn time_08_reads_equal_those_of_then(setup: Setup) {
     let gzipped = server.get(door(at, DEPLOYMENTS)).header("accept-encoding", "gzip").await;
     assert_eq!(gzipped.status, 200);
     let gone = server.get(door(at, &format!("{DEPLOYMENTS}/none"))).await;
-    gone.fails(404, "NotFound", "deployments.apps \"none\" not found", json!({"name": "none", "group": "apps", "kind": "deployments"}));
+    gone.fails(
+        404,
+        "NotFound",
+        "deployments.apps \"none\" not found",
+        json!({"name": "none", "group": "apps", "kind": "deployments"}),
+    );
     let later = server.get(door(at, &format!("{DEPLOYMENTS}?resourceVersion={}", at + 1))).await.failure();
     assert_eq!((&later["code"], &later["reason"]), (&json!(504), &json!("Timeout")));
 }
@@ -213,7 +229,8 @@ async fn time_12_a_watch_of_the_changes_before(setup: Setup) {
     let query = format!("{CONFIGMAPS}?watch=1&resourceVersion={start}&timeoutSeconds=1");
     let events = server.watch(door(then, &query)).await.rest().await;
     let told: Vec<_> = events.iter().map(|e| (&e["type"], &e["object"]["metadata"]["name"])).collect();
-    let expected = json!([["ADDED", "a"], ["ADDED", "b"], ["MODIFIED", "a"], ["DELETED", "b"], ["ADDED", "c"]]);
+    let expected =
+        json!([["ADDED", "a"], ["ADDED", "b"], ["MODIFIED", "a"], ["DELETED", "b"], ["ADDED", "c"]]);
     assert_eq!(json!(told), expected);
     let query = format!("{CONFIGMAPS}?watch=1&resourceVersion={then}&timeoutSeconds=1");
     assert_eq!(server.watch(door(then, &query)).await.rest().await, Vec::<Value>::new());
@@ -227,10 +244,16 @@ async fn time_13_nothing_changes(setup: Setup) {
     let body = json!({"metadata": {"name": "a"}});
     let refused = |answer: Answer, name: &str| {
         let refused = answer.failure();
-        let subject = if name.is_empty() { "configmaps".to_owned() } else { format!("configmaps \"{name}\"") };
+        let subject =
+            if name.is_empty() { "configmaps".to_owned() } else { format!("configmaps \"{name}\"") };
         assert_eq!(
             (&refused["code"], refused["message"].as_str().expect("a message")),
-            (&json!(403), &*format!("{subject} is forbidden: this is the cluster as of revision {then}, which cannot be changed"))
+            (
+                &json!(403),
+                &*format!(
+                    "{subject} is forbidden: this is the cluster as of revision {then}, which cannot be changed"
+                )
+            )
         );
     };
     for query in ["", "?dryRun=All"] {
@@ -284,7 +307,8 @@ async fn time_15_custom_resources_by_their_definition_then(setup: Setup) {
         },
     });
     server.post(DEFINITIONS, &definition).await.expect(201);
-    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "size": 3});
+    let widget =
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "size": 3});
     server.post(WIDGETS, &widget).await.expect(201);
     let then = server.revision().await;
     server.delete(format!("{DEFINITIONS}/widgets.example.com")).await.ok();
@@ -300,7 +324,10 @@ async fn time_15_custom_resources_by_their_definition_then(setup: Setup) {
     assert_eq!(table["columnDefinitions"][1]["name"], "Size");
     assert_eq!(table["rows"][0]["cells"], json!(["w", 3]));
     assert_eq!(server.get(door(then, &format!("{WIDGETS}/w"))).await.ok()["size"], 3);
-    assert_eq!(server.get(door(then, "/openapi/v3")).await.ok()["paths"]["apis/example.com/v1"].is_object(), true);
+    assert_eq!(
+        server.get(door(then, "/openapi/v3")).await.ok()["paths"]["apis/example.com/v1"].is_object(),
+        true
+    );
 }
 
 async fn time_16_the_version(setup: Setup) {
@@ -329,8 +356,10 @@ async fn time_17_rights(setup: Setup) {
         (&refused["code"], refused["message"].as_str()),
         (
             &json!(403),
-            Some("configmaps is forbidden: User \"alice\" cannot asof resource \"configmaps\" in API group \"\" in \
-                  the namespace \"t\"")
+            Some(
+                "configmaps is forbidden: User \"alice\" cannot asof resource \"configmaps\" in API group \"\" in \
+                  the namespace \"t\""
+            )
         )
     );
     grant("historian", &["asof"]).await;

@@ -54,10 +54,10 @@ async fn object(session: &Session, words: &[String], from: &At, to: &At) -> Resu
     if old.is_none() && new.is_none() {
         return Err(Error::Refused(format!("{} was at neither time", object.shown())));
     }
-    let text = |value: &Option<Value>| value.as_ref().map(|value| yaml::write(&plain(value))).unwrap_or_default();
-    let name = |at: &At| {
-        format!("{} {}", object.shown(), if at.shown.is_empty() { "now" } else { &at.shown })
-    };
+    let text =
+        |value: &Option<Value>| value.as_ref().map(|value| yaml::write(&plain(value))).unwrap_or_default();
+    let name =
+        |at: &At| format!("{} {}", object.shown(), if at.shown.is_empty() { "now" } else { &at.shown });
     Ok(unified(&text(&old), &text(&new), (&name(from), &name(to))))
 }
 
