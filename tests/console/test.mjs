@@ -14,6 +14,8 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const web = '#/object/deployments.apps/shop/web';
 
 /// Views by name: the address, and a selector that is there when the view is complete.
+const sql = statement => `#/sql?q=${encodeURIComponent(statement)}`;
+const podsOfNodes = 'SELECT spec_node_name AS node, count(*) AS pods FROM pods GROUP BY 1 ORDER BY 2 DESC';
 const views = {
   changes: ['#/', '.changes tbody tr, .notice + form + .day'],
   events: ['#/?show=events', 'table'],
@@ -24,8 +26,8 @@ const views = {
   diff: [`${web}?tab=diff`, 'pre.diff, main > .notice'],
   blame: [`${web}?tab=blame`, 'table.blame'],
   secret: ['#/object/secrets/payments/ledger-db', 'pre.code'],
-  sql: ['#/sql?q=SELECT spec_node_name AS node, count(*) AS pods FROM pods GROUP BY 1 ORDER BY 2 DESC', '.day h2, .notice'],
-  chart: ['#/sql?as=chart&q=SELECT spec_node_name AS node, count(*) AS pods FROM pods GROUP BY 1 ORDER BY 2 DESC', 'figure, .notice'],
+  sql: [sql(podsOfNodes), '.day h2, .notice'],
+  chart: [`${sql(podsOfNodes)}&as=chart`, 'figure, .notice'],
   server: ['#/server', '.tiles'],
 };
 
@@ -219,12 +221,12 @@ if (offers.history) {
 
 if (offers.sql) {
   await test('SQL: rows are those of the API, what is cut is said, and errors are told', async () => {
-    const page = await open('#/sql?q=SELECT name FROM nodes ORDER BY 1');
+    const page = await open(sql('SELECT name FROM nodes ORDER BY 1'));
     await settle(page, '.scroll tbody tr');
     assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll('.scroll tbody td')].map(cell => cell.innerText)), ['n1', 'n2', 'n3']);
-    await page.goto(`${base}#/sql?q=WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1500) SELECT n FROM c`);
+    await page.goto(base + sql('WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1500) SELECT n FROM c'));
     await page.waitForSelector('.cut');
-    await page.goto(`${base}#/sql?q=SELECT nothing FROM nodes`);
+    await page.goto(base + sql('SELECT missing FROM nodes'));
     await page.waitForSelector('.notice.bad');
     await page.close();
   });

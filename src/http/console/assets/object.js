@@ -127,13 +127,14 @@ const lastChange = items => items.find(item => item.event !== 'MODIFIED' || (ite
 
 function Diff({ path, history }) {
   const items = history.data?.items || [];
-  const from = parameter('from') || lastChange(items)?.previous || '';
-  const to = parameter('to') || (at.value || 'now');
+  // A past time is compared with now, and now with what was before the last change.
+  const from = parameter('from') || at.value || lastChange(items)?.previous || '';
+  const to = parameter('to') || 'now';
   const withStatus = parameter('status') === '1';
   const name = item => `${item.time ? `${moment(item.time)} · ` : ''}${item.revision}${item.user ? ` · ${item.user}` : ''}`;
   const choice = (label, parameterName, value) => html`<label class="field wide"><span>${label}</span><select value=${value} onChange=${event => go({ [parameterName]: event.currentTarget.value })}>
     ${parameterName === 'to' && html`<option value="now" selected=${value === 'now'}>now</option>`}
-    ${value && value !== 'now' && !items.some(item => item.revision === value) && html`<option value=${value} selected>${value}</option>`}
+    ${value && value !== 'now' && !items.some(item => item.revision === value) && html`<option value=${value} selected>${/^\d{4}-/.test(value) ? moment(value) : value}</option>`}
     ${items.map(item => html`<option value=${item.revision} selected=${item.revision === value}>${name(item)}</option>`)}</select></label>`;
   const state = useAnswer(async signal => (from ? { pair: await Promise.all([version(path, from, signal), version(path, to, signal)]) } : {}), [path, from, to]);
   if (history.error && !from) return html`<${Answer} state=${history} offer=${offer}>${() => ''}<//>`;
