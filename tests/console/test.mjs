@@ -13,9 +13,9 @@ const { values: flags } = parseArgs({ options: Object.fromEntries(['rowplane', '
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const web = '#/object/deployments.apps/shop/web';
 
-/// Views by name: the address, and a selector that is there when the view is complete.
 const sql = statement => `#/sql?q=${encodeURIComponent(statement)}`;
 const podsOfNodes = 'SELECT spec_node_name AS node, count(*) AS pods FROM pods GROUP BY 1 ORDER BY 2 DESC';
+/// Views by name: the address, and a selector that is there when the view is complete.
 const views = {
   changes: ['#/', '.changes tbody tr, .notice + form + .day'],
   events: ['#/?show=events', 'table'],
