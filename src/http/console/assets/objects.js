@@ -30,7 +30,8 @@ async function counts(signal) {
     }
   }
   if (found.size) return found;
-  const waiting = [...kinds.value.values()];
+  // States of components are of now alone.
+  const waiting = [...kinds.value.values()].filter(({ name }) => name !== 'componentstatuses');
   const work = async () => {
     for (let kind = waiting.shift(); kind && !signal.aborted; kind = waiting.shift()) {
       const list = await get(`${kind.path}/${kind.resource}?limit=1`, { accept: 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io', signal }).catch(() => null);
