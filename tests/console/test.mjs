@@ -204,7 +204,7 @@ if (offers.history) {
     await page.evaluate(() => document.querySelector('.who button').click());
     await page.waitForNetworkIdle({ timeout: 0 });
     assert.equal(await page.evaluate(() => document.querySelector('.scroll').innerText), before);
-    const lists = page.requests.filter(url => url.includes('/deployments'));
+    const lists = page.requests.filter(url => url.includes('/apis/apps/'));
     assert(lists.length > 0 && lists.every(url => url.includes(`/asof/rv-${range.now.revision}/`)), lists.join(' '));
     await page.close();
   });
@@ -214,7 +214,9 @@ if (offers.history) {
     await settle(page, '.changes tbody tr');
     await client.ok('POST', '/api/v1/namespaces/shop/configmaps', { metadata: { name: 'newest' } }, { as: 'anna' });
     await page.waitForFunction(() => document.querySelector('.changes tbody tr').innerText.includes('newest'));
-    assert.match(await page.evaluate(() => document.querySelector('.changes tbody tr').innerText), /anna/);
+    const { items: [newest] } = await client.ok('GET', '/history?namespace=shop&resource=configmaps&limit=1');
+    const row = await page.evaluate(() => document.querySelector('.changes tbody tr').innerText);
+    assert(row.includes(newest.user || 'not recorded'), row);
     await page.close();
   });
 }
