@@ -98,9 +98,9 @@ function History({ state, path, here }) {
     const columns = [
       { name: 'Time', value: item => item.time || '', cell: item => item.time ? html`<a href=${here({ at: `rv-${item.event === 'DELETED' ? item.previous : item.revision}`, tab: '' })}><${Time} value=${item.time}>${moment(item.time)}<//></a>` : 'before the history' },
       { name: 'Event', value: item => item.event, cell: item => html`<span class="event ${item.event.toLowerCase()}">${item.event.toLowerCase()}</span>` },
+      { name: 'What', value: item => (item.changed || []).join(' '), style: 'long', cell: item => html`<${Changed} row=${item} most=${4} />` },
       { name: 'By', value: item => item.user || item.manager || '', style: 'wrap', cell: item => html`<${Writer} row=${item} />` },
       { name: 'Request', value: item => [item.verb, item.subresource].filter(Boolean).join(' '), hide: true },
-      { name: 'What', value: item => (item.changed || []).join(' '), style: 'long', cell: item => html`<${Changed} row=${item} most=${4} />` },
       { name: 'Revision', value: item => item.revision, style: 'number', hide: true },
       { name: 'Compare', value: () => '', cell: item => item.previous && item.previous !== '0' ? html`<a href=${here({ tab: 'diff', from: item.previous, to: item.event === 'DELETED' ? item.previous : item.revision })}>diff</a>` : '' },
     ];
