@@ -141,8 +141,7 @@ function ChangeRow({ row }) {
       title=${`See the cluster at ${row.time}`}><${Time} value=${row.time}>${clock(row.time)}<//></a></td>
     <td role="cell" class="event"><span class="sign" aria-hidden="true">${signs[row.event]}</span>
       <span class="word">${wordsOf[row.event]}</span></td>
-    <td role="cell" class="object"><span class="kind">${kindOf(row.resource)}</span>
-      <a href=${objectLink(row, { at: row.event === 'DELETED' ? `rv-${row.previous}` : at.value })}>${row.namespace ? html`<span class="ns">${row.namespace}/</span>` : ''}${row.name}</a></td>
+    <td role="cell" class="object"><a href=${objectLink(row, { at: row.event === 'DELETED' ? `rv-${row.previous}` : at.value })}><span class="kind">${kindOf(row.resource)}</span>${row.namespace ? html`<span class="ns">${row.namespace}/</span>` : ''}${row.name}</a></td>
     <td role="cell" class="by"><${Writer} row=${row} /></td>
     <td role="cell" class="what"><a href=${diffLink(row)}><${Changed} row=${row} /></a>
       ${row.times > 1 && html` <span class="times" title=${`since ${clock(row.first.time)}`}>×${row.times}</span>`}</td></tr>`;
