@@ -60,8 +60,8 @@ impl At {
 
 impl Session {
     pub async fn open(arguments: &ServerArgs) -> Result<Self, Error> {
-        let kubeconfig =
-            Kubeconfig::load(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).map_err(Error::Usage)?;
+        let kubeconfig = Kubeconfig::load(arguments.kubeconfig.as_deref(), arguments.context.as_deref())
+            .map_err(Error::Usage)?;
         let content = kubeconfig.with_credentials().map_err(Error::Refused)?;
         let cluster = CurrentCluster::of(&content, Path::new("/")).map_err(Error::Usage)?;
         let client = Client::of_cluster(cluster).map_err(Error::Usage)?;
@@ -154,7 +154,9 @@ pub fn parse(answer: &Answer) -> Result<Value, Error> {
 pub fn refused(answer: &Answer) -> Error {
     let status: Option<Value> = serde_json::from_slice(&answer.body).ok();
     let message = status.as_ref().and_then(|status| status["message"].as_str()).map(str::to_owned);
-    Error::Refused(message.unwrap_or_else(|| {
-        format!("{}: {}", answer.status, String::from_utf8_lossy(&answer.body).trim())
-    }))
+    Error::Refused(
+        message.unwrap_or_else(|| {
+            format!("{}: {}", answer.status, String::from_utf8_lossy(&answer.body).trim())
+        }),
+    )
 }
