@@ -9,6 +9,7 @@ mod certs;
 mod child;
 mod client;
 pub mod config;
+mod console;
 mod doctor;
 mod envtest_assets;
 pub mod error;
@@ -28,6 +29,7 @@ mod past;
 mod progress;
 pub mod serve;
 mod signals;
+mod sql;
 pub mod status;
 mod table;
 mod test_command;
@@ -150,7 +152,9 @@ fn execute(
             let (from, to, output) = arguments.into_config()?;
             runtime(upkeep)?.block_on(transfer::migrate(&from, &to))?.print(output)?;
         }
+        Command::Sql(arguments) => sql::run(arguments, &single_threaded()?)?,
         Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command))?,
+        Command::Console(arguments) => runtime(upkeep)?.block_on(console::run(arguments))?,
         Command::Certs(command) => certs::run(command)?,
         Command::Doctor(arguments) => runtime(upkeep)?.block_on(doctor::run(*arguments))?,
         Command::Healthcheck(arguments) => single_threaded()?.block_on(healthcheck::check(arguments))?,

@@ -1,6 +1,8 @@
-//! HTTP: routes, media types, streaming bodies, discovery, health. This module knows nothing of SQL.
+//! HTTP: routes, media types, streaming bodies, discovery, health. This module knows nothing of the
+//! SQL of the store.
 
 pub mod app;
+pub mod console;
 pub mod documents;
 pub mod door;
 mod extension;
@@ -14,6 +16,7 @@ mod response;
 pub mod router;
 pub mod routes;
 pub mod server;
+pub mod sql;
 pub mod tls;
 mod websocket;
 pub mod zpages;

@@ -14,6 +14,7 @@ mod oidc_flags;
 mod serve;
 mod service_accounts;
 mod services;
+mod sql;
 mod storage;
 mod test;
 mod testing;
@@ -32,6 +33,7 @@ pub use self::test::TestArgs;
 use self::up::UpArgs;
 use super::auth::AuthCommand;
 use super::certs::CertsCommand;
+use super::console::ConsoleArgs;
 use super::doctor::DoctorArgs;
 use super::error::Error;
 use super::export::ExportArgs;
@@ -40,6 +42,7 @@ use super::healthcheck::HealthcheckArgs;
 use super::import::ImportArgs;
 use super::keys::{BackupKeyArgs, KeyArgs};
 use super::output::{Output, OutputArgs};
+use super::sql::StatementArgs;
 use super::overview;
 use super::past::asof::AsofArgs;
 use super::past::blame::BlameArgs;
@@ -136,6 +139,8 @@ pub enum Command {
     Export(ExportArgs),
     /// Show whether servers are well, and what the store holds
     Status(StatusArgs),
+    /// Ask by SELECT: all kinds, joins, any time; a shell
+    Sql(StatementArgs),
     /// Show who did what: the audit events in the database
     Audit(AuditQueryArgs),
     /// Run a command that sees the cluster as it was
@@ -153,6 +158,8 @@ pub enum Command {
     /// Show who may do what, and why, by the roles in a store
     #[command(subcommand)]
     Auth(AuthCommand),
+    /// Look at a cluster, and at its past, in a browser
+    Console(ConsoleArgs),
     /// Issue, list and renew certificates of a cluster's programs
     #[command(subcommand)]
     Certs(CertsCommand),

@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::relay::Address;
 use crate::relay::dial::dial;
-use crate::relay::exchange::exchange;
+use crate::relay::exchange;
 use crate::server_trust::{Identity, Trusted, client_config};
 use crate::webhook::CurrentCluster;
 
@@ -83,6 +83,12 @@ impl Client {
         within(timeout, self.ask(request, object.into())).await
     }
 
+    /// The answer to a POST of JSON, whose body is read as it comes.
+    pub async fn post(&self, path: &str, body: String) -> Result<exchange::Answer, String> {
+        let request = Request::post(self.path(path)).header(header::CONTENT_TYPE, "application/json");
+        self.exchange(request, body.into()).await
+    }
+
     /// The answer to a request for a path below the server's URL, with a body in JSON unless that is empty.
     pub async fn send(
         &self,
@@ -106,12 +112,7 @@ impl Client {
     }
 
     async fn ask(&self, request: Builder, body: Bytes) -> Result<Answer, String> {
-        let mut request = request.header(header::HOST, self.address.authority());
-        if let Some(authorization) = &self.authorization {
-            request = request.header(header::AUTHORIZATION, authorization);
-        }
-        let request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
-        let (head, body) = exchange(dial(&self.address).await?, request).await?.into_parts();
+        let (head, body) = self.exchange(request, body).await?.into_parts();
         let body = Limited::new(body, LONGEST).collect().await.map_err(|error| error.to_string())?;
         let date = head
             .headers
@@ -119,6 +120,15 @@ impl Client {
             .and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
         let date = date.and_then(|date| Timestamp::try_from(date).ok());
         Ok(Answer { status: head.status, date, headers: head.headers, body: body.to_bytes() })
+    }
+
+    async fn exchange(&self, request: Builder, body: Bytes) -> Result<exchange::Answer, String> {
+        let mut request = request.header(header::HOST, self.address.authority());
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
+        exchange::exchange(dial(&self.address).await?, request).await
     }
 }
 

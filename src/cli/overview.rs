@@ -7,7 +7,7 @@ use super::args::Cli;
 /// The commands in groups.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["serve", "up", "kube-apiserver", "etcd"]),
-    ("Look", &["status", "doctor", "healthcheck", "audit", "auth"]),
+    ("Look", &["status", "doctor", "healthcheck", "console", "sql", "audit", "auth"]),
     ("Past", &["asof, history, diff, blame, undo"]),
     ("Keep", &["backup, restore, migrate", "import", "export", "certs"]),
     ("Test", &["test", "envtest-assets"]),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::documents::publications::Publications;
 use super::door::Door;
 use super::limits::{BodyBudget, InFlightLimits, PastReads, Printing};
+use super::sql::Sql;
 use super::zpages::Zpages;
 use crate::api::Api;
 use crate::api::storage_version::gate::Gate;
@@ -22,7 +23,10 @@ pub struct App {
     pub issuer_documents: Option<IssuerDocuments>,
     pub publications: Publications,
     pub zpages: Zpages,
+    /// Whether `/console/` is offered.
+    pub has_console: bool,
     pub metrics: Arc<Metrics>,
+    pub sql: Sql,
     pub limits: Limits,
     /// Whether extension servers may not answer with redirects.
     pub rejects_redirects: bool,

@@ -6,7 +6,7 @@
 pub mod door;
 pub mod history;
 mod read_only;
-mod when;
+pub mod when;
 
 use std::sync::Arc;
 use std::time::Instant;

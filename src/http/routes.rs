@@ -15,6 +15,7 @@ use http_body::Body as _;
 use tokio::time::timeout;
 
 use super::app::App;
+use super::console;
 use super::documents;
 use super::documents::discovery::Extensions;
 use super::documents::openapi::OpenApi;
@@ -28,7 +29,7 @@ use super::response::compress::compress;
 use super::response::negotiate::{ROUTE_TYPES, check_route};
 use super::server::Responder;
 use super::zpages::Page;
-use super::{extension, past, resource, response};
+use super::{extension, past, resource, response, sql};
 use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
@@ -58,6 +59,12 @@ impl Responder for Started {
         Box::pin(async move {
             past::door::Door::open(&mut request);
             let Self { app, health } = &*self;
+            if app.has_console
+                && let Some(mut response) = console::answer(&request)
+            {
+                app.door.secure(&mut response);
+                return response;
+            }
             let handler = async |info: &RequestInfo, parts: &Parts, body| {
                 if let Some(door) = past::door::Door::of(parts) {
                     return Box::pin(past::serve(app, door, info, parts, body)).await;
@@ -73,6 +80,7 @@ impl Responder for Started {
                         response
                     }
                     Route::Resource(path) => resource::serve(app, path, parts, body).await,
+                    Route::Sql => sql::serve(app, parts, body).await,
                     Route::Document(path) => serve_document(app, path, parts).await,
                 }
             };
@@ -130,6 +138,7 @@ async fn refuse_while_starting(request: Request) -> Response {
 enum Route<'a> {
     Health,
     Resource(&'a ResourcePath),
+    Sql,
     /// Discovery, OpenAPI, metrics and whatever else is no resource; `None` for other paths than those of the API.
     Document(Option<&'a ApiPath>),
 }
@@ -139,6 +148,7 @@ impl<'a> Route<'a> {
         match &info.route {
             _ if is_health(parts.uri.path()) => Self::Health,
             Some(ApiPath::Resource(path)) => Self::Resource(path),
+            None if parts.uri.path() == sql::PATH => Self::Sql,
             other => Self::Document(other.as_ref()),
         }
     }

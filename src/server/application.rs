@@ -34,6 +34,7 @@ use crate::http::door::Door;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::{BodyBudget, PastReads};
 use crate::http::routes::responder;
+use crate::http::sql::Sql;
 use crate::http::zpages::Zpages;
 use crate::storage::{Backend, HighWaterMark};
 
@@ -175,7 +176,9 @@ fn app(
             runtime.clock.clone(),
         ),
         zpages: Zpages::new(config.flags.clone(), runtime),
+        has_console: config.console.is_offered(address.is_some_and(|address| address.ip().is_loopback())),
         metrics: runtime.metrics.clone(),
+        sql: Sql::new(limits.sql, runtime.metrics.sql()),
         limits: Limits {
             request_body: limits.max_request_body_bytes,
             request_time: limits.request_timeout,

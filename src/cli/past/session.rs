@@ -33,6 +33,12 @@ pub struct ServerArgs {
     pub namespace: Option<String>,
 }
 
+impl ServerArgs {
+    pub fn new(kubeconfig: Option<PathBuf>, context: Option<String>) -> Self {
+        Self { kubeconfig, context, namespace: None }
+    }
+}
+
 /// A server as the user of a kubeconfig.
 pub struct Session {
     client: Client,
@@ -69,6 +75,10 @@ impl Session {
         let answer = client.get("/version", TIMEOUT).await.map_err(|why| unreachable(&client, &why))?;
         let now = answer.date.unwrap_or_else(Timestamp::now).to_zoned(local_zone());
         Ok(Self { client, kubeconfig, namespace, now })
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.client
     }
 
     /// The moment that a text names: asked for once, so that all requests see the same state.
