@@ -144,7 +144,10 @@ fn execute(
         Command::Audit(arguments) => runtime(upkeep)?.block_on(audit::show(arguments))?,
         Command::Asof(asof) => return runtime(upkeep)?.block_on(past::asof::run(asof, called(arguments))),
         Command::History(arguments) => return runtime(upkeep)?.block_on(past::history::run(*arguments)),
-        Command::Diff(arguments) => return runtime(upkeep)?.block_on(past::diff::run(arguments)),
+        Command::Diff(arguments) => {
+            let compared = runtime(upkeep)?.block_on(past::diff::run(arguments));
+            return compared.or_else(|error| past::diff::trouble(&error));
+        }
         Command::Blame(arguments) => return runtime(upkeep)?.block_on(past::blame::run(arguments)),
         Command::Undo(arguments) => return runtime(upkeep)?.block_on(past::undo::run(*arguments)),
         Command::Migrate(arguments) => {

@@ -10,7 +10,7 @@ mod extension;
 pub mod health;
 pub mod in_process;
 pub mod limits;
-pub(crate) mod past;
+pub mod past;
 mod request;
 mod resource;
 mod response;

@@ -88,6 +88,7 @@ mod tls;
 mod together;
 mod traces;
 mod undecodable;
+mod undo;
 mod update;
 mod validation;
 mod watch;

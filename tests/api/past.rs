@@ -7,18 +7,18 @@ use crate::support::client::{Answer, Client};
 use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, names, rv, token};
 
 on_every_store! {
-    time_01_the_state_between_two_writes,
-    time_02_forms_of_a_revision,
-    time_03_what_is_no_time,
-    time_08_reads_equal_those_of_then,
-    time_09_pages_belong_to_their_door,
-    time_11_a_watch_of_a_state_falls_silent,
-    time_12_a_watch_of_the_changes_before,
-    time_13_nothing_changes,
-    time_14_reviews,
-    time_15_custom_resources_by_their_definition_then,
-    time_16_the_version,
-    time_17_rights,
+    time_and_sql_01_the_state_between_two_writes,
+    time_and_sql_02_forms_of_a_revision,
+    time_and_sql_03_what_is_no_time,
+    time_and_sql_08_reads_equal_those_of_then,
+    time_and_sql_09_pages_belong_to_their_door,
+    time_and_sql_11_a_watch_of_a_state_falls_silent,
+    time_and_sql_12_a_watch_of_the_changes_before,
+    time_and_sql_13_nothing_changes,
+    time_and_sql_14_reviews,
+    time_and_sql_15_custom_resources_by_their_definition_then,
+    time_and_sql_16_the_version,
+    time_and_sql_17_rights,
 }
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -49,7 +49,7 @@ async fn a_time(server: &TestServer) -> String {
     jiff::Timestamp::from_millisecond(at).expect("a time").to_string()
 }
 
-async fn time_01_the_state_between_two_writes(setup: Setup) {
+async fn time_and_sql_01_the_state_between_two_writes(setup: Setup) {
     let server = setup.start().await;
     let a = rv(&server.create("a", json!({})).await);
     let then = a_time(&server).await;
@@ -76,7 +76,7 @@ async fn time_01_the_state_between_two_writes(setup: Setup) {
     assert_eq!((&before["code"], &before["reason"]), (&json!(410), &json!("Expired")));
 }
 
-async fn time_02_forms_of_a_revision(setup: Setup) {
+async fn time_and_sql_02_forms_of_a_revision(setup: Setup) {
     let server = setup.start().await;
     let then = server.two_then_others().await;
     let by_path = server.get(door(then, CONFIGMAPS)).await;
@@ -95,7 +95,7 @@ async fn time_02_forms_of_a_revision(setup: Setup) {
     assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["a", "c"]);
 }
 
-async fn time_03_what_is_no_time(setup: Setup) {
+async fn time_and_sql_03_what_is_no_time(setup: Setup) {
     let server = setup.start().await;
     for when in ["-15m", "10:00", "2026-11-22T10:00:00", "2026-11-22T10:00:00.1234567890Z", "17"] {
         let refused = server.get(format!("/asof/{when}{CONFIGMAPS}")).await.failure();
@@ -110,7 +110,7 @@ async fn time_03_what_is_no_time(setup: Setup) {
     }
 }
 
-async fn time_08_reads_equal_those_of_then(setup: Setup) {
+async fn time_and_sql_08_reads_equal_those_of_then(setup: Setup) {
     const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
     const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
     let server = setup.start().await;
@@ -176,7 +176,7 @@ async fn time_08_reads_equal_those_of_then(setup: Setup) {
     assert_eq!((&later["code"], &later["reason"]), (&json!(504), &json!("Timeout")));
 }
 
-async fn time_09_pages_belong_to_their_door(setup: Setup) {
+async fn time_and_sql_09_pages_belong_to_their_door(setup: Setup) {
     let server = setup.start().await;
     for name in ["a", "b", "c"] {
         server.create(name, json!({})).await;
@@ -198,7 +198,7 @@ async fn time_09_pages_belong_to_their_door(setup: Setup) {
     server.get(door(then, &rest)).await.bad_request(mismatch);
 }
 
-async fn time_11_a_watch_of_a_state_falls_silent(setup: Setup) {
+async fn time_and_sql_11_a_watch_of_a_state_falls_silent(setup: Setup) {
     let server = setup.start().await;
     let then = server.two_then_others().await;
     let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
@@ -220,7 +220,7 @@ async fn time_11_a_watch_of_a_state_falls_silent(setup: Setup) {
     watch.expect_end().await;
 }
 
-async fn time_12_a_watch_of_the_changes_before(setup: Setup) {
+async fn time_and_sql_12_a_watch_of_the_changes_before(setup: Setup) {
     let server = setup.start().await;
     let start = server.revision().await;
     server.two_then_others().await;
@@ -236,7 +236,7 @@ async fn time_12_a_watch_of_the_changes_before(setup: Setup) {
     assert_eq!(server.watch(door(then, &query)).await.rest().await, Vec::<Value>::new());
 }
 
-async fn time_13_nothing_changes(setup: Setup) {
+async fn time_and_sql_13_nothing_changes(setup: Setup) {
     let server = setup.start().await;
     let then = server.two_then_others().await;
     let now = server.revision().await;
@@ -271,7 +271,7 @@ async fn time_13_nothing_changes(setup: Setup) {
     assert_eq!(server.revision().await, now);
 }
 
-async fn time_14_reviews(setup: Setup) {
+async fn time_and_sql_14_reviews(setup: Setup) {
     let server = setup.start().await;
     let then = server.revision().await;
     let review = async |client: &Client, verb: &str| {
@@ -288,7 +288,7 @@ async fn time_14_reviews(setup: Setup) {
     assert_eq!(token.status, 403);
 }
 
-async fn time_15_custom_resources_by_their_definition_then(setup: Setup) {
+async fn time_and_sql_15_custom_resources_by_their_definition_then(setup: Setup) {
     const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     const WIDGETS: &str = "/apis/example.com/v1/namespaces/t/widgets";
     let server = setup.start().await;
@@ -330,14 +330,14 @@ async fn time_15_custom_resources_by_their_definition_then(setup: Setup) {
     );
 }
 
-async fn time_16_the_version(setup: Setup) {
+async fn time_and_sql_16_the_version(setup: Setup) {
     let server = setup.start().await;
     let then = server.revision().await;
     let version = server.get(door(then, "/version")).await.ok();
     assert_eq!(version["gitVersion"], format!("v1.37.0+asof.rv-{then}"));
 }
 
-async fn time_17_rights(setup: Setup) {
+async fn time_and_sql_17_rights(setup: Setup) {
     let server = setup.start().await;
     let then = server.two_then_others().await;
     let alice = server.token("alice-token");

@@ -1,6 +1,7 @@
 //! `rowplane diff`: what is different between two times, of an object or of a namespace.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -17,6 +18,7 @@ use crate::tree::Value;
 
 /// The exit status when there is a difference, and when there was trouble, as of kubectl diff.
 const DIFFERENT: u8 = 1;
+const TROUBLE: u8 = 2;
 
 /// Arguments of `rowplane diff`.
 #[derive(Clone, Debug, Args)]
@@ -44,6 +46,12 @@ pub async fn run(arguments: DiffArgs) -> Result<ExitCode, Error> {
     };
     print(&text)?;
     Ok(if text.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
+}
+
+/// Tells what went wrong. The exit status is not that of a difference.
+pub fn trouble(error: &Error) -> Result<ExitCode, Error> {
+    let _ = writeln!(std::io::stderr(), "rowplane: {}", error.one_line());
+    Ok(ExitCode::from(TROUBLE))
 }
 
 async fn object(session: &Session, words: &[String], from: &At, to: &At) -> Result<String, Error> {
