@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::documents::publications::Publications;
 use super::door::Door;
-use super::limits::{BodyBudget, InFlightLimits, PastReads, Printing};
-use super::sql::Sql;
+use super::limits::{BodyBudget, InFlightLimits, PastReads, Printing, Statements};
 use super::zpages::Zpages;
 use crate::api::Api;
 use crate::api::storage_version::gate::Gate;
@@ -24,7 +23,7 @@ pub struct App {
     pub publications: Publications,
     pub zpages: Zpages,
     pub metrics: Arc<Metrics>,
-    pub sql: Sql,
+    pub statements: Statements,
     pub limits: Limits,
     /// Whether extension servers may not answer with redirects.
     pub rejects_redirects: bool,

@@ -32,9 +32,8 @@ use crate::http::app::{App, Limits};
 use crate::http::documents::publications::Publications;
 use crate::http::door::Door;
 use crate::http::health::{Endpoint, HealthChecks};
-use crate::http::limits::{BodyBudget, PastReads};
+use crate::http::limits::{BodyBudget, PastReads, Statements};
 use crate::http::routes::responder;
-use crate::http::sql::Sql;
 use crate::http::zpages::Zpages;
 use crate::storage::{Backend, HighWaterMark};
 
@@ -177,7 +176,7 @@ fn app(
         ),
         zpages: Zpages::new(config.flags.clone(), runtime),
         metrics: runtime.metrics.clone(),
-        sql: Sql::new(limits.sql, runtime.metrics.sql()),
+        statements: Statements::new(limits.sql, runtime.metrics.sql()),
         limits: Limits {
             request_body: limits.max_request_body_bytes,
             request_time: limits.request_timeout,

@@ -29,7 +29,7 @@ const KEYWORDS: [&str; 24] = [
     "IN", "IS NULL", "LIKE", "COUNT(*)", "DISTINCT", "HAVING", "UNION ALL", "WITH", "CASE", "WHEN", "DESC",
 ];
 
-/// What the shell does until it is left.
+/// The state of the shell.
 struct Shell<'a> {
     asker: &'a mut Asker,
     runtime: &'a Runtime,
