@@ -68,6 +68,7 @@ pub struct ServeArgs {
     aggregation: AggregationArgs,
     #[command(flatten)]
     sql: SqlArgs,
+    #[command(flatten)]
     branches: BranchLimitArgs,
     #[command(flatten)]
     controllers: ControllerArgs,

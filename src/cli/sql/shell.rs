@@ -52,7 +52,7 @@ const KEYWORDS: [&str; 24] = [
     "DESC",
 ];
 
-/// What the shell does until it is left.
+/// The state of the shell.
 struct Shell<'a> {
     asker: &'a mut Asker,
     runtime: &'a Runtime,
