@@ -54,6 +54,7 @@ pub use self::places::Sizes;
 use self::pool::{LONG, Pool, SHORT, long, short};
 use self::session::{Connector, Purpose};
 use self::ticket::Tickets;
+pub use self::transfer::foreign_snapshot;
 use super::migrations::embedded_migrations;
 use super::{
     Batch, BlockStream, Changes, Clock, Commit, Commits, DriverError, Error, Feed, OpenError, Reads,
