@@ -2,6 +2,7 @@
 //! answers are printed concurrently.
 
 mod bodies;
+mod past_reads;
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use crate::api::error::Error;
 use crate::metrics::{InFlight, RequestKind};
 
 pub use self::bodies::{BodyBudget, Room};
+pub use self::past_reads::{PastRead, PastReads};
 
 /// How many requests may run at the same time, without long-running ones; 0 means no limit.
 ///

@@ -226,7 +226,7 @@ fn host(request: &Request) -> Option<&str> {
 }
 
 /// A URL without so many bytes of its path.
-fn without(uri: &Uri, length: usize) -> Option<Uri> {
+pub(super) fn without(uri: &Uri, length: usize) -> Option<Uri> {
     let rest = uri.path_and_query()?.as_str().get(length..)?;
     let rest = match rest.starts_with('/') {
         true => PathAndQuery::try_from(rest),

@@ -32,8 +32,9 @@ use crate::http::app::{App, Limits};
 use crate::http::documents::publications::Publications;
 use crate::http::door::Door;
 use crate::http::health::{Endpoint, HealthChecks};
-use crate::http::limits::BodyBudget;
+use crate::http::limits::{BodyBudget, PastReads};
 use crate::http::routes::responder;
+use crate::http::sql::Sql;
 use crate::http::zpages::Zpages;
 use crate::storage::{Backend, HighWaterMark};
 
@@ -46,7 +47,7 @@ const MARK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Opens the store and builds the application on it.
 pub async fn build(environment: Environment) -> Result<Application, BuildError> {
-    let backend = environment.commons.open(&environment.config).await?;
+    let backend = environment.commons.open(&environment.config, environment.runtime.clock.clone()).await?;
     build_on(backend, environment).await
 }
 
@@ -175,7 +176,9 @@ fn app(
             runtime.clock.clone(),
         ),
         zpages: Zpages::new(config.flags.clone(), runtime),
+        has_console: config.console.is_offered(address.is_some_and(|address| address.ip().is_loopback())),
         metrics: runtime.metrics.clone(),
+        sql: Sql::new(limits.sql, runtime.metrics.sql()),
         limits: Limits {
             request_body: limits.max_request_body_bytes,
             request_time: limits.request_timeout,
@@ -188,6 +191,7 @@ fn app(
             runtime.metrics.limit_reached("request-bodies"),
         ),
         printing: commons.printing.part(),
+        past_reads: PastReads::new(limits.asof_max_concurrent),
         lanes: commons.body_lanes.part(),
     }
 }

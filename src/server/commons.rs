@@ -7,12 +7,13 @@ use super::datastore::Datastore;
 use crate::http::limits::Printing;
 use crate::long_work::Lanes;
 use crate::scheduling::Scheduling;
-use crate::storage::memory;
+use crate::storage::memory::Memory;
 #[cfg(feature = "postgres")]
 use crate::storage::postgres::Databases;
 #[cfg(feature = "sqlite")]
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{Backend, OpenError};
+use crate::wall_clock::WallClock;
 
 /// The means that the clusters of a process share, since they have its processors in common. Clones are the same process's.
 ///
@@ -34,16 +35,18 @@ pub struct Commons {
 
 impl Commons {
     /// Opens the store of a cluster, with what the stores of the process share.
-    pub async fn open(&self, config: &Config) -> Result<Arc<dyn Backend>, OpenError> {
+    pub async fn open(&self, config: &Config, clock: WallClock) -> Result<Arc<dyn Backend>, OpenError> {
         let schema = config.schema.as_deref();
         if let (Some(schema), Datastore::Memory | Datastore::Sqlite(_)) = (schema, &config.datastore) {
             let reason = format!("it has no schemas, such as {schema:?}");
             return Err(OpenError::Refused { url: config.datastore.to_string(), reason });
         }
         Ok(match &config.datastore {
-            Datastore::Memory => memory::open(),
+            Datastore::Memory => Arc::new(Memory::new(clock)),
             #[cfg(feature = "sqlite")]
-            Datastore::Sqlite(path) => Arc::new(Sqlite::open_beside(path, self.scheduling.clone()).await?),
+            Datastore::Sqlite(path) => {
+                Arc::new(Sqlite::open_beside(path, self.scheduling.clone(), clock).await?)
+            }
             #[cfg(not(feature = "sqlite"))]
             Datastore::Sqlite(_) => {
                 let reason = "rowplane is compiled without its feature `sqlite`".to_owned();

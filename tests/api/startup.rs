@@ -42,7 +42,7 @@ async fn health_is_answered_and_nothing_else_while_objects_are_loaded(setup: Set
     let gate = blocks.clone();
     let starting = setup.builder().start_with(async move |environment| {
         tell.send(environment.address.expect("it listens")).expect("waited for");
-        let inner = environment.commons.open(&environment.config).await?;
+        let inner = environment.commons.open(&environment.config, environment.runtime.clock.clone()).await?;
         let race = Box::new(|_, _| async {}.boxed());
         build_on(Arc::new(Raced { inner, race, blocks: Some(gate) }), environment).await
     });

@@ -6,6 +6,7 @@ mod support;
 mod clock;
 mod compaction;
 mod feed;
+mod history;
 mod lost_commits;
 mod open;
 mod reads;
@@ -70,6 +71,11 @@ conformance! {
         feed {
             tells_every_write_with_its_values,
             comes_in_pieces,
+        }
+        history {
+            a_time_is_a_revision,
+            stamps_follow_revisions,
+            versions_and_changes_have_their_writers,
         }
         compaction {
             history_ends_at_the_compacted_revision,

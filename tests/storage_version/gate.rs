@@ -134,7 +134,9 @@ async fn registered(client: &Client) {
 async fn a_database_that_contradicts_itself_is_not_asked_for_ever(setup: Setup) {
     let setup = used(setup).await;
     let starting = setup.builder().start_with(async move |environment| {
-        let store = Faulty::new(environment.commons.open(&environment.config).await?);
+        let store = Faulty::new(
+            environment.commons.open(&environment.config, environment.runtime.clock.clone()).await?,
+        );
         store.refuses_registrations.store(true, SeqCst);
         build_on(store, environment).await
     });

@@ -18,6 +18,7 @@ use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
 use rowplane::controllers::servers::kubernetes_service::Endpoints;
 use rowplane::http;
+use rowplane::http::console::Console;
 use rowplane::http::door::cors::Cors;
 use rowplane::kinds::built_in::enablement::Enablement;
 use rowplane::revision::Revision;
@@ -67,6 +68,7 @@ pub struct Setup {
     pub audit: rowplane::audit::config::Config,
     /// What `/flagz` shows.
     pub flags: BTreeMap<String, String>,
+    pub console: Console,
     pub encryption: Option<rowplane::encryption::Config>,
     /// Without ServiceAccount unless the test sets it, since namespaces have no accounts.
     pub admission: Settings,
@@ -124,6 +126,7 @@ impl Setup {
             cors: None,
             audit: rowplane::audit::config::Config::default(),
             flags: BTreeMap::new(),
+            console: Console::default(),
             encryption: None,
             admission: Settings::new(&[], &["ServiceAccount"]).expect("a known plugin"),
             authentication: Authentication::default(),
@@ -180,7 +183,9 @@ impl Setup {
         let server = self.builder().start_with(async move |environment| {
             let backend = match in_memory {
                 Some(store) => store,
-                None => environment.commons.open(&environment.config).await?,
+                None => {
+                    environment.commons.open(&environment.config, environment.runtime.clock.clone()).await?
+                }
             };
             let (application, api) = build_with_api(backend.clone(), environment).await?;
             assert!(slot.set((backend, api)).is_ok(), "built once");
@@ -251,6 +256,7 @@ impl Setup {
             enablement: self.enablement.clone(),
             audit: self.audit.clone(),
             flags: self.flags.clone(),
+            console: self.console,
             encryption: self.encryption.clone(),
             admission: self.admission.clone(),
             authentication: self.authentication.clone(),

@@ -1,6 +1,6 @@
 //! MVCC on SQL or in memory: a clock without gaps, versions of objects, a changefeed, compaction.
 //!
-//! [`Backend`] is the contract, of five traits, `sqlite`, `postgres` and `memory` fulfil it, and [`Store`] adds group commit. What holds:
+//! [`Backend`] is the contract, of six traits, `sqlite`, `postgres` and `memory` fulfil it, and [`Store`] adds group commit. What holds:
 //!
 //! - the clock's row is locked first in every write transaction and a failed batch gives its revisions back, so
 //!   revisions have no gaps and commit order is revision order;
@@ -18,6 +18,7 @@ mod contract;
 pub mod counting;
 mod cure;
 mod error;
+mod history;
 pub mod inventory;
 mod judge;
 mod layer;
@@ -53,8 +54,9 @@ use crate::revision::Revision;
 pub use audit::{AuditQuery, AuditRemoval, AuditRing, AuditRow};
 pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
-pub use contract::{Backend, Commits, Feed, Reads, Registry, Upkeep};
+pub use contract::{Backend, Commits, Feed, History, Reads, Registry, Upkeep};
 pub use error::{DriverError, Error, OpenError};
+pub use history::{Author, ChangeFilter, ChangeOfPast, Moment, PastError, Precision, Version, Writer};
 pub use layer::Layer;
 pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};
 pub use registration::{Amendment, EncodedResource, Fence, Registration, RegistryChange, Terms};

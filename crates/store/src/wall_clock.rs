@@ -24,6 +24,12 @@ impl WallClock {
         Timestamp::try_from(self.now()).unwrap_or(Timestamp::MAX)
     }
 
+    /// Whole milliseconds since the Unix epoch.
+    pub fn millis(&self) -> i64 {
+        let since = self.now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }
+
     /// Whole seconds since the Unix epoch.
     pub fn seconds(&self) -> u64 {
         self.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()

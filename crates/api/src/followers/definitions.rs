@@ -1,12 +1,14 @@
 //! CustomResourceDefinitions as a server knows them.
 
 pub mod known;
+pub mod past;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::Mutex;
 
 use self::known::Known;
+use self::past::PastGenerations;
 use crate::cache::follower::Position;
 use crate::cache::hidden_rows::HiddenRows;
 use crate::catalog::Served;
@@ -27,6 +29,7 @@ pub struct Definitions {
     pub shown: Position,
     pub known: Mutex<Known>,
     pub schemas: Schemas,
+    pub past: PastGenerations,
     numbers: AtomicU32,
 }
 
@@ -38,6 +41,7 @@ impl Definitions {
             shown: Position::default(),
             known: Mutex::default(),
             schemas: Schemas::new(builtin::types()),
+            past: PastGenerations::default(),
             numbers: AtomicU32::new(1),
         }
     }

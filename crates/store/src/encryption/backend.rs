@@ -10,7 +10,8 @@ use super::Encryption;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::{
-    Backend, BlockStream, ChangeRow, Changes, Error, Layer, ResourceId, Row, RowStream, Scan,
+    Backend, BlockStream, ChangeRow, Changes, Error, Key, Layer, PastError, ResourceId, Row, RowStream, Scan,
+    Version,
 };
 
 /// Values are opened where rows are read; all else is the store's own. Values come sealed to the commit.
@@ -20,6 +21,14 @@ pub struct Opening {
 }
 
 impl Opening {
+    fn opened(&self, rows: RowStream) -> RowStream {
+        let encryption = self.encryption.clone();
+        Box::pin(rows.then(move |row| {
+            let encryption = encryption.clone();
+            async move { Ok(open_row(&encryption, row?).await) }
+        }))
+    }
+
     async fn open_change(&self, row: ChangeRow) -> ChangeRow {
         let ChangeRow { revision, key, kind, value, previous } = row;
         let open = |value: Bytes| self.encryption.open(key.resource, &key.namespace, &key.name, value);
@@ -48,11 +57,31 @@ impl Layer for Opening {
     }
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
-        let (rows, encryption) = (self.inner.scan(scan, at).await?, self.encryption.clone());
-        Ok(Box::pin(rows.then(move |row| {
-            let encryption = encryption.clone();
-            async move { Ok(open_row(&encryption, row?).await) }
-        })))
+        Ok(self.opened(self.inner.scan(scan, at).await?))
+    }
+
+    async fn scan_past(&self, scan: Scan, at: Revision) -> Result<RowStream, PastError> {
+        Ok(self.opened(self.inner.scan_past(scan, at).await?))
+    }
+
+    async fn row_past(&self, key: &Key, at: Revision) -> Result<Option<Row>, PastError> {
+        match self.inner.row_past(key, at).await? {
+            Some(row) => Ok(Some(open_row(&self.encryption, row).await)),
+            None => Ok(None),
+        }
+    }
+
+    async fn versions_of(
+        &self,
+        key: &Key,
+        before: Option<Revision>,
+        limit: u32,
+    ) -> Result<Vec<Version>, PastError> {
+        let mut versions = self.inner.versions_of(key, before, limit).await?;
+        for version in versions.iter_mut().filter(|version| !version.deleted) {
+            version.row = open_row(&self.encryption, version.row.clone()).await;
+        }
+        Ok(versions)
     }
 
     async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use super::counting::{Charge, Counted};
 use super::judge::Write;
-use super::{AuditRow, Key, Units, Value};
+use super::{AuditRow, Author, Key, Units, Value};
 use crate::revision::Revision;
 
 /// The most mutations that the writer gathers into a batch.
@@ -31,6 +31,8 @@ pub struct Mutation {
     pub charges: Vec<Charge>,
     /// The audit event that is committed with the write.
     pub audit: Option<Arc<AuditRow>>,
+    /// Who makes the change; `None` if that is not recorded.
+    pub author: Option<Arc<Author>>,
 }
 
 /// A precondition on another row than the one that a [`Mutation`] writes, for example that the namespace of a new
@@ -63,6 +65,7 @@ impl Mutation {
             decided_at: None,
             charges: Vec::new(),
             audit: None,
+            author: None,
         }
     }
 

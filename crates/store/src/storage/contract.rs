@@ -1,4 +1,4 @@
-//! The contract of a database, in five traits. A [`Backend`] has all of them.
+//! The contract of a database, in six traits. A [`Backend`] has all of them.
 
 use std::sync::Arc;
 
@@ -6,17 +6,18 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::{
-    AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, Changes, Clock, Commit, Error, HighWaterMark,
-    Mutation, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, Units,
+    AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, ChangeFilter, ChangeOfPast, Changes, Clock,
+    Commit, Error, HighWaterMark, Key, Moment, Mutation, OpenError, PastError, Precision, ResourceId, Row,
+    RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, Units, Version,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
 /// The contract of a database. Calls may be cancelled at any await, except [`Commits::commit_under`], which must be driven
 /// to its end (the writer does that).
-pub trait Backend: Commits + Reads + Feed + Upkeep + Registry {}
+pub trait Backend: Commits + Reads + History + Feed + Upkeep + Registry {}
 
-impl<T: Commits + Reads + Feed + Upkeep + Registry> Backend for T {}
+impl<T: Commits + Reads + History + Feed + Upkeep + Registry> Backend for T {}
 
 /// Commits of batches, the only way in which objects change.
 #[async_trait]
@@ -78,6 +79,46 @@ pub trait Reads: Send + Sync + 'static {
 
     /// How many live rows are stored in another encoding.
     async fn stale_count(&self, stale: &Stale) -> Result<u64, Error>;
+}
+
+/// Reads of the past, at any revision from the [floor](History::floor) of a resource on.
+#[async_trait]
+pub trait History: Send + Sync + 'static {
+    /// The newest commit at or before a time in milliseconds since the Unix epoch. The answer for a time never changes.
+    async fn moment_at(&self, ms: i64) -> Result<Moment, PastError>;
+
+    /// When a revision was committed.
+    async fn moment_of(&self, revision: Revision) -> Result<(Moment, Precision), PastError>;
+
+    /// The oldest revision at which a resource can be read, in a namespace or in all.
+    async fn floor(&self, resource: ResourceId, namespace: Option<&str>) -> Result<Revision, PastError>;
+
+    /// The live rows of `scan` as of `at`, in key order, from one snapshot, in which the floor is checked, too.
+    async fn scan_past(&self, scan: Scan, at: Revision) -> Result<RowStream, PastError>;
+
+    /// The version of a key that was live at `at`.
+    async fn row_past(&self, key: &Key, at: Revision) -> Result<Option<Row>, PastError>;
+
+    /// How many live rows `scan` has as of `at`; the scan's limit is ignored.
+    async fn count_past(&self, scan: &Scan, at: Revision) -> Result<u64, PastError>;
+
+    /// Up to `limit` versions of a key, newest first: those before a revision, down to the one that is live at the floor.
+    async fn versions_of(
+        &self,
+        key: &Key,
+        before: Option<Revision>,
+        limit: u32,
+    ) -> Result<Vec<Version>, PastError>;
+
+    /// Up to `limit` changes after `after` and before `before`, newest first. Those at or below the floors of their
+    /// resources are left out.
+    async fn changes_between(
+        &self,
+        filter: &ChangeFilter,
+        before: Option<Revision>,
+        after: Revision,
+        limit: u32,
+    ) -> Result<Vec<ChangeOfPast>, PastError>;
 }
 
 /// The changefeed: all writes of all servers, in revision order.

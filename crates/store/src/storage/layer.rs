@@ -5,10 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::contract::{Backend, Commits, Feed, Reads, Registry, Upkeep};
+use super::contract::{Backend, Commits, Feed, History, Reads, Registry, Upkeep};
 use super::{
-    AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, Changes, Clock, Commit, Error, HighWaterMark,
-    OpenError, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, ChangeFilter, ChangeOfPast, Changes, Clock,
+    Commit, Error, HighWaterMark, Key, Moment, OpenError, PastError, Precision, ResourceId, Row, RowStream,
+    Scan, Stale, StaleRow, Swept, Terms, TokenKey, Version,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -64,6 +65,21 @@ layers! {
         async fn count(scan: &Scan, at: Revision) -> Result<u64, Error>;
         async fn stale_rows(stale: &Stale, after: (&str, &str), limit: u32) -> Result<Vec<StaleRow>, Error>;
         async fn stale_count(stale: &Stale) -> Result<u64, Error>;
+    }
+    History {
+        async fn moment_at(ms: i64) -> Result<Moment, PastError>;
+        async fn moment_of(revision: Revision) -> Result<(Moment, Precision), PastError>;
+        async fn floor(resource: ResourceId, namespace: Option<&str>) -> Result<Revision, PastError>;
+        async fn scan_past(scan: Scan, at: Revision) -> Result<RowStream, PastError>;
+        async fn row_past(key: &Key, at: Revision) -> Result<Option<Row>, PastError>;
+        async fn count_past(scan: &Scan, at: Revision) -> Result<u64, PastError>;
+        async fn versions_of(key: &Key, before: Option<Revision>, limit: u32) -> Result<Vec<Version>, PastError>;
+        async fn changes_between(
+            filter: &ChangeFilter,
+            before: Option<Revision>,
+            after: Revision,
+            limit: u32
+        ) -> Result<Vec<ChangeOfPast>, PastError>;
     }
     Feed {
         fn shared() -> bool;

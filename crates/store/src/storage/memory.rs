@@ -4,6 +4,7 @@
 //! one can be started on the same value and finds everything. Only one server may use it at a time, since a second one
 //! would not be told what the first writes.
 
+mod history;
 mod reads;
 mod tables;
 
@@ -27,15 +28,15 @@ use super::{
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
+use crate::wall_clock::WallClock;
 
 /// An empty store in memory.
-#[derive(Default)]
 pub struct Memory {
     held: Mutex<Held>,
+    clock: WallClock,
 }
 
 /// All tables of the store.
-#[derive(Default)]
 struct Held {
     tables: Tables,
     resources: HashMap<GroupResource, ResourceId>,
@@ -50,7 +51,25 @@ pub fn open() -> Arc<dyn Backend> {
     Arc::new(Memory::default())
 }
 
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new(WallClock::default())
+    }
+}
+
 impl Memory {
+    /// An empty store whose commits are stamped by this clock.
+    pub fn new(clock: WallClock) -> Self {
+        let held = Held {
+            tables: Tables::new(clock.millis()),
+            resources: HashMap::new(),
+            servers: HashMap::new(),
+            token_keys: Vec::new(),
+            audit: AuditRows::default(),
+        };
+        Self { held: Mutex::new(held), clock }
+    }
+
     /// Locks the tables. The guard is never held across an await.
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -85,7 +104,7 @@ impl Commits for Memory {
         let compacted = held.tables.clock.compacted;
         let found = Found { live: &live, counted: &counted, registered, compacted };
         let (verdict, registry) = judge_under(mutations, base, found, terms)?;
-        held.tables.write(mutations, &verdict.writes);
+        held.tables.write(mutations, &verdict.writes, self.clock.millis());
         held.add_audit_rows(audit_rows(mutations, &verdict.writes).into_iter().cloned());
         if let Some(change) = registry {
             held.register(change);

@@ -10,6 +10,7 @@ mod engine;
 pub(super) mod error;
 mod fate;
 mod flight;
+mod history;
 mod holder;
 mod hosts;
 mod lent;
@@ -55,6 +56,7 @@ use self::pool::{LONG, Pool, SHORT, long, short};
 use self::session::{Connector, Purpose};
 use self::ticket::Tickets;
 pub use self::transfer::foreign_snapshot;
+use super::history::KnownAuthors;
 use super::migrations::embedded_migrations;
 use super::{
     Batch, BlockStream, Changes, Clock, Commit, Commits, DriverError, Error, Feed, OpenError, Reads,
@@ -76,6 +78,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0009_turns.sql",
     "0010_audit_other_events.sql",
     "0011_audit_event_sizes.sql",
+    "0012_history.sql",
 );
 
 /// A store in one PostgreSQL schema.
@@ -92,6 +95,7 @@ pub struct Postgres {
     /// The number of the format in which the last batch was written.
     format: AtomicI32,
     remembered: tokio::sync::Mutex<Remembered>,
+    authors: KnownAuthors,
 }
 
 impl Postgres {
@@ -132,6 +136,7 @@ impl Postgres {
             flights: Flights::new(),
             format: AtomicI32::new(ValueFormat::NEWEST.number()),
             remembered: tokio::sync::Mutex::default(),
+            authors: KnownAuthors::default(),
             channel,
         })
     }

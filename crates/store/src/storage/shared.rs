@@ -52,7 +52,8 @@ macro_rules! shared_queries {
             Ok(count as u64)
         }
 
-        fn live_row(row: $row, resource: ResourceId) -> Result<Row, Error> {
+        /// A row whose first columns are namespace, name, revision and value.
+        pub fn live_row(row: $row, resource: ResourceId) -> Result<Row, Error> {
             let revision: i64 = row.try_get(2).map_err(corrupt)?;
             Ok(Row {
                 resource,

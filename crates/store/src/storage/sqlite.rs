@@ -10,6 +10,7 @@ mod checkpoint;
 pub(super) mod error;
 mod failure;
 mod files;
+mod history;
 mod log;
 mod reads;
 mod registration;
@@ -38,6 +39,7 @@ use self::failure::Failure;
 use self::files::Files;
 use self::write_connection::{Opened, WriteConnection};
 use super::counting::counted_versions;
+use super::history::KnownAuthors;
 use super::judge::{Found, judge_under};
 use super::migrations::{self, embedded_migrations};
 use super::{
@@ -48,6 +50,7 @@ use super::{
 use crate::revision::Revision;
 use crate::scheduling::Scheduling;
 use crate::schema::names::GroupResource;
+use crate::wall_clock::WallClock;
 
 pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "sqlite":
@@ -59,6 +62,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0006_audit_events.sql",
     "0007_audit_other_events.sql",
     "0008_audit_event_sizes.sql",
+    "0009_history.sql",
 );
 
 /// With larger pages, every key of a batch logs a larger page of the index; with smaller ones, fewer rows of 2 KB share
@@ -86,16 +90,22 @@ pub struct Sqlite {
     readers: SqlitePool,
     scans: SqlitePool,
     statements: batch::Statements,
+    clock: WallClock,
+    authors: KnownAuthors,
 }
 
 impl Sqlite {
     /// Opens or creates the file and migrates its schema. Refuses a file that another server has open.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        Self::open_beside(path, Scheduling::default()).await
+        Self::open_beside(path, Scheduling::default(), WallClock::default()).await
     }
 
-    /// Like [`Sqlite::open`], in a process whose threads give each other these hints.
-    pub async fn open_beside(path: &Path, scheduling: Scheduling) -> Result<Self, OpenError> {
+    /// Like [`Sqlite::open`], in a process whose threads give each other these hints. Commits are stamped by this clock.
+    pub async fn open_beside(
+        path: &Path,
+        scheduling: Scheduling,
+        clock: WallClock,
+    ) -> Result<Self, OpenError> {
         let url = format!("sqlite:{}", path.display());
         let files = Files::claim(path).map_err(|error| error.of(&url))?;
         let unreachable = |source: DriverError| OpenError::Unreachable { url: url.clone(), source };
@@ -124,7 +134,8 @@ impl Sqlite {
             options.connect_lazy_with(reading.clone())
         };
         let (readers, scans) = (pool(READERS), pool(SCANS));
-        Ok(Self { writer: Arc::new(writer), readers, scans, statements: batch::Statements::new() })
+        let (statements, authors) = (batch::Statements::new(), KnownAuthors::default());
+        Ok(Self { writer: Arc::new(writer), readers, scans, statements, clock, authors })
     }
 }
 
@@ -174,7 +185,7 @@ impl Commits for Sqlite {
         }
         let counted = counted_versions(mutations, &begun.live);
         let counted = batch::values_of(&mut turn.connection, &counted).await?;
-        let batch::Begun { live, registered, compacted, .. } = begun;
+        let batch::Begun { live, registered, compacted, committed_ms, .. } = begun;
         let found = Found { live: &live, counted: &counted, registered, compacted };
         let (verdict, registry) = judge_under(mutations, base, found, terms)?;
         let commit = Commit { base, outcomes: verdict.outcomes };
@@ -185,9 +196,15 @@ impl Commits for Sqlite {
             return Ok(commit);
         }
         let writes = &verdict.writes;
-        let finished = batch::finish(&mut turn.connection, &statements, mutations, writes, registry).await;
+        let told = self.authors.tell(writes.iter().map(|write| &mutations[write.index]));
+        let stamp = batch::Stamp { committed_ms: self.clock.millis().max(committed_ms), told };
+        let finished =
+            batch::finish(&mut turn.connection, &statements, mutations, writes, registry, &stamp).await;
         match (self.writer.heed(finished), last) {
-            (Ok(frames), last) => turn.done(last, frames).flush().await?,
+            (Ok(frames), last) => {
+                self.authors.note(&stamp.told);
+                turn.done(last, frames).flush().await?;
+            }
             (Err(error), Some(last)) => turn.settle(last, error).await?,
             // The clock does not show whether a change of the registry alone was committed, but that change can be
             // requested again.

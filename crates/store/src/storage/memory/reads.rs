@@ -59,7 +59,7 @@ pub fn stale<'a>(
     found.map(|version| StaleRow { key: version.key.clone(), revision: version.revision })
 }
 
-fn row(version: &Version) -> Row {
+pub fn row(version: &Version) -> Row {
     Row {
         resource: version.key.resource,
         namespace: Box::from(&*version.key.namespace),

@@ -9,7 +9,7 @@ use imbl::{OrdMap, OrdSet};
 use crate::revision::Revision;
 use crate::storage::commit::required_keys;
 use crate::storage::judge::Write;
-use crate::storage::{Change, ChangeKind, Clock, Key, Mutation, ResourceId, Scan};
+use crate::storage::{Author, Change, ChangeKind, Clock, Key, Mutation, ResourceId, Scan};
 
 /// The clock of a new store; the same as in the databases.
 const FIRST: Revision = Revision(1);
@@ -24,6 +24,10 @@ pub struct Version {
     pub stored_version: Arc<str>,
     /// Empty for a deletion.
     pub value: Bytes,
+    /// Empty for a deletion.
+    pub uid: Arc<str>,
+    pub committed_ms: i64,
+    pub author: Option<Arc<Author>>,
 }
 
 #[derive(Clone)]
@@ -36,11 +40,18 @@ pub struct Tables {
     /// The versions whose changes have not been swept.
     changes: OrdMap<Revision, Arc<Version>>,
     changes_by_resource: OrdSet<(ResourceId, Revision)>,
+    /// The stamp of the newest commit.
+    pub committed_ms: i64,
+    /// The last commit of each second in which there was one, but for the newest.
+    pub marks: OrdMap<i64, Revision>,
 }
 
-impl Default for Tables {
-    fn default() -> Self {
+impl Tables {
+    /// The tables of a store that begins at this time.
+    pub fn new(now_ms: i64) -> Self {
         Self {
+            committed_ms: now_ms,
+            marks: OrdMap::unit(now_ms, FIRST),
             clock: Clock { revision: FIRST, compacted: FIRST },
             objects: OrdMap::new(),
             by_key: OrdMap::new(),
@@ -55,16 +66,17 @@ impl Version {
         self.kind != ChangeKind::Deleted
     }
 
-    fn new(mutation: &Mutation, write: &Write) -> Self {
-        let (stored_version, value) = match mutation.change.settled() {
+    fn new(mutation: &Mutation, write: &Write, committed_ms: i64) -> Self {
+        let (uid, stored_version, value) = match mutation.change.settled() {
             // The value is copied, since its bytes may be a slice of a larger buffer, which the store would keep alive.
-            Change::Put { stored_version, value, .. } => {
-                (stored_version.clone(), Bytes::copy_from_slice(value.bytes()))
+            Change::Put { uid, stored_version, value } => {
+                (uid.clone(), stored_version.clone(), Bytes::copy_from_slice(value.bytes()))
             }
-            Change::Delete | Change::Count(_) => ("".into(), Bytes::new()),
+            Change::Delete | Change::Count(_) => ("".into(), "".into(), Bytes::new()),
         };
         let Write { revision, kind, previous, .. } = *write;
-        Self { key: mutation.key.clone(), revision, kind, previous, stored_version, value }
+        let (key, author) = (mutation.key.clone(), mutation.author.clone());
+        Self { key, revision, kind, previous, stored_version, value, uid, committed_ms, author }
     }
 }
 
@@ -81,10 +93,18 @@ impl Tables {
         newest.is_live().then_some(newest.revision)
     }
 
-    /// Adds the rows of a batch and advances the clock.
-    pub fn write(&mut self, batch: &[Mutation], writes: &[Write]) {
+    /// Adds the rows of a batch and advances the clock. The batch is stamped with this time, or that of the one before.
+    pub fn write(&mut self, batch: &[Mutation], writes: &[Write], now_ms: i64) {
+        if writes.is_empty() {
+            return;
+        }
+        let stamp = self.committed_ms.max(now_ms);
+        if stamp / 1000 != self.committed_ms / 1000 {
+            self.marks.insert(self.committed_ms, self.clock.revision);
+        }
+        self.committed_ms = stamp;
         for write in writes {
-            let version = Arc::new(Version::new(&batch[write.index], write));
+            let version = Arc::new(Version::new(&batch[write.index], write, stamp));
             let revision = version.revision;
             self.objects.insert(revision, version.clone());
             self.by_key.insert((version.key.clone(), revision), version.clone());
@@ -125,6 +145,23 @@ impl Tables {
                 && only.as_deref().is_none_or(|only| *version.key.namespace == *only)
         };
         self.by_key.range(start..).map(|(_, version)| version).take_while(within)
+    }
+
+    /// The versions of a key below a revision, newest first.
+    pub fn versions_of(&self, key: &Key, before: Revision) -> impl Iterator<Item = &Arc<Version>> {
+        let versions = (key.clone(), Revision(0))..(key.clone(), before);
+        self.by_key.range(versions).rev().map(|(_, version)| version)
+    }
+
+    /// The change that made this revision, if it has not been swept.
+    pub fn change(&self, revision: Revision) -> Option<&Arc<Version>> {
+        self.changes.get(&revision)
+    }
+
+    /// The changes between two revisions, newest first.
+    pub fn changes_between(&self, after: Revision, before: Revision) -> impl Iterator<Item = &Arc<Version>> {
+        let between = Revision(after.0 + 1)..before.max(Revision(after.0 + 1));
+        self.changes.range(between).rev().map(|(_, version)| version)
     }
 
     /// The changes after a revision, in revision order.

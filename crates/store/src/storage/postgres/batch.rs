@@ -1,5 +1,5 @@
 //! A batch on PostgreSQL: one call of a procedure that locks the clock, reads the keys, judges, writes everything and
-//! commits. What it is told and what it answers is described in `migrations/postgres/0007_commit_batch.sql`.
+//! commits. What it is told and what it answers is described in `migrations/postgres/0012_history.sql`.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgDatabaseError, PgRow, PgSeverity};
 
 use super::error::{corrupt, unavailable};
+use super::history;
 use super::listener::Channel;
 use super::registration;
 use super::rows::Rows;
@@ -15,6 +16,7 @@ use super::ticket::Ticket;
 use crate::codec::at_rest::ValueFormat;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
+use crate::storage::history::Told;
 use crate::storage::{
     AuditRow, Change, ChangeKind, Commit, Error, Expect, Mutation, Outcome, Requirement, Terms, Units,
 };
@@ -33,6 +35,8 @@ pub struct Call<'a> {
     pub format: ValueFormat,
     /// How the batch was judged, if that was not left to the database.
     pub assumed: Option<Assumed<'a>>,
+    /// The writers of the mutations.
+    pub told: Told,
 }
 
 /// The state of the rows by which a batch was judged before it was sent. It is committed only if they are so.
@@ -98,7 +102,7 @@ pub async fn commit(
     channel: &Channel,
     call: &Call<'_>,
 ) -> Result<Reply, Failure> {
-    let Call { mutations, joins, rows, terms, format, assumed } = call;
+    let Call { mutations, joins, rows, terms, format, assumed, told } = call;
     let values: Vec<Bytes> = mutations.iter().map(|mutation| value(mutation, *format)).collect();
     let stored = |pick: fn(&Change) -> &str| {
         mutations.iter().map(|mutation| pick(mutation.change.settled())).collect::<Vec<_>>()
@@ -159,6 +163,8 @@ pub async fn commit(
         .bind(texts(|row| &row.object))
         .bind(audited.then(|| audits.iter().map(|(_, row)| &row.event[..]).collect::<Vec<_>>()))
         .bind(terms.registry.map(|change| registration::told(change).to_string()))
+        .bind(told.ids.iter().any(Option::is_some).then_some(&told.ids[..]))
+        .bind(history::new_authors(told))
         .fetch_all(connection)
         .await
         .map_err(Failure::of)?

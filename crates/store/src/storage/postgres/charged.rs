@@ -21,6 +21,7 @@ use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
 use crate::storage::commit::required_keys;
 use crate::storage::counting::Counted;
+use crate::storage::history::KnownAuthors;
 use crate::storage::judge::{self, Found, Verdict, judge_under};
 use crate::storage::{Change, Commit, Error, Expect, Key, Mutation, Outcome, Requirement, Terms, Units};
 
@@ -72,7 +73,7 @@ impl Postgres {
             let copies = with_counts_of_their_own(units);
             let judged = belief.judge(&copies, terms)?;
             let connection = self.pool.acquire().await?;
-            let call = judged.call(format);
+            let call = judged.call(format, &self.authors);
             let sent = self.send(connection, &call, || {
                 turn = None;
                 flight.lose();
@@ -181,10 +182,12 @@ struct Judged<'a> {
 
 impl Judged<'_> {
     /// The call that commits what has passed.
-    fn call(&self, format: ValueFormat) -> Call<'_> {
+    fn call(&self, format: ValueFormat, authors: &KnownAuthors) -> Call<'_> {
         let places = self.verdict.writes.iter().map(|write| write.index);
+        let mutations: Vec<&Mutation> = places.clone().map(|place| &self.batch[place]).collect();
         Call {
-            mutations: places.clone().map(|place| &self.batch[place]).collect(),
+            told: authors.tell(mutations.iter().copied()),
+            mutations,
             joins: joins(self.batch, places),
             rows: &self.rows,
             terms: self.terms,

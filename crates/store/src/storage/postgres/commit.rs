@@ -44,7 +44,8 @@ impl Postgres {
         loop {
             let joins = joins(units, 0..units.len());
             let mutations = units.iter().collect();
-            let call = Call { mutations, joins, rows: &rows, terms, format, assumed: None };
+            let told = self.authors.tell(units.iter());
+            let call = Call { mutations, joins, rows: &rows, terms, format, assumed: None, told };
             match self.send(connection, &call, || flight.lose()).await? {
                 Answer::Done(recorded) => return recorded.commit(units),
                 Answer::Format(needed) => format = self.note_format(needed),
@@ -68,6 +69,9 @@ impl Postgres {
                 connection.observe(reply.base, reply.flushed);
                 self.pool.keep(connection);
                 ticket.settled();
+                if let Ok(Answer::Done(_)) = &reply.answer {
+                    self.authors.note(&call.told);
+                }
                 return reply.answer;
             }
             // Another server has been promoted meanwhile, and it may not have this commit.
@@ -83,6 +87,7 @@ impl Postgres {
             }
         };
         lost();
+        self.authors.forget();
         self.settle(connection, ticket, reason).await.map(Answer::Done)
     }
 

@@ -10,9 +10,11 @@ use sqlx::{Postgres, Row as _, Transaction};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{corrupt, unavailable};
+use super::history;
 use super::lent::Lent;
 use super::pool::{Pool, long, short};
 use crate::revision::Revision;
+use crate::storage::history::PastError;
 use crate::storage::shared::shared_queries;
 use crate::storage::stream::{Blocks, Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{
@@ -33,15 +35,33 @@ pub async fn newest_migration(connection: &mut PgConnection) -> Result<i64, Erro
 }
 
 pub async fn scan(pool: &Pool, scan: Scan, at: Revision) -> Result<RowStream, Error> {
+    scan_from(pool, scan, at, Horizon::Watches).await.map_err(PastError::into_error)
+}
+
+/// The oldest state that a read wants to be let at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Horizon {
+    /// The clock's `compacted`.
+    Watches,
+    /// The floor of the resource.
+    Floor,
+}
+
+pub async fn scan_from(
+    pool: &Pool,
+    scan: Scan,
+    at: Revision,
+    horizon: Horizon,
+) -> Result<RowStream, PastError> {
     let mut connection = pool.acquire().await?;
     let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
-    let (begin, begun) = oneshot::channel();
+    let (opened, begun) = oneshot::channel();
     let rows = stream(receiver, async move {
-        let mut transaction = match short(snapshot(&mut connection, at)).await {
+        let mut transaction = match begin(&mut connection, scan.resource, at, horizon).await {
             Ok(transaction) => transaction,
-            Err(error) => return drop(begin.send(Err(error))),
+            Err(error) => return drop(opened.send(Err(error))),
         };
-        let _ = begin.send(Ok(()));
+        let _ = opened.send(Ok(()));
         let sql = match scan.namespace {
             None => include_str!("../sql/postgres/list_at_revision.sql"),
             Some(_) => include_str!("../sql/postgres/list_namespace_at_revision.sql"),
@@ -74,8 +94,21 @@ pub async fn scan(pool: &Pool, scan: Scan, at: Revision) -> Result<RowStream, Er
         give_up(&sender).await;
     });
     // The sender is dropped only if the query's task has died.
-    begun.await.map_err(|_| Error::Closed)??;
+    begun.await.map_err(|_| PastError::from(Error::Closed))??;
     Ok(rows)
+}
+
+/// A read transaction in which a resource can be read at a revision.
+async fn begin(
+    connection: &mut Lent,
+    resource: ResourceId,
+    at: Revision,
+    horizon: Horizon,
+) -> Result<Transaction<'_, Postgres>, PastError> {
+    match horizon {
+        Horizon::Watches => Ok(short(snapshot(connection, at)).await?),
+        Horizon::Floor => history::snapshot(connection, resource, at).await,
+    }
 }
 
 pub async fn live_revisions(
@@ -128,6 +161,11 @@ async fn read_rows(
 pub async fn count(pool: &Pool, scan: &Scan, at: Revision) -> Result<u64, Error> {
     let mut connection = pool.acquire().await?;
     let mut transaction = snapshot(&mut connection, at).await?;
+    count_at(&mut transaction, scan, at).await
+}
+
+/// How many live rows `scan` has as of `at`, which can be read in this connection's snapshot.
+pub async fn count_at(connection: &mut PgConnection, scan: &Scan, at: Revision) -> Result<u64, Error> {
     let sql = match scan.namespace {
         None => include_str!("../sql/postgres/count_at_revision.sql"),
         Some(_) => include_str!("../sql/postgres/count_namespace_at_revision.sql"),
@@ -138,7 +176,7 @@ pub async fn count(pool: &Pool, scan: &Scan, at: Revision) -> Result<u64, Error>
         .bind(at.0 as i64)
         .bind(namespace)
         .bind(name)
-        .fetch_one(&mut *transaction)
+        .fetch_one(connection)
         .await
         .map_err(unavailable)?;
     Ok(count as u64)

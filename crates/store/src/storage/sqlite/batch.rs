@@ -11,9 +11,10 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
 use super::error::{corrupt, unavailable};
-use super::{audit, checkpoint, registration};
+use super::{audit, checkpoint, history, registration};
 use crate::revision::Revision;
 use crate::storage::commit::{LARGEST_BATCH, audit_rows, required_keys};
+use crate::storage::history::Told;
 use crate::storage::judge::Write;
 use crate::storage::{Change, ChangeKind, Error, Fence, Key, Mutation, RegistryChange};
 
@@ -40,10 +41,18 @@ pub struct Texts {
 pub struct Begun {
     pub base: Revision,
     pub compacted: Revision,
+    /// The stamp of the newest commit.
+    pub committed_ms: i64,
     /// The live version of every mutation's key, and then of every [required key](required_keys).
     pub live: Vec<Option<Revision>>,
     /// Whether the fence's registration exists; false without a fence.
     pub registered: bool,
+}
+
+/// The time of a batch, and the writers of its writes.
+pub struct Stamp {
+    pub committed_ms: i64,
+    pub told: Told,
 }
 
 /// The keys of a batch with three or more required keys are padded so that there is room for at least this many.
@@ -95,21 +104,22 @@ fn begin_sql(size: usize) -> String {
            (SELECT COUNT(*) FROM servers WHERE id = ? AND incarnation = ?), group_concat(k.column1 || ':' || \
            (SELECT o.resource_version * 2 + o.deleted FROM objects o \
             WHERE o.resource = k.column2 AND o.namespace = k.column3 AND o.name = k.column4 \
-            ORDER BY o.resource_version DESC LIMIT 1)), (SELECT compacted FROM clock) FROM (VALUES {keys}) k"
+            ORDER BY o.resource_version DESC LIMIT 1)), (SELECT compacted FROM clock), \
+           (SELECT committed_ms FROM clock) FROM (VALUES {keys}) k"
     )
 }
 
 /// Parameters of a row of `changes`, which `objects` needs too, and parameters that only `objects` needs. None is
 /// numbered: SQLite keeps numbered parameters in a list, and sqlx asks for the name of each, which searches that list.
-const CHANGE: &str = "(?,?,?,?,?,?)";
-const CHANGE_LEN: usize = 6;
+const CHANGE: &str = "(?,?,?,?,?,?,?)";
+const CHANGE_LEN: usize = 7;
 const OBJECT: &str = "(?,?,?,?)";
 const OBJECT_LEN: usize = 4;
 /// Parameters per key in the text that begins a batch.
 const KEY_LEN: usize = 3;
 
-/// Writes both tables and the clock, commits, and tells how full the log is. Columns that both tables have are sent
-/// once. A NULL version marks padding. A violated constraint would be a bug and rolls the transaction back: with the
+/// Writes both tables, a mark if the last commit was in another second, and the clock, commits, and tells how full the log is. Columns that both tables have are sent
+/// once, and the batch's stamp is sent twice. A NULL version marks padding. A violated constraint would be a bug and rolls the transaction back: with the
 /// default, OR ABORT, SQLite would copy every page before it changes it, to be able to undo one statement, and for a
 /// large batch that journal goes to a temporary file.
 fn finish_sql(size: usize) -> String {
@@ -117,12 +127,17 @@ fn finish_sql(size: usize) -> String {
     let changes = values(size, |_, sql| sql.push_str(CHANGE));
     let deleted = ChangeKind::Deleted.code();
     format!(
-        "INSERT OR ROLLBACK INTO changes (resource_version, resource, namespace, name, event, previous_version) \
-           SELECT * FROM (VALUES {changes}) WHERE column1 IS NOT NULL; \
+        "INSERT OR ROLLBACK INTO changes \
+             (resource_version, resource, namespace, name, event, previous_version, writer, committed_ms) \
+           SELECT *, ? FROM (VALUES {changes}) WHERE column1 IS NOT NULL; \
+         INSERT OR IGNORE INTO marks (at_ms, revision) \
+           SELECT k.committed_ms, k.revision FROM clock k CROSS JOIN (SELECT ? AS now) s \
+           WHERE k.committed_ms / 1000 <> s.now / 1000; \
          INSERT OR ROLLBACK INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
            SELECT c.resource_version, c.resource, c.namespace, c.name, c.event = {deleted}, v.column2, v.column3, v.column4 \
            FROM (VALUES {objects}) v CROSS JOIN changes c ON c.resource_version = v.column1; \
-         UPDATE clock SET revision = (SELECT MAX(resource_version) FROM changes); COMMIT; {}",
+         UPDATE clock SET (revision, committed_ms) = \
+           (SELECT resource_version, committed_ms FROM changes ORDER BY resource_version DESC LIMIT 1); COMMIT; {}",
         checkpoint::FRAMES
     )
 }
@@ -163,8 +178,9 @@ pub async fn begin(
         }
     }
     let compacted: i64 = row.try_get(3).map_err(corrupt)?;
+    let committed_ms: i64 = row.try_get(4).map_err(corrupt)?;
     let [base, compacted] = [base, compacted].map(|revision| Revision(revision as u64));
-    Ok(Begun { base, compacted, live, registered: registered == 1 })
+    Ok(Begun { base, compacted, committed_ms, live, registered: registered == 1 })
 }
 
 /// The values of these versions. Makes no query for none.
@@ -209,6 +225,7 @@ pub async fn finish(
     mutations: &[Mutation],
     writes: &[Write],
     registry: Option<&RegistryChange>,
+    stamp: &Stamp,
 ) -> Result<u32, Error> {
     if let Some(change) = registry {
         registration::change(connection, change).await.map_err(unavailable)?;
@@ -218,7 +235,8 @@ pub async fn finish(
         return checkpoint::frames(connection).await;
     }
     audit::insert(connection, &audit_rows(mutations, writes)).await.map_err(unavailable)?;
-    let arguments = rows(texts, mutations, writes).map_err(unbound)?;
+    history::insert_authors(connection, stamp).await.map_err(unavailable)?;
+    let arguments = rows(texts, mutations, writes, stamp).map_err(unbound)?;
     let query = sqlx::query_with(AssertSqlSafe(texts.finish.clone()), arguments);
     checkpoint::frames_of(&query.fetch_one(connection).await.map_err(unavailable)?)
 }
@@ -240,9 +258,15 @@ fn keys(
     Ok(arguments)
 }
 
-fn rows(texts: &Texts, mutations: &[Mutation], writes: &[Write]) -> Result<SqliteArguments, BoxDynError> {
-    let mut arguments = with_room(texts.size * CHANGE_LEN + writes.len() * OBJECT_LEN);
-    for write in writes {
+fn rows(
+    texts: &Texts,
+    mutations: &[Mutation],
+    writes: &[Write],
+    Stamp { committed_ms, told }: &Stamp,
+) -> Result<SqliteArguments, BoxDynError> {
+    let mut arguments = with_room(2 + texts.size * CHANGE_LEN + writes.len() * OBJECT_LEN);
+    arguments.add(*committed_ms)?;
+    for (write, author) in writes.iter().zip(&told.ids) {
         let key = &mutations[write.index].key;
         arguments.add(write.revision.0 as i64)?;
         arguments.add(key.resource.0)?;
@@ -250,10 +274,12 @@ fn rows(texts: &Texts, mutations: &[Mutation], writes: &[Write]) -> Result<Sqlit
         arguments.add(key.name.clone())?;
         arguments.add(write.kind.code())?;
         arguments.add(write.previous.map(|version| version.0 as i64))?;
+        arguments.add(*author)?;
     }
     for _ in 0..(texts.size - writes.len()) * CHANGE_LEN {
         arguments.add(None::<i64>)?;
     }
+    arguments.add(*committed_ms)?;
     for write in writes {
         arguments.add(write.revision.0 as i64)?;
         match mutations[write.index].change.settled() {

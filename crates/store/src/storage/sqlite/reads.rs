@@ -41,9 +41,13 @@ pub async fn scan(
     scan: Scan,
     at: Revision,
 ) -> Result<RowStream, Error> {
-    let mut transaction = snapshot(pool, durable, at).await?;
+    Ok(rows_at(snapshot(pool, durable, at).await?, scan, at))
+}
+
+/// The live rows of `scan` as of `at`, which can be read in this transaction.
+pub fn rows_at(mut transaction: Transaction<'static, Sqlite>, scan: Scan, at: Revision) -> RowStream {
     let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
-    Ok(stream(receiver, async move {
+    stream(receiver, async move {
         let sql = match scan.namespace {
             None => include_str!("../sql/sqlite/list_at_revision.sql"),
             Some(_) => include_str!("../sql/sqlite/list_namespace_at_revision.sql"),
@@ -70,7 +74,7 @@ pub async fn scan(
         drop(rows);
         drop(transaction);
         give_up(&sender).await;
-    }))
+    })
 }
 
 pub async fn live_revisions(
@@ -128,7 +132,11 @@ async fn read_rows(
 }
 
 pub async fn count(pool: &SqlitePool, durable: Revision, scan: &Scan, at: Revision) -> Result<u64, Error> {
-    let mut transaction = snapshot(pool, durable, at).await?;
+    count_at(&mut *snapshot(pool, durable, at).await?, scan, at).await
+}
+
+/// How many live rows `scan` has as of `at`, which can be read in this connection's snapshot.
+pub async fn count_at(connection: &mut SqliteConnection, scan: &Scan, at: Revision) -> Result<u64, Error> {
     let sql = match scan.namespace {
         None => include_str!("../sql/sqlite/count_at_revision.sql"),
         Some(_) => include_str!("../sql/sqlite/count_namespace_at_revision.sql"),
@@ -139,7 +147,7 @@ pub async fn count(pool: &SqlitePool, durable: Revision, scan: &Scan, at: Revisi
         .bind(at.0 as i64)
         .bind(namespace)
         .bind(name)
-        .fetch_one(&mut *transaction)
+        .fetch_one(connection)
         .await
         .map_err(unavailable)?;
     Ok(count as u64)

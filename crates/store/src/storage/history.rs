@@ -1,0 +1,128 @@
+//! The past: when each revision was committed and by whom, and the states that can still be read.
+//!
+//! - A batch is stamped once, under the clock's lock, with the time of the clock that all servers of the store share (the
+//!   database's on PostgreSQL); stamps never decrease as revisions grow. A stamp is taken before its commit is answered,
+//!   so an answer that a client has had at T belongs to a stamp ≤ T.
+//! - `marks` has the last commit of each second and outlives the changes; a time is a revision by it.
+//! - A resource can be read at each revision from its *floor* on, which is at or below the watch horizon
+//!   (`clock.compacted`). A floor is raised and committed before a row goes.
+
+mod author;
+pub(super) mod shared;
+
+use super::{ChangeKind, Error, ResourceId, Row};
+use crate::revision::Revision;
+
+pub use author::{Author, Writer};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(super) use author::{KnownAuthors, Told};
+
+/// A revision, and when it was committed, in milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    pub revision: Revision,
+    pub committed_ms: i64,
+}
+
+/// How exactly the time of a commit is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    Exact,
+    /// The change has been swept. It was committed at the time given or up to so many milliseconds before.
+    Within {
+        ms: i64,
+    },
+    /// The revision is from before times were recorded: it was committed at the time given or earlier.
+    Before,
+}
+
+/// Why the past cannot be read.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PastError {
+    /// The time has not come yet; the store's clock says `now_ms`.
+    #[error("the time is in the future; the clock of the store says {now_ms} ms")]
+    Future { now_ms: i64 },
+    /// The time is before the first commit whose time is known.
+    #[error("no commit is recorded at or before this time")]
+    BeforeFirst,
+    /// The resource can only be read from `floor` on.
+    #[error("history of resource {} before revision {} is not kept", resource.0, floor.revision)]
+    Expired { resource: ResourceId, floor: Moment },
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl PastError {
+    /// The error of a read at the watch horizon, which knows no floors.
+    pub(super) fn into_error(self) -> Error {
+        match self {
+            Self::Store(error) => error,
+            Self::Expired { floor, .. } => Error::Compacted { oldest: floor.revision },
+            Self::Future { .. } | Self::BeforeFirst => Error::Corrupt(self.to_string().into()),
+        }
+    }
+}
+
+/// A version of one object, with the change that made it.
+#[derive(Clone, Debug)]
+pub struct Version {
+    pub revision: Revision,
+    /// `None` if the change has been swept, or is from before times were recorded.
+    pub committed_ms: Option<i64>,
+    /// `None` if the change has been swept.
+    pub event: Option<ChangeKind>,
+    /// The version that this one replaced.
+    pub previous: Option<Revision>,
+    /// That of the object that was deleted, for a deletion.
+    pub uid: Box<str>,
+    pub deleted: bool,
+    pub writer: Option<Writer>,
+    /// The value is empty for a deletion.
+    pub row: Row,
+}
+
+/// One change of the past, without the value.
+#[derive(Clone, Debug)]
+pub struct ChangeOfPast {
+    pub revision: Revision,
+    pub committed_ms: Option<i64>,
+    pub event: ChangeKind,
+    pub previous: Option<Revision>,
+    pub uid: Box<str>,
+    pub writer: Option<Writer>,
+    pub resource: ResourceId,
+    pub namespace: Box<str>,
+    pub name: Box<str>,
+}
+
+/// The changes that are asked for; `None` permits all.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeFilter {
+    pub resource: Option<ResourceId>,
+    pub namespace: Option<Box<str>>,
+}
+
+/// The newest commit that readers may see, and the time of the clock that stamps commits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Newest {
+    pub moment: Moment,
+    pub now_ms: i64,
+}
+
+impl Newest {
+    /// The answer for a time at or after the newest commit; `None` for an earlier one.
+    pub fn at(self, ms: i64) -> Result<Option<Moment>, PastError> {
+        match ms {
+            _ if ms > self.now_ms => Err(PastError::Future { now_ms: self.now_ms }),
+            _ if ms < self.moment.committed_ms => Ok(None),
+            _ => Ok(Some(self.moment)),
+        }
+    }
+}
+
+/// The revision below which versions and changes are read: that of the caller, or else the one after the newest commit that
+/// readers may see.
+pub(super) fn before_or_all(before: Option<Revision>, newest: Moment) -> Revision {
+    let all = Revision(newest.revision.0 + 1);
+    before.map_or(all, |before| before.min(all))
+}

@@ -1,0 +1,163 @@
+//! The past on PostgreSQL, whose clock stamps the commits of all servers.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{Row as _, Transaction};
+
+use super::error::{corrupt, unavailable};
+use super::lent::Lent;
+use super::pool::{long, short};
+use super::reads::{self, Horizon, SNAPSHOT, clock, live_row};
+use super::{Postgres, whole};
+use crate::revision::Revision;
+use crate::storage::history::shared::shared_history;
+use crate::storage::history::{Told, before_or_all};
+use crate::storage::{ChangeKind, Error, History, Key, ResourceId, Row, RowStream, Scan};
+
+shared_history!(PgConnection, PgRow);
+
+/// The newest commit and the database's time. Servers of the release before leave the clock's stamp as it is.
+const NEWEST: &str = "SELECT c.revision, \
+     GREATEST(c.committed_ms, (SELECT h.committed_ms FROM changes h WHERE h.resource_version = c.revision)), \
+     floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM clock c";
+
+#[async_trait]
+impl History for Postgres {
+    async fn moment_at(&self, ms: i64) -> Result<Moment, PastError> {
+        within(async {
+            let mut connection = self.pool.acquire().await?;
+            let first = newest(&mut connection).await?;
+            if first.at(ms)?.is_none() {
+                return earlier_moment(&mut connection, ms).await;
+            }
+            // A batch that was stamped at this time or before may be on its way, and keeps the clock locked. Those that
+            // come later get later stamps.
+            if first.now_ms <= ms {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let locked = whole::run(&mut connection, format!("{NEWEST} FOR SHARE OF c")).await;
+            let Newest { moment, .. } = newest_of(locked.map_err(unavailable)?.first())?;
+            match ms >= moment.committed_ms {
+                true => Ok(moment),
+                false => earlier_moment(&mut connection, ms).await,
+            }
+        })
+        .await
+    }
+
+    async fn moment_of(&self, revision: Revision) -> Result<(Moment, Precision), PastError> {
+        within(async {
+            let mut connection = self.pool.acquire().await?;
+            let (mut transaction, moment) = past(&mut connection).await?;
+            if revision > moment.revision {
+                return Err(Error::Future { requested: revision, current: moment.revision }.into());
+            }
+            Ok(moment_of(&mut transaction, moment, revision).await?)
+        })
+        .await
+    }
+
+    async fn floor(&self, resource: ResourceId, _namespace: Option<&str>) -> Result<Revision, PastError> {
+        within(async {
+            let mut connection = self.pool.acquire().await?;
+            Ok(floor(&mut connection, resource).await?)
+        })
+        .await
+    }
+
+    async fn scan_past(&self, scan: Scan, at: Revision) -> Result<RowStream, PastError> {
+        reads::scan_from(&self.scans, scan, at, Horizon::Floor).await
+    }
+
+    async fn row_past(&self, key: &Key, at: Revision) -> Result<Option<Row>, PastError> {
+        let mut connection = self.pool.acquire().await?;
+        let mut transaction = snapshot(&mut connection, key.resource, at).await?;
+        Ok(short(row_at(&mut transaction, key, at)).await?)
+    }
+
+    async fn count_past(&self, scan: &Scan, at: Revision) -> Result<u64, PastError> {
+        let mut connection = self.scans.acquire().await?;
+        let mut transaction = snapshot(&mut connection, scan.resource, at).await?;
+        Ok(long(reads::count_at(&mut transaction, scan, at)).await?)
+    }
+
+    async fn versions_of(
+        &self,
+        key: &Key,
+        before: Option<Revision>,
+        limit: u32,
+    ) -> Result<Vec<Version>, PastError> {
+        let mut connection = self.pool.acquire().await?;
+        let (mut transaction, newest) = short(past(&mut connection)).await?;
+        let before = before_or_all(before, newest);
+        Ok(long(versions_of(&mut transaction, key, before, limit)).await?)
+    }
+
+    async fn changes_between(
+        &self,
+        filter: &ChangeFilter,
+        before: Option<Revision>,
+        after: Revision,
+        limit: u32,
+    ) -> Result<Vec<ChangeOfPast>, PastError> {
+        let mut connection = self.scans.acquire().await?;
+        let (mut transaction, newest) = short(past(&mut connection)).await?;
+        let before = before_or_all(before, newest);
+        Ok(long(changes_between(&mut transaction, filter, (after, before), limit)).await?)
+    }
+}
+
+/// Ends work that the database does not answer.
+async fn within<T>(work: impl Future<Output = Result<T, PastError>>) -> Result<T, PastError> {
+    short(async { Ok(work.await) }).await?
+}
+
+/// A snapshot, and the newest commit in it.
+async fn past(connection: &mut Lent) -> Result<(Transaction<'_, sqlx::Postgres>, Moment), Error> {
+    let mut transaction = connection.begin(SNAPSHOT).await.map_err(unavailable)?;
+    let Newest { moment, .. } = newest(&mut transaction).await?;
+    Ok((transaction, moment))
+}
+
+/// A snapshot in which a resource can be read at a revision.
+pub async fn snapshot(
+    connection: &mut Lent,
+    resource: ResourceId,
+    at: Revision,
+) -> Result<Transaction<'_, sqlx::Postgres>, PastError> {
+    within(async {
+        let (mut transaction, newest) = past(connection).await?;
+        check_past(&mut transaction, newest, resource, at).await?;
+        Ok(transaction)
+    })
+    .await
+}
+
+async fn newest(connection: &mut PgConnection) -> Result<Newest, Error> {
+    newest_of(Some(&sqlx::query(NEWEST).fetch_one(connection).await.map_err(unavailable)?))
+}
+
+fn newest_of(row: Option<&PgRow>) -> Result<Newest, Error> {
+    let row = row.ok_or_else(|| Error::Corrupt("there is no clock".into()))?;
+    let number = |column: usize| row.try_get::<i64, _>(column).map_err(corrupt);
+    let moment = Moment { revision: Revision(number(0)? as u64), committed_ms: number(1)? };
+    Ok(Newest { moment, now_ms: number(2)? })
+}
+
+/// The writers of a batch whose rows the table may lack, as the procedure takes them.
+pub fn new_authors(told: &Told) -> Option<String> {
+    if told.new.is_empty() {
+        return None;
+    }
+    let rows = told.new.iter().map(|author| {
+        let [username, impersonator, verb, subresource, manager, client] = author.writer().texts();
+        json!({
+            "id": author.id(), "username": username, "impersonator": impersonator, "verb": verb,
+            "subresource": subresource, "manager": manager, "client": client,
+        })
+    });
+    Some(Value::Array(rows.collect()).to_string())
+}

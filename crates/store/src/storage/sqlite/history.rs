@@ -1,0 +1,150 @@
+//! The past on SQLite.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
+use sqlx::{Arguments as _, AssertSqlSafe, Row as _, Transaction};
+
+use super::Sqlite;
+use super::batch::Stamp;
+use super::error::{corrupt, unavailable};
+use super::reads::{self, clock, live_row};
+use crate::revision::Revision;
+use crate::storage::history::before_or_all;
+use crate::storage::history::shared::shared_history;
+use crate::storage::{ChangeKind, Error, History, Key, ResourceId, Row, RowStream, Scan};
+
+shared_history!(SqliteConnection, SqliteRow);
+
+#[async_trait]
+impl History for Sqlite {
+    async fn moment_at(&self, ms: i64) -> Result<Moment, PastError> {
+        let (mut transaction, newest) = self.past().await?;
+        if newest.at(ms)?.is_none() {
+            return earlier_moment(&mut transaction, ms).await;
+        }
+        drop(transaction);
+        // A batch that was stamped at this time or before may be on its way. Those that come after this turn get later
+        // stamps.
+        self.wait_until_after(ms).await;
+        let mut turn = self.writer.turn().await?;
+        let newest = stamped(&mut turn.connection).await?;
+        turn.unused().flush().await?;
+        if ms >= newest.committed_ms {
+            return Ok(newest);
+        }
+        let (mut transaction, _) = self.past().await?;
+        earlier_moment(&mut transaction, ms).await
+    }
+
+    async fn moment_of(&self, revision: Revision) -> Result<(Moment, Precision), PastError> {
+        let (mut transaction, Newest { moment, .. }) = self.past().await?;
+        if revision > moment.revision {
+            return Err(Error::Future { requested: revision, current: moment.revision }.into());
+        }
+        Ok(moment_of(&mut transaction, moment, revision).await?)
+    }
+
+    async fn floor(&self, resource: ResourceId, _namespace: Option<&str>) -> Result<Revision, PastError> {
+        let (mut transaction, _) = self.past().await?;
+        Ok(floor(&mut transaction, resource).await?)
+    }
+
+    async fn scan_past(&self, scan: Scan, at: Revision) -> Result<RowStream, PastError> {
+        let mut transaction = self.scans.begin().await.map_err(unavailable)?;
+        let newest = self.newest(&mut transaction).await?;
+        check_past(&mut transaction, newest, scan.resource, at).await?;
+        Ok(reads::rows_at(transaction, scan, at))
+    }
+
+    async fn row_past(&self, key: &Key, at: Revision) -> Result<Option<Row>, PastError> {
+        let (mut transaction, Newest { moment, .. }) = self.past().await?;
+        check_past(&mut transaction, moment, key.resource, at).await?;
+        Ok(row_at(&mut transaction, key, at).await?)
+    }
+
+    async fn count_past(&self, scan: &Scan, at: Revision) -> Result<u64, PastError> {
+        let (mut transaction, Newest { moment, .. }) = self.past().await?;
+        check_past(&mut transaction, moment, scan.resource, at).await?;
+        Ok(reads::count_at(&mut transaction, scan, at).await?)
+    }
+
+    async fn versions_of(
+        &self,
+        key: &Key,
+        before: Option<Revision>,
+        limit: u32,
+    ) -> Result<Vec<Version>, PastError> {
+        let (mut transaction, Newest { moment, .. }) = self.past().await?;
+        let before = before_or_all(before, moment);
+        Ok(versions_of(&mut transaction, key, before, limit).await?)
+    }
+
+    async fn changes_between(
+        &self,
+        filter: &ChangeFilter,
+        before: Option<Revision>,
+        after: Revision,
+        limit: u32,
+    ) -> Result<Vec<ChangeOfPast>, PastError> {
+        let (mut transaction, Newest { moment, .. }) = self.past().await?;
+        let before = before_or_all(before, moment);
+        Ok(changes_between(&mut transaction, filter, (after, before), limit).await?)
+    }
+}
+
+impl Sqlite {
+    /// A snapshot, and the newest commit in it that readers may see.
+    async fn past(&self) -> Result<(Transaction<'static, sqlx::Sqlite>, Newest), Error> {
+        let mut transaction = self.readers.begin().await.map_err(unavailable)?;
+        let moment = self.newest(&mut transaction).await?;
+        Ok((transaction, Newest { moment, now_ms: self.clock.millis() }))
+    }
+
+    async fn newest(&self, connection: &mut SqliteConnection) -> Result<Moment, Error> {
+        let durable = self.writer.durable();
+        let newest = stamped(connection).await?;
+        match newest.revision > durable {
+            true => moment_of(connection, newest, durable).await.map(|(moment, _)| moment),
+            false => Ok(newest),
+        }
+    }
+
+    async fn wait_until_after(&self, ms: i64) {
+        if self.clock.millis() <= ms {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+/// The newest commit, as the connection sees it.
+async fn stamped(connection: &mut SqliteConnection) -> Result<Moment, Error> {
+    let newest = sqlx::query_as("SELECT revision, committed_ms FROM clock");
+    let (revision, committed_ms): (i64, i64) = newest.fetch_one(connection).await.map_err(unavailable)?;
+    Ok(Moment { revision: Revision(revision as u64), committed_ms })
+}
+
+/// Adds the rows of a batch's writers that the table may lack, in the transaction that is open.
+pub async fn insert_authors(connection: &mut SqliteConnection, stamp: &Stamp) -> Result<(), sqlx::Error> {
+    let Stamp { committed_ms, told } = stamp;
+    if told.new.is_empty() {
+        return Ok(());
+    }
+    let rows = vec!["(?,?,?,?,?,?,?,?)"; told.new.len()].join(",");
+    let sql = format!(
+        "INSERT INTO writers (id, username, impersonator, verb, subresource, manager, client, used_ms) VALUES {rows} \
+         ON CONFLICT (id) DO UPDATE SET used_ms = excluded.used_ms"
+    );
+    let mut arguments = SqliteArguments::default();
+    for author in &told.new {
+        arguments.add(author.id()).map_err(sqlx::Error::Encode)?;
+        for text in author.writer().texts() {
+            arguments.add(text).map_err(sqlx::Error::Encode)?;
+        }
+        arguments.add(*committed_ms).map_err(sqlx::Error::Encode)?;
+    }
+    // New writers are rare and their number varies: the statement is not kept.
+    let insert = sqlx::query_with(AssertSqlSafe(sql), arguments).persistent(false);
+    insert.execute(connection).await.map(drop)
+}
