@@ -38,6 +38,8 @@ class Site:
         self.kubeconfig = self.dir / "kubeconfig"
         self.kubeconfig.write_text(KUBECONFIG.format(port=port, token=TOKEN))
         self.etcd_url = f"http://127.0.0.1:{port + 1}"
+        # The flags of etcd and of its clients for TLS.
+        self.etcd_tls, self.etcd_files = [], []
 
     def start(self, name, *command, env=None, **options):
         """Starts a program, whose output goes to a file with its name."""
@@ -60,12 +62,22 @@ class Site:
             # PostgreSQL's files are removed by what has started it.
             self.stop(process, signal.SIGTERM if "with-postgres" in str(process.args) else signal.SIGKILL)
 
+    def secure_etcd(self, files):
+        """From now on, etcd takes only clients with certificates."""
+        self.etcd_url = self.etcd_url.replace("http:", "https:")
+        self.etcd_files = [
+            "--etcd-cafile", files / "ca.crt", "--etcd-certfile", files / "client.crt", "--etcd-keyfile",
+            files / "client.key"]
+        self.etcd_tls = [
+            "--client-cert-auth", "--trusted-ca-file", files / "ca.crt", "--cert-file", files / "server.crt",
+            "--key-file", files / "server.key"]
+
     def etcd(self, data="etcd"):
         etcd = self.start(
             "etcd", self.programs / "etcd", "--data-dir", self.dir / data, "--unsafe-no-fsync",
             "--listen-client-urls", self.etcd_url, "--advertise-client-urls", self.etcd_url,
-            "--listen-peer-urls", f"http://127.0.0.1:{self.port + 2}")
-        wait_for(lambda: get(f"{self.etcd_url}/health"), etcd)
+            "--listen-peer-urls", f"http://127.0.0.1:{self.port + 2}", *self.etcd_tls)
+        wait_for(lambda: connects(self.port + 1), etcd)
         return etcd
 
     def kine(self, endpoint, *flags):
@@ -79,7 +91,7 @@ class Site:
     def api_flags(self):
         """Flags that kube-apiserver and rowplane take alike."""
         return [
-            "--etcd-servers", self.etcd_url, "--secure-port", str(self.port), "--bind-address", "127.0.0.1",
+            "--etcd-servers", self.etcd_url, *self.etcd_files, "--secure-port", str(self.port), "--bind-address", "127.0.0.1",
             "--cert-dir", self.dir / "certs", "--service-cluster-ip-range", "10.0.0.0/24",
             "--authorization-mode", "RBAC", "--token-auth-file", self.dir / "tokens.csv",
             "--service-account-issuer", "https://migration", "--service-account-key-file", self.key,

@@ -9,7 +9,7 @@ import urllib.request
 
 from informers import Informers
 from lists import compare, everything
-from programs import ROOT, quiet, run, wait_for
+from programs import ROOT, get, quiet, run, wait_for
 
 SNAPSHOTS = ROOT / "tests/upstream/snapshots"
 
@@ -30,6 +30,7 @@ def fill(site):
 
 def snapshot(site, name):
     """What `etcdctl snapshot save` writes, by the API that it uses."""
+    wait_for(lambda: get(f"{site.etcd_url}/health"))
     request = urllib.request.Request(f"{site.etcd_url}/v3/maintenance/snapshot", b"{}")
     with urllib.request.urlopen(request) as answer, open(site.dir / name, "wb") as file:
         for line in answer:
@@ -137,8 +138,9 @@ def kamaji(site):
 
 
 def live(site):
-    """a running etcd, which is followed until its kube-apiserver has been stopped"""
-    follow(site, site.etcd(), "etcd", site.etcd_url.replace("http:", "etcd:"), f"sqlite:{site.dir}/state.db")
+    """a running etcd with TLS, which is followed until its kube-apiserver has been stopped"""
+    site.secure_etcd(certificates(site))
+    follow(site, site.etcd(), "etcd", site.etcd_url, f"sqlite:{site.dir}/state.db")
 
 
 def live_kine(site):
@@ -152,7 +154,8 @@ def follow(site, old, store, source, datastore):
     server = site.kube_apiserver()
     fill(site)
     informers = Informers(site)
-    command = [site.rowplane, "import", "--from", source, "--follow", "--datastore", datastore]
+    command = [
+        site.rowplane, "import", "--from", source, *site.etcd_files, "--follow", "--datastore", datastore]
     # One that is broken off leaves the store empty.
     broken = site.start("broken", *command)
     wait_for(lambda: "follows changes" in (site.dir / "broken.log").read_text(), broken)
