@@ -7,8 +7,10 @@ pub mod auth;
 mod banner;
 mod branch;
 mod certs;
+mod child;
 mod client;
 pub mod config;
+mod console;
 mod doctor;
 mod envtest_assets;
 pub mod error;
@@ -24,9 +26,11 @@ mod kube_apiserver;
 mod logging;
 mod output;
 mod overview;
+mod past;
 mod progress;
 pub mod serve;
 mod signals;
+mod sql;
 pub mod status;
 mod table;
 mod test_command;
@@ -138,11 +142,21 @@ fn execute(
             runtime(upkeep)?.block_on(status::show(config, output))?;
         }
         Command::Audit(arguments) => runtime(upkeep)?.block_on(audit::show(arguments))?,
+        Command::Asof(asof) => return runtime(upkeep)?.block_on(past::asof::run(asof, called(arguments))),
+        Command::History(arguments) => return runtime(upkeep)?.block_on(past::history::run(*arguments)),
+        Command::Diff(arguments) => {
+            let compared = runtime(upkeep)?.block_on(past::diff::run(arguments));
+            return compared.or_else(|error| past::diff::trouble(&error));
+        }
+        Command::Blame(arguments) => return runtime(upkeep)?.block_on(past::blame::run(arguments)),
+        Command::Undo(arguments) => return runtime(upkeep)?.block_on(past::undo::run(*arguments)),
         Command::Migrate(arguments) => {
             let (from, to, output) = arguments.into_config()?;
             runtime(upkeep)?.block_on(transfer::migrate(&from, &to))?.print(output)?;
         }
+        Command::Sql(arguments) => sql::run(arguments, &single_threaded()?)?,
         Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command))?,
+        Command::Console(arguments) => runtime(upkeep)?.block_on(console::run(arguments))?,
         Command::Certs(command) => certs::run(command)?,
         Command::Branch(command) => return runtime(upkeep)?.block_on(branch::run(command)),
         Command::Try(arguments) => {
@@ -181,6 +195,15 @@ fn as_called(mut arguments: Vec<OsString>) -> Vec<OsString> {
         arguments.insert(1, stand_in);
     }
     arguments
+}
+
+/// Whether kubectl has called the program as its plugin, by the name that it looks for.
+fn called(arguments: &[OsString]) -> past::asof::Called {
+    let name = arguments.first().and_then(|program| Path::new(program).file_name());
+    match name.is_some_and(|name| name == "kubectl-rowplane") {
+        true => past::asof::Called::ByKubectl,
+        false => past::asof::Called::ByItself,
+    }
 }
 
 fn serve_as_kube_apiserver(run: kube_apiserver::Run, upkeep: Upkeep) -> Result<(), Error> {

@@ -15,6 +15,7 @@ mod oidc_flags;
 mod serve;
 mod service_accounts;
 mod services;
+mod sql;
 mod storage;
 mod test;
 mod testing;
@@ -34,6 +35,7 @@ use self::up::UpArgs;
 use super::auth::AuthCommand;
 use super::branch::BranchCommand;
 use super::certs::CertsCommand;
+use super::console::ConsoleArgs;
 use super::doctor::DoctorArgs;
 use super::error::Error;
 use super::export::ExportArgs;
@@ -43,6 +45,12 @@ use super::import::ImportArgs;
 use super::keys::{BackupKeyArgs, KeyArgs};
 use super::output::{Output, OutputArgs};
 use super::overview;
+use super::past::asof::AsofArgs;
+use super::past::blame::BlameArgs;
+use super::past::diff::DiffArgs;
+use super::past::history::HistoryArgs;
+use super::past::undo::UndoArgs;
+use super::sql::StatementArgs;
 use super::status::WaitMigrations;
 use super::try_command::TryArgs;
 use crate::gotext;
@@ -134,13 +142,27 @@ pub enum Command {
     Export(ExportArgs),
     /// Show whether servers are well, and what the store holds
     Status(StatusArgs),
+    /// Ask by SELECT: all kinds, joins, any time; a shell
+    Sql(StatementArgs),
     /// Show who did what: the audit events in the database
     Audit(AuditQueryArgs),
+    /// Run a command that sees the cluster as it was
+    Asof(AsofArgs),
+    /// Show who has changed what, newest first
+    History(Box<HistoryArgs>),
+    /// Show what is different between two times
+    Diff(DiffArgs),
+    /// Show for each field of an object who has set it, and when
+    Blame(BlameArgs),
+    /// Make objects what they were: a plan first, then with --yes
+    Undo(Box<UndoArgs>),
     /// Copy the store of stopped servers into a new one
     Migrate(MigrateArgs),
     /// Show who may do what, and why, by the roles in a store
     #[command(subcommand)]
     Auth(AuthCommand),
+    /// Look at a cluster, and at its past, in a browser
+    Console(ConsoleArgs),
     /// Issue, list and renew certificates of a cluster's programs
     #[command(subcommand)]
     Certs(CertsCommand),

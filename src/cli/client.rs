@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::request::Builder;
-use axum::http::{HeaderValue, Method, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use jiff::Timestamp;
 use url::Url;
 
 use crate::relay::Address;
 use crate::relay::dial::dial;
-use crate::relay::exchange::exchange;
+use crate::relay::exchange;
 use crate::server_trust::{Identity, Trusted, client_config};
 use crate::webhook::CurrentCluster;
 
@@ -24,6 +24,7 @@ pub struct Answer {
     pub status: StatusCode,
     /// The time of the server's host, in whole seconds.
     pub date: Option<Timestamp>,
+    pub headers: HeaderMap,
     pub body: Bytes,
 }
 
@@ -37,7 +38,11 @@ pub struct Client {
 impl Client {
     /// The user of a kubeconfig's current context. Reads files.
     pub fn of_kubeconfig(path: &Path) -> Result<Self, String> {
-        let cluster = CurrentCluster::read(path).map_err(|error| error.to_string())?;
+        Self::of_cluster(CurrentCluster::read(path).map_err(|error| error.to_string())?)
+    }
+
+    /// The user of a cluster.
+    pub fn of_cluster(cluster: CurrentCluster) -> Result<Self, String> {
         let trusted = match cluster.authorities.as_slice() {
             [] => Trusted::system(),
             bundle => Trusted::of_bundle(bundle)?,
@@ -71,22 +76,6 @@ impl Client {
         within(timeout, self.ask(Request::get(self.path(path)), Bytes::new())).await
     }
 
-    /// The answer to a request with a body of a media type, or without one. The path is below the server's URL.
-    pub async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<(&str, String)>,
-        timeout: Duration,
-    ) -> Result<Answer, String> {
-        let request = Request::builder().method(method).uri(self.path(path));
-        let (request, body) = match body {
-            Some((media, body)) => (request.header(header::CONTENT_TYPE, media), body.into()),
-            None => (request, Bytes::new()),
-        };
-        within(timeout, self.ask(request, body)).await
-    }
-
     /// The answer to a server-side apply of an object in JSON, whose path is below the server's URL.
     pub async fn apply(&self, path: &str, object: String, timeout: Duration) -> Result<Answer, String> {
         let request =
@@ -94,24 +83,55 @@ impl Client {
         within(timeout, self.ask(request, object.into())).await
     }
 
+    /// The answer to a POST of JSON, whose body is read as it comes.
+    pub async fn post(&self, path: &str, body: String) -> Result<exchange::Answer, String> {
+        let request = Request::post(self.path(path)).header(header::CONTENT_TYPE, "application/json");
+        self.exchange(request, body.into()).await
+    }
+
+    /// The answer to a request with a body of a media type, or without one. The path is below the server's URL.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &str,
+        body: Option<(&str, String)>,
+        timeout: Duration,
+    ) -> Result<Answer, String> {
+        let request = Request::builder()
+            .method(method)
+            .uri(self.path(path))
+            .header(header::ACCEPT, accept)
+            .header(header::USER_AGENT, concat!("rowplane/", env!("CARGO_PKG_VERSION")));
+        let (request, body) = match body {
+            Some((media, body)) => (request.header(header::CONTENT_TYPE, media), body.into()),
+            None => (request, Bytes::new()),
+        };
+        within(timeout, self.ask(request, body)).await
+    }
+
     fn path(&self, path: &str) -> String {
         format!("{}{path}", self.url.path().trim_end_matches('/'))
     }
 
     async fn ask(&self, request: Builder, body: Bytes) -> Result<Answer, String> {
-        let mut request = request.header(header::HOST, self.address.authority());
-        if let Some(authorization) = &self.authorization {
-            request = request.header(header::AUTHORIZATION, authorization);
-        }
-        let request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
-        let (head, body) = exchange(dial(&self.address).await?, request).await?.into_parts();
+        let (head, body) = self.exchange(request, body).await?.into_parts();
         let body = Limited::new(body, LONGEST).collect().await.map_err(|error| error.to_string())?;
         let date = head
             .headers
             .get(header::DATE)
             .and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
         let date = date.and_then(|date| Timestamp::try_from(date).ok());
-        Ok(Answer { status: head.status, date, body: body.to_bytes() })
+        Ok(Answer { status: head.status, date, headers: head.headers, body: body.to_bytes() })
+    }
+
+    async fn exchange(&self, request: Builder, body: Bytes) -> Result<exchange::Answer, String> {
+        let mut request = request.header(header::HOST, self.address.authority());
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
+        exchange::exchange(dial(&self.address).await?, request).await
     }
 }
 

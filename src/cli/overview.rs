@@ -5,12 +5,19 @@ use clap::{Command, CommandFactory};
 use super::args::Cli;
 
 /// The commands in groups.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["serve", "up", "kube-apiserver", "etcd"]),
-    ("Look", &["status", "doctor", "healthcheck", "audit", "auth"]),
-    ("Keep", &["backup", "restore", "migrate", "import", "export", "certs"]),
+    ("Look", &["status", "doctor", "healthcheck", "console", "sql", "audit", "auth"]),
+    ("Past", &["asof, history, diff, blame, undo"]),
+    ("Keep", &["backup, restore, migrate", "import", "export", "certs"]),
     ("Test", &["branch", "try", "test", "envtest-assets"]),
     ("More", &["generate"]),
+];
+
+/// The meaning of the commands that share a line.
+const TOGETHER: [(&str, &str); 2] = [
+    ("asof, history, diff, blame, undo", "See what was, and undo"),
+    ("backup, restore, migrate", "Write, fill and copy stores"),
 ];
 
 /// The flags of `rowplane serve` that most people need, with their values and their meanings in few words.
@@ -31,7 +38,9 @@ pub fn text() -> String {
     for (group, names) in GROUPS {
         for (index, name) in names.iter().enumerate() {
             let heading = if index == 0 { group } else { "" };
-            text.push_str(&format!("{heading:<5} {name:<15} {}\n", about(&all, name)));
+            let together = TOGETHER.iter().find(|(names, _)| names == name);
+            let about = together.map_or_else(|| about(&all, name), |(_, about)| format!(" {about}"));
+            text.push_str(&format!("{heading:<5} {name:<15} {about}\n"));
         }
     }
     text.push_str("\nFrequent flags of serve, also as environment variables (ROWPLANE_DATA_DIR):\n");
@@ -60,9 +69,11 @@ mod tests {
         }
         let all = <Cli as CommandFactory>::command();
         for command in all.get_subcommands() {
-            let row = lines.iter().find(|line| {
-                line.get(6..).is_some_and(|row| row.starts_with(&format!("{} ", command.get_name())))
-            });
+            let is_named = |row: &str| {
+                let (names, _) = row.split_once("  ").unwrap_or((row, ""));
+                names.split([',', ' ']).any(|name| name == command.get_name())
+            };
+            let row = lines.iter().find(|line| line.get(6..).is_some_and(is_named));
             assert!(row.is_some_and(|row| row.trim_end().len() > 22), "{}: {text}", command.get_name());
         }
         for (name, ..) in FLAGS {

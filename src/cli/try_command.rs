@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::args::positive_duration;
 use super::branch::connection::{Connection, ConnectionArgs};
 use super::branch::{SecretArgs, apply, is_wanted, report, write};
+use super::child::{Signals, exit_code, of_status};
 use super::error::Error;
-use super::test_command::{Signals, exit_code, of_status};
 use crate::api::fields::text;
 use crate::server::data_dir::Temporary;
 

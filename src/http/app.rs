@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::branches::Branches;
 use super::documents::publications::Publications;
 use super::door::Door;
-use super::limits::{BodyBudget, InFlightLimits, Printing};
+use super::limits::{BodyBudget, InFlightLimits, PastReads, Printing, Statements};
 use super::zpages::Zpages;
 use crate::api::Api;
 use crate::api::storage_version::gate::Gate;
@@ -23,14 +23,18 @@ pub struct App {
     pub issuer_documents: Option<IssuerDocuments>,
     pub publications: Publications,
     pub zpages: Zpages,
+    /// Whether `/console/` is offered.
+    pub has_console: bool,
     pub branches: Branches,
     pub metrics: Arc<Metrics>,
+    pub statements: Statements,
     pub limits: Limits,
     /// Whether extension servers may not answer with redirects.
     pub rejects_redirects: bool,
     pub bodies: BodyBudget,
     /// The threads for answers that take long to print.
     pub printing: Printing,
+    pub past_reads: PastReads,
     /// The lanes for requests with large bodies. A request may hold one of them while it waits for one of the API's.
     pub lanes: Lanes,
 }

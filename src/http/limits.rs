@@ -2,6 +2,8 @@
 //! answers are printed concurrently.
 
 mod bodies;
+mod past_reads;
+mod statements;
 
 use std::sync::Arc;
 
@@ -11,6 +13,8 @@ use crate::api::error::Error;
 use crate::metrics::{InFlight, RequestKind};
 
 pub use self::bodies::{BodyBudget, Room};
+pub use self::past_reads::{PastRead, PastReads};
+pub use self::statements::{SqlConfig, Statements};
 
 /// How many requests may run at the same time, without long-running ones; 0 means no limit.
 ///

@@ -1,7 +1,7 @@
 //! Requests to resources that were let in: which verb, and the bytes in and out. The verbs themselves are in `api`.
 
 mod act;
-mod action;
+pub(in crate::http) mod action;
 mod computed;
 pub(in crate::http) mod connect;
 mod custom;
@@ -10,6 +10,7 @@ pub(in crate::http) mod hops;
 mod log;
 mod page;
 pub(in crate::http) mod passing;
+mod past;
 mod read;
 pub(in crate::http) mod stream_end;
 mod traced;
@@ -36,6 +37,7 @@ use super::app::App;
 use super::door::fair_share::Seated;
 use super::door::identity::ActingUser;
 use super::limits::Room;
+use super::past::Past;
 use super::request::body::Reading;
 use super::request::path::ResourcePath;
 use super::request::{self, accept, audit_record};
@@ -76,6 +78,8 @@ struct Context<'a> {
     query: Query,
     user: Arc<User>,
     action: Action,
+    /// The past state that is read; `None` for the present.
+    past: Option<&'a Past>,
     pretty: bool,
     warnings: &'a Warnings,
     /// Whether the body is so large that other requests should not wait for what is made of it.
@@ -98,9 +102,19 @@ pub async fn serve(app: &App, path: &ResourcePath, parts: &Parts, body: Body) ->
             unknown(&served, path, parts)
         }
         Some(resource) if !resource.definition.is_custom() => {
-            serve_found(app, resource, path, parts, body).await.response()
+            serve_found(app, resource, path, (parts, None), body).await.response()
         }
         _ => custom::serve(app, path, parts, body).await,
+    }
+}
+
+/// Answers a request for a past state.
+pub async fn serve_past(app: &App, past: &Past, path: &ResourcePath, parts: &Parts, body: Body) -> Response {
+    match past.served.find(&path.resource) {
+        Some(resource) if resource.definition.is_custom() || resource.definition.is_discoverable => {
+            serve_found(app, resource, path, (parts, Some(past)), body).await.response()
+        }
+        _ => unknown(&past.served, path, parts),
     }
 }
 
@@ -124,7 +138,7 @@ async fn serve_found(
     app: &App,
     resource: &Arc<Resource>,
     path: &ResourcePath,
-    parts: &Parts,
+    (parts, past): (&Parts, Option<&Past>),
     body: Body,
 ) -> Outcome {
     let started = Instant::now();
@@ -139,6 +153,9 @@ async fn serve_found(
         }
         Err(error) => return Outcome::Answered(response::failure(&error, parts)),
     };
+    if let Some(error) = past.and_then(|past| past.check(action, path, definition).err()) {
+        return Outcome::Answered(response::failure(&error, parts));
+    }
     let metrics = app.metrics.request(&labels(action, parts, path, definition, &query));
     let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
     let in_flight = (!action.is_long_running()).then(|| app.metrics.in_flight(kind));
@@ -163,6 +180,7 @@ async fn serve_found(
         query,
         user,
         action,
+        past,
         pretty: request::pretty(parts),
         warnings: &warnings,
         is_long: AtomicBool::new(false),
@@ -321,7 +339,10 @@ impl Context<'_> {
             subresource: self.path.subresource.as_deref().unwrap_or_default(),
             options: options.into(),
             warnings: self.warnings,
-            authorizer: &self.app.door.authorizer,
+            authorizer: match self.past {
+                Some(past) => &past.authorizer,
+                None => &self.app.door.authorizer,
+            },
             foreseen: self.parts.extensions.get::<Arc<Foreseen>>().map(|foreseen| &**foreseen),
             audit: self.record(),
             span: self.span.as_ref(),
@@ -384,7 +405,7 @@ impl Context<'_> {
     }
 
     fn form_asked<'f>(&'f self, negotiated: &'f Negotiated) -> encode::Asked<'f> {
-        let clock = &self.app.api.runtime.clock;
+        let clock = self.past.map_or(&self.app.api.runtime.clock, |past| &past.clock);
         encode::Asked { negotiated, include: self.query.get("includeObject"), clock }
     }
 

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::app::App;
 use super::branches;
+use super::console;
 use super::documents;
 use super::documents::discovery::Extensions;
 use super::documents::openapi::OpenApi;
@@ -29,7 +30,8 @@ use super::response::compress::compress;
 use super::response::negotiate::{ROUTE_TYPES, check_route};
 use super::server::Responder;
 use super::zpages::Page;
-use super::{extension, resource, response};
+use super::{extension, past, resource, response, sql};
+use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::cache::serving;
@@ -59,8 +61,18 @@ impl Responder for Started {
             return branch.respond(request);
         }
         Box::pin(async move {
+            past::door::Door::open(&mut request);
             let Self { app, health } = &*self;
+            if app.has_console
+                && let Some(mut response) = console::answer(&request)
+            {
+                app.door.secure(&mut response);
+                return response;
+            }
             let handler = async |info: &RequestInfo, parts: &Parts, body| {
+                if let Some(door) = past::door::Door::of(parts) {
+                    return Box::pin(past::serve(app, door, info, parts, body)).await;
+                }
                 if let Some(service) = app.api.extensions.at(&app.api.cache, parts.uri.path()) {
                     return Box::pin(extension::serve(app, &service, info, parts, body)).await;
                 }
@@ -72,6 +84,7 @@ impl Responder for Started {
                         response
                     }
                     Route::Resource(path) => resource::serve(app, path, parts, body).await,
+                    Route::Sql => sql::serve(app, parts, body).await,
                     Route::Branches => Box::pin(branches::serve(app, parts, body)).await,
                     Route::Document(path) => serve_document(app, path, parts).await,
                 }
@@ -130,6 +143,7 @@ async fn refuse_while_starting(request: Request) -> Response {
 enum Route<'a> {
     Health,
     Resource(&'a ResourcePath),
+    Sql,
     Branches,
     /// Discovery, OpenAPI, metrics and whatever else is no resource; `None` for other paths than those of the API.
     Document(Option<&'a ApiPath>),
@@ -141,6 +155,7 @@ impl<'a> Route<'a> {
             _ if is_health(parts.uri.path()) => Self::Health,
             _ if branches::has(parts.uri.path()) => Self::Branches,
             Some(ApiPath::Resource(path)) => Self::Resource(path),
+            None if parts.uri.path() == sql::PATH => Self::Sql,
             other => Self::Document(other.as_ref()),
         }
     }
@@ -192,8 +207,25 @@ async fn document(app: &App, path: Option<&ApiPath>, parts: &Parts) -> Result<Re
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::MethodNotAllowed);
     }
-    let headers = &parts.headers;
     let served = app.api.served_as_known().await;
+    let extensions = Extensions {
+        services: app.api.extensions.newest(&app.api.cache),
+        discovered: app.api.extensions.discovered.load_full(),
+        openapi: app.api.extensions.openapi.load_full(),
+    };
+    let publication = app.publications.of(&served, extensions).await?;
+    document_of(app, &served, &publication, path, parts).await
+}
+
+/// The answer to a GET or HEAD of a document of a generation.
+pub(super) async fn document_of(
+    app: &App,
+    served: &Served,
+    publication: &Publication,
+    path: Option<&ApiPath>,
+    parts: &Parts,
+) -> Result<Response, Error> {
+    let headers = &parts.headers;
     if parts.method == Method::HEAD {
         let has_head = match path {
             Some(ApiPath::CoreVersions) => false,
@@ -204,12 +236,6 @@ async fn document(app: &App, path: Option<&ApiPath>, parts: &Parts) -> Result<Re
             return Err(Error::MethodNotAllowed);
         }
     }
-    let extensions = Extensions {
-        services: app.api.extensions.newest(&app.api.cache),
-        discovered: app.api.extensions.discovered.load_full(),
-        openapi: app.api.extensions.openapi.load_full(),
-    };
-    let publication = app.publications.of(&served, extensions).await?;
     let documents = &publication.documents;
     let answer = match path {
         Some(ApiPath::CoreVersions) => check_route(accept(headers), ROUTE_TYPES)
@@ -224,7 +250,7 @@ async fn document(app: &App, path: Option<&ApiPath>, parts: &Parts) -> Result<Re
             None if is_built_in(served.registry().group(version.group())) => Err(Error::UnknownResource),
             None => Ok(response::not_found()),
         },
-        Some(ApiPath::Resource(_)) | None => return other_document(app, &publication, parts).await,
+        Some(ApiPath::Resource(_)) | None => return other_document(app, publication, parts).await,
     };
     answer.map(|response| compress(headers, response))
 }

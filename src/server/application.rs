@@ -35,7 +35,7 @@ use crate::http::branches::Branches;
 use crate::http::documents::publications::{Publication, Publications};
 use crate::http::door::Door;
 use crate::http::health::{Endpoint, HealthChecks};
-use crate::http::limits::BodyBudget;
+use crate::http::limits::{BodyBudget, PastReads, Statements};
 use crate::http::routes::responder;
 use crate::http::zpages::Zpages;
 use crate::storage::{Backend, HighWaterMark};
@@ -161,7 +161,8 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         runtime.clock.clone(),
     );
     let parent = Parent::new(&api, &door, (&config, &commons), room, publications.first().clone());
-    let shared = (&parent, publications);
+    let has_console = config.console.is_offered(address.is_some_and(|address| address.ip().is_loopback()));
+    let shared = (&parent, publications, has_console);
     let app = app(&api, gate, (&config, door, &commons), (token_objects, reachable), shared);
     let (responder, shared) = (responder(Arc::new(app), health), api.clone());
     let stopping = async move {
@@ -189,7 +190,7 @@ fn app(
     gate: Gate,
     (config, door, commons): (&Config, Arc<Door>, &Commons),
     (objects, reachable): (Resources, String),
-    (parent, publications): (&Parent, Publications),
+    (parent, publications, has_console): (&Parent, Publications, bool),
 ) -> App {
     let (limits, runtime) = (&config.limits, &api.runtime);
     App {
@@ -204,8 +205,10 @@ fn app(
         ),
         publications,
         zpages: Zpages::new(config.flags.clone(), runtime),
+        has_console,
         branches: Branches::new(Arc::new(parent.clone()), parent.room().clone(), runtime.metrics.branches()),
         metrics: runtime.metrics.clone(),
+        statements: Statements::new(limits.sql, runtime.metrics.sql()),
         limits: Limits {
             request_body: limits.max_request_body_bytes,
             request_time: limits.request_timeout,
@@ -218,6 +221,7 @@ fn app(
             runtime.metrics.limit_reached("request-bodies"),
         ),
         printing: commons.printing.part(),
+        past_reads: PastReads::new(limits.asof_max_concurrent),
         lanes: commons.body_lanes.part(),
     }
 }

@@ -28,8 +28,9 @@ use crate::controllers::IdentityLeases;
 use crate::controllers::servers::kubernetes_service::Endpoints;
 use crate::egress;
 use crate::encryption;
+use crate::http::console::Console;
 use crate::http::door::cors::Cors;
-use crate::http::limits::InFlightLimits;
+use crate::http::limits::{InFlightLimits, SqlConfig};
 use crate::http::{server, tls};
 use crate::kinds::built_in::enablement::Enablement;
 use crate::metrics::AllowedLabels;
@@ -80,6 +81,7 @@ pub struct Config {
     /// How kubelets are reached.
     pub kubelets: kubelets::Config,
     pub aggregation: Aggregation,
+    pub console: Console,
     pub branches: BranchLimits,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
@@ -132,6 +134,7 @@ impl Default for Config {
             service_routes: service_routes::Config::default(),
             kubelets: kubelets::Config::default(),
             aggregation: Aggregation::default(),
+            console: Console::default(),
             branches: BranchLimits::default(),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes, retention: None }),
             record_writers: RecordWriters::default(),
@@ -373,8 +376,11 @@ pub struct ApiLimits {
     /// A watch without `timeoutSeconds` ends after a random time between this and twice this.
     pub min_request_timeout: Duration,
     pub event_ttl: Duration,
+    /// How many reads of the past run at the same time.
+    pub asof_max_concurrent: usize,
     /// How many objects a migration of stored objects writes per second.
     pub migration_rate: u32,
+    pub sql: SqlConfig,
 }
 
 impl Default for ApiLimits {
@@ -389,7 +395,9 @@ impl Default for ApiLimits {
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             event_ttl: Duration::from_secs(3600),
+            asof_max_concurrent: 4,
             migration_rate: 8000,
+            sql: SqlConfig::default(),
         }
     }
 }

@@ -66,6 +66,7 @@ async fn scans_that_find_little_let_others_go_first() {
         namespace: Some("t"),
         name: None,
         fields: &events.behavior.fields,
+        door: None,
     };
     // A page, a whole state, and a whole state from the database.
     let exactly = format!("resourceVersion={}&resourceVersionMatch=Exact", api.cache.revision());
@@ -109,6 +110,7 @@ async fn pages_of_everything_take_one_turn() {
             namespace,
             name: None,
             fields: &events.behavior.fields,
+            door: None,
         };
         let query = Query::parse(&format!("limit={limit}"));
         let options = ListOptions::parse(&query, collection, &keys).expect("options");

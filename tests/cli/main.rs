@@ -2,6 +2,7 @@
 
 mod branch;
 mod certs;
+mod console;
 mod doctor;
 mod etcd;
 mod first_errors;
@@ -11,6 +12,7 @@ mod kube_apiserver;
 mod output;
 mod pki;
 mod serve;
+mod sql;
 mod test_command;
 mod up;
 

@@ -9,6 +9,7 @@
 //! none is judged by a schema that is gone, and none is created once the definition is marked for deletion.
 
 mod names;
+mod past;
 mod serving;
 
 use std::collections::BTreeSet;

@@ -96,6 +96,9 @@ pub enum Error {
     /// 413 of an object that is too long to be stored, in the words of etcd. Upstream's answer is a 500 without a reason.
     #[error("{}", storage::Error::TooLarge)]
     ObjectTooLarge,
+    /// 413 of a statement whose answer, or whose work, is too large.
+    #[error("{0}")]
+    AnswerTooLarge(String),
     /// 415.
     #[error("{message}")]
     UnsupportedMediaType { message: String, by: Refuser },

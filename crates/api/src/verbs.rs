@@ -7,6 +7,7 @@ pub mod delete;
 pub mod deletecollection;
 pub mod get;
 pub mod list;
+pub mod past;
 pub mod patch;
 pub mod update;
 pub mod watch;

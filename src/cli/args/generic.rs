@@ -8,6 +8,7 @@ use clap::{ArgAction, Args};
 
 use super::{duration, positive_duration};
 use crate::cli::feature_gates::FeatureGates;
+use crate::http::console::Console;
 use crate::http::limits::InFlightLimits;
 use crate::http::server;
 use crate::server::config::{ApiLimits, Config};
@@ -58,6 +59,11 @@ pub struct GenericArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 128 * 1024 * 1024)]
     pub(super) max_request_body_bytes_inflight: usize,
 
+    /// The maximum number of reads of past states at a time; more wait, and are answered with 429 if that takes longer
+    /// than a request may
+    #[arg(long, value_name = "READS", default_value_t = 4)]
+    pub(super) asof_max_concurrent: usize,
+
     /// The maximum number of connections of authenticated clients; requests on further ones are answered with 429
     #[arg(long, value_name = "CONNECTIONS", default_value_t = server::Limits::default().connections)]
     pub(super) max_connections: usize,
@@ -94,6 +100,11 @@ pub struct GenericArgs {
     #[arg(long, value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = FeatureGates::parse)]
     pub(super) feature_gates: FeatureGates,
 
+    /// Whether /console/ is served, a page for browsers whose files hold no data: on, off, or auto, which is on if the
+    /// server listens on a loopback address
+    #[arg(long, value_name = "auto|on|off", default_value = "auto", value_parser = console)]
+    pub(super) console: Console,
+
     /// The path to show in the line `export KUBECONFIG=`, when users know the file by another path, such as that of a
     /// volume of a container
     #[arg(long, value_name = "PATH")]
@@ -103,6 +114,7 @@ pub struct GenericArgs {
 impl GenericArgs {
     pub fn apply(self, config: &mut Config) {
         config.advertise_address = self.advertise_address;
+        config.console = self.console;
         config.shutdown_delay = self.shutdown_delay_duration;
         config.shutdown_grace = self.shutdown_grace_period;
         if let Some(https) = &mut config.https {
@@ -126,6 +138,7 @@ impl GenericArgs {
             goaway_chance: self.goaway_chance,
             request_timeout: self.request_timeout,
             min_request_timeout: Duration::from_secs(self.min_request_timeout.into()),
+            asof_max_concurrent: self.asof_max_concurrent,
             ..config.limits
         };
     }
@@ -135,4 +148,13 @@ impl GenericArgs {
 fn goaway_chance(text: &str) -> Result<f64, String> {
     let chance = text.parse::<f64>().ok().filter(|chance| (0.0..=0.02).contains(chance));
     chance.ok_or_else(|| "cannot be less than 0 or greater than 0.02".to_owned())
+}
+
+fn console(text: &str) -> Result<Console, String> {
+    match text {
+        "auto" => Ok(Console::Auto),
+        "on" => Ok(Console::On),
+        "off" => Ok(Console::Off),
+        _ => Err("has to be auto, on or off".to_owned()),
+    }
 }

@@ -16,6 +16,7 @@ use super::generic::GenericArgs;
 use super::kubelets::KubeletArgs;
 use super::metrics::MetricArgs;
 use super::services::ServiceArgs;
+use super::sql::SqlArgs;
 use super::storage::StorageArgs;
 use super::testing::TestingArgs;
 use super::tls::TlsArgs;
@@ -65,6 +66,8 @@ pub struct ServeArgs {
     egress: EgressArgs,
     #[command(flatten)]
     aggregation: AggregationArgs,
+    #[command(flatten)]
+    sql: SqlArgs,
     #[command(flatten)]
     branches: BranchLimitArgs,
     #[command(flatten)]
@@ -162,6 +165,7 @@ impl ServeArgs {
             ..Config::default()
         };
         self.generic.apply(&mut server);
+        server.limits.sql = self.sql.into_config();
         self.storage.apply(&mut server)?;
         self.services.apply(&mut server)?;
         self.controllers.apply(&mut server);

@@ -97,7 +97,11 @@ impl Connection {
         body: Option<(&str, &Value)>,
     ) -> Result<(StatusCode, Map), Error> {
         let body = body.map(|(media, body)| (media, body.to_string()));
-        let answer = self.client.send(method, path, body, PATIENCE).await.map_err(Error::Refused)?;
+        let answer = self
+            .client
+            .send(method, path, "application/json", body, PATIENCE)
+            .await
+            .map_err(Error::Refused)?;
         Ok((answer.status, serde_json::from_slice(&answer.body).unwrap_or_default()))
     }
 }

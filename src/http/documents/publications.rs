@@ -1,6 +1,7 @@
 //! The discovery and OpenAPI documents of each generation of served resources.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError};
 
 use arc_swap::ArcSwap;
 use tokio::sync::Mutex;
@@ -10,6 +11,9 @@ use super::openapi::OpenApi;
 use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::wall_clock::WallClock;
+
+/// The most past publications that are kept.
+const KEPT: usize = 4;
 
 /// The documents of one generation.
 pub struct Publication {
@@ -28,6 +32,8 @@ pub struct Publications {
     clock: WallClock,
     first: Arc<Publication>,
     newest: ArcSwap<Publication>,
+    /// Those of past generations that were asked for last.
+    past: std::sync::Mutex<VecDeque<(Arc<Served>, Arc<Publication>)>>,
     /// The lock that is held while the next publication is made.
     turn: Mutex<()>,
 }
@@ -64,7 +70,8 @@ impl Publication {
 impl Publications {
     /// Publications that begin with that of the built-in resources.
     pub fn new(first: Arc<Publication>, address: String, clock: WallClock) -> Self {
-        Self { address, clock, newest: ArcSwap::new(first.clone()), first, turn: Mutex::new(()) }
+        let newest = ArcSwap::new(first.clone());
+        Self { address, clock, first, newest, past: Default::default(), turn: Mutex::new(()) }
     }
 
     /// The publication of the built-in resources.
@@ -81,16 +88,40 @@ impl Publications {
         if let Some(found) = self.kept(served, &extensions) {
             return Ok(found);
         }
-        // It takes some milliseconds, for which other requests need not wait.
-        let (served, address, clock) = (served.clone(), self.address.clone(), self.clock.clone());
+        let made = self.make(served.clone(), extensions).await?;
+        self.newest.store(made.clone());
+        Ok(made)
+    }
+
+    /// The documents of a past generation, without those of extension servers.
+    pub async fn of_past(&self, served: &Arc<Served>) -> Result<Arc<Publication>, Error> {
+        let find = || {
+            let kept = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.iter().find(|(of, _)| Arc::ptr_eq(of, served)).map(|(_, found)| found.clone())
+        };
+        if let Some(found) = find() {
+            return Ok(found);
+        }
+        let _turn = self.turn.lock().await;
+        if let Some(found) = find() {
+            return Ok(found);
+        }
+        let made = self.make(served.clone(), Extensions::default()).await?;
+        let mut kept = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push_front((served.clone(), made.clone()));
+        kept.truncate(KEPT);
+        Ok(made)
+    }
+
+    /// Makes the documents of a generation. It takes some milliseconds, for which other requests need not wait.
+    async fn make(&self, served: Arc<Served>, extensions: Extensions) -> Result<Arc<Publication>, Error> {
+        let (address, clock) = (self.address.clone(), self.clock.clone());
         let before = self.newest.load_full();
         let made = tokio::task::spawn_blocking(move || {
             Publication::new(&served, &extensions, (address.as_str(), &clock), Some(&before))
         })
         .await;
-        let made = Arc::new(made.map_err(|died| Error::Internal(died.to_string()))?);
-        self.newest.store(made.clone());
-        Ok(made)
+        made.map(Arc::new).map_err(|died| Error::Internal(died.to_string()))
     }
 
     fn kept(&self, served: &Served, extensions: &Extensions) -> Option<Arc<Publication>> {

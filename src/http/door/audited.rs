@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use crate::audit::{Audit, Head, Level, Lost, Record, Sources, Stage, Storing};
 use crate::auth::authn::Notes;
 use crate::gotext;
+use crate::http::past::door::Door;
 use crate::http::request::info::RequestInfo;
 use crate::http::request::{audit_record, header_text, long_query, request_uri};
 use crate::http::response::plain_error;
@@ -93,7 +94,7 @@ fn head(
     Head {
         level,
         audit_id,
-        uri: parts.uri.clone(),
+        uri: Door::of(parts).map_or(&parts.uri, Door::uri).clone(),
         long_query: long_query(parts).cloned(),
         verb: info.shared_verb(),
         user,

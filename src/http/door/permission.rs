@@ -14,11 +14,13 @@ use crate::auth::authorizer::{Attributes, Grant, Reason, Refusal, authorize};
 use crate::auth::foreseen::Foreseen;
 use crate::auth::service_accounts::Unproven;
 use crate::failpoints::{Bug, strikes};
+use crate::http::past::door::Door as PastDoor;
+use crate::http::past::{LOOK_BACK, looks_back};
 use crate::http::request::info::RequestInfo;
 use crate::http::request::{audit_record, user};
 use crate::http::response::{self, WordsOfWebhook};
 use crate::metrics;
-use crate::user::User;
+use crate::user::{AUTHENTICATED, User};
 
 impl Door {
     /// Lets a request go on, or refuses it. Returns the permission if that has still to be confirmed.
@@ -100,12 +102,16 @@ impl Door {
         if stage == Stage::Starting && !is_health(parts.uri.path()) {
             return Ok(());
         }
+        if PastDoor::of(parts).is_some_and(PastDoor::is_filtered) && user.is_in(AUTHENTICATED) {
+            return Ok(());
+        }
         let attributes = info.attributes(user);
         let start = Instant::now();
         let decision = authorize(&self.authorizer, &attributes).await;
         self.metrics.attempts.authorized(authorization_result(&decision), start.elapsed());
         match decision {
             Ok(reason) => {
+                self.authorize_look_back(parts, info, &attributes).await?;
                 note_permission(parts, &reason, &attributes);
                 Ok(())
             }
@@ -113,6 +119,29 @@ impl Door {
                 match &refusal {
                     Refusal::Forbidden { reason, .. } => audited::note_decision(parts, false, reason),
                     Refusal::Failed(_) => audited::note_failure(parts),
+                }
+                Err(refusal.into())
+            }
+        }
+    }
+}
+
+impl Door {
+    /// Whoever reads the past needs the right to look back, too, by what is allowed now.
+    async fn authorize_look_back(
+        &self,
+        parts: &Parts,
+        info: &RequestInfo,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), Error> {
+        if PastDoor::of(parts).is_none() || info.resource().is_none() || !looks_back(info.verb()) {
+            return Ok(());
+        }
+        match authorize(&self.authorizer, &Attributes { verb: LOOK_BACK, ..*attributes }).await {
+            Ok(_) => Ok(()),
+            Err(refusal) => {
+                if let Refusal::Forbidden { reason, .. } = &refusal {
+                    audited::note_decision(parts, false, reason);
                 }
                 Err(refusal.into())
             }

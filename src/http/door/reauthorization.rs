@@ -11,6 +11,8 @@ use crate::auth::authn::{Authenticator, Certified, Credential, Unauthenticated};
 use crate::auth::authorizer::{AsKnown, Attributes, Authorization, Refusal, authorize};
 use crate::auth::impersonation::Impersonator;
 use crate::auth::revocation::{Concern, Permit, Reauthorize, Revoked};
+use crate::http::past::LOOK_BACK;
+use crate::http::past::door::Door as PastDoor;
 use crate::http::request::info::RequestInfo;
 use crate::http::request::long_query;
 use crate::http::server::ConnectionInfo;
@@ -40,6 +42,8 @@ struct Request {
     uri: Uri,
     /// The query, if it is too long for the URI.
     long_query: Option<Arc<str>>,
+    /// Whether the past is read.
+    looks_back: bool,
 }
 
 impl Door {
@@ -62,6 +66,7 @@ impl Door {
             method: parts.method.clone(),
             uri: parts.uri.clone(),
             long_query: long_query(parts).cloned(),
+            looks_back: PastDoor::of(parts).is_some(),
         };
         self.revocations.permit(concerns, Box::new(request))
     }
@@ -120,6 +125,9 @@ impl Request {
         }
         let attributes = info.attributes(user);
         authorize(&authorizer, &attributes).await?;
+        if self.looks_back {
+            authorize(&authorizer, &Attributes { verb: LOOK_BACK, ..attributes }).await?;
+        }
         // As `Api::authorize_stream` asks: a WebSocket begins with GET, and runs commands.
         if self.method == Method::GET && matches!(attributes.subresource, "attach" | "exec" | "portforward") {
             authorize(&authorizer, &Attributes { verb: "create", ..attributes }).await?;

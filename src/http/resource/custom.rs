@@ -60,7 +60,7 @@ async fn serve_from(
     body: &Repeatable,
 ) -> Outcome {
     match served.find(&path.resource) {
-        Some(resource) => serve_found(app, resource, path, parts, body.body()).await,
+        Some(resource) => serve_found(app, resource, path, (parts, None), body.body()).await,
         None => Outcome::Refused(unknown(served, path, parts)),
     }
 }

@@ -36,7 +36,10 @@ impl Context<'_> {
         let options = GetOptions::parse(&self.query)?;
         let target = self.target()?;
         self.event("About to Get from storage");
-        let object = self.app.api.get(target, options).await?;
+        let object = match self.past {
+            None => self.app.api.get(target, options).await?,
+            Some(past) => Box::pin(self.get_past(past, target, options)).await?,
+        };
         if self.is_scale() {
             let scale = scale::read(target.resource, &target.resource.decode(&object)?)?;
             return self.scale(&negotiated, scale);
@@ -53,7 +56,10 @@ impl Context<'_> {
         let options = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
         let encoder = self.encoder(&negotiated)?;
         self.event("About to List from storage");
-        let list = self.app.api.list(resource, self.path.namespace.as_deref(), options).await?;
+        let list = match self.past {
+            None => self.app.api.list(resource, self.path.namespace.as_deref(), options).await?,
+            Some(past) => Box::pin(self.list_past(past, options)).await?,
+        };
         self.event("Listing from storage done");
         let body = self.list_body(encoder, list).await?;
         Ok(response::encoded(StatusCode::OK, negotiated.media, body))
@@ -90,7 +96,15 @@ impl Context<'_> {
         let streams_list = options.start.streams_list();
         let namespace = self.path.namespace.as_deref();
         let (end, permit) = (self.draining().child_token(), self.permit());
-        let mut watch = self.app.api.watch(resource, namespace, options, end).permitted(permit);
+        let frozen = match self.past {
+            None => None,
+            Some(past) => Some(self.watch_past(past, &options).await?),
+        };
+        let watch = self.app.api.watch(resource, namespace, options, end).permitted(permit);
+        let mut watch = match frozen {
+            Some(frozen) => watch.of_past(frozen),
+            None => watch,
+        };
         watch.begin().await;
         let events = self.app.metrics.watch_events(&self.definition.gvr());
         let until = watch.deadline() + SLACK;
@@ -130,6 +144,7 @@ impl Context<'_> {
             namespace: self.path.namespace.as_deref(),
             name: self.path.name.as_deref(),
             fields: &resource.behavior.fields,
+            door: self.past.map(|past| past.revision),
         }
     }
 

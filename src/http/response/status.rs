@@ -180,6 +180,7 @@ fn parts(error: &Error) -> Parts {
         | Error::TooManyMoves { .. }
         | Error::TooBroad { .. }
         | Error::DefaultsTooLarge(_)
+        | Error::AnswerTooLarge(_)
         | Error::ObjectTooLarge => (413, "RequestEntityTooLarge", None),
         Error::UnsupportedMediaType { by, .. } => (415, "UnsupportedMediaType", refused_by(*by)),
         Error::Invalid { kind, name, causes } => {

@@ -44,25 +44,24 @@ impl Cluster {
         &self,
         resources: Vec<(GroupResource, Vec<Custom>)>,
     ) -> Result<Arc<Served>, Error> {
-        // A group version that is built in is the server's own: definitions neither shadow what it has nor join it.
-        let is_own = |custom: &Custom| {
-            let version = custom.version.resource.group_version();
-            self.resources.registry().version(version).is_some()
-        };
         self.serve_next(|before| {
             let mut changes = Changes::default();
             for (name, versions) in resources {
                 let served = before.versions_of(&name);
                 changes.removed.extend(served.map(|resource| resource.definition.clone()));
-                let added = |custom: Custom| Added {
-                    definition: custom.version.resource.clone(),
-                    custom: Some(custom),
-                };
-                changes.added.extend(versions.into_iter().filter(|custom| !is_own(custom)).map(added));
+                changes.added.extend(versions.into_iter().filter_map(|custom| self.added(custom)));
             }
             changes
         })
         .await
+    }
+
+    /// A version of a custom resource; `None` in a group version that is built in, which is the server's own: definitions
+    /// neither shadow what it has nor join it.
+    pub(super) fn added(&self, custom: Custom) -> Option<Added> {
+        let definition = custom.version.resource.clone();
+        let is_own = self.resources.registry().version(definition.group_version()).is_some();
+        (!is_own).then_some(Added { definition, custom: Some(custom) })
     }
 
     async fn serve_next(&self, changes: impl FnOnce(&Served) -> Changes) -> Result<Arc<Served>, Error> {
@@ -98,7 +97,7 @@ impl Cluster {
     }
 
     /// The store's numbers of these resources; it is asked for those that were not served before.
-    async fn ids_of(&self, before: &Served, added: &[Added]) -> Result<Vec<ResourceId>, Error> {
+    pub(super) async fn ids_of(&self, before: &Served, added: &[Added]) -> Result<Vec<ResourceId>, Error> {
         let stored = added.iter().map(|Added { definition, .. }| match &definition.storage {
             Storage::Table { resource, .. } => resource.clone(),
             Storage::Virtual => definition.group_resource(),

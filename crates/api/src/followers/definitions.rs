@@ -1,6 +1,7 @@
 //! CustomResourceDefinitions as a server knows them.
 
 pub mod known;
+pub mod past;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::Mutex;
 
 use self::known::Known;
+use self::past::PastGenerations;
 use crate::cache::follower::Position;
 use crate::cache::hidden_rows::HiddenRows;
 use crate::catalog::Served;
@@ -28,6 +30,7 @@ pub struct Definitions {
     pub shown: Position,
     pub known: Mutex<Known>,
     pub schemas: Schemas,
+    pub past: PastGenerations,
     numbers: SchemaNumbers,
 }
 
@@ -50,6 +53,7 @@ impl Definitions {
             shown: Position::default(),
             known: Mutex::default(),
             schemas: Schemas::new(builtin::types()),
+            past: PastGenerations::default(),
             numbers,
         }
     }

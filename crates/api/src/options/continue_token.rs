@@ -49,6 +49,8 @@ pub struct Scope<'a> {
     pub resource: &'a GroupResource,
     /// `None` for a list over all namespaces or of a cluster-scoped resource.
     pub namespace: Option<&'a str>,
+    /// The revision of the door to the past through which the list was asked for; `None` for the present.
+    pub door: Option<Revision>,
 }
 
 /// The secrets that sign tokens: the newest signs, and all of them verify, so that keys can be rotated.
@@ -64,6 +66,16 @@ pub struct TokenKey {
     pub id: u32,
     /// The secret of at least 32 random bytes.
     pub secret: Vec<u8>,
+}
+
+impl ContinueToken {
+    /// The revision of the snapshot; `None` for the newest data.
+    pub fn revision(&self) -> Option<Revision> {
+        match self.at {
+            PageAt::Revision(revision) => Some(revision),
+            PageAt::Latest => None,
+        }
+    }
 }
 
 impl TokenKeys {
@@ -137,6 +149,10 @@ impl TokenKey {
             // Each part is preceded by its length, so that no two scopes sign the same bytes.
             mac.update(&part.map_or(NONE, |bytes| bytes.len() as u64).to_be_bytes());
             mac.update(part.unwrap_or_default());
+        }
+        // Tokens of the present are those of servers that know no doors.
+        if let Some(door) = scope.door {
+            mac.update(&door.0.to_be_bytes());
         }
         Ok(mac)
     }

@@ -30,6 +30,8 @@ pub struct Collection<'a> {
     /// The name in the deprecated path `/watch/…/{name}`.
     pub name: Option<&'a str>,
     pub fields: &'a SelectableFields,
+    /// The revision of the door to the past through which the request came.
+    pub door: Option<Revision>,
 }
 
 /// The objects of a collection that the request selects.
@@ -156,7 +158,8 @@ fn next_page(
     collection: Collection<'_>,
     keys: &TokenKeys,
 ) -> Result<ListAt, Error> {
-    let scope = Scope { resource: collection.resource, namespace: collection.namespace };
+    let Collection { resource, namespace, door, .. } = collection;
+    let scope = Scope { resource, namespace, door };
     let token = keys.decode(continued, scope)?;
     if !matches!(version, "" | "0") {
         return Err(Error::bad_request("specifying resource version is not allowed when using continue"));

@@ -56,6 +56,14 @@ struct Request<'a> {
     /// The number in the continue token: how many objects follow `after`.
     remaining: Option<u64>,
     revision: Revision,
+    /// The revision of the door to the past through which the request came.
+    door: Option<Revision>,
+}
+
+/// The state that a list reads, and the revision of the door to the past through which the request came.
+struct At {
+    revision: Revision,
+    door: Option<Revision>,
 }
 
 impl Api {
@@ -77,16 +85,38 @@ impl Api {
         namespace: Option<&str>,
         options: ListOptions,
     ) -> Result<List, Error> {
+        let (source, revision) = self.source(resource, namespace, &options.at).await?;
+        self.list_from(source, resource, namespace, options, At { revision, door: None }).await
+    }
+
+    /// Lists objects as they were stored at a past revision, through the door of another one.
+    pub(crate) async fn list_stored_as_of(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: Option<&str>,
+        options: ListOptions,
+        (revision, door): (Revision, Revision),
+    ) -> Result<List, Error> {
+        self.list_from(Source::Store, resource, namespace, options, At { revision, door: Some(door) }).await
+    }
+
+    async fn list_from(
+        &self,
+        source: Source,
+        resource: &Arc<Resource>,
+        namespace: Option<&str>,
+        options: ListOptions,
+        At { revision, door }: At,
+    ) -> Result<List, Error> {
         let ListOptions { selection, at, limit } = options;
         let limit = limit.and_then(|limit| usize::try_from(limit.get()).ok());
-        let (source, revision) = self.source(resource, namespace, &at).await?;
         // Upstream's cache ignores the limit if the request accepts any state.
         let limit = limit.filter(|_| at != ListAt::Any);
         let (after, remaining) = match at {
             ListAt::Token(token) => (Some(token.after), token.remaining),
             _ => (None, None),
         };
-        let request = Request { resource, namespace, selection, limit, after, remaining, revision };
+        let request = Request { resource, namespace, selection, limit, after, remaining, revision, door };
         if resource.hooked().is_some() && request.selection.looks_inside() {
             return self.list_converted(request, source).await;
         }
@@ -149,7 +179,7 @@ impl Api {
         }
         let fresh = ContinueToken { at: PageAt::Latest, after: token.after.clone(), remaining: None };
         let group_resource = resource.group_resource();
-        let scope = Scope { resource: &group_resource, namespace };
+        let scope = Scope { resource: &group_resource, namespace, door: None };
         Error::expired_page(self.token_keys.load().encode(&fresh, scope).ok())
     }
 
@@ -198,8 +228,7 @@ impl Api {
     }
 
     async fn list_store(&self, request: Request<'_>) -> Result<List, Error> {
-        let backend = self.cache.backend();
-        let mut rows = backend.scan(request.scan(), request.revision).await?;
+        let mut rows = self.rows(&request).await?;
         let Some(limit) = request.limit else {
             return Ok(request.whole(whole_from_store(&request, rows)));
         };
@@ -224,11 +253,25 @@ impl Api {
             (true, Some(known)) => Some(known),
             (true, None) if !request.unfiltered() => Some(1),
             (true, None) => {
-                let all = backend.count(&request.scan(), request.revision).await?;
+                let all = self.count(&request).await?;
                 Some(all.saturating_sub(page.len() as u64))
             }
         };
         self.page(&request, page, remaining)
+    }
+
+    async fn rows(&self, request: &Request<'_>) -> Result<RowStream, Error> {
+        match request.door {
+            Some(_) => self.scan_as_of(request.resource, request.scan(), request.revision).await,
+            None => Ok(self.cache.backend().scan(request.scan(), request.revision).await?),
+        }
+    }
+
+    async fn count(&self, request: &Request<'_>) -> Result<u64, Error> {
+        match request.door {
+            Some(_) => self.count_as_of(request.resource, &request.scan(), request.revision).await,
+            None => Ok(self.cache.backend().count(&request.scan(), request.revision).await?),
+        }
     }
 
     /// Makes a page. `remaining` is the number of keys that follow; `None` if there are none.
@@ -246,7 +289,8 @@ impl Api {
                 let at = PageAt::Revision(request.revision);
                 let token = ContinueToken { at, after, remaining: unfiltered.then_some(remaining) };
                 let group_resource = request.resource.group_resource();
-                let scope = Scope { resource: &group_resource, namespace: request.namespace };
+                let (namespace, door) = (request.namespace, request.door);
+                let scope = Scope { resource: &group_resource, namespace, door };
                 self.token_keys.load().encode(&token, scope)?
             }
             _ => String::new(),
@@ -370,7 +414,7 @@ fn next_chunk(
     (Ok(chunk), rest, turn)
 }
 
-fn object(row: storage::Row) -> Arc<Object> {
+pub(super) fn object(row: storage::Row) -> Arc<Object> {
     let draft = Draft::parse(&row.namespace, &row.name, row.value);
     Arc::new(draft.into_object(row.revision))
 }

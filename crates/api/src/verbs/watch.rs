@@ -2,6 +2,7 @@
 
 mod bookmark;
 mod converted;
+mod past;
 mod scope;
 
 use std::pin::Pin;
@@ -27,6 +28,7 @@ use crate::options::watch::{Bookmarks, StateEnd, WatchOptions, WatchStart};
 use crate::random::Random;
 use crate::resource::Resource;
 use crate::revision::Revision;
+use crate::verbs::past::Frozen;
 use crate::{Api, storage};
 
 /// Synthetic events per step.
@@ -82,6 +84,8 @@ enum Phase {
         end: StateEnd,
     },
     Live(Watcher),
+    /// The events of a past state, and then silence.
+    Past(Frozen),
     Ended,
 }
 
@@ -141,6 +145,12 @@ impl Watch {
         self
     }
 
+    /// The watch sees a past state, which does not change, instead of the present one.
+    pub fn of_past(mut self, frozen: Frozen) -> Self {
+        self.phase = Phase::Past(frozen);
+        self
+    }
+
     /// Takes the newest state, if the watch starts from there. After that, every change is an event: whoever has seen the
     /// headers of the answer, and deletes an object then, is told that it was there.
     pub async fn begin(&mut self) {
@@ -166,6 +176,10 @@ impl Watch {
                     }
                 }
                 Phase::Live(watcher) => match self.next_change(watcher).await {
+                    Some(step) => step,
+                    None => return self.revoked().await.map(|error| vec![WatchEvent::Error(error)]),
+                },
+                Phase::Past(frozen) => match self.next_of_past(frozen).await {
                     Some(step) => step,
                     None => return self.revoked().await.map(|error| vec![WatchEvent::Error(error)]),
                 },

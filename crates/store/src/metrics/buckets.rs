@@ -6,7 +6,7 @@ use metrics_exporter_prometheus::PrometheusRecorder;
 use super::catalog;
 use super::{
     admission, authorization, certificates, conversion, egress, encryption, external_signer, flow_control,
-    objects, request, services, store, tokens, watch,
+    objects, past, request, services, sql, store, tokens, watch,
 };
 
 /// The buckets of Prometheus' clients, in seconds.
@@ -36,11 +36,13 @@ const HISTOGRAMS: &[(&str, &[f64])] = &[
     (objects::COMPARISON_SECONDS, &objects::COMPARISON_BUCKETS),
     (objects::COMPILATION_SECONDS, &DEFAULT_BUCKETS),
     (objects::EVALUATION_SECONDS, &DEFAULT_BUCKETS),
+    (past::SECONDS, &past::BUCKETS),
     (request::BODY_SIZES, &request::BODY_SIZE_BUCKETS),
     (request::REQUEST_SECONDS, &request::REQUEST_BUCKETS),
     (request::REQUEST_SLI_SECONDS, &request::REQUEST_SLI_BUCKETS),
     (request::RESPONSE_SIZES, &request::RESPONSE_SIZE_BUCKETS),
     (services::ADDRESS_SECONDS, &DEFAULT_BUCKETS),
+    (sql::SECONDS, &sql::BUCKETS),
     (store::COMMIT_SECONDS, &store::COMMIT_BUCKETS),
     (store::COMMIT_SIZE, &store::SIZE_BUCKETS),
     (tokens::IMPERSONATION_CHECK_SECONDS, &tokens::IMPERSONATION_BUCKETS),

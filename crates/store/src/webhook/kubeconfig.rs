@@ -96,6 +96,13 @@ impl CurrentCluster {
         let config = Kubeconfig { value: &content, directory: &directory };
         config.current().map_err(|problem| KubeconfigError { path: path.to_owned(), problem })
     }
+
+    /// The cluster of a kubeconfig that was read before. Reads the files that it names.
+    pub fn of(content: &Value, directory: &Path) -> Result<Self, String> {
+        Kubeconfig { value: content, directory }
+            .current()
+            .map_err(|problem| format!("the kubeconfig {problem}"))
+    }
 }
 
 struct Kubeconfig<'a> {

@@ -129,6 +129,17 @@ impl Update {
     }
 }
 
+/// The versions in which the resource of a definition is served that was stored in the past.
+pub fn served_as_of(
+    object: &Arc<Object>,
+    resource: ResourceId,
+    schemas: &Schemas,
+    mut number: impl FnMut() -> u32,
+) -> Vec<Custom> {
+    let stored = Arc::new(StoredDefinition::new(Key::new(resource, "", object.name()), object.revision()));
+    served(object, &stored, Arc::default(), (schemas, &mut number))
+}
+
 /// The resource that a definition of this name defines: the name is `widgets.example.com`.
 fn resource_of(name: &str) -> Option<GroupResource> {
     name.split_once('.').map(|(plural, group)| GroupResource::new(group, plural))
