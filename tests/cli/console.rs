@@ -58,7 +58,10 @@ fn time_and_sql_67_the_page_reads_with_the_credentials_of_a_kubeconfig() {
     let namespaces = format!("{secret}/api/v1/namespaces?limit=1");
     let list = console.ask("GET", &namespaces);
     assert!(list.starts_with("HTTP/1.1 200 OK\r\n") && list.contains("\"NamespaceList\""), "{list}");
-    assert!(list.contains("content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox\r\n"), "{list}");
+    assert!(
+        list.contains("content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox\r\n"),
+        "{list}"
+    );
     for (method, path, status) in [
         ("GET", "/console/", 403),
         ("GET", "/api/v1/namespaces", 403),
