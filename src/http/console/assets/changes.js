@@ -5,7 +5,7 @@ import { get, isLack, kinds, momentAt, useAnswer } from './api.js';
 import { clock, day, plural, stamp } from './format.js';
 import { Answer, Field, Notice, Saving, Table, Tabs, Time, Toggle, say, usePoll } from './parts.js';
 
-const page = 200;
+const page = 100;
 const signs = { ADDED: '+', MODIFIED: '~', DELETED: '−' };
 const wordsOf = { ADDED: 'created', MODIFIED: 'changed', DELETED: 'deleted' };
 
