@@ -30,8 +30,7 @@ use crate::egress;
 use crate::encryption;
 use crate::http::console::Console;
 use crate::http::door::cors::Cors;
-use crate::http::limits::InFlightLimits;
-use crate::http::sql::SqlConfig;
+use crate::http::limits::{InFlightLimits, SqlConfig};
 use crate::http::{server, tls};
 use crate::kinds::built_in::enablement::Enablement;
 use crate::metrics::AllowedLabels;
@@ -83,6 +82,7 @@ pub struct Config {
     pub kubelets: kubelets::Config,
     pub aggregation: Aggregation,
     pub console: Console,
+    pub branches: BranchLimits,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
     /// For how long a server that is stopped goes on as ever, only not ready, before it closes its listener.
@@ -133,6 +133,7 @@ impl Default for Config {
             kubelets: kubelets::Config::default(),
             aggregation: Aggregation::default(),
             console: Console::default(),
+            branches: BranchLimits::default(),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
             shutdown_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(10),
@@ -336,6 +337,21 @@ impl Default for CertificateControllers {
         let longest = Duration::from_secs(8760 * 3600);
         let authorities = BTreeMap::new();
         Self { approving: false, signing: false, cleaning: false, authority: None, authorities, longest }
+    }
+}
+
+/// Limits of branches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchLimits {
+    /// The number of branches, those of branches included.
+    pub most: usize,
+    /// The bytes of values that one branch holds beyond what it was made from.
+    pub most_bytes: u64,
+}
+
+impl Default for BranchLimits {
+    fn default() -> Self {
+        Self { most: 100, most_bytes: 64 << 20 }
     }
 }
 

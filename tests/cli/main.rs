@@ -11,6 +11,7 @@ mod kube_apiserver;
 mod output;
 mod pki;
 mod serve;
+mod sql;
 mod test_command;
 mod up;
 
