@@ -101,6 +101,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
             services: Default::default(),
             namespace_contents: None,
             cluster_controllers: true,
+            record_writers: Default::default(),
             garbage_collection: true,
             generate_name: Arc::new(generate_name),
         },

@@ -45,6 +45,9 @@ pub struct Tables {
     /// The versions whose changes have not been swept.
     changes: OrdMap<Revision, Arc<Version>>,
     changes_by_resource: OrdSet<(ResourceId, Revision)>,
+    /// The oldest revision at which each resource can be read; those that are not in it, from `other_floors` on.
+    pub floors: OrdMap<ResourceId, Revision>,
+    pub other_floors: Revision,
     /// The stamp of the newest commit.
     pub committed_ms: i64,
     /// The last commit of each second in which there was one, but for the newest.
@@ -61,6 +64,8 @@ impl Tables {
     /// The tables of a store that begins at this time.
     pub fn new(now_ms: i64) -> Self {
         Self {
+            floors: OrdMap::new(),
+            other_floors: FIRST,
             committed_ms: now_ms,
             marks: OrdMap::unit(now_ms, FIRST),
             clock: Clock { revision: FIRST, compacted: FIRST },
@@ -265,12 +270,29 @@ impl Tables {
         self.changes.get_min().map(|(revision, _)| *revision)
     }
 
-    /// Removes up to `limit` changes at or below `compacted`, and the versions that they made dead. Returns the number
-    /// of changes.
+    pub fn floor(&self, resource: ResourceId) -> Revision {
+        self.floors.get(&resource).copied().unwrap_or(self.other_floors)
+    }
+
+    /// The changes at or below the floors of their resources.
+    pub fn due(&self) -> impl Iterator<Item = &Arc<Version>> {
+        let mut next = self.changes_by_resource.get_min().map(|(resource, _)| *resource);
+        let resources = std::iter::from_fn(move || {
+            let resource = next?;
+            let after = (resource, Revision(u64::MAX))..;
+            next = self.changes_by_resource.range(after).next().map(|(resource, _)| *resource);
+            Some(resource)
+        });
+        resources.flat_map(|resource| {
+            let floor = self.floor(resource);
+            self.changes_of(resource, Revision(0)).take_while(move |change| change.revision <= floor)
+        })
+    }
+
+    /// Removes up to `limit` changes at or below the floors of their resources, and the versions that they made dead.
+    /// Returns the number of changes.
     pub fn sweep(&mut self, limit: u32) -> u64 {
-        let compacted = self.changes.range(..=self.clock.compacted);
-        let swept: Vec<Arc<Version>> =
-            compacted.take(limit as usize).map(|(_, version)| version.clone()).collect();
+        let swept: Vec<Arc<Version>> = self.due().take(limit as usize).cloned().collect();
         for change in &swept {
             self.changes.remove(&change.revision);
             self.changes_by_resource.remove(&(change.key.resource, change.revision));
