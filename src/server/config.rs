@@ -136,7 +136,6 @@ impl Default for Config {
             aggregation: Aggregation::default(),
             console: Console::default(),
             branches: BranchLimits::default(),
-            compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes, retention: None }),
             record_writers: RecordWriters::default(),
             shutdown_delay: Duration::ZERO,
