@@ -2,13 +2,15 @@
 //! SQL of the store.
 
 pub mod app;
+pub mod branches;
+pub mod console;
 pub mod documents;
 pub mod door;
 mod extension;
 pub mod health;
 pub mod in_process;
 pub mod limits;
-pub(crate) mod past;
+pub mod past;
 mod request;
 mod resource;
 mod response;

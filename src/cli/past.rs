@@ -5,7 +5,7 @@ pub mod blame;
 pub mod diff;
 pub mod history;
 mod kinds;
-mod kubeconfig;
+pub(super) mod kubeconfig;
 mod leaves;
 pub mod session;
 pub mod undo;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::branches::Branches;
 use super::documents::publications::Publications;
 use super::door::Door;
 use super::limits::{BodyBudget, InFlightLimits, PastReads, Printing, Statements};
@@ -22,6 +23,9 @@ pub struct App {
     pub issuer_documents: Option<IssuerDocuments>,
     pub publications: Publications,
     pub zpages: Zpages,
+    /// Whether `/console/` is offered.
+    pub has_console: bool,
+    pub branches: Branches,
     pub metrics: Arc<Metrics>,
     pub statements: Statements,
     pub limits: Limits,

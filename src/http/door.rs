@@ -216,11 +216,16 @@ impl Door {
             }
             response.headers_mut().entry(AUDIT_ID).or_insert(audit_id);
         }
+        self.secure(response);
         let headers = response.headers_mut();
-        if let Some(value) = &self.strict_transport_security {
-            headers.insert(header::STRICT_TRANSPORT_SECURITY, value.clone());
-        }
         headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+    }
+
+    /// Tells browsers to use no other scheme than HTTPS, if the server is so configured.
+    pub fn secure(&self, response: &mut Response) {
+        if let Some(value) = &self.strict_transport_security {
+            response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, value.clone());
+        }
     }
 
     /// The verb and subject of the request; an error if its URL is unclear, or if the server drains and can say so in no other way.

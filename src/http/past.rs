@@ -122,12 +122,7 @@ async fn answer(app: &App, past: &Past, info: &RequestInfo, parts: &Parts, body:
 }
 
 /// Discovery, OpenAPI and the version; everything else that is no resource is of the present.
-async fn document(
-    app: &App,
-    past: &Past,
-    path: Option<&ApiPath>,
-    parts: &Parts,
-) -> Result<Response, Error> {
+async fn document(app: &App, past: &Past, path: Option<&ApiPath>, parts: &Parts) -> Result<Response, Error> {
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::MethodNotAllowed);
     }

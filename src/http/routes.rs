@@ -15,6 +15,8 @@ use http_body::Body as _;
 use tokio::time::timeout;
 
 use super::app::App;
+use super::branches;
+use super::console;
 use super::documents;
 use super::documents::discovery::Extensions;
 use super::documents::openapi::OpenApi;
@@ -55,9 +57,18 @@ struct Started {
 
 impl Responder for Started {
     fn respond(self: Arc<Self>, mut request: Request) -> BoxFuture<'static, Response> {
+        if let Some(branch) = self.app.branches.find(&mut request) {
+            return branch.respond(request);
+        }
         Box::pin(async move {
             past::door::Door::open(&mut request);
             let Self { app, health } = &*self;
+            if app.has_console
+                && let Some(mut response) = console::answer(&request)
+            {
+                app.door.secure(&mut response);
+                return response;
+            }
             let handler = async |info: &RequestInfo, parts: &Parts, body| {
                 if let Some(door) = past::door::Door::of(parts) {
                     return Box::pin(past::serve(app, door, info, parts, body)).await;
@@ -74,6 +85,7 @@ impl Responder for Started {
                     }
                     Route::Resource(path) => resource::serve(app, path, parts, body).await,
                     Route::Sql => sql::serve(app, parts, body).await,
+                    Route::Branches => Box::pin(branches::serve(app, parts, body)).await,
                     Route::Document(path) => serve_document(app, path, parts).await,
                 }
             };
@@ -132,6 +144,7 @@ enum Route<'a> {
     Health,
     Resource(&'a ResourcePath),
     Sql,
+    Branches,
     /// Discovery, OpenAPI, metrics and whatever else is no resource; `None` for other paths than those of the API.
     Document(Option<&'a ApiPath>),
 }
@@ -140,6 +153,7 @@ impl<'a> Route<'a> {
     fn of(info: &'a RequestInfo, parts: &Parts) -> Self {
         match &info.route {
             _ if is_health(parts.uri.path()) => Self::Health,
+            _ if branches::is_endpoint(parts.uri.path()) => Self::Branches,
             Some(ApiPath::Resource(path)) => Self::Resource(path),
             None if parts.uri.path() == sql::PATH => Self::Sql,
             other => Self::Document(other.as_ref()),
@@ -273,6 +287,7 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
                 openapi(publication, move |openapi| documents::openapi_v3(openapi, &path, &query, &headers))
                     .await?
             }
+            None if let Some(name) = branches::branch_of(path) => return Err(branches::not_found(name)),
             None if is_below_a_group(app, path) => return Err(Error::UnknownResource),
             None => response::not_found(),
         },

@@ -118,7 +118,8 @@ async fn answer(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Response, E
 fn note(parts: &Parts, request: &SqlRequest, body: &Bytes) {
     let Some(record) = audit_record(parts) else { return };
     record.annotate("rowplane.dev/sql", request.query.clone());
-    record.requested_text(|| serde_json::from_slice::<serde::de::IgnoredAny>(body).ok().map(|_| body.clone()));
+    record
+        .requested_text(|| serde_json::from_slice::<serde::de::IgnoredAny>(body).ok().map(|_| body.clone()));
 }
 
 /// A statement with all that it needs on its thread.

@@ -28,6 +28,7 @@ use crate::controllers::IdentityLeases;
 use crate::controllers::servers::kubernetes_service::Endpoints;
 use crate::egress;
 use crate::encryption;
+use crate::http::console::Console;
 use crate::http::door::cors::Cors;
 use crate::http::limits::{InFlightLimits, SqlConfig};
 use crate::http::{server, tls};
@@ -80,6 +81,8 @@ pub struct Config {
     /// How kubelets are reached.
     pub kubelets: kubelets::Config,
     pub aggregation: Aggregation,
+    pub console: Console,
+    pub branches: BranchLimits,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
     /// For how long a server that is stopped goes on as ever, only not ready, before it closes its listener.
@@ -129,6 +132,8 @@ impl Default for Config {
             service_routes: service_routes::Config::default(),
             kubelets: kubelets::Config::default(),
             aggregation: Aggregation::default(),
+            console: Console::default(),
+            branches: BranchLimits::default(),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
             shutdown_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(10),
@@ -332,6 +337,21 @@ impl Default for CertificateControllers {
         let longest = Duration::from_secs(8760 * 3600);
         let authorities = BTreeMap::new();
         Self { approving: false, signing: false, cleaning: false, authority: None, authorities, longest }
+    }
+}
+
+/// Limits of branches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchLimits {
+    /// The number of branches, those of branches included.
+    pub most: usize,
+    /// The bytes of values that one branch holds beyond what it was made from.
+    pub most_bytes: u64,
+}
+
+impl Default for BranchLimits {
+    fn default() -> Self {
+        Self { most: 100, most_bytes: 64 << 20 }
     }
 }
 

@@ -89,7 +89,8 @@ const PODS: &str = "/api/v1/namespaces/t/pods";
 
 async fn time_and_sql_44_tables_of_kinds(setup: Setup) {
     let server = setup.start().await;
-    let resources = rows(&server, "SELECT name, table_name, namespaced FROM resources WHERE NOT custom").await;
+    let resources =
+        rows(&server, "SELECT name, table_name, namespaced FROM resources WHERE NOT custom").await;
     assert!(resources.len() > 55, "{}", resources.len());
     for row in &resources {
         for name in [&row[0], &row[1]] {
@@ -106,7 +107,8 @@ async fn time_and_sql_44_tables_of_kinds(setup: Setup) {
     }
     assert!(!names.contains("tokenreviews.authentication.k8s.io"));
     server.create("a", json!({"k": "v"})).await;
-    let found = rows(&server, "SELECT namespace, name, data->>'k', immutable FROM configmaps WHERE name = 'a'").await;
+    let found =
+        rows(&server, "SELECT namespace, name, data->>'k', immutable FROM configmaps WHERE name = 'a'").await;
     assert_eq!(found, [json!(["t", "a", "v", null])]);
     let found = rows(&server, "SELECT namespace, name FROM namespaces WHERE name = 't'").await;
     assert_eq!(found, [json!([null, "t"])]);
@@ -187,7 +189,8 @@ async fn time_and_sql_46_the_past(setup: Setup) {
     server.set("a", json!({"v": "2"})).await;
     server.remove("b").await;
     server.create("c", json!({})).await;
-    let list = server.get(format!("{CONFIGMAPS}?resourceVersion={then}&resourceVersionMatch=Exact")).await.ok();
+    let list =
+        server.get(format!("{CONFIGMAPS}?resourceVersion={then}&resourceVersionMatch=Exact")).await.ok();
     let listed: Vec<Value> = list["items"]
         .as_array()
         .expect("items")
@@ -205,7 +208,8 @@ async fn time_and_sql_46_the_past(setup: Setup) {
     let of_t = "namespace = 't'";
     let past = rows(&server, &format!("SELECT {columns} configmaps('rv-{then}') WHERE {of_t}")).await;
     assert_eq!(read(past), listed);
-    let past = rows(&server, &format!("SELECT {columns} configmaps WHERE as_of = 'rv-{then}' AND {of_t}")).await;
+    let past =
+        rows(&server, &format!("SELECT {columns} configmaps WHERE as_of = 'rv-{then}' AND {of_t}")).await;
     assert_eq!(read(past), listed);
     let query = format!("SELECT {columns} configmaps WHERE {of_t}");
     let lines = lines(&query, &send(&server, &query, json!({"asOf": format!("rv-{then}")})).await);
@@ -243,11 +247,26 @@ async fn time_and_sql_47_columns(setup: Setup) {
     server.post("/api/v1/nodes", &json!({"metadata": {"name": "n"}})).await.expect(201);
     server.post(PODS, &pod("a", Some("n"), "1500m")).await.expect(201);
     let lines = lines("*", &send(&server, "SELECT * FROM pods", json!({})).await);
-    let names: Vec<&str> =
-        lines[0]["columns"].as_array().expect("columns").iter().filter_map(|one| one["name"].as_str()).collect();
+    let names: Vec<&str> = lines[0]["columns"]
+        .as_array()
+        .expect("columns")
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
     let expected = [
-        "namespace", "name", "uid", "resource_version", "generation", "created", "deleted", "labels", "annotations",
-        "owners", "finalizers", "spec", "status",
+        "namespace",
+        "name",
+        "uid",
+        "resource_version",
+        "generation",
+        "created",
+        "deleted",
+        "labels",
+        "annotations",
+        "owners",
+        "finalizers",
+        "spec",
+        "status",
     ];
     assert_eq!(names, expected);
     let query = "SELECT spec_node_name, spec->>'nodeName', status_phase, spec_termination_grace_period_seconds, \
@@ -326,7 +345,8 @@ async fn time_and_sql_49_nothing_but_select(setup: Setup) {
     server.stop().await;
 }
 
-const ENDLESS: &str = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c";
+const ENDLESS: &str =
+    "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c";
 
 async fn time_and_sql_50_endless_statements(mut setup: Setup) {
     setup.limits.sql.concurrent = 1;
@@ -428,15 +448,22 @@ async fn views_and_tables_of_all_kinds(setup: Setup) {
     let status = json!({"status": {"phase": "Running", "conditions": [condition],
         "containerStatuses": [{"name": "c", "ready": false, "restartCount": 2, "image": "i", "imageID": "", "state": {}}]}});
     server.patch(format!("{PODS}/a/status"), &status).await.ok();
-    let found = rows(&server, "SELECT namespace, pod, kind, name, image, cpu_request, ready, restarts FROM containers").await;
+    let found = rows(
+        &server,
+        "SELECT namespace, pod, kind, name, image, cpu_request, ready, restarts FROM containers",
+    )
+    .await;
     assert_eq!(found, [json!(["t", "a", "container", "c", "registry/a:1", 0.25, 0, 2])]);
     let query = "SELECT resource, namespace, name, type, status, reason, message, since FROM conditions WHERE reason = 'R'";
     let expected = json!(["pods", "t", "a", "Ready", "False", "R", "m", "2026-01-02T03:04:05Z"]);
     assert_eq!(rows(&server, query).await, [expected.clone()]);
     assert_eq!(rows(&server, &format!("{query} AND resource = 'pods'")).await, [expected]);
     assert_eq!(rows(&server, &format!("{query} AND resource = 'nodes'")).await, [] as [Value; 0]);
-    let owned = deployment("d", json!({"replicas": 0, "selector": {"matchLabels": {"a": "b"}},
-        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}));
+    let owned = deployment(
+        "d",
+        json!({"replicas": 0, "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}),
+    );
     let made = server.post("/apis/apps/v1/namespaces/t/deployments", &owned).await.expect(201);
     let uid = &made["metadata"]["uid"];
     let child = json!({"metadata": {"name": "child", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment",

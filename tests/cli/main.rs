@@ -1,6 +1,7 @@
 //! The program as an operator sees it: its output, its refusals, and how it ends.
 
 mod certs;
+mod console;
 mod doctor;
 mod etcd;
 mod first_errors;

@@ -23,7 +23,8 @@ fn statements_have_rows_or_one_line_of_error() {
     let dir = TempDir::new().unwrap();
     let _server = Server::of(&mut rowplane(dir.path(), &["--secure-port=0"]));
     let kubeconfig = dir.path().join("admin.kubeconfig");
-    let query = "SELECT name, status_phase AS phase, 1 AS n FROM namespaces WHERE name LIKE 'kube-%' ORDER BY 1";
+    let query =
+        "SELECT name, status_phase AS phase, 1 AS n FROM namespaces WHERE name LIKE 'kube-%' ORDER BY 1";
     let ask = |arguments: &[&str]| sql(&kubeconfig, arguments, None);
     let (code, out, err) = ask(&[query]);
     assert_eq!((code, &*err), (Some(0), ""));

@@ -18,6 +18,7 @@ use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
 use rowplane::controllers::servers::kubernetes_service::Endpoints;
 use rowplane::http;
+use rowplane::http::console::Console;
 use rowplane::http::door::cors::Cors;
 use rowplane::kinds::built_in::enablement::Enablement;
 use rowplane::revision::Revision;
@@ -67,6 +68,7 @@ pub struct Setup {
     pub audit: rowplane::audit::config::Config,
     /// What `/flagz` shows.
     pub flags: BTreeMap<String, String>,
+    pub console: Console,
     pub encryption: Option<rowplane::encryption::Config>,
     /// Without ServiceAccount unless the test sets it, since namespaces have no accounts.
     pub admission: Settings,
@@ -124,6 +126,7 @@ impl Setup {
             cors: None,
             audit: rowplane::audit::config::Config::default(),
             flags: BTreeMap::new(),
+            console: Console::default(),
             encryption: None,
             admission: Settings::new(&[], &["ServiceAccount"]).expect("a known plugin"),
             authentication: Authentication::default(),
@@ -253,6 +256,7 @@ impl Setup {
             enablement: self.enablement.clone(),
             audit: self.audit.clone(),
             flags: self.flags.clone(),
+            console: self.console,
             encryption: self.encryption.clone(),
             admission: self.admission.clone(),
             authentication: self.authentication.clone(),

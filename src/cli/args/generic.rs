@@ -8,6 +8,7 @@ use clap::{ArgAction, Args};
 
 use super::{duration, positive_duration};
 use crate::cli::feature_gates::FeatureGates;
+use crate::http::console::Console;
 use crate::http::limits::InFlightLimits;
 use crate::http::server;
 use crate::server::config::{ApiLimits, Config};
@@ -99,6 +100,11 @@ pub struct GenericArgs {
     #[arg(long, value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = FeatureGates::parse)]
     pub(super) feature_gates: FeatureGates,
 
+    /// Whether /console/ is served, a page for browsers whose files hold no data: on, off, or auto, which is on if the
+    /// server listens on a loopback address
+    #[arg(long, value_name = "auto|on|off", default_value = "auto", value_parser = console)]
+    pub(super) console: Console,
+
     /// The path to show in the line `export KUBECONFIG=`, when users know the file by another path, such as that of a
     /// volume of a container
     #[arg(long, value_name = "PATH")]
@@ -108,6 +114,7 @@ pub struct GenericArgs {
 impl GenericArgs {
     pub fn apply(self, config: &mut Config) {
         config.advertise_address = self.advertise_address;
+        config.console = self.console;
         config.shutdown_delay = self.shutdown_delay_duration;
         config.shutdown_grace = self.shutdown_grace_period;
         if let Some(https) = &mut config.https {
@@ -141,4 +148,13 @@ impl GenericArgs {
 fn goaway_chance(text: &str) -> Result<f64, String> {
     let chance = text.parse::<f64>().ok().filter(|chance| (0.0..=0.02).contains(chance));
     chance.ok_or_else(|| "cannot be less than 0 or greater than 0.02".to_owned())
+}
+
+fn console(text: &str) -> Result<Console, String> {
+    match text {
+        "auto" => Ok(Console::Auto),
+        "on" => Ok(Console::On),
+        "off" => Ok(Console::Off),
+        _ => Err("has to be auto, on or off".to_owned()),
+    }
 }

@@ -66,8 +66,8 @@ impl At {
 
 impl Session {
     pub async fn open(arguments: &ServerArgs) -> Result<Self, Error> {
-        let kubeconfig =
-            Kubeconfig::load(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).map_err(Error::Usage)?;
+        let kubeconfig = Kubeconfig::load(arguments.kubeconfig.as_deref(), arguments.context.as_deref())
+            .map_err(Error::Usage)?;
         let content = kubeconfig.with_credentials().map_err(Error::Refused)?;
         let cluster = CurrentCluster::of(&content, Path::new("/")).map_err(Error::Usage)?;
         let client = Client::of_cluster(cluster).map_err(Error::Usage)?;
@@ -110,6 +110,7 @@ impl Session {
         accept: &str,
         body: String,
     ) -> Result<Answer, Error> {
+        let body = (!body.is_empty()).then_some(("application/json", body));
         let sent = self.client.send(method, path, accept, body, TIMEOUT).await;
         sent.map_err(|why| unreachable(&self.client, &why))
     }
@@ -164,7 +165,9 @@ pub fn parse(answer: &Answer) -> Result<Value, Error> {
 pub fn refused(answer: &Answer) -> Error {
     let status: Option<Value> = serde_json::from_slice(&answer.body).ok();
     let message = status.as_ref().and_then(|status| status["message"].as_str()).map(str::to_owned);
-    Error::Refused(message.unwrap_or_else(|| {
-        format!("{}: {}", answer.status, String::from_utf8_lossy(&answer.body).trim())
-    }))
+    Error::Refused(
+        message.unwrap_or_else(|| {
+            format!("{}: {}", answer.status, String::from_utf8_lossy(&answer.body).trim())
+        }),
+    )
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::when::When;
-use crate::auth::authorizer::{Answer, Attributes, Authorization, Authorizer, Decision, Given, Reason, UserRules};
+use crate::auth::authorizer::{
+    Answer, Attributes, Authorization, Authorizer, Decision, Given, Reason, UserRules,
+};
 use crate::user::User;
 
 /// The verb that lets a user look back, beside the verb of the read.

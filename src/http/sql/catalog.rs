@@ -14,7 +14,13 @@ pub struct Tables(pub Arc<Session>);
 impl Catalog for Tables {
     fn names(&self) -> Vec<String> {
         let own = tables::NAMES.iter().map(|name| (*name).to_owned());
-        self.0.resources().keys().cloned().filter(|name| !tables::NAMES.contains(&&**name)).chain(own).collect()
+        self.0
+            .resources()
+            .keys()
+            .cloned()
+            .filter(|name| !tables::NAMES.contains(&&**name))
+            .chain(own)
+            .collect()
     }
 
     fn table(&self, name: &str) -> Result<Arc<dyn Table>, SqlError> {

@@ -47,6 +47,28 @@ def scenarios(comparison):
             yield f"life of {document['kind']} ({place})", list(life(resource, document, name))
 
 
+# Metadata that upstream refuses, or takes from some kinds only.
+METADATA = [
+    {"finalizers": ["bare"]}, {"finalizers": ["a/b/c"]}, {"finalizers": ["orphan", "foregroundDeletion"]},
+    {"labels": {"a b": "c"}}, {"labels": {"a": "b c"}}, {"annotations": {"a b": ""}}, {"annotations": {"A.b/c": ""}},
+    {"ownerReferences": [{}]}, {"ownerReferences": [{"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "a"}]},
+    {"generation": -1}, {"name": "a_b"}, {"name": "a/b"}, {"name": "A:b"}, {"name": "-a"}, {"name": None},
+    {"name": None, "generateName": "a_b"}, {"name": "a" * 254}, {"name": "b" * 64},
+]
+
+
+def metadata(comparison):
+    """Bad metadata of all kinds, which upstream's kinds look at in three ways."""
+    for place, resource, document in bases(comparison):
+        if name := document["metadata"].get("name"):
+            many, steps = short(resource), []
+            for bad in METADATA:
+                changed = copy.deepcopy(document)
+                changed["metadata"].update({"name": name + "-x", **bad})
+                steps.append({f"POST {many}?dryRun=All&fieldManager=m": changed})
+            yield f"metadata of {document['kind']} ({place})", steps
+
+
 def life(resource, document, name):
     many, one = short(resource), f"{short(resource)}/{name}"
     mapping = {"labels": {"versus": "a"}, "annotations": {"versus.example.com/a": "b"}}

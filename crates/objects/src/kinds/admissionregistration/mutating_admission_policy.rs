@@ -21,7 +21,7 @@ pub static BETA: BuiltIn = version(
 const DEFINITION: Definition = cluster("mutatingadmissionpolicies", "MutatingAdmissionPolicy");
 
 const fn version(definition: Definition, warnings: KindWarnings, other: &'static str) -> BuiltIn {
-    let rules = Rules::new(create, |new, _, errors| policy::mutating(new, errors));
+    let rules = Rules::new(create, |new, _, errors| policy::mutating(new, errors)).without_finalizers();
     BuiltIn {
         other_version: Some(OtherVersion::alike(other)),
         ..kind(definition, rules, warnings, &policy::MUTATING_POLICY)

@@ -21,7 +21,8 @@ pub static BETA: BuiltIn = version(
 const DEFINITION: Definition = cluster("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding");
 
 const fn version(definition: Definition, warnings: KindWarnings, other: &'static str) -> BuiltIn {
-    let rules = Rules::new(create, |new, _, errors| policy::mutating_binding(new, errors));
+    let rules =
+        Rules::new(create, |new, _, errors| policy::mutating_binding(new, errors)).without_finalizers();
     BuiltIn {
         other_version: Some(OtherVersion::alike(other)),
         ..kind(definition, rules, warnings, &binding::POLICY_BINDING)

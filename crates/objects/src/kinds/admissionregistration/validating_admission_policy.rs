@@ -6,7 +6,9 @@ use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = kind(
     cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy").sub(&["status"]),
-    Rules::new(create, |new, _, errors| policy::validating(new, errors)).with_status(policy::status),
+    Rules::new(create, |new, _, errors| policy::validating(new, errors))
+        .with_status(policy::status)
+        .without_finalizers(),
     KindWarnings::same(warn),
     &policy::VALIDATING_POLICY,
 );

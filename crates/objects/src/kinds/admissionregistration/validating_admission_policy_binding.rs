@@ -6,7 +6,7 @@ use crate::kinds::prelude::*;
 
 pub static KIND: BuiltIn = kind(
     cluster("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
-    Rules::new(create, |new, _, errors| policy::validating_binding(new, errors)),
+    Rules::new(create, |new, _, errors| policy::validating_binding(new, errors)).without_finalizers(),
     KindWarnings::same(warn),
     &binding::POLICY_BINDING,
 );

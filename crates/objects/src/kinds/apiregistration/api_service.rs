@@ -22,7 +22,7 @@ pub static KIND: BuiltIn = BuiltIn {
         hooks: &ApiServiceHooks,
         ..Strategy::PLAIN
     },
-    rules: Rules::timeless(create).with_status(status),
+    rules: Rules::timeless(create).with_status(status).without_finalizers(),
     warnings: KindWarnings::NONE,
     columns: &COLUMNS,
     fields: SelectableFields::metadata,
@@ -42,10 +42,12 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let (metadata, spec) = (At::member(object, "metadata"), At::member(object, "spec"));
     let (name, group, version) = (metadata.get("name"), spec.get("group"), spec.get("version"));
     let wanted = format!("{}.{}", version.text(), group.text());
-    // A name that is missing, or none for a path, is told elsewhere.
-    if !name.text().is_empty() && name.text() != wanted && path_segment(name.text()).is_empty() {
-        let why = format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"");
-        errors.invalid(&name, name.text(), &why);
+    // A name that is missing, or none for a path, is told elsewhere. A prefix has to be what a name has to be.
+    for name in [metadata.get("generateName"), name] {
+        if !name.text().is_empty() && name.text() != wanted && path_segment(name.text()).is_empty() {
+            let why = format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"");
+            errors.invalid(&name, name.text(), &why);
+        }
     }
     if !group.text().is_empty() {
         errors.in_format(&group, dns1123_subdomain);

@@ -11,7 +11,7 @@ pub enum NameFormat {
     PathSegment,
     /// Most kinds, and all custom resources.
     Dns1123Subdomain,
-    /// The same, in the words of upstream's declared rules.
+    /// The same, in the words of upstream's declared rules, which judge no prefix but the name made of it.
     LongName,
     Dns1123Label,
     Dns1035Label,
@@ -33,7 +33,7 @@ impl NameFormat {
     /// Errors of a prefix of generated names, which may end in a dash.
     pub fn check_prefix(self, prefix: &str) -> Vec<String> {
         match (self, prefix.strip_suffix('-')) {
-            (NameFormat::OfRules, _) => Vec::new(),
+            (NameFormat::OfRules | NameFormat::LongName, _) => Vec::new(),
             (NameFormat::PathSegment, _) => format::path_segment_prefix(prefix),
             (_, Some(stem)) if !stem.is_empty() => self.check(&format!("{stem}a")),
             _ => self.check(prefix),

@@ -90,7 +90,8 @@ impl Rules {
         Self { part, ..self }
     }
 
-    /// For the few kinds of which upstream does not check finalizers.
+    /// For kinds of which upstream checks finalizers as any API server does, and not as its own kinds (`ValidateObjectMeta` of
+    /// apimachinery, and not of `pkg/apis/core`).
     pub const fn without_finalizers(self) -> Self {
         Self { metadata: any, ..self }
     }

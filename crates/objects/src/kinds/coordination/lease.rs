@@ -10,7 +10,7 @@ use crate::kinds::prelude::*;
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("leases", "Lease").creates_on_update().conditional(),
     strategy: Strategy { gated_fields: GATED, ..Strategy::PLAIN },
-    rules: Rules::timeless(create),
+    rules: Rules::timeless(create).without_finalizers(),
     warnings: KindWarnings::NONE,
     columns: &COLUMNS,
     fields: SelectableFields::metadata,

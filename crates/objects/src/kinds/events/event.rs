@@ -14,7 +14,7 @@ use crate::kinds::prelude::*;
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("events", "Event").short(&["ev"]).creates_on_update().shared("v1"),
     strategy: Strategy { hooks: &EventHooks, ..Strategy::PLAIN },
-    rules: Rules::new(create, update).without_finalizers(),
+    rules: Rules::new(create, update),
     warnings: KindWarnings::NONE,
     columns: &columns::COLUMNS,
     fields: selectable_fields,

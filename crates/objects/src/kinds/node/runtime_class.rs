@@ -14,7 +14,7 @@ use crate::kinds::prelude::*;
 pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("runtimeclasses", "RuntimeClass").creates_on_update().conditional(),
     strategy: Strategy::PLAIN,
-    rules: Rules::new(create, update),
+    rules: Rules::new(create, update).without_finalizers(),
     warnings: KindWarnings::same(warn),
     columns: &COLUMNS,
     fields: SelectableFields::metadata,

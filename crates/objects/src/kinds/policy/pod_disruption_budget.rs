@@ -23,7 +23,7 @@ pub static KIND: BuiltIn = BuiltIn {
         hooks: &BudgetHooks,
         ..Strategy::PLAIN
     },
-    rules: Rules::timeless(create).with_status(status),
+    rules: Rules::timeless(create).with_status(status).without_finalizers().before_names(),
     warnings: KindWarnings::NONE,
     columns: &COLUMNS,
     fields: SelectableFields::metadata,

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::base::row_of;
 use super::tables::{Tables, Version as Stored};
 use super::{Memory, reads};
+use crate::codec::object::Object;
+use crate::fields;
 use crate::revision::Revision;
 use crate::storage::history::{Newest, before_or_all};
 use crate::storage::{
@@ -48,7 +51,8 @@ impl History for Memory {
     async fn row_past(&self, key: &Key, at: Revision) -> Result<Option<Row>, PastError> {
         let tables = self.picture_of_past(key.resource, at)?;
         let newest = tables.versions_of(key, Revision(at.0 + 1)).next();
-        Ok(newest.filter(|version| version.is_live()).map(|version| reads::row(version)))
+        let own = newest.filter(|version| version.is_live()).map(|version| version.row());
+        Ok(own.or_else(|| tables.base_object(key).map(|object| row_of(key.resource, &object))))
     }
 
     async fn count_past(&self, scan: &Scan, at: Revision) -> Result<u64, PastError> {
@@ -70,7 +74,10 @@ impl History for Memory {
             !is_last
         });
         let kept = kept.filter(|version| version.revision > floor || version.is_live());
-        Ok(kept.take(limit as usize).map(|version| tables.past_version(version)).collect())
+        let of_base = tables.base_object(key).filter(|object| object.revision() < before);
+        let of_base = of_base.map(|object| version_of(key.resource, &object));
+        let own = kept.map(|version| tables.past_version(version));
+        Ok(own.chain(of_base).take(limit as usize).collect())
     }
 
     async fn changes_between(
@@ -91,6 +98,25 @@ impl History for Memory {
         let changes = tables.changes_between(after, before).filter(wanted).take(limit as usize);
         Ok(changes.map(|change| tables.change_of_past(change)).collect())
     }
+}
+
+/// The version that a fork has of an object of its base.
+fn version_of(resource: ResourceId, object: &Object) -> Version {
+    Version {
+        revision: object.revision(),
+        committed_ms: None,
+        event: None,
+        previous: None,
+        uid: uid_of(object),
+        deleted: false,
+        writer: None,
+        row: row_of(resource, object),
+    }
+}
+
+/// The uid that an object of a base has in its metadata.
+fn uid_of(object: &Object) -> Box<str> {
+    object.to_map().map(|map| fields::text(&map, &["metadata", "uid"]).into()).unwrap_or_default()
 }
 
 impl Memory {
@@ -160,7 +186,7 @@ impl Tables {
             uid: self.uid(version),
             deleted: !version.is_live(),
             writer: change.and_then(|change| change.author.as_ref()).map(|author| author.writer().clone()),
-            row: reads::row(version),
+            row: version.row(),
         }
     }
 
@@ -181,6 +207,11 @@ impl Tables {
     /// The object's uid; that of the object that was deleted, for a deletion.
     fn uid(&self, version: &Stored) -> Box<str> {
         let deleted = version.previous.filter(|_| !version.is_live()).and_then(|at| self.version(at));
-        deleted.map_or_else(|| (*version.uid).into(), |deleted| (*deleted.uid).into())
+        let version = deleted.map_or(version, |deleted| deleted);
+        let of_base = || self.base().and_then(|base| base.get(&version.key)).map(|object| uid_of(&object));
+        match &*version.uid {
+            "" => of_base().unwrap_or_default(),
+            uid => uid.into(),
+        }
     }
 }
