@@ -212,18 +212,17 @@ impl Server {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube::api::{Api, DeleteParams};
+    /// use kube::api::{Api, PostParams};
     ///
     /// let server = rowplane::Server::builder().memory().start().await?;
     /// let fork = server.fork().await?;
     /// let maps = |server: &rowplane::Server| -> Api<ConfigMap> {
     ///     Api::namespaced(kube::Client::new(server.service(), "default"), "default")
     /// };
-    /// maps(&server).get("kube-root-ca.crt").await.expect_err("there is no listener");
-    /// # let map = serde_json::from_str(r#"{"metadata": {"name": "a"}}"#)?;
-    /// maps(&fork).create(&Default::default(), &map).await?;
+    /// let map: ConfigMap = serde_json::from_str(r#"{"metadata": {"name": "a"}}"#)?;
+    /// maps(&fork).create(&PostParams::default(), &map).await?;
+    /// assert!(maps(&fork).get_opt("a").await?.is_some());
     /// assert!(maps(&server).get_opt("a").await?.is_none());
-    /// maps(&fork).delete("a", &DeleteParams::default()).await?;
     /// # Ok(())
     /// # }
     /// ```

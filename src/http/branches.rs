@@ -15,7 +15,7 @@ use metrics::Gauge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use self::changes::Changed;
-pub use self::endpoints::{not_found, serve};
+pub use self::endpoints::serve;
 use super::router::{Below, without};
 use super::server::Responder;
 use crate::revision::Revision;
@@ -136,8 +136,13 @@ pub fn is_endpoint(path: &str) -> bool {
     path.strip_prefix(ENDPOINTS).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a path is that of a branch, whether there is one or not. Returns the name.
-pub fn branch_of(path: &str) -> Option<&str> {
+/// Whether a path is one of the endpoints, or that of a branch that is not there.
+pub fn has(path: &str) -> bool {
+    is_endpoint(path) || branch_of(path).is_some()
+}
+
+/// The name of the branch that a path is for.
+fn branch_of(path: &str) -> Option<&str> {
     path.strip_prefix(BELOW)?.split('/').next().filter(|name| !name.is_empty())
 }
 

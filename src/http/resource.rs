@@ -35,6 +35,7 @@ use self::action::Action;
 use self::stream_end::StreamEnd;
 use super::app::App;
 use super::door::fair_share::Seated;
+use super::door::identity::ActingUser;
 use super::limits::Room;
 use super::past::Past;
 use super::request::body::Reading;
@@ -331,6 +332,8 @@ impl Context<'_> {
         let name = self.path.name.as_deref().unwrap_or_default();
         Request {
             user: &self.user,
+            impersonator: self.parts.extensions.get::<ActingUser>().map_or("", |user| &*user.0.name),
+            client: self.agent().and_then(|agent| agent.split_ascii_whitespace().next()).unwrap_or_default(),
             verb: self.action.as_verb(),
             target: Target { resource: self.resource, namespace: self.path.namespace_text(), name },
             subresource: self.path.subresource.as_deref().unwrap_or_default(),

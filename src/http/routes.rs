@@ -153,7 +153,7 @@ impl<'a> Route<'a> {
     fn of(info: &'a RequestInfo, parts: &Parts) -> Self {
         match &info.route {
             _ if is_health(parts.uri.path()) => Self::Health,
-            _ if branches::is_endpoint(parts.uri.path()) => Self::Branches,
+            _ if branches::has(parts.uri.path()) => Self::Branches,
             Some(ApiPath::Resource(path)) => Self::Resource(path),
             None if parts.uri.path() == sql::PATH => Self::Sql,
             other => Self::Document(other.as_ref()),
@@ -287,7 +287,6 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
                 openapi(publication, move |openapi| documents::openapi_v3(openapi, &path, &query, &headers))
                     .await?
             }
-            None if let Some(name) = branches::branch_of(path) => return Err(branches::not_found(name)),
             None if is_below_a_group(app, path) => return Err(Error::UnknownResource),
             None => response::not_found(),
         },

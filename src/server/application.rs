@@ -143,7 +143,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     let work = Work { config: &config, api: &api, advertised, controlling: &controlling };
     let (replica, gate) = work.start(&*backend, (trust, identity), &door, &mut health)?;
     controlling.tasks.run("high-water-mark", save_mark(mark.clone()));
-    if let Some(compaction) = config.compaction {
+    if let Some(compaction) = config.compaction.clone() {
         work.compact(&backend, compaction, replica.as_ref());
     }
     add_checks(&mut health, &api);

@@ -66,6 +66,8 @@ pub struct Origin {
     pub discovered: Arc<Discovered>,
     pub openapi: Arc<OpenApiParts>,
     pub schema_numbers: SchemaNumbers,
+    /// The certificates in PEM by which clients verify the listener.
+    pub server_authority: Option<String>,
     /// The documents about the built-in resources.
     pub publication: Arc<Publication>,
     pub commons: Commons,
@@ -129,6 +131,7 @@ impl Parent {
         }
         let backend =
             Arc::new(Memory::fork(Arc::new(state.clone()), resources, most_bytes, runtime.clock.clone()));
+        let contents = api.config.namespace_contents.as_ref();
         let draining = door.listener_shutdown.clone().unwrap_or_else(|| door.shutdown.clone());
         let origin = Origin {
             state: state.clone(),
@@ -136,6 +139,7 @@ impl Parent {
             discovered: api.extensions.discovered.load_full(),
             openapi: api.extensions.openapi.load_full(),
             schema_numbers: api.definitions.numbers(),
+            server_authority: contents.and_then(|contents| contents.root_ca.clone()),
             publication: publication.clone(),
             commons: commons.clone(),
             room: room.clone(),

@@ -35,7 +35,7 @@ use crate::http::{server, tls};
 use crate::kinds::built_in::enablement::Enablement;
 use crate::metrics::AllowedLabels;
 use crate::schema::names::{GroupResource, GroupVersion};
-use crate::storage::{Compaction, MAX_OBJECT_BYTES};
+use crate::storage::{Compaction, MAX_OBJECT_BYTES, RecordWriters};
 use crate::traces;
 
 /// The settings of a server. The defaults are those of an embedded server: requests come only in process, and nothing
@@ -85,6 +85,8 @@ pub struct Config {
     pub branches: BranchLimits,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
+    /// What the history tells of those who write.
+    pub record_writers: RecordWriters,
     /// For how long a server that is stopped goes on as ever, only not ready, before it closes its listener.
     pub shutdown_delay: Duration,
     /// How long requests may take to finish afterwards.
@@ -134,7 +136,8 @@ impl Default for Config {
             aggregation: Aggregation::default(),
             console: Console::default(),
             branches: BranchLimits::default(),
-            compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
+            compaction: Some(Compaction { interval: five_minutes, history: five_minutes, retention: None }),
+            record_writers: RecordWriters::default(),
             shutdown_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(10),
             identity: None,

@@ -111,13 +111,16 @@ pub(super) async fn start(config: Config, runtime: Runtime, at: At, build: Build
     runtime.metrics.know_features(switched(&config));
     let reloads = Reloads::default();
     let environment = Environment {
+        server_authority: match &origin {
+            Some(origin) => origin.server_authority.clone(),
+            None => network.as_ref().map(|network| network.server_authority.clone()),
+        },
         reloads: reloads.clone(),
         config: config.clone(),
         origin,
         address,
         path: membership.as_ref().map(|member| member.place().path().to_owned()).unwrap_or_default(),
         trust: network.as_ref().map(|network| network.trust.clone()).unwrap_or_default(),
-        server_authority: network.as_ref().map(|network| network.server_authority.clone()),
         proxy_identity: network.as_ref().map(Network::proxy_identity).unwrap_or_default(),
         door,
         identity,

@@ -75,6 +75,7 @@ mod policies;
 mod protobuf;
 mod quotas;
 mod representation;
+mod retention;
 mod revocations;
 mod service_accounts;
 mod services;

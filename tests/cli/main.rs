@@ -1,5 +1,6 @@
 //! The program as an operator sees it: its output, its refusals, and how it ends.
 
+mod branch;
 mod certs;
 mod console;
 mod doctor;

@@ -13,7 +13,7 @@ use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
 use rowplane::storage::memory::Memory;
 use rowplane::storage::{
-    Backend, ChangeKind, Error, Expect, Key, Outcome, Reads as _, ResourceId, Scan, Upkeep as _,
+    Backend, ChangeKind, Error, Expect, History as _, Key, Outcome, Reads as _, ResourceId, Scan, Upkeep as _,
 };
 use rowplane::wall_clock::WallClock;
 
@@ -142,6 +142,7 @@ async fn forks_behave_like_their_models_and_leave_their_base_alone() {
             let fork = &forks[one];
             // Swept rows do not bring those of the base back.
             fork.store.compact(Revision(fork.newest)).await.expect("compacted");
+            fork.store.raise_floors(Revision(fork.newest), &[]).await.expect("raised");
             fork.store.sweep(u32::MAX).await.expect("swept");
         }
         for fork in &forks {
@@ -161,11 +162,11 @@ async fn no_state_before_the_base_can_be_read() {
 #[tokio::test]
 async fn a_full_fork_takes_deletions_alone() {
     let store: Arc<dyn Backend> = Arc::new(fork(&base().0, 100));
-    let key = |name| Key::new(RESOURCE, "new", name);
+    let key = |name: &str| Key::new(RESOURCE, "new", name);
     let mut n = 0;
     let full = loop {
-        let created = put(&key(&format!("n{n}")), Expect::Absent, 1);
-        match store.commit(&[created], Revision(0)).await {
+        let name = format!("n{n}");
+        match store.commit(&[put(&key(&name), Expect::Absent, 1)], Revision(0)).await {
             Ok(_) => n += 1,
             Err(error) => break error,
         }

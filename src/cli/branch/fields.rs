@@ -24,8 +24,11 @@ pub struct Path(Vec<Step>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Member(String),
-    /// The item of a list with this name.
-    Named(String),
+    /// The item of a list with this name. Its other texts and numbers may be its key in sets of fields.
+    Named {
+        name: String,
+        item: Map,
+    },
     Item(usize),
 }
 
@@ -36,7 +39,7 @@ impl fmt::Display for Path {
                 Step::Member(name) if name.contains(['.', '/']) => write!(f, "[{name}]")?,
                 Step::Member(name) if index == 0 => f.write_str(name)?,
                 Step::Member(name) => write!(f, ".{name}")?,
-                Step::Named(name) => write!(f, "[name={name}]")?,
+                Step::Named { name, .. } => write!(f, "[name={name}]")?,
                 Step::Item(index) => write!(f, "[{index}]")?,
             }
         }
@@ -82,10 +85,10 @@ fn items(before: &[Value], after: &[Value], path: Path, found: &mut Vec<Differen
         let added = new.iter().filter(|(name, _)| !old.iter().any(|(known, _)| known == name));
         for (name, item) in &old {
             let other = new.iter().find(|(known, _)| known == name).map(|(_, item)| *item);
-            compare(Some(item), other, path.then(Step::Named((*name).to_owned())), found);
+            compare(Some(item), other, path.then(Step::named(name, other.unwrap_or(item))), found);
         }
         for (name, item) in added {
-            compare(None, Some(item), path.then(Step::Named((*name).to_owned())), found);
+            compare(None, Some(item), path.then(Step::named(name, item)), found);
         }
     } else if before.len() == after.len() {
         for (index, (before, after)) in before.iter().zip(after).enumerate() {
@@ -107,7 +110,18 @@ fn by_name(items: &[Value]) -> Option<Vec<(&str, &Value)>> {
     (names.len() == named.len()).then_some(named)
 }
 
+impl Step {
+    fn named(name: &str, item: &Value) -> Self {
+        Self::Named { name: name.to_owned(), item: item.as_object().cloned().unwrap_or_default() }
+    }
+}
+
 impl Path {
+    /// Whether the way begins with this member of the object.
+    pub fn is_below(&self, member: &str) -> bool {
+        matches!(self.0.first(), Some(Step::Member(first)) if first == member)
+    }
+
     fn then(&self, step: Step) -> Self {
         let mut steps = self.0.clone();
         steps.push(step);
@@ -132,7 +146,7 @@ fn depth(fields: &Value, path: &[Step]) -> Option<usize> {
     for (index, step) in path.iter().enumerate() {
         let next = match step {
             Step::Member(name) => node.get(&format!("f:{name}")),
-            Step::Named(name) => node.iter().find(|(key, _)| is_named(key, name)).map(|(_, node)| node),
+            Step::Named { item, .. } => node.iter().find(|(key, _)| is_of(key, item)).map(|(_, node)| node),
             Step::Item(_) => None,
         };
         match next.and_then(Value::as_object) {
@@ -144,10 +158,10 @@ fn depth(fields: &Value, path: &[Step]) -> Option<usize> {
     Some(path.len())
 }
 
-/// Whether a key of a set of fields is that of the list's item with a name.
-fn is_named(key: &str, name: &str) -> bool {
-    let item = key.strip_prefix("k:").and_then(|key| serde_json::from_str::<Map>(key).ok());
-    item.is_some_and(|item| item.get("name").and_then(Value::as_str) == Some(name))
+/// Whether a key of a set of fields is that of an item of a list.
+fn is_of(key: &str, item: &Map) -> bool {
+    let key = key.strip_prefix("k:").and_then(|key| serde_json::from_str::<Map>(key).ok());
+    key.is_some_and(|key| key.iter().all(|(name, value)| item.get(name) == Some(value)))
 }
 
 /// The merge patch (RFC 7386) that makes one object's own fields those of another, but for `status`.

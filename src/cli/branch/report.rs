@@ -50,9 +50,10 @@ fn fields(change: &Map) -> String {
     let rows: Vec<[String; 3]> = differences(before, after)
         .into_iter()
         .map(|Difference { path, before: old, after: new }| {
+            let is_value = is_secret && (path.is_below("data") || path.is_below("stringData"));
             let shown = |value: &Option<Value>| match value {
                 None => "-".to_owned(),
-                Some(_) if is_secret => "(secret)".to_owned(),
+                Some(_) if is_value => "(secret)".to_owned(),
                 Some(value) => short(&value.to_string()),
             };
             // The manager of a field that is gone stands in the object before.

@@ -70,6 +70,7 @@ pub async fn api(directory: &std::path::Path) -> Api {
             namespace_contents: None,
             cluster_controllers: true,
             garbage_collection: true,
+            record_writers: Default::default(),
             generate_name: Arc::new(str::to_owned),
         },
     });

@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 
-use super::{Branch, Branches, ENDPOINTS, SecretValues, text};
+use super::{Branch, Branches, ENDPOINTS, SecretValues, branch_of, text};
 use crate::api::error::{Error, Exists};
 use crate::auth::authorizer::{Attributes, authorize};
 use crate::http::app::App;
@@ -34,6 +34,9 @@ pub async fn serve(app: &App, parts: &Parts, body: Body) -> Response {
 }
 
 async fn answer(app: &App, parts: &Parts, body: Body) -> Result<(StatusCode, Value), Error> {
+    if let Some(name) = branch_of(parts.uri.path()) {
+        return Err(not_found(name));
+    }
     let path = parts.uri.path().strip_prefix(ENDPOINTS).unwrap_or_default();
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let branches = &app.branches;
@@ -212,7 +215,6 @@ fn resource() -> GroupResource {
     GroupResource::new("rowplane.dev", "branches")
 }
 
-/// The error of a branch that is not there.
-pub fn not_found(name: &str) -> Error {
+fn not_found(name: &str) -> Error {
     Error::NotFound { resource: resource(), name: name.to_owned() }
 }

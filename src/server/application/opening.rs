@@ -160,6 +160,7 @@ impl Opened {
                 namespace_contents: config.namespace_contents.then_some(contents),
                 cluster_controllers: config.controllers != Controllers::OfServer,
                 garbage_collection: config.garbage_collection,
+                record_writers: config.record_writers,
                 generate_name: names_from(runtime.random.fork()),
             },
             runtime: runtime.clone(),

@@ -104,7 +104,7 @@ impl Work<'_> {
     pub fn compact(&self, backend: &Arc<dyn Backend>, compaction: Compaction, replica: Option<&Replica>) {
         let (backend, metrics) = (backend.clone(), self.api.runtime.metrics.clone());
         self.runner().while_leading(&election(replica), "compactor", move || {
-            Box::pin(compact_regularly(backend.clone(), compaction, metrics.clone()))
+            Box::pin(compact_regularly(backend.clone(), compaction.clone(), metrics.clone()))
         });
     }
 

@@ -18,6 +18,12 @@ use crate::http::server::Responder;
 use crate::revision::Revision;
 use crate::server::Server;
 
+/// The resources whose objects others need to exist.
+const NEEDED: [&str; 2] = ["namespaces", "customresourcedefinitions"];
+
+/// The resources whose objects others need to exist.
+const NEEDED: [&str; 2] = ["namespaces", "customresourcedefinitions"];
+
 /// A server that is a branch of another one.
 struct Branch {
     /// Only to be stopped: a server cannot be shared between threads.
@@ -87,9 +93,13 @@ impl Fork for Branch {
             .filter(is_changed)
             .flat_map(|resource| differences(&self.base, &newest, resource))
             .collect();
-        // In the order of the writes; deletions, of which no version tells the time, come last.
-        changes
-            .sort_by_key(|change| change.after.as_ref().map_or(Revision(u64::MAX), |after| after.revision()));
+        // What others need comes first, and goes last. Besides, changes are in the order of their writes; deletions, of which no
+        // version tells the time, follow.
+        changes.sort_by_key(|change| {
+            let is_needed = NEEDED.contains(&&*change.resource.definition.plural);
+            let is_gone = change.after.is_none();
+            (is_gone, is_needed == is_gone, change.after.as_ref().map(|after| after.revision()))
+        });
         changes
     }
 

@@ -138,6 +138,14 @@ impl Object {
         scan::raw_string(&self.json, &scan::member(&self.json, 0, "apiVersion")?)
     }
 
+    /// The object's uid.
+    pub fn uid(&self) -> Option<&str> {
+        self.layout?;
+        let metadata = scan::member(&self.json, 0, "metadata")?;
+        let text = &self.json[..metadata.end];
+        scan::raw_string(text, &scan::member(text, metadata.start, "uid")?)
+    }
+
     /// The raw text of one label's value, without building a map. Valid label values need no escapes.
     pub fn label(&self, name: &str) -> Option<&str> {
         self.layout?.label(&self.json, name)

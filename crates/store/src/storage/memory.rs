@@ -37,9 +37,9 @@ use crate::wall_clock::WallClock;
 /// An empty store in memory.
 pub struct Memory {
     held: Mutex<Held>,
-    clock: WallClock,
     /// The most bytes of values; `None` without a limit.
     most_bytes: Option<u64>,
+    clock: WallClock,
 }
 
 /// All tables of the store.
@@ -50,13 +50,6 @@ struct Held {
     /// Sorted from the newest to the oldest.
     token_keys: Vec<TokenKey>,
     audit: AuditRows,
-}
-
-impl Held {
-    fn new(tables: Tables, resources: HashMap<GroupResource, ResourceId>) -> Self {
-        let (servers, token_keys, audit) = (HashMap::new(), Vec::new(), AuditRows::default());
-        Self { tables, resources, servers, token_keys, audit }
-    }
 }
 
 /// Opens an empty store. This takes no time and cannot fail.
@@ -74,7 +67,7 @@ impl Memory {
     /// An empty store whose commits are stamped by this clock.
     pub fn new(clock: WallClock) -> Self {
         let tables = Tables::new(clock.millis());
-        Self { held: Mutex::new(Held::new(tables, HashMap::new())), clock, most_bytes: None }
+        Self { held: Mutex::new(Held::new(tables, HashMap::new())), most_bytes: None, clock }
     }
 
     /// A store that begins with a state, whose resources have these numbers, and writes beside it. It takes at most so many
@@ -85,8 +78,8 @@ impl Memory {
         most_bytes: u64,
         clock: WallClock,
     ) -> Self {
-        let tables = Tables::over(base, clock.millis());
-        Self { held: Mutex::new(Held::new(tables, resources)), clock, most_bytes: Some(most_bytes) }
+        let held = Held::new(Tables::over(base, clock.millis()), resources);
+        Self { held: Mutex::new(held), most_bytes: Some(most_bytes), clock }
     }
 
     /// Fails if the values of a batch do not fit.
@@ -345,6 +338,16 @@ impl AuditRows {
 }
 
 impl Held {
+    fn new(tables: Tables, resources: HashMap<GroupResource, ResourceId>) -> Self {
+        Self {
+            tables,
+            resources,
+            servers: HashMap::new(),
+            token_keys: Vec::new(),
+            audit: AuditRows::default(),
+        }
+    }
+
     fn is_registered(&self, fence: &Fence) -> bool {
         self.servers.get(&fence.server).is_some_and(|found| found.incarnation == fence.incarnation)
     }

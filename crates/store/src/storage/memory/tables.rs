@@ -45,22 +45,27 @@ pub struct Tables {
     /// The versions whose changes have not been swept.
     changes: OrdMap<Revision, Arc<Version>>,
     changes_by_resource: OrdSet<(ResourceId, Revision)>,
-    /// The stamp of the newest commit.
-    pub committed_ms: i64,
-    /// The last commit of each second in which there was one, but for the newest.
-    pub marks: OrdMap<i64, Revision>,
     /// The state that a fork began with; `None` for a store of its own.
     base: Option<Arc<dyn Base>>,
     /// The keys of the base's rows that have been copied.
     copied: OrdSet<Key>,
     /// The bytes of all values in the tables.
     pub bytes: u64,
+    /// The oldest revision at which each resource can be read; those that are not in it, from `other_floors` on.
+    pub floors: OrdMap<ResourceId, Revision>,
+    pub other_floors: Revision,
+    /// The stamp of the newest commit.
+    pub committed_ms: i64,
+    /// The last commit of each second in which there was one, but for the newest.
+    pub marks: OrdMap<i64, Revision>,
 }
 
 impl Tables {
     /// The tables of a store that begins at this time.
     pub fn new(now_ms: i64) -> Self {
         Self {
+            floors: OrdMap::new(),
+            other_floors: FIRST,
             committed_ms: now_ms,
             marks: OrdMap::unit(now_ms, FIRST),
             clock: Clock { revision: FIRST, compacted: FIRST },
@@ -112,8 +117,8 @@ impl Version {
             previous: None,
             stored_version: object.api_version().unwrap_or_default().into(),
             value: object.to_stored(),
-            // Known from the base.
-            uid: "".into(),
+            uid: object.uid().unwrap_or_default().into(),
+            // Unknown: the change that made the row is the parent's.
             committed_ms: 0,
             author: None,
         }
@@ -121,17 +126,12 @@ impl Version {
 }
 
 impl Tables {
-    /// The tables of a fork that begins at this time. Its clock goes on from the base's revision, and no state before it can be
-    /// read.
+    /// The tables of a fork. Its clock goes on from the base's revision, and no state before it can be read.
     pub fn over(base: Arc<dyn Base>, now_ms: i64) -> Self {
-        let revision = base.revision();
-        let (clock, marks) = (Clock { revision, compacted: revision }, OrdMap::unit(now_ms, revision));
-        Self { clock, marks, base: Some(base), ..Self::new(now_ms) }
-    }
-
-    /// The row of the base with a key that no write has concerned.
-    pub fn base_object(&self, key: &Key) -> Option<Arc<Object>> {
-        self.base.as_ref().filter(|_| !self.copied.contains(key)).and_then(|base| base.get(key))
+        let first = base.revision();
+        let clock = Clock { revision: first, compacted: first };
+        let marks = OrdMap::unit(now_ms, first);
+        Self { clock, other_floors: first, marks, base: Some(base), ..Self::new(now_ms) }
     }
 
     pub fn base(&self) -> Option<&dyn Base> {
@@ -234,9 +234,12 @@ impl Tables {
     }
 
     /// The versions of a key below a revision, newest first.
-    pub fn versions_of(&self, key: &Key, before: Revision) -> impl Iterator<Item = &Arc<Version>> {
+    pub fn versions_of(&self, key: &Key, before: Revision) -> impl Iterator<Item = Arc<Version>> {
         let versions = (key.clone(), Revision(0))..(key.clone(), before);
-        self.by_key.range(versions).rev().map(|(_, version)| version)
+        let base = self.base.as_ref().filter(|_| !self.copied.contains(key)).and_then(|base| base.get(key));
+        let base = base.filter(|object| object.revision() < before);
+        let base = base.map(|object| Arc::new(Version::copy(key, &object)));
+        self.by_key.range(versions).rev().map(|(_, version)| version.clone()).chain(base)
     }
 
     /// The change that made this revision, if it has not been swept.
@@ -265,12 +268,29 @@ impl Tables {
         self.changes.get_min().map(|(revision, _)| *revision)
     }
 
-    /// Removes up to `limit` changes at or below `compacted`, and the versions that they made dead. Returns the number
-    /// of changes.
+    pub fn floor(&self, resource: ResourceId) -> Revision {
+        self.floors.get(&resource).copied().unwrap_or(self.other_floors)
+    }
+
+    /// The changes at or below the floors of their resources.
+    pub fn due(&self) -> impl Iterator<Item = &Arc<Version>> {
+        let mut next = self.changes_by_resource.get_min().map(|(resource, _)| *resource);
+        let resources = std::iter::from_fn(move || {
+            let resource = next?;
+            let after = (resource, Revision(u64::MAX))..;
+            next = self.changes_by_resource.range(after).next().map(|(resource, _)| *resource);
+            Some(resource)
+        });
+        resources.flat_map(|resource| {
+            let floor = self.floor(resource);
+            self.changes_of(resource, Revision(0)).take_while(move |change| change.revision <= floor)
+        })
+    }
+
+    /// Removes up to `limit` changes at or below the floors of their resources, and the versions that they made dead.
+    /// Returns the number of changes.
     pub fn sweep(&mut self, limit: u32) -> u64 {
-        let compacted = self.changes.range(..=self.clock.compacted);
-        let swept: Vec<Arc<Version>> =
-            compacted.take(limit as usize).map(|(_, version)| version.clone()).collect();
+        let swept: Vec<Arc<Version>> = self.due().take(limit as usize).cloned().collect();
         for change in &swept {
             self.changes.remove(&change.revision);
             self.changes_by_resource.remove(&(change.key.resource, change.revision));
