@@ -2,6 +2,7 @@
 //! SQL of the store.
 
 pub mod app;
+pub mod branches;
 pub mod console;
 pub mod documents;
 pub mod door;

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use rowplane::cli::import::{Imported, Origin};
+use rowplane::cli::export::Options;
+use rowplane::cli::import::{Imported, LiveArgs, Origin};
 use rowplane::cli::keys::KeyArgs;
 use rowplane::schema::names::GroupResource;
 use rowplane::server::datastore::Datastore;
@@ -38,7 +39,8 @@ fn snapshot(dir: &TempDir) -> PathBuf {
 
 fn origin(from: &Path) -> Origin {
     let (from, etcd_prefix) = (from.display().to_string(), "/registry".to_owned());
-    Origin { from, etcd_prefix, bump_revision: BUMP, keys: KeyArgs::default() }
+    let (live, keys) = (LiveArgs::default(), KeyArgs::default());
+    Origin { from, etcd_prefix, bump_revision: Some(BUMP), live, keys }
 }
 
 async fn import(from: &Path, datastore: &Datastore) -> Imported {
@@ -187,7 +189,7 @@ async fn a_snapshot_is_imported(target: Database) {
     assert_eq!(imported.summary.revision, checked.summary.revision);
     let widgets = GroupResource::new("ex.io", "widgets");
     assert_eq!((checked.summary.objects[&widgets], imported.summary.objects[&widgets]), (2, 2));
-    assert_eq!(imported.findings.unreadable, Vec::<String>::new());
+    assert_eq!(imported.findings.refused.named(), Vec::<String>::new());
     let left: Vec<&str> = imported.findings.left.keys().map(String::as_str).collect();
     assert_eq!(left, ["/registry/masterleases/", "/registry/peerserverleases/", "/registry/ranges/"]);
     let again = origin(&file).import(&target.database.datastore()).await.expect_err("used");
@@ -221,6 +223,38 @@ async fn a_damaged_snapshot_is_refused(target: Database) {
 
     std::fs::write(&bad, whole).expect("write");
     import(&bad, &datastore).await;
+}
+
+/// An export is checked for the release that is to read it.
+async fn an_older_release_does_not_know_all_kinds(target: Database) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let datastore = target.datastore();
+    import(&snapshot(&dir), &datastore).await;
+    let refused = async |release: Option<&str>| {
+        let release = release.map(|release| release.parse().expect("a release"));
+        let options = Options { etcd_prefix: "/registry".to_owned(), release, keys: KeyArgs::default() };
+        let (summary, refused) = options.check(&datastore).await.expect("check");
+        let written = options.write(&datastore, &dir.path().join("export.db")).await;
+        assert_eq!(written.is_ok(), refused.named().is_empty(), "{written:?}");
+        (summary.objects.values().sum::<u64>(), refused.named().to_vec())
+    };
+    let (all, none) = refused(None).await;
+    assert_eq!(none, Vec::<String>::new());
+    let (others, named) = refused(Some("1.33")).await;
+    assert_eq!(others + named.len() as u64, all);
+    let gpu = "cannot export deviceclasses.resource.k8s.io \"gpu\": Kubernetes 1.33 does not know \
+               resource.k8s.io/v1 DeviceClass, which is of 1.34";
+    assert!(named.iter().any(|line| line == gpu), "{named:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_release_does_not_know_all_kinds_of_sqlite() {
+    an_older_release_does_not_know_all_kinds(Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_release_does_not_know_all_kinds_of_postgres() {
+    an_older_release_does_not_know_all_kinds(Database::postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use futures_util::StreamExt as _;
 use rowplane_etcd::export::SnapshotWriter;
 use rowplane_etcd::keys::{KeyMap, PREFIX};
+use rowplane_etcd::releases::Release;
 use rowplane_etcd::values::convert_for_kube_apiserver;
 
 use super::args::StoreArgs;
@@ -13,13 +14,12 @@ use super::error::Error;
 use super::keys::{KeyArgs, Keys};
 use super::output::OutputArgs;
 use super::progress::Progress;
+use super::transfer::check::{LONGEST_IN_ETCD, Named, each};
 use super::transfer::{self, Partial, Summary};
 use crate::server::datastore::Datastore;
 use crate::storage::HIDDEN_GROUP;
-use crate::storage::transfer::{Counts, Error as TransferError, Export, Meter, Record, StoredObject};
-
-/// etcd's default of `--max-request-bytes`: no longer object can be changed there.
-const ETCD_LIMIT: usize = 1_572_864;
+use crate::storage::transfer::{Error as TransferError, Export, Record, StoredObject};
+use crate::tree::{Value, json};
 
 /// Arguments of `rowplane export`.
 #[derive(Clone, Debug, Args)]
@@ -30,7 +30,7 @@ pub struct ExportArgs {
     /// The file's format; `etcdutl snapshot restore` makes a data directory of an etcd-snapshot
     #[arg(long, value_name = "FORMAT")]
     format: Format,
-    /// Only look whether everything can be exported, and write no file
+    /// Only look whether everything can be exported, name what cannot, and write no file
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -47,6 +47,9 @@ pub struct Options {
     /// The value that kube-apiserver's flag --etcd-prefix will have
     #[arg(long, value_name = "PREFIX", default_value = PREFIX)]
     pub etcd_prefix: String,
+    /// The release of the kube-apiserver that will read the snapshot, such as 1.34; kinds that it does not know are refused
+    #[arg(long = "for", value_name = "RELEASE")]
+    pub release: Option<Release>,
     #[command(flatten)]
     pub keys: KeyArgs,
 }
@@ -62,35 +65,52 @@ pub enum Format {
 pub async fn run(arguments: ExportArgs) -> Result<(), Error> {
     let ExportArgs { file, format: Format::EtcdSnapshot, check, options, output, store } = arguments;
     let datastore = store.datastore()?;
-    let summary =
-        if check { options.check(&datastore).await? } else { options.write(&datastore, &file).await? };
-    summary.print(output)
+    if !check {
+        return options.write(&datastore, &file).await?.print(output);
+    }
+    let (summary, refused) = options.check(&datastore).await?;
+    let value = json!({
+        "revision": summary.revision.to_string(),
+        "objects": Value::Object(summary.counts()),
+        "refused": refused.named(),
+    });
+    output.print(&value, |_| summary.text() + &refused.text())?;
+    refused.result("exported")
 }
 
 impl Options {
-    /// Makes all values that an export would have, and writes none.
-    pub async fn check(&self, datastore: &Datastore) -> Result<Summary, Error> {
+    /// Makes all values that an export would have, and writes none. Returns the objects that it would have, and those
+    /// that it cannot have.
+    pub async fn check(&self, datastore: &Datastore) -> Result<(Summary, Named), Error> {
         let shown = Progress::show("check");
-        let export = self.open(datastore).await?;
-        let revision = export.revision;
-        let objects = each(export, shown.meter(), |_| Ok(())).await?;
-        Ok(Summary { revision, objects })
+        let (keys, mut refused) = (self.keys.load().await?, Named::default());
+        let export = transfer::export(datastore).await?;
+        let visit = async |object: StoredObject| match self.converted(object, &keys).await {
+            Ok(object) => Ok(object),
+            Err(error) => {
+                refused.add(error.to_string());
+                Ok(None)
+            }
+        };
+        let summary = each(export, shown.meter(), visit).await?;
+        Ok((summary, refused))
     }
 
     /// Writes the newest state of a store to a file, which gets its name only once it is complete and durable.
     pub async fn write(&self, datastore: &Datastore, path: &Path) -> Result<Summary, Error> {
         let shown = Progress::show("export");
-        let export = self.open(datastore).await?;
-        let revision = export.revision;
         let failed = |source| Error::BackupFile { path: path.to_owned(), source };
         let partial = Partial::create(path).map_err(failed)?;
         let file = partial.handle().map_err(failed)?;
         let mut snapshot = SnapshotWriter::new(file, KeyMap::new(&self.etcd_prefix)).map_err(failed)?;
-        let put = |object: &StoredObject| snapshot.put(object).map_err(failed);
-        let objects = each(export, shown.meter(), put).await?;
-        snapshot.finish(revision.0).map_err(failed)?;
+        let put = async |object: StoredObject| {
+            snapshot.put(&object).map_err(failed)?;
+            Ok(Some(object))
+        };
+        let summary = each(self.open(datastore).await?, shown.meter(), put).await?;
+        snapshot.finish(summary.revision.0).map_err(failed)?;
         partial.publish(path).map_err(failed)?;
-        Ok(Summary { revision, objects })
+        Ok(summary)
     }
 
     /// The objects as kube-apiserver would have written them, encrypted if there are keys.
@@ -98,60 +118,61 @@ impl Options {
         let keys = self.keys.load().await?;
         let export = transfer::export(datastore).await?;
         let (revision, gap, length) = (export.revision, export.gap, export.length);
-        let opening = Some((keys, export.batches));
+        let opening = Some((self.clone(), keys, export.batches));
         let batches = futures_util::stream::unfold(opening, |opening| async move {
-            let (keys, mut batches) = opening?;
-            match opened(batches.next().await?, &keys).await {
-                Ok(batch) => Some((Ok(batch), Some((keys, batches)))),
+            let (options, keys, mut batches) = opening?;
+            match options.converted_all(batches.next().await?, &keys).await {
+                Ok(batch) => Some((Ok(batch), Some((options, keys, batches)))),
                 Err(error) => Some((Err(error), None)),
             }
         });
         let opened = Export { revision, gap, length, batches: Box::pin(batches) };
         Ok(self.keys.load().await?.seal(opened))
     }
-}
 
-/// Opens the objects of a batch. Those that servers keep for themselves, and keys of continue tokens, stay behind.
-async fn opened(
-    batch: Result<Vec<Record>, TransferError>,
-    keys: &Keys,
-) -> Result<Vec<Record>, TransferError> {
-    let mut records = Vec::new();
-    for record in batch? {
-        let Record::Object(object) = record else { continue };
-        if object.resource.group == HIDDEN_GROUP {
-            continue;
-        }
-        let refused = |error: Error| TransferError::Source(error.to_string());
-        let mut object = keys.open(object).await.map_err(refused)?;
-        let name = format!("{} {:?}", object.resource, object.full_name());
-        convert_for_kube_apiserver(&mut object)
-            .map_err(|why| TransferError::Source(format!("cannot export {name}: {why}")))?;
-        if object.value.len() > ETCD_LIMIT {
-            let (found, limit) = (object.value.len(), ETCD_LIMIT);
-            let why = format!("has {found} bytes, and etcd takes {limit}; make it smaller, or delete it");
-            return Err(TransferError::Source(format!("cannot export {name}: it {why}")));
-        }
-        records.push(Record::Object(object));
-    }
-    Ok(records)
-}
-
-/// Gives each object to `put`, and counts it.
-async fn each(
-    mut export: Export,
-    meter: &Meter,
-    mut put: impl FnMut(&StoredObject) -> Result<(), Error>,
-) -> Result<Counts, Error> {
-    meter.expect(export.length);
-    let mut objects = Counts::new();
-    while let Some(batch) = export.batches.next().await {
+    async fn converted_all(
+        &self,
+        batch: Result<Vec<Record>, TransferError>,
+        keys: &Keys,
+    ) -> Result<Vec<Record>, TransferError> {
+        let mut records = Vec::new();
         for record in batch? {
-            meter.add(&record);
+            // Keys of continue tokens stay behind.
             let Record::Object(object) = record else { continue };
-            put(&object)?;
-            *objects.entry(object.resource).or_default() += 1;
+            let converted = self.converted(object, keys).await;
+            let converted = converted.map_err(|error| TransferError::Source(error.to_string()))?;
+            records.extend(converted.map(Record::Object));
         }
+        Ok(records)
     }
-    Ok(objects)
+
+    /// An object as kube-apiserver would have written it; `None` if servers keep it for themselves, and it stays behind.
+    async fn converted(&self, object: StoredObject, keys: &Keys) -> Result<Option<StoredObject>, Error> {
+        if object.resource.group == HIDDEN_GROUP {
+            return Ok(None);
+        }
+        let mut object = keys.open(object).await?;
+        let converted = convert_for_kube_apiserver(&mut object);
+        let length = object.value.len();
+        let why = match converted {
+            Err(why) => why,
+            Ok(kind) => match self.release.and_then(|release| Some((release, release.lacks(&kind)?))) {
+                Some((release, since)) => {
+                    format!(
+                        "Kubernetes {release} does not know {} {}, which is of {since}",
+                        kind.api_version(),
+                        kind.kind
+                    )
+                }
+                None if length > LONGEST_IN_ETCD => {
+                    format!(
+                        "it has {length} bytes, and etcd takes {LONGEST_IN_ETCD}; make it smaller, or delete it"
+                    )
+                }
+                None => return Ok(Some(object)),
+            },
+        };
+        let (resource, name) = (&object.resource, object.full_name());
+        Err(Error::Refused(format!("cannot export {resource} {name:?}: {why}")))
+    }
 }

@@ -1,12 +1,16 @@
 //! `rowplane import`: fills a new store with a cluster that another API server has kept in etcd.
 
 mod claims;
+mod findings;
+mod live;
+mod records;
 mod source;
 
 use clap::Args;
 use rowplane_etcd::keys::PREFIX;
 
-pub use self::source::Findings;
+pub use self::findings::Findings;
+pub use self::live::LiveArgs;
 use self::source::Source;
 use super::args::StoreArgs;
 use super::error::Error;
@@ -15,7 +19,6 @@ use super::output::OutputArgs;
 use super::progress::Progress;
 use super::transfer::{self, Summary};
 use crate::server::datastore::Datastore;
-use crate::storage::SAFETY_GAP;
 use crate::tree::{Map, Value, json};
 
 /// Arguments of `rowplane import`.
@@ -35,16 +38,20 @@ pub struct ImportArgs {
 /// The cluster to import.
 #[derive(Clone, Debug, Args)]
 pub struct Origin {
-    /// The cluster: a file of `etcdctl snapshot save`, the data directory of an etcd that has been stopped, or kine's
-    /// database as kine:sqlite:PATH or kine:postgres://USER@HOST/DATABASE
+    /// The cluster: a file of `etcdctl snapshot save`, the data directory of an etcd that has been stopped, kine's
+    /// database as kine:sqlite:PATH or kine:postgres://USER@HOST/DATABASE, or a running etcd or kine as etcd://HOST:PORT,
+    /// https://HOST:PORT or unix:///PATH, several with commas between
     #[arg(long, value_name = "SOURCE")]
     pub from: String,
     /// The value of kube-apiserver's flag --etcd-prefix
     #[arg(long, value_name = "PREFIX", default_value = PREFIX)]
     pub etcd_prefix: String,
-    /// How far revisions jump ahead of the newest one of the source, which may have gone on since
-    #[arg(long, value_name = "REVISIONS", default_value_t = SAFETY_GAP)]
-    pub bump_revision: u64,
+    /// How far revisions jump ahead of the newest one of the source, which may have gone on since [default: 1000000, or 0
+    /// with --follow]
+    #[arg(long, value_name = "REVISIONS")]
+    pub bump_revision: Option<u64>,
+    #[command(flatten)]
+    pub live: LiveArgs,
     #[command(flatten)]
     pub keys: KeyArgs,
 }
@@ -74,8 +81,10 @@ impl Origin {
         let found = source.found.clone();
         let completed = claims::completed(source.export()?, self.keys.load().await?);
         let export = self.keys.load().await?.seal(completed);
-        let summary = transfer::import(export, datastore, shown.meter()).await?;
-        Ok(Imported { summary, findings: found.findings() })
+        let mut summary = transfer::import(export, datastore, shown.meter()).await?;
+        let findings = found.findings();
+        summary.revision = findings.reached.unwrap_or(summary.revision);
+        Ok(Imported { summary, findings })
     }
 }
 
@@ -88,26 +97,23 @@ pub async fn run(arguments: ImportArgs) -> Result<(), Error> {
 
 /// Prints the objects, and the keys that are no objects. Fails if there are objects that cannot be imported.
 fn print(imported: &Imported, output: OutputArgs) -> Result<(), Error> {
-    let Imported { summary, findings: Findings { left, unreadable, unreadable_count } } = imported;
+    let Imported { summary, findings: Findings { left, refused, long, reached: _ } } = imported;
     let counts = left.iter().map(|(keys, count)| (keys.clone(), Value::from(*count)));
     let value = json!({
         "revision": summary.revision.to_string(),
         "objects": Value::Object(summary.counts()),
         "leftBehind": Value::Object(counts.collect::<Map>()),
-        "unreadable": unreadable,
+        "refused": refused.named(),
+        "long": long.named(),
     });
     output.print(&value, |_| {
         let mut text = summary.text();
         for (keys, count) in left {
             text.push_str(&format!("{count:>10}  keys left behind: {keys}\n"));
         }
-        for object in unreadable {
-            text.push_str(&format!("{object}\n"));
-        }
+        text.push_str(&refused.text());
+        text.push_str(&long.text());
         text
     })?;
-    match unreadable_count {
-        0 => Ok(()),
-        count => Err(Error::Refused(format!("{count} objects cannot be imported"))),
-    }
+    refused.result("imported")
 }

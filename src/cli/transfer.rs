@@ -1,6 +1,8 @@
 //! `rowplane backup`, `rowplane restore` and `rowplane migrate`: move a whole store into a file, out of one, or into
 //! another database.
 
+pub mod check;
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter};
 use std::os::unix::fs::OpenOptionsExt as _;

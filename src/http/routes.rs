@@ -15,6 +15,7 @@ use http_body::Body as _;
 use tokio::time::timeout;
 
 use super::app::App;
+use super::branches;
 use super::console;
 use super::documents;
 use super::documents::discovery::Extensions;
@@ -56,6 +57,9 @@ struct Started {
 
 impl Responder for Started {
     fn respond(self: Arc<Self>, mut request: Request) -> BoxFuture<'static, Response> {
+        if let Some(branch) = self.app.branches.find(&mut request) {
+            return branch.respond(request);
+        }
         Box::pin(async move {
             past::door::Door::open(&mut request);
             let Self { app, health } = &*self;
@@ -81,6 +85,7 @@ impl Responder for Started {
                     }
                     Route::Resource(path) => resource::serve(app, path, parts, body).await,
                     Route::Sql => sql::serve(app, parts, body).await,
+                    Route::Branches => Box::pin(branches::serve(app, parts, body)).await,
                     Route::Document(path) => serve_document(app, path, parts).await,
                 }
             };
@@ -139,6 +144,7 @@ enum Route<'a> {
     Health,
     Resource(&'a ResourcePath),
     Sql,
+    Branches,
     /// Discovery, OpenAPI, metrics and whatever else is no resource; `None` for other paths than those of the API.
     Document(Option<&'a ApiPath>),
 }
@@ -147,6 +153,7 @@ impl<'a> Route<'a> {
     fn of(info: &'a RequestInfo, parts: &Parts) -> Self {
         match &info.route {
             _ if is_health(parts.uri.path()) => Self::Health,
+            _ if branches::has(parts.uri.path()) => Self::Branches,
             Some(ApiPath::Resource(path)) => Self::Resource(path),
             None if parts.uri.path() == sql::PATH => Self::Sql,
             other => Self::Document(other.as_ref()),

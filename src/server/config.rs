@@ -30,8 +30,7 @@ use crate::egress;
 use crate::encryption;
 use crate::http::console::Console;
 use crate::http::door::cors::Cors;
-use crate::http::limits::InFlightLimits;
-use crate::http::sql::SqlConfig;
+use crate::http::limits::{InFlightLimits, SqlConfig};
 use crate::http::{server, tls};
 use crate::kinds::built_in::enablement::Enablement;
 use crate::metrics::AllowedLabels;
@@ -83,6 +82,7 @@ pub struct Config {
     pub kubelets: kubelets::Config,
     pub aggregation: Aggregation,
     pub console: Console,
+    pub branches: BranchLimits,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
     /// What the history tells of those who write.
@@ -135,6 +135,7 @@ impl Default for Config {
             kubelets: kubelets::Config::default(),
             aggregation: Aggregation::default(),
             console: Console::default(),
+            branches: BranchLimits::default(),
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes, retention: None }),
             record_writers: RecordWriters::default(),
             shutdown_delay: Duration::ZERO,
@@ -339,6 +340,21 @@ impl Default for CertificateControllers {
         let longest = Duration::from_secs(8760 * 3600);
         let authorities = BTreeMap::new();
         Self { approving: false, signing: false, cleaning: false, authority: None, authorities, longest }
+    }
+}
+
+/// Limits of branches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchLimits {
+    /// The number of branches, those of branches included.
+    pub most: usize,
+    /// The bytes of values that one branch holds beyond what it was made from.
+    pub most_bytes: u64,
+}
+
+impl Default for BranchLimits {
+    fn default() -> Self {
+        Self { most: 100, most_bytes: 64 << 20 }
     }
 }
 

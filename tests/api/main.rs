@@ -20,6 +20,7 @@ mod bad_bodies;
 mod bad_urls;
 mod bookmarks;
 mod bounded_work;
+mod branches;
 mod catalog;
 mod certificates;
 mod claim_rights;

@@ -6,6 +6,7 @@ mod support;
 mod clock;
 mod compaction;
 mod feed;
+mod forks;
 mod history;
 mod lost_commits;
 mod open;

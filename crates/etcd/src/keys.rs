@@ -47,6 +47,11 @@ impl KeyMap {
         Self { prefix: format!("/{}", prefix.trim_matches('/')), built_in, resources }
     }
 
+    /// The beginning of all keys, with a slash at its end.
+    pub fn prefix(&self) -> String {
+        format!("{}/", self.prefix)
+    }
+
     /// The key of an object.
     pub fn key(&self, object: &StoredObject) -> String {
         let is_built_in = self.resources.contains(&object.resource);

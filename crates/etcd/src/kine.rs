@@ -4,9 +4,10 @@
 use std::path::Path;
 
 use futures_util::stream::{BoxStream, StreamExt as _};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use rowplane_store::storage::postgres::{Address, foreign_snapshot};
+use sqlx::ConnectOptions as _;
+use sqlx::postgres::PgConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::{Error, KeyValue};
 
@@ -47,13 +48,7 @@ impl Kine {
                 sqlx::query("BEGIN").execute(&mut connection).await?;
                 Connection::Sqlite(connection)
             }
-            None => {
-                let options: PgConnectOptions = url.parse()?;
-                let mut connection = PgConnection::connect_with(&options.disable_statement_logging()).await?;
-                let snapshot = sqlx::query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-                snapshot.execute(&mut connection).await?;
-                Connection::Postgres(connection)
-            }
+            None => Connection::Postgres(foreign_snapshot(&Address::from(url)).await?),
         };
         let (revision, count): (i64, i64) = match &mut connection {
             Connection::Sqlite(connection) => sqlx::query_as(EXTENT).fetch_one(connection).await?,

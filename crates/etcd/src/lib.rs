@@ -1,5 +1,5 @@
 //! A Kubernetes cluster in etcd's terms: keys, revisions and values as kube-apiserver has written them, read out of the
-//! files of etcd and the table of kine (docs/spec/etcd.md, sections 6.3, 7 and 8).
+//! files of etcd, the table of kine and the API of both (docs/spec/etcd.md, sections 6.3, 7 and 8).
 //!
 //! Nothing here is trusted: damaged and hostile files end in an error, with memory bounded by the file's size.
 #![forbid(unsafe_code)]
@@ -9,6 +9,8 @@ mod bolt;
 pub mod export;
 pub mod keys;
 pub mod kine;
+pub mod live;
+pub mod releases;
 pub mod snapshot;
 pub mod values;
 
@@ -16,6 +18,7 @@ use std::io;
 
 use rowplane_objects::{codec, kinds, protowire, schema};
 use rowplane_store::encryption;
+use rowplane_store::storage::transfer;
 use rowplane_values::{json, tree};
 
 /// The newest version of one key.
@@ -39,4 +42,11 @@ pub enum Error {
     Damaged(String),
     #[error("has no table of kine that can be read: {0}")]
     Sql(#[from] sqlx::Error),
+    #[error("cannot be read: {0}")]
+    Database(#[from] transfer::Error),
+    #[error("cannot be called: {0}")]
+    Call(String),
+    /// The source keeps its history for less time than it takes to read it.
+    #[error("has compacted revisions that have not been read yet; begin again")]
+    Compacted,
 }

@@ -39,9 +39,9 @@ pub fn describe(object: &mut StoredObject) {
 /// Built-in groups whose objects kube-apiserver stores as JSON.
 const AS_JSON: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
-/// Makes a value of rowplane, which is not encrypted, what kube-apiserver would have written. The error says why there
-/// is no such value.
-pub fn convert_for_kube_apiserver(object: &mut StoredObject) -> Result<(), String> {
+/// Makes a value of rowplane, which is not encrypted, what kube-apiserver would have written, and returns its kind. The
+/// error says why there is no such value.
+pub fn convert_for_kube_apiserver(object: &mut StoredObject) -> Result<Gvk, String> {
     let value = object.value.clone().into();
     let draft = Draft::parse(&object.namespace, &object.name, value);
     let stored = draft.into_object(object.revision);
@@ -63,7 +63,7 @@ pub fn convert_for_kube_apiserver(object: &mut StoredObject) -> Result<(), Strin
             json
         }
     };
-    Ok(())
+    Ok(gvk)
 }
 
 fn of_message(value: &[u8]) -> Option<(String, String)> {

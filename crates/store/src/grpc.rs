@@ -1,27 +1,42 @@
-//! Calls of services beside the server, such as those of keys: gRPC over a Unix socket.
+//! gRPC to services beside the server, such as those of keys, over Unix sockets, and to an etcd that is imported.
 //!
-//! Calls are rare (a status a minute, a token for a Pod that starts), so each has a connection of its own.
+//! Calls to the former are rare (a status a minute, a token for a Pod that starts), so each has a connection of its own.
+//! A [`Channel`] keeps one for many calls and for streams.
 
 use std::io;
 use std::os::unix::net::{SocketAddr, UnixStream as StdStream};
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
 use http_body_util::BodyExt as _;
-use hyper::Uri;
-use hyper::client::conn::http2;
+use http_body_util::combinators::MapErr;
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
 use hyper::http::uri::PathAndQuery;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper::{Response, Uri};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
+use tokio_util::task::AbortOnDropHandle;
+use tonic::body::Body;
 use tonic::client::Grpc;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 use tower::service_fn;
+use tower::util::ServiceFn;
 
 /// The pause between two attempts to connect: a service that starts is waited for, as upstream does.
 const RECONNECT: Duration = Duration::from_millis(100);
+
+/// How often a kept connection is probed, and how long an answer may take. etcd ends connections that are probed more
+/// often than every five seconds.
+const PROBES: Duration = Duration::from_secs(10);
+const PROBE_ANSWER: Duration = Duration::from_secs(20);
+/// The longest message that is taken: Go's clients of etcd have no other limit.
+const LONGEST_MESSAGE: usize = i32::MAX as usize;
 
 /// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +53,10 @@ impl CallError {
             Code::Cancelled => "Canceled".to_owned(),
             other => format!("{other:?}"),
         }
+    }
+
+    pub fn message(&self) -> &str {
+        &self.message
     }
 
     /// Whether the service could not be reached, or did not answer in time.
@@ -121,15 +140,10 @@ where
     Q: Message + 'static,
     A: Message + Default + 'static,
 {
-    let path = PathAndQuery::try_from(format!("/{service}/{method}"));
-    let path = path.map_err(|error| Status::internal(error.to_string()))?;
+    let path = path(service, method)?;
     let stream = TokioIo::new(stream);
-    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.map_err(broken)?;
-    let service = service_fn(move |request| {
-        let answer = sender.send_request(request);
-        async { answer.await.map(|answer| answer.map(|body| body.map_err(broken))).map_err(broken) }
-    });
-    let mut client = Grpc::with_origin(service, Uri::from_static("http://localhost"));
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.map_err(broken)?;
+    let mut client = client(sender);
     let mut answer = pin!(client.unary(request, path, ProstCodec::default()));
     // The connection is driven by the call that uses it.
     let answer = tokio::select! {
@@ -137,6 +151,80 @@ where
         _ = connection => answer.await,
     };
     answer.map(tonic::Response::into_inner)
+}
+
+fn path(service: &str, method: &str) -> Result<PathAndQuery, Status> {
+    let path = PathAndQuery::try_from(format!("/{service}/{method}"));
+    path.map_err(|error| Status::internal(error.to_string()))
+}
+
+type Answered = BoxFuture<'static, Result<Response<MapErr<Incoming, fn(hyper::Error) -> Status>>, Status>>;
+type Sending = ServiceFn<Box<dyn FnMut(hyper::Request<Body>) -> Answered + Send>>;
+
+/// A client of the services at the other end of a connection.
+fn client(mut sender: SendRequest<Body>) -> Grpc<Sending> {
+    let send = move |request| {
+        let answer = sender.send_request(request);
+        let answered = async {
+            let answer = answer.await.map_err(broken)?;
+            Ok(answer.map(|body| body.map_err(broken as fn(hyper::Error) -> Status)))
+        };
+        Box::pin(answered) as Answered
+    };
+    Grpc::with_origin(service_fn(Box::new(send) as _), Uri::from_static("http://localhost"))
+        .max_decoding_message_size(LONGEST_MESSAGE)
+}
+
+/// A connection that is kept for many calls and for streams. Drop it to end it.
+pub struct Channel {
+    sender: SendRequest<Body>,
+    _driver: AbortOnDropHandle<()>,
+}
+
+impl Channel {
+    pub async fn over<S>(stream: S) -> Result<Self, CallError>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let mut settings = http2::Builder::new(TokioExecutor::new());
+        settings.timer(TokioTimer::new()).keep_alive_interval(PROBES).keep_alive_timeout(PROBE_ANSWER);
+        let (sender, connection) = settings.handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        // Calls are told why the connection ends.
+        let driver = AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }));
+        Ok(Self { sender, _driver: driver })
+    }
+
+    pub async fn call<Q, A>(
+        &self,
+        (service, method): (&str, &str),
+        message: Q,
+        timeout: Duration,
+    ) -> Result<A, CallError>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let mut client = client(self.sender.clone());
+        let call = client.unary(Request::new(message), path(service, method)?, ProstCodec::default());
+        let late = |_| Err(Status::deadline_exceeded("context deadline exceeded"));
+        let answer = tokio::time::timeout(timeout, call).await.unwrap_or_else(late);
+        Ok(answer?.into_inner())
+    }
+
+    /// Begins a call in which both sides send messages.
+    pub async fn exchange<Q, A>(
+        &self,
+        (service, method): (&str, &str),
+        messages: impl Stream<Item = Q> + Send + 'static,
+    ) -> Result<Streaming<A>, CallError>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let mut client = client(self.sender.clone());
+        let call = client.streaming(Request::new(messages), path(service, method)?, ProstCodec::default());
+        Ok(call.await?.into_inner())
+    }
 }
 
 /// Connects to a Unix socket: a path, or `@name` for an abstract one.

@@ -1,6 +1,6 @@
 //! Objects as rowplane stores them, with rows by which Services hold their addresses and node ports.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use futures_util::StreamExt as _;
 
@@ -23,10 +23,13 @@ struct Completing {
     keys: Keys,
     random: Random,
     services: GroupResource,
-    /// The claims that Services hold.
-    claims: VecDeque<StoredObject>,
-    /// The claims that the source has, and those that have been made.
-    claimed: HashSet<(GroupResource, String)>,
+    addresses: GroupResource,
+    /// The claims that Services hold, by the revisions of the Services.
+    held: BTreeMap<Revision, Vec<StoredObject>>,
+    /// The names of the IPAddress objects that the source has, by their revisions.
+    own: BTreeMap<Revision, String>,
+    /// The claims that have to be made, once all objects have come.
+    missing: Option<VecDeque<StoredObject>>,
     /// The revision of the newest row.
     revision: Revision,
 }
@@ -41,8 +44,10 @@ pub fn completed(export: Export, keys: Keys) -> Export {
         keys,
         random: Random::default(),
         services: GroupResource::new("", "services"),
-        claims: VecDeque::new(),
-        claimed: HashSet::new(),
+        addresses: GroupResource::new("networking.k8s.io", "ipaddresses"),
+        held: BTreeMap::new(),
+        own: BTreeMap::new(),
+        missing: None,
         revision,
     };
     let batches = futures_util::stream::unfold(Some(completing), |completing| async move {
@@ -62,7 +67,16 @@ impl Completing {
         for record in batch? {
             records.push(match record {
                 Record::Object(object) => Record::Object(self.complete(object).await?),
-                other => other,
+                Record::Removed(resource, revision) => {
+                    self.held.remove(&revision);
+                    self.own.remove(&revision);
+                    Record::Removed(resource, revision)
+                }
+                Record::Reached(revision) => {
+                    self.revision = self.revision.max(revision);
+                    Record::Reached(revision)
+                }
+                Record::TokenKey(key) => Record::TokenKey(key),
             });
         }
         Ok(Some(records))
@@ -76,25 +90,37 @@ impl Completing {
             let unreadable =
                 |error: crate::codec::object::Undecodable| TransferError::Source(error.to_string());
             let service = draft.into_object(object.revision).to_map().map_err(unreadable)?;
-            self.claims.extend(claims_of(&service, &self.random));
-        } else if object.resource.group == "networking.k8s.io" && object.resource.plural == "ipaddresses" {
-            self.claimed.insert((object.resource.clone(), object.name.clone()));
+            self.held.insert(object.revision, claims_of(&service, &self.random));
+        } else if object.resource == self.addresses {
+            self.own.insert(object.revision, object.name.clone());
         }
         Ok(object)
     }
 
     /// The next claims that the source does not have; `None` after the last.
     fn next_claims(&mut self) -> Option<Vec<Record>> {
+        let missing = match &mut self.missing {
+            Some(missing) => missing,
+            None => self.missing.insert(missing(&self.addresses, &mut self.own, &mut self.held)),
+        };
         let mut records = Vec::new();
-        while records.len() < CLAIMS
-            && let Some(mut claim) = self.claims.pop_front()
-        {
-            if self.claimed.insert((claim.resource.clone(), claim.name.clone())) {
-                self.revision = Revision(self.revision.0 + 1);
-                claim.revision = self.revision;
-                records.push(Record::Object(claim));
-            }
+        for mut claim in missing.drain(..missing.len().min(CLAIMS)) {
+            self.revision = Revision(self.revision.0 + 1);
+            claim.revision = self.revision;
+            records.push(Record::Object(claim));
         }
         (!records.is_empty()).then_some(records)
     }
+}
+
+/// The claims of Services that the source does not have, each once.
+fn missing(
+    addresses: &GroupResource,
+    own: &mut BTreeMap<Revision, String>,
+    held: &mut BTreeMap<Revision, Vec<StoredObject>>,
+) -> VecDeque<StoredObject> {
+    let own = std::mem::take(own).into_values().map(|name| (addresses.clone(), name));
+    let mut claimed: HashSet<(GroupResource, String)> = own.collect();
+    let held = std::mem::take(held).into_values().flatten();
+    held.filter(|claim| claimed.insert((claim.resource.clone(), claim.name.clone()))).collect()
 }

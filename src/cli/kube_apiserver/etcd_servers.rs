@@ -58,15 +58,7 @@ impl EtcdServers {
     fn client(&self, url: &str) -> Result<Client, String> {
         match url.split_once("://") {
             Some(("http", _)) => Client::new(url, None, None),
-            Some(("https", _)) => {
-                let bundle = |path: &Path| {
-                    let text = std::fs::read(path).map_err(|error| error.to_string());
-                    let trusted = text.and_then(|text| Trusted::of_bundle(&text));
-                    trusted.map_err(|why| format!("--etcd-cafile: {}: {why}", path.display()))
-                };
-                let trusted = self.authorities.as_deref().map_or_else(|| Ok(Trusted::system()), bundle)?;
-                Client::new(url, Some(trusted), self.identity()?)
-            }
+            Some(("https", _)) => Client::new(url, Some(self.trusted()?), self.identity()?),
             // The stand-in has no such address.
             Some(("unix" | "unixs", _)) => return Err(refusal(url)),
             _ => Err(format!("{url:?} is no URL of https or http")),
@@ -74,7 +66,17 @@ impl EtcdServers {
         .map_err(|why| format!("--etcd-servers: {why}"))
     }
 
-    fn identity(&self) -> Result<Option<Identity>, String> {
+    /// The authorities of servers with https.
+    pub fn trusted(&self) -> Result<Trusted, String> {
+        let bundle = |path: &Path| {
+            let text = std::fs::read(path).map_err(|error| error.to_string());
+            let trusted = text.and_then(|text| Trusted::of_bundle(&text));
+            trusted.map_err(|why| format!("--etcd-cafile: {}: {why}", path.display()))
+        };
+        self.authorities.as_deref().map_or_else(|| Ok(Trusted::system()), bundle)
+    }
+
+    pub fn identity(&self) -> Result<Option<Identity>, String> {
         let Some((certificate, key)) = &self.identity else { return Ok(None) };
         let chain = certificates(certificate).map_err(|why| format!("--etcd-certfile: {why}"))?;
         let text =

@@ -110,6 +110,7 @@ impl Session {
         accept: &str,
         body: String,
     ) -> Result<Answer, Error> {
+        let body = (!body.is_empty()).then_some(("application/json", body));
         let sent = self.client.send(method, path, accept, body, TIMEOUT).await;
         sent.map_err(|why| unreachable(&self.client, &why))
     }

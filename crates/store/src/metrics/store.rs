@@ -20,6 +20,11 @@ pub struct CommitMetrics {
 }
 
 impl Metrics {
+    /// The number of branches that are alive.
+    pub fn branches(&self) -> Gauge {
+        self.gauge("rowplane_branches", Vec::new())
+    }
+
     /// How many revisions the watch cache is behind the store.
     pub fn cache_lag(&self) -> Gauge {
         self.gauge("rowplane_cache_lag_revisions", Vec::new())

@@ -41,7 +41,7 @@ pub async fn write(
     }
     while let Some(batch) = export.batches.next().await {
         for next in batch? {
-            check_length(&next)?;
+            check_record(&next)?;
             if let Err(error) = put(&mut writer, &next) {
                 return Ok(Err(error));
             }
@@ -142,8 +142,8 @@ fn end(reader: &mut Hashing<impl Read>) -> Result<(), Error> {
     }
 }
 
-/// A file that is written has to be read again.
-fn check_length(record: &Record) -> Result<(), Error> {
+/// Fails if a backup cannot hold the record: a file that is written has to be read again.
+fn check_record(record: &Record) -> Result<(), Error> {
     match record {
         Record::Object(object) if object.value.len() > LONGEST_FIELD as usize => Err(Error::TooLong {
             resource: object.resource.clone(),
@@ -151,6 +151,7 @@ fn check_length(record: &Record) -> Result<(), Error> {
             bytes: object.value.len(),
             limit: LONGEST_FIELD as usize,
         }),
+        Record::Removed(..) | Record::Reached(_) => Err(Error::Changing),
         _ => Ok(()),
     }
 }
@@ -175,6 +176,8 @@ fn put(writer: &mut impl Write, next: &Record) -> io::Result<()> {
                 &object.value,
             ],
         ),
+        // `check_record` has refused them.
+        Record::Removed(..) | Record::Reached(_) => Ok(()),
     }
 }
 

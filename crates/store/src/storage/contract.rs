@@ -48,7 +48,8 @@ pub trait Reads: Send + Sync + 'static {
     /// The clock, newer than every commit answered by any replica before the call.
     async fn clock(&self) -> Result<Clock, Error>;
 
-    /// The bytes that the database takes, without its write-ahead log; `None` if it is in memory.
+    /// The bytes that the database takes, without its write-ahead log; of a fork in memory those of its values; `None` for
+    /// any other store in memory.
     async fn size(&self) -> Result<Option<u64>, Error>;
 
     /// The live rows of `scan` as of `at`, in key order, from one snapshot.

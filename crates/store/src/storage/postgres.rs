@@ -55,6 +55,7 @@ pub use self::places::Sizes;
 use self::pool::{LONG, Pool, SHORT, long, short};
 use self::session::{Connector, Purpose};
 use self::ticket::Tickets;
+pub use self::transfer::foreign_snapshot;
 use super::history::KnownAuthors;
 use super::migrations::embedded_migrations;
 use super::{

@@ -42,6 +42,10 @@ pub struct Export {
 pub enum Record {
     TokenKey(TokenKey),
     Object(StoredObject),
+    /// The end of an object that came earlier, at this revision. Only a source that changes while it is read sends it.
+    Removed(GroupResource, Revision),
+    /// The newest revision of a source that has changed while it was read. It comes once, as the last of its records.
+    Reached(Revision),
 }
 
 /// A live object as it is stored.
@@ -97,6 +101,9 @@ pub enum Error {
     /// The records come from another program's store, which cannot be read.
     #[error("{0}")]
     Source(String),
+    /// A backup is of one state, and this source goes on.
+    #[error("a cluster that still changes cannot be backed up")]
+    Changing,
     /// The number of objects written differs from the number read.
     #[error("{resource}: {read} objects were read and {written} written")]
     Counts { resource: GroupResource, read: u64, written: u64 },
@@ -222,11 +229,14 @@ impl From<ObjectRow> for StoredObject {
 pub(super) struct Arrivals {
     pub keys: Vec<TokenKey>,
     pub objects: Vec<StoredObject>,
+    /// The revisions of objects, of this batch or earlier ones, that are to go.
+    pub removed: Vec<Revision>,
 }
 
 impl Arrivals {
     pub fn of(batch: Vec<Record>, received: &mut Received, meter: &Meter) -> Self {
-        let mut arrivals = Self { keys: Vec::new(), objects: Vec::with_capacity(batch.len()) };
+        let objects = Vec::with_capacity(batch.len());
+        let mut arrivals = Self { keys: Vec::new(), objects, removed: Vec::new() };
         for record in batch {
             meter.add(&record);
             match record {
@@ -236,6 +246,13 @@ impl Arrivals {
                     received.newest = received.newest.max(object.revision);
                     arrivals.objects.push(object);
                 }
+                Record::Removed(resource, revision) => {
+                    if let Some(count) = received.counts.get_mut(&resource) {
+                        *count = count.saturating_sub(1);
+                    }
+                    arrivals.removed.push(revision);
+                }
+                Record::Reached(revision) => received.newest = received.newest.max(revision),
             }
         }
         arrivals

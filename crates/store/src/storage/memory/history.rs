@@ -116,7 +116,7 @@ impl History for Memory {
     async fn row_past(&self, key: &Key, at: Revision) -> Result<Option<Row>, PastError> {
         let tables = self.picture_of_past(key.resource, at)?;
         let newest = tables.versions_of(key, Revision(at.0 + 1)).next();
-        Ok(newest.filter(|version| version.is_live()).map(|version| reads::row(version)))
+        Ok(newest.filter(|version| version.is_live()).map(|version| version.row()))
     }
 
     async fn count_past(&self, scan: &Scan, at: Revision) -> Result<u64, PastError> {
@@ -138,7 +138,7 @@ impl History for Memory {
             !is_last
         });
         let kept = kept.filter(|version| version.revision > floor || version.is_live());
-        Ok(kept.take(limit as usize).map(|version| tables.past_version(version)).collect())
+        Ok(kept.take(limit as usize).map(|version| tables.past_version(&version)).collect())
     }
 
     async fn changes_between(
@@ -224,7 +224,7 @@ impl Tables {
             uid: self.uid(version),
             deleted: !version.is_live(),
             writer: change.and_then(|change| change.author.as_ref()).map(|author| author.writer().clone()),
-            row: reads::row(version),
+            row: version.row(),
         }
     }
 

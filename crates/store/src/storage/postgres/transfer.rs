@@ -60,18 +60,30 @@ async fn extent(connection: &mut PgConnection) -> Result<Extent, Error> {
 }
 
 async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
-    let (ways, shown) = ways(address, Use::Reading)?;
-    let schema = schema_named(&shown, address.split().1.as_deref())?;
-    let connector = Connector::new(&ways, schema, address.accepted);
-    let connected = connector.connect(Purpose::Whole).await;
-    let (mut connection, _host) = connected.map_err(|error| not_opened(&shown, error))?;
-    let unreachable = |source: sqlx::Error| unreachable(&shown, source);
+    let mut connection = connect(address).await?;
+    let unreachable = |source: sqlx::Error| unreachable(&address.to_string(), source);
     let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
     let schema: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
     migrations::refuse_newer(&MIGRATIONS, schema)?;
     sqlx::query(reads::SNAPSHOT).execute(&mut connection).await.map_err(unavailable)?;
     let revision = reads::clock(&mut connection).await?.revision;
     Ok(Snapshot { connection, revision, schema })
+}
+
+/// Another program's database, in one read-only snapshot. The connection is made as those to a store of rowplane are.
+pub async fn foreign_snapshot(address: &Address) -> Result<PgConnection, Error> {
+    let mut connection = connect(address).await?;
+    sqlx::query(reads::SNAPSHOT).execute(&mut connection).await.map_err(unavailable)?;
+    Ok(connection)
+}
+
+async fn connect(address: &Address) -> Result<PgConnection, Error> {
+    let (ways, shown) = ways(address, Use::Reading)?;
+    let schema = schema_named(&shown, address.split().1.as_deref())?;
+    let connector = Connector::new(&ways, schema, address.accepted);
+    let connected = connector.connect(Purpose::Whole).await;
+    let (connection, _host) = connected.map_err(|error| not_opened(&shown, error))?;
+    Ok(connection)
 }
 
 async fn import(connection: &mut PgConnection, export: Export, meter: &Meter) -> Result<Counts, Error> {
@@ -86,11 +98,16 @@ async fn import(connection: &mut PgConnection, export: Export, meter: &Meter) ->
     sqlx::query("DELETE FROM token_keys").execute(&mut *transaction).await.map_err(unavailable)?;
     let mut ids = HashMap::new();
     while let Some(batch) = batches.next().await {
-        let Arrivals { keys, objects } = Arrivals::of(batch?, &mut received, meter);
+        let Arrivals { keys, objects, removed } = Arrivals::of(batch?, &mut received, meter);
         for key in keys {
             insert_key(&mut transaction, key).await?;
         }
         copy_objects(&mut transaction, &objects, &mut ids).await?;
+        if !removed.is_empty() {
+            let removed: Vec<i64> = removed.iter().map(|revision| revision.0 as i64).collect();
+            let delete = sqlx::query("DELETE FROM objects WHERE resource_version = ANY($1)").bind(removed);
+            delete.execute(&mut *transaction).await.map_err(unavailable)?;
+        }
     }
     let clock = whole::number(Some(received.clock().0 as i64));
     // No history comes with the objects.

@@ -88,11 +88,16 @@ async fn import(connection: &mut SqliteConnection, export: Export, meter: &Meter
     let indexes = drop_indexes(&mut transaction).await?;
     let mut ids = HashMap::new();
     while let Some(batch) = batches.next().await {
-        let Arrivals { keys, objects } = Arrivals::of(batch?, &mut received, meter);
+        let Arrivals { keys, objects, removed } = Arrivals::of(batch?, &mut received, meter);
         for key in keys {
             insert_key(&mut transaction, key).await?;
         }
         insert_objects(&mut transaction, objects, &mut ids).await?;
+        for revision in removed {
+            let delete =
+                sqlx::query("DELETE FROM objects WHERE resource_version = ?").bind(revision.0 as i64);
+            delete.execute(&mut *transaction).await.map_err(unavailable)?;
+        }
     }
     meter.step(Step::Indexing);
     for index in indexes {

@@ -97,6 +97,7 @@ impl Record {
     fn length_in_a_backup(&self) -> u64 {
         let fields: [usize; 8] = match self {
             Record::TokenKey(key) => return (1 + 3 * 4 + 2 * 8 + key.secret.len()) as u64,
+            Record::Removed(..) | Record::Reached(_) => return 0,
             Record::Object(StoredObject {
                 resource,
                 namespace,
