@@ -45,7 +45,7 @@ const SELF_REVIEWS: [&str; 3] = ["selfsubjectreviews", "selfsubjectaccessreviews
 pub struct Past {
     pub when: When,
     pub revision: Revision,
-    /// What was served then.
+    /// The resources that were served then.
     pub served: Arc<Served>,
     /// The clock by which Tables show ages.
     pub clock: WallClock,
