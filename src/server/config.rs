@@ -85,7 +85,7 @@ pub struct Config {
     pub branches: BranchLimits,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
-    /// What the history tells of those who write.
+    /// The part of a writer that is recorded with his changes.
     pub record_writers: RecordWriters,
     /// For how long a server that is stopped goes on as ever, only not ready, before it closes its listener.
     pub shutdown_delay: Duration,

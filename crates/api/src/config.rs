@@ -24,7 +24,7 @@ pub struct Config {
     pub cluster_controllers: bool,
     /// Whether foreground and orphan deletion set the finalizers that a garbage collector takes off.
     pub garbage_collection: bool,
-    /// What the history tells of those who write.
+    /// The part of a writer that is recorded with his changes.
     pub record_writers: RecordWriters,
     /// Makes a name from a `generateName`, with a new random suffix at each call.
     pub generate_name: Arc<dyn Fn(&str) -> String + Send + Sync>,

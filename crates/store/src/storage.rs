@@ -54,12 +54,12 @@ use crate::revision::Revision;
 pub use audit::{AuditQuery, AuditRemoval, AuditRing, AuditRow};
 pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
-pub use contract::{Backend, Commits, Feed, History, Reads, Registry, Upkeep};
+pub use contract::{Backend, Commits, Feed, Reads, Registry, Upkeep};
 pub use error::{DriverError, Error, OpenError};
 pub use history::retention::{KeepRule, Retention};
 pub use history::{
-    Author, ChangeFilter, ChangeOfPast, Holding, Moment, PastError, Precision, Present, RecordWriters,
-    Version, Writer,
+    Author, ChangeFilter, ChangeOfPast, History, Holding, Moment, PastError, Precision, Present,
+    RecordWriters, Version, Writer,
 };
 pub use layer::Layer;
 pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};

@@ -57,7 +57,7 @@ pub struct StorageArgs {
     #[arg(long, value_name = "BYTES", default_value = "8Gi", value_parser = bytes)]
     history_max_bytes: u64,
 
-    /// What history tells of those who write: full (user, program, field manager), manager, or off
+    /// The writers that history records: full (user, program, field manager), manager (no user and no program), or off
     #[arg(long, value_name = "full|manager|off", default_value = "full", value_parser = record_writers)]
     record_writers: RecordWriters,
 

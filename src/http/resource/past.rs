@@ -12,14 +12,17 @@ use super::action::Action;
 use crate::api::Target;
 use crate::api::error::Error;
 use crate::api::options::GetOptions;
-use crate::api::options::list::ListOptions;
+use crate::api::options::list::{ListAt, ListOptions};
 use crate::api::options::watch::WatchOptions;
+use crate::api::request::Options;
 use crate::api::verbs::list::List;
 use crate::api::verbs::past::Frozen;
+use crate::auth::authorizer::authorize;
 use crate::codec::object::Object;
 use crate::http::limits::PastRead;
-use crate::http::past::Past;
+use crate::http::past::{LOOK_BACK, Past};
 use crate::http::request::path::ResourcePath;
+use crate::revision::Revision;
 use crate::schema::resource::{ResourceDefinition, Storage};
 
 /// The kinds whose creation reads: they ask who the user is and what he may do.
@@ -55,10 +58,34 @@ impl Context<'_> {
         self.app.api.get_as_of(target, options, past.revision).await
     }
 
-    pub(super) async fn list_past(&self, past: &Past, options: ListOptions) -> Result<List, Error> {
+    /// Lists the newest state, or the one that the options name. An exact match that is asked for also finds states that
+    /// watches do not reach any more, for users who may look back; upstream's contract allows that. As a token could not lead
+    /// on from there, the list is not cut.
+    pub(super) async fn list_present(&self, options: ListOptions) -> Result<List, Error> {
+        let exactly = match options.at {
+            ListAt::Exactly(revision) if self.query.text("resourceVersionMatch") == "Exact" => {
+                Some((revision, ListOptions { limit: None, ..options.clone() }))
+            }
+            _ => None,
+        };
+        let listed = self.app.api.list(self.resource, self.path.namespace.as_deref(), options).await;
+        match (listed, exactly) {
+            (Err(gone @ Error::Expired { .. }), Some((revision, options))) => {
+                if revision < self.app.api.floor(self.resource).await? {
+                    return Err(gone);
+                }
+                let request = self.request(Options::None);
+                authorize(&self.app.door.authorizer, &request.attributes(LOOK_BACK)).await?;
+                Box::pin(self.list_past(revision, options)).await
+            }
+            (listed, _) => listed,
+        }
+    }
+
+    pub(super) async fn list_past(&self, at: Revision, options: ListOptions) -> Result<List, Error> {
         let read = self.past_read().await?;
         let namespace = self.path.namespace.as_deref();
-        let list = self.app.api.list_as_of(self.resource, namespace, options, past.revision).await?;
+        let list = self.app.api.list_as_of(self.resource, namespace, options, at).await?;
         // The read ends with the last item.
         let items = list.items.map(move |items| {
             let _ = &read;

@@ -57,8 +57,8 @@ impl Context<'_> {
         let encoder = self.encoder(&negotiated)?;
         self.event("About to List from storage");
         let list = match self.past {
-            None => self.app.api.list(resource, self.path.namespace.as_deref(), options).await?,
-            Some(past) => Box::pin(self.list_past(past, options)).await?,
+            None => self.list_present(options).await?,
+            Some(past) => Box::pin(self.list_past(past.revision, options)).await?,
         };
         self.event("Listing from storage done");
         let body = self.list_body(encoder, list).await?;

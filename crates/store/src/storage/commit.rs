@@ -31,7 +31,7 @@ pub struct Mutation {
     pub charges: Vec<Charge>,
     /// The audit event that is committed with the write.
     pub audit: Option<Arc<AuditRow>>,
-    /// Who makes the change; `None` if that is not recorded.
+    /// The writer of the change; `None` if that is not recorded.
     pub author: Option<Arc<Author>>,
 }
 

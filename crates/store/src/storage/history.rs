@@ -8,6 +8,7 @@
 //!   (`clock.compacted`). A floor is raised and committed before a row goes.
 
 mod author;
+mod contract;
 pub mod retention;
 pub(super) mod shared;
 
@@ -17,6 +18,7 @@ use crate::revision::Revision;
 pub use author::{Author, RecordWriters, Writer};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(super) use author::{KnownAuthors, Told};
+pub use contract::History;
 
 /// A revision, and when it was committed, in milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +76,7 @@ pub struct Version {
     pub event: Option<ChangeKind>,
     /// The version that this one replaced.
     pub previous: Option<Revision>,
-    /// That of the object that was deleted, for a deletion.
+    /// The object's uid; for a deletion, that of the object that was deleted.
     pub uid: Box<str>,
     pub deleted: bool,
     pub writer: Option<Writer>,
@@ -117,7 +119,7 @@ pub struct Holding {
 impl Holding {
     /// The changes whose superseded versions are looked at.
     const SAMPLE: u64 = 64;
-    /// What a change takes beside the value of the version that it has superseded: its row, the version's other columns, and
+    /// Bytes that a change takes beside the value of the version that it has superseded: its row, the version's other columns, and
     /// their keys in the indexes.
     const ROWS: u64 = 400;
 

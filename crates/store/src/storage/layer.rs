@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::contract::{Backend, Commits, Feed, History, Reads, Registry, Upkeep};
+use super::contract::{Backend, Commits, Feed, Reads, Registry, Upkeep};
+use super::history::History;
 use super::{
     AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, ChangeFilter, ChangeOfPast, Changes, Clock,
     Commit, Error, HighWaterMark, Holding, Key, Moment, OpenError, PastError, Precision, Present, ResourceId,

@@ -196,7 +196,7 @@ impl Commits for Sqlite {
             return Ok(commit);
         }
         let writes = &verdict.writes;
-        let told = self.authors.tell(writes.iter().map(|write| &mutations[write.index]));
+        let told = self.authors.tell(writes.iter().map(|write| mutations[write.index].author.as_ref()));
         let stamp = batch::Stamp { committed_ms: self.clock.millis().max(committed_ms), told };
         let finished =
             batch::finish(&mut turn.connection, &statements, mutations, writes, registry, &stamp).await;

@@ -1,12 +1,10 @@
-//! Who makes changes. The table `writers` has each combination once; a change refers to it by number.
+//! Writers of changes. The table `writers` has each combination once; a change refers to it by number.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
-
-use super::super::Mutation;
 
 /// The longest text of a field, in bytes.
 const LONGEST: usize = 512;
@@ -17,7 +15,7 @@ const PERIOD: Duration = Duration::from_secs(3600);
 /// this, rows are added without them, and beyond twice as many none are.
 const MOST: usize = 10_000;
 
-/// Who made a change, and how. Texts are empty where there is nothing to say.
+/// The user and program that made a change, and how. Texts are empty where there is nothing to say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Writer {
     pub username: String,
@@ -42,7 +40,7 @@ pub enum RecordWriters {
 }
 
 impl RecordWriters {
-    /// What is recorded of a writer.
+    /// The part of a writer that is recorded.
     pub fn record(self, writer: Writer) -> Option<Arc<Author>> {
         match self {
             Self::Full => Some(Author::new(writer)),
@@ -122,20 +120,20 @@ struct Known {
 pub struct Told {
     /// The number of each mutation's writer.
     pub ids: Vec<Option<i64>>,
-    /// Those whose rows the table may lack, each once.
+    /// Writers whose rows the table may lack, each once.
     pub new: Vec<Arc<Author>>,
 }
 
 impl KnownAuthors {
-    /// The writers of these mutations.
-    pub fn tell<'a>(&self, mutations: impl Iterator<Item = &'a Mutation>) -> Told {
+    /// The numbers of the writers of a batch's mutations.
+    pub fn tell<'a>(&self, authors: impl Iterator<Item = Option<&'a Arc<Author>>>) -> Told {
         let mut known = self.lock();
         if known.since.is_none_or(|since| since.elapsed() > PERIOD) {
             *known = Known { since: Some(Instant::now()), ids: HashSet::new() };
         }
         let mut told = Told::default();
-        for mutation in mutations {
-            let id = mutation.author.as_ref().and_then(|author| known.admit(author, &mut told.new));
+        for author in authors {
+            let id = author.and_then(|author| known.admit(author, &mut told.new));
             told.ids.push(id);
         }
         told
@@ -187,31 +185,29 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::{Change, Expect, Key, ResourceId};
 
-    fn mutation(manager: &str) -> Mutation {
-        let key = Key::new(ResourceId(1), "", "a");
-        let author = Author::new(Writer { manager: manager.to_owned(), ..Writer::default() });
-        Mutation { author: Some(author), ..Mutation::new(key, Expect::Absent, Change::Delete) }
+    fn author(manager: &str) -> Arc<Author> {
+        Author::new(Writer { manager: manager.to_owned(), ..Writer::default() })
     }
 
     #[test]
     fn a_writer_is_told_until_it_is_known() {
         let known = KnownAuthors::default();
-        let batch = [mutation("a"), mutation("b"), mutation("a")];
-        let told = known.tell(batch.iter());
+        let batch = [author("a"), author("b"), author("a")].map(Some);
+        let batch = || batch.iter().map(Option::as_ref);
+        let told = known.tell(batch());
         assert_eq!(told.new.len(), 2);
         assert_eq!(told.ids[0], told.ids[2]);
-        assert_eq!(known.tell(batch.iter()).new.len(), 2);
+        assert_eq!(known.tell(batch()).new.len(), 2);
         known.note(&told);
-        assert!(known.tell(batch.iter()).new.is_empty());
+        assert!(known.tell(batch()).new.is_empty());
     }
 
     #[test]
     fn one_client_adds_a_bounded_number_of_rows() {
         let known = KnownAuthors::default();
         for index in 0..MOST + 2 {
-            let told = known.tell([mutation(&index.to_string())].iter());
+            let told = known.tell([Some(&author(&index.to_string()))].into_iter());
             known.note(&told);
         }
         assert_eq!(known.lock().ids.len(), MOST + 1);

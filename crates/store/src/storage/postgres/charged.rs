@@ -186,7 +186,7 @@ impl Judged<'_> {
         let places = self.verdict.writes.iter().map(|write| write.index);
         let mutations: Vec<&Mutation> = places.clone().map(|place| &self.batch[place]).collect();
         Call {
-            told: authors.tell(mutations.iter().copied()),
+            told: authors.tell(mutations.iter().map(|mutation| mutation.author.as_ref())),
             mutations,
             joins: joins(self.batch, places),
             rows: &self.rows,

@@ -44,7 +44,7 @@ impl Postgres {
         loop {
             let joins = joins(units, 0..units.len());
             let mutations = units.iter().collect();
-            let told = self.authors.tell(units.iter());
+            let told = self.authors.tell(units.iter().map(|mutation| mutation.author.as_ref()));
             let call = Call { mutations, joins, rows: &rows, terms, format, assumed: None, told };
             match self.send(connection, &call, || flight.lose()).await? {
                 Answer::Done(recorded) => return recorded.commit(units),

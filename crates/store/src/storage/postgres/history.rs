@@ -11,7 +11,7 @@ use sqlx::{Row as _, Transaction};
 use super::error::{corrupt, unavailable};
 use super::lent::Lent;
 use super::pool::{long, short};
-use super::reads::{self, Horizon, SNAPSHOT, live_row};
+use super::reads::{self, Begin, SNAPSHOT, live_row};
 use super::{Postgres, checked, whole};
 use crate::revision::Revision;
 use crate::storage::history::shared::shared_history;
@@ -120,7 +120,9 @@ impl History for Postgres {
     }
 
     async fn scan_past(&self, scan: Scan, at: Revision) -> Result<RowStream, PastError> {
-        reads::scan_from(&self.scans, scan, at, Horizon::Floor).await
+        let resource = scan.resource;
+        let begin: Begin = Box::new(move |connection| Box::pin(snapshot(connection, resource, at)));
+        reads::scan_from(&self.scans, scan, at, begin).await
     }
 
     async fn row_past(&self, key: &Key, at: Revision) -> Result<Option<Row>, PastError> {
@@ -174,7 +176,7 @@ async fn past(connection: &mut Lent) -> Result<(Transaction<'_, sqlx::Postgres>,
 }
 
 /// A snapshot in which a resource can be read at a revision.
-pub async fn snapshot(
+async fn snapshot(
     connection: &mut Lent,
     resource: ResourceId,
     at: Revision,

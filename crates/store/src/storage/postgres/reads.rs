@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use futures_util::{TryFutureExt, TryStreamExt};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Postgres, Row as _, Transaction};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{corrupt, unavailable};
-use super::history;
 use super::lent::Lent;
 use super::pool::{Pool, long, short};
 use crate::revision::Revision;
@@ -35,29 +35,22 @@ pub async fn newest_migration(connection: &mut PgConnection) -> Result<i64, Erro
 }
 
 pub async fn scan(pool: &Pool, scan: Scan, at: Revision) -> Result<RowStream, Error> {
-    scan_from(pool, scan, at, Horizon::Watches).await.map_err(PastError::into_error)
+    let begin: Begin =
+        Box::new(move |connection| Box::pin(async move { Ok(short(snapshot(connection, at)).await?) }));
+    scan_from(pool, scan, at, begin).await.map_err(PastError::into_error)
 }
 
-/// The oldest state that a read wants to be let at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Horizon {
-    /// The clock's `compacted`.
-    Watches,
-    /// The floor of the resource.
-    Floor,
-}
+/// Begins a read transaction, in which the state that is wanted can be read.
+pub type Begin = Box<
+    dyn for<'a> FnOnce(&'a mut Lent) -> BoxFuture<'a, Result<Transaction<'a, Postgres>, PastError>> + Send,
+>;
 
-pub async fn scan_from(
-    pool: &Pool,
-    scan: Scan,
-    at: Revision,
-    horizon: Horizon,
-) -> Result<RowStream, PastError> {
+pub async fn scan_from(pool: &Pool, scan: Scan, at: Revision, begin: Begin) -> Result<RowStream, PastError> {
     let mut connection = pool.acquire().await?;
     let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
     let (opened, begun) = oneshot::channel();
     let rows = stream(receiver, async move {
-        let mut transaction = match begin(&mut connection, scan.resource, at, horizon).await {
+        let mut transaction = match begin(&mut connection).await {
             Ok(transaction) => transaction,
             Err(error) => return drop(opened.send(Err(error))),
         };
@@ -96,19 +89,6 @@ pub async fn scan_from(
     // The sender is dropped only if the query's task has died.
     begun.await.map_err(|_| PastError::from(Error::Closed))??;
     Ok(rows)
-}
-
-/// A read transaction in which a resource can be read at a revision.
-async fn begin(
-    connection: &mut Lent,
-    resource: ResourceId,
-    at: Revision,
-    horizon: Horizon,
-) -> Result<Transaction<'_, Postgres>, PastError> {
-    match horizon {
-        Horizon::Watches => Ok(short(snapshot(connection, at)).await?),
-        Horizon::Floor => history::snapshot(connection, resource, at).await,
-    }
 }
 
 pub async fn live_revisions(

@@ -11,7 +11,7 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
 use super::error::{corrupt, unavailable};
-use super::{audit, checkpoint, history, registration};
+use super::{audit, checkpoint, registration};
 use crate::revision::Revision;
 use crate::storage::commit::{LARGEST_BATCH, audit_rows, required_keys};
 use crate::storage::history::Told;
@@ -235,10 +235,34 @@ pub async fn finish(
         return checkpoint::frames(connection).await;
     }
     audit::insert(connection, &audit_rows(mutations, writes)).await.map_err(unavailable)?;
-    history::insert_authors(connection, stamp).await.map_err(unavailable)?;
+    insert_authors(connection, stamp).await.map_err(unavailable)?;
     let arguments = rows(texts, mutations, writes, stamp).map_err(unbound)?;
     let query = sqlx::query_with(AssertSqlSafe(texts.finish.clone()), arguments);
     checkpoint::frames_of(&query.fetch_one(connection).await.map_err(unavailable)?)
+}
+
+/// Adds the rows of a batch's writers that the table may lack, in the transaction that is open.
+async fn insert_authors(connection: &mut SqliteConnection, stamp: &Stamp) -> Result<(), sqlx::Error> {
+    let Stamp { committed_ms, told } = stamp;
+    if told.new.is_empty() {
+        return Ok(());
+    }
+    let rows = vec!["(?,?,?,?,?,?,?,?)"; told.new.len()].join(",");
+    let sql = format!(
+        "INSERT INTO writers (id, username, impersonator, verb, subresource, manager, client, used_ms) VALUES {rows} \
+         ON CONFLICT (id) DO UPDATE SET used_ms = excluded.used_ms"
+    );
+    let mut arguments = SqliteArguments::default();
+    for author in &told.new {
+        arguments.add(author.id()).map_err(sqlx::Error::Encode)?;
+        for text in author.writer().texts() {
+            arguments.add(text).map_err(sqlx::Error::Encode)?;
+        }
+        arguments.add(*committed_ms).map_err(sqlx::Error::Encode)?;
+    }
+    // New writers are rare and their number varies: the statement is not kept.
+    let insert = sqlx::query_with(AssertSqlSafe(sql), arguments).persistent(false);
+    insert.execute(connection).await.map(drop)
 }
 
 /// Binds the keys. Unbound parameters are NULL, which no key is.

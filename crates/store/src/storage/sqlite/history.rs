@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
-use sqlx::{Arguments as _, AssertSqlSafe, Row as _, Transaction};
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{AssertSqlSafe, Row as _, Transaction};
 
 use super::Sqlite;
-use super::batch::Stamp;
 use super::error::{corrupt, unavailable};
 use super::reads::{self, live_row};
 use super::upkeep;
@@ -159,13 +158,6 @@ async fn stamped(connection: &mut SqliteConnection) -> Result<Moment, Error> {
     Ok(Moment { revision: Revision(revision as u64), committed_ms })
 }
 
-/// The resources that have changes, with their floors.
-pub async fn floors(connection: &mut SqliteConnection) -> Result<Vec<(ResourceId, Revision)>, Error> {
-    let floors = sqlx::query_as(include_str!("../sql/history/floors.sql")).fetch_all(connection);
-    let floors: Vec<(i32, i64)> = floors.await.map_err(unavailable)?;
-    Ok(floors.into_iter().map(|(id, floor)| (ResourceId(id), Revision(floor as u64))).collect())
-}
-
 async fn raise_floors(
     connection: &mut SqliteConnection,
     others: Revision,
@@ -189,28 +181,4 @@ async fn thin(connection: &mut SqliteConnection, now_ms: i64) -> Result<(), Erro
         thinned.await.map_err(unavailable)?;
     }
     transaction.commit().await.map_err(unavailable)
-}
-
-/// Adds the rows of a batch's writers that the table may lack, in the transaction that is open.
-pub async fn insert_authors(connection: &mut SqliteConnection, stamp: &Stamp) -> Result<(), sqlx::Error> {
-    let Stamp { committed_ms, told } = stamp;
-    if told.new.is_empty() {
-        return Ok(());
-    }
-    let rows = vec!["(?,?,?,?,?,?,?,?)"; told.new.len()].join(",");
-    let sql = format!(
-        "INSERT INTO writers (id, username, impersonator, verb, subresource, manager, client, used_ms) VALUES {rows} \
-         ON CONFLICT (id) DO UPDATE SET used_ms = excluded.used_ms"
-    );
-    let mut arguments = SqliteArguments::default();
-    for author in &told.new {
-        arguments.add(author.id()).map_err(sqlx::Error::Encode)?;
-        for text in author.writer().texts() {
-            arguments.add(text).map_err(sqlx::Error::Encode)?;
-        }
-        arguments.add(*committed_ms).map_err(sqlx::Error::Encode)?;
-    }
-    // New writers are rare and their number varies: the statement is not kept.
-    let insert = sqlx::query_with(AssertSqlSafe(sql), arguments).persistent(false);
-    insert.execute(connection).await.map(drop)
 }

@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection, Row as _, Sqlite, Transaction};
 
 use super::error::{corrupt, passes, unavailable};
-use super::{checkpoint, files, history, reads};
+use super::{checkpoint, files, reads};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
@@ -34,7 +34,7 @@ pub async fn compact(connection: &mut SqliteConnection, to: Revision) -> Result<
 pub async fn sweep(connection: &mut SqliteConnection, limit: u32) -> Result<u64, Error> {
     let mut transaction = begin(connection).await?;
     let mut swept = 0;
-    for (resource, floor) in history::floors(&mut transaction).await? {
+    for (resource, floor) in floors(&mut transaction).await? {
         let rest = u64::from(limit).saturating_sub(swept);
         if rest == 0 {
             break;
@@ -43,6 +43,13 @@ pub async fn sweep(connection: &mut SqliteConnection, limit: u32) -> Result<u64,
     }
     transaction.commit().await.map_err(unavailable)?;
     Ok(swept)
+}
+
+/// The resources that have changes, with their floors.
+async fn floors(connection: &mut SqliteConnection) -> Result<Vec<(ResourceId, Revision)>, Error> {
+    let floors = sqlx::query_as(include_str!("../sql/history/floors.sql")).fetch_all(connection);
+    let floors: Vec<(i32, i64)> = floors.await.map_err(unavailable)?;
+    Ok(floors.into_iter().map(|(id, floor)| (ResourceId(id), Revision(floor as u64))).collect())
 }
 
 /// Removes up to `limit` changes of a resource at or below its floor, and the rows that they made dead.
