@@ -21,9 +21,6 @@ use crate::server::Server;
 /// The resources whose objects others need to exist.
 const NEEDED: [&str; 2] = ["namespaces", "customresourcedefinitions"];
 
-/// The resources whose objects others need to exist.
-const NEEDED: [&str; 2] = ["namespaces", "customresourcedefinitions"];
-
 /// A server that is a branch of another one.
 struct Branch {
     /// Only to be stopped: a server cannot be shared between threads.
