@@ -133,16 +133,16 @@ fn end_of_statement(text: &str) -> Option<usize> {
         let next = rest.peek().map(|(_, next)| *next);
         match letter {
             ';' => return Some(at),
-            '\'' | '"' | '`' => drop(rest.by_ref().find(|(_, other)| *other == letter)),
-            '[' => drop(rest.by_ref().find(|(_, other)| *other == ']')),
-            '-' if next == Some('-') => drop(rest.by_ref().find(|(_, other)| *other == '\n')),
+            '\'' | '"' | '`' => _ = rest.by_ref().find(|(_, other)| *other == letter),
+            '[' => _ = rest.by_ref().find(|(_, other)| *other == ']'),
+            '-' if next == Some('-') => _ = rest.by_ref().find(|(_, other)| *other == '\n'),
             '/' if next == Some('*') => {
                 rest.next();
                 let mut before = ' ';
                 let is_end = |(_, other): &(usize, char)| {
                     std::mem::replace(&mut before, *other) == '*' && *other == '/'
                 };
-                drop(rest.by_ref().find(is_end));
+                let _ = rest.by_ref().find(is_end);
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! Requests to resources that were let in: which verb, and the bytes in and out. The verbs themselves are in `api`.
 
 mod act;
-pub(in crate::http) mod action;
+mod action;
 mod computed;
 pub(in crate::http) mod connect;
 mod custom;
@@ -153,7 +153,7 @@ async fn serve_found(
         }
         Err(error) => return Outcome::Answered(response::failure(&error, parts)),
     };
-    if let Some(error) = past.and_then(|past| past.check(action, path, definition).err()) {
+    if let Some(error) = past.and_then(|past| self::past::check(past, action, path, definition).err()) {
         return Outcome::Answered(response::failure(&error, parts));
     }
     let metrics = app.metrics.request(&labels(action, parts, path, definition, &query));

@@ -1,5 +1,7 @@
 //! The routes of the server, behind its [door](super::door).
 
+mod of_past;
+
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -71,7 +73,7 @@ impl Responder for Started {
             }
             let handler = async |info: &RequestInfo, parts: &Parts, body| {
                 if let Some(door) = past::door::Door::of(parts) {
-                    return Box::pin(past::serve(app, door, info, parts, body)).await;
+                    return Box::pin(of_past::serve(app, door, info, parts, body)).await;
                 }
                 if let Some(service) = app.api.extensions.at(&app.api.cache, parts.uri.path()) {
                     return Box::pin(extension::serve(app, &service, info, parts, body)).await;
@@ -218,7 +220,7 @@ async fn document(app: &App, path: Option<&ApiPath>, parts: &Parts) -> Result<Re
 }
 
 /// The answer to a GET or HEAD of a document of a generation.
-pub(super) async fn document_of(
+async fn document_of(
     app: &App,
     served: &Served,
     publication: &Publication,

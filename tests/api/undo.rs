@@ -50,7 +50,7 @@ async fn time_and_sql_35_a_diff_and_its_exit_codes(setup: Setup) {
     server.create("b", json!({})).await;
     let (text, code) = printed(&setup, &["diff", "cm/a", "--from", &then]).await;
     assert_eq!(code, 1, "{text}");
-    assert!(text.contains("\n-  n: \"1\"\n+  n: \"2\"\n"), "{text}");
+    assert!(text.contains("\n-  \"n\": \"1\"\n+  \"n\": \"2\"\n"), "{text}");
     let (text, code) = printed(&setup, &["diff", "cm/a", "--from", &then, "--to", &then]).await;
     assert_eq!((text.as_str(), code), ("", 0));
     let (text, code) = printed(&setup, &["diff", "--from", &then]).await;

@@ -33,7 +33,7 @@ pub struct AsofArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Called {
     ByItself,
-    /// As a plugin of kubectl, whose commands are then the usual ones.
+    /// The program is a plugin of kubectl, whose commands are then the usual ones.
     ByKubectl,
 }
 

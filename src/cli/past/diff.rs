@@ -69,7 +69,7 @@ async fn object(session: &Session, words: &[String], from: &At, to: &At) -> Resu
     Ok(unified(&text(&old), &text(&new), (&name(from), &name(to))))
 }
 
-/// What came, went and changed in a namespace, a line for each object.
+/// The objects of a namespace that came, went or changed, a line for each.
 async fn namespace(session: &Session, from: &At, to: &At) -> Result<String, Error> {
     let mut kinds = kinds::load(session, &from.door).await?;
     for kind in kinds::load(session, &to.door).await? {

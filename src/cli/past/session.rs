@@ -18,7 +18,7 @@ use crate::webhook::CurrentCluster;
 const TIMEOUT: Duration = Duration::from_secs(60);
 const JSON: &str = "application/json";
 
-/// Which server, and as whom.
+/// The flags that choose a server and a user.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Server flags")]
 pub struct ServerArgs {
@@ -53,7 +53,7 @@ pub struct Session {
 pub struct At {
     /// The path of its door; empty for the present.
     pub door: String,
-    /// As the server names it: `2026-11-22T09:59:58.412Z; revision=123456`; empty for the present.
+    /// The server's name for it: `2026-11-22T09:59:58.412Z; revision=123456`; empty for the present.
     pub shown: String,
 }
 
@@ -161,7 +161,7 @@ pub fn parse(answer: &Answer) -> Result<Value, Error> {
     }
 }
 
-/// What the server says of a request that it has refused.
+/// The server's words on a request that it has refused.
 pub fn refused(answer: &Answer) -> Error {
     let status: Option<Value> = serde_json::from_slice(&answer.body).ok();
     let message = status.as_ref().and_then(|status| status["message"].as_str()).map(str::to_owned);

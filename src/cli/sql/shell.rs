@@ -93,7 +93,7 @@ pub fn run(asker: &mut Asker, format: Format, runtime: &Runtime) -> Result<(), E
                 while let Some(end) = end_of_statement(&text) {
                     let statement: String = text.drain(..=end).collect();
                     let _ = editor.add_history_entry(statement.trim());
-                    shell.last = statement.trim_end_matches(';').to_owned();
+                    shell.last = statement.trim().trim_end_matches(';').to_owned();
                     shell.run_last();
                 }
                 if text.trim().is_empty() {

@@ -32,7 +32,7 @@ pub struct Publications {
     clock: WallClock,
     first: Arc<Publication>,
     newest: ArcSwap<Publication>,
-    /// Those of past generations that were asked for last.
+    /// The publications of past generations that were asked for last.
     past: std::sync::Mutex<VecDeque<(Arc<Served>, Arc<Publication>)>>,
     /// The lock that is held while the next publication is made.
     turn: Mutex<()>,

@@ -1,4 +1,4 @@
-//! What a user may do in the past: read what he may read now, if he may also look back.
+//! The rights of a user in the past: to read what he may read now, if he may also look back.
 
 use std::sync::Arc;
 

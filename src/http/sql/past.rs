@@ -1,6 +1,5 @@
 //! Rows as of a revision, from the store.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
@@ -39,8 +38,7 @@ pub async fn revision(app: &App, time: &str) -> Result<Revision, Error> {
 
 /// The revision of a time in a statement, which may name a few only, since each of them makes a scan.
 pub fn revision_of(session: &Session, time: &str) -> Result<Revision, Error> {
-    let known = |times: &HashMap<String, Revision>| (times.get(time).copied(), times.len());
-    match session.times(|times| known(times)) {
+    match session.times(|times| (times.get(time).copied(), times.len())) {
         (Some(revision), _) => return Ok(revision),
         (None, count) if count >= MOST_TIMES => {
             return Err(Error::BadRequest(format!("a statement may name at most {MOST_TIMES} times")));

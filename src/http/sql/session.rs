@@ -113,7 +113,7 @@ impl Session {
         let mut warnings = lock(&self.warnings).clone();
         match self.broken.load(Ordering::Relaxed) {
             0 => {}
-            broken => warnings.push(format!("{broken} objects that cannot be decoded were left out")),
+            broken => warnings.push(format!("objects that cannot be decoded were left out: {broken}")),
         }
         warnings
     }

@@ -88,7 +88,7 @@ impl Api {
         self.cache.backend().changes_between(filter, before, after, limit).await.map_err(no_moment)
     }
 
-    /// What was served at a revision.
+    /// The resources that were served at a revision.
     pub async fn served_as_of(&self, at: Revision) -> Result<Arc<Served>, Error> {
         if let Some(served) = self.served_since(at).await? {
             return Ok(served);

@@ -44,7 +44,7 @@ const ORDER: [&str; 22] = [
     "cronjobs.batch",
 ];
 
-/// What is to be done with an object.
+/// The request that makes an object what it was.
 pub enum Step {
     /// It is as it was, or there is nothing to do without an option.
     Nothing,

@@ -26,7 +26,7 @@ pub struct Sender<'a> {
     to_come: HashSet<String>,
 }
 
-/// What there is to say of a step that was carried out, or why it was not.
+/// Notes on a step that was carried out, or why it was not.
 pub type Outcome = Result<Vec<String>, String>;
 
 impl<'a> Sender<'a> {

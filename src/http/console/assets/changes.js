@@ -5,7 +5,7 @@ import { get, isLack, kinds, momentAt, useAnswer } from './api.js';
 import { clock, day, plural, stamp } from './format.js';
 import { Answer, Field, Notice, Saving, Table, Tabs, Time, Toggle, say, usePoll } from './parts.js';
 
-const page = 200;
+const page = 100;
 const signs = { ADDED: '+', MODIFIED: '~', DELETED: '−' };
 const wordsOf = { ADDED: 'created', MODIFIED: 'changed', DELETED: 'deleted' };
 
@@ -178,9 +178,9 @@ function Events() {
   const about = event => event.involvedObject || {};
   const columns = [
     { name: 'Last seen', value: row => when(row), cell: row => html`<${Time} value=${when(row)} />` },
-    { name: 'Type', value: row => row.type, cell: row => html`<span class=${row.type === 'Warning' ? 'badge warn' : 'badge'}>${row.type}</span>` },
-    { name: 'Reason', value: row => row.reason },
-    { name: 'Object', value: row => `${about(row).kind}/${about(row).name}`, cell: row => html`<${Reference} to=${about(row)} />` },
+    { name: 'Type', value: row => row.type, hide: true, cell: row => html`<span class=${row.type === 'Warning' ? 'badge warn' : 'badge'}>${row.type}</span>` },
+    { name: 'Reason', value: row => row.reason, style: 'wrap', cell: row => html`<span class=${row.type === 'Warning' ? 'warning' : ''}>${row.reason}</span>` },
+    { name: 'Object', value: row => `${about(row).kind}/${about(row).name}`, style: 'wrap', cell: row => html`<${Reference} to=${about(row)} />` },
     { name: 'Message', value: row => row.message, style: 'long' },
     { name: 'Count', value: row => row.series?.count || row.count || 1, hide: true },
     { name: 'From', value: row => row.reportingComponent || row.source?.component || '', hide: true },

@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn paths_name_elements_by_their_keys() {
-        let served = samples::served();
+        let served = samples::first();
         let pods = served.get(&Gvr::fixed("v1", "pods")).expect("pods");
         let schema = pods.schema("v1").expect("a schema");
         let pod = |image: &str, more: Value| {

@@ -22,7 +22,7 @@ pub struct Versions {
     pub include: Include,
 }
 
-/// What an entry of a history shows beside who has changed what.
+/// The parts of an entry of a history that are shown only on request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Include {
     pub object: bool,
