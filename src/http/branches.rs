@@ -52,7 +52,7 @@ pub trait Fork: Send + Sync + 'static {
     /// The bytes of values that it holds beyond that state, and how many it may hold.
     fn bytes(&self) -> BoxFuture<'_, (u64, u64)>;
 
-    /// What it leaves out of a cluster, a line each.
+    /// The rules by which it leaves out what would leave it, a line each.
     fn cut(&self) -> Vec<&'static str>;
 
     /// The objects that differ from that state.

@@ -21,7 +21,7 @@ const MERGE: &str = "application/merge-patch+json";
 /// The manager of what a change of a branch writes.
 const MANAGER: &str = "rowplane-branch";
 
-/// What became of a change.
+/// The outcome of a change.
 enum Outcome {
     Applied,
     /// The cluster has it already.

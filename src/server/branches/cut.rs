@@ -1,4 +1,4 @@
-//! What a fork leaves out, so that nothing leaves it. Connections that are forgotten here fail all the same: a fork has no way
+//! The rules by which nothing leaves a fork. Connections that are forgotten here fail all the same: a fork has no way
 //! to any network ([`Egresses::closed`](crate::egress::Egresses::closed)).
 
 use crate::api::kubelets;
